@@ -1,0 +1,1 @@
+"""Sparse learning to rank with certificates."""

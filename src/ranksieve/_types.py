@@ -1,0 +1,15 @@
+"""Array types shared by every layer."""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+FloatArray: TypeAlias = NDArray[np.float64]
+IntArray: TypeAlias = NDArray[np.int64]
+BoolArray: TypeAlias = NDArray[np.bool_]
+AnyArray: TypeAlias = NDArray[Any]
+Matrix: TypeAlias = Any
+"""A feature matrix: dense float32/float64 (also memory-mapped) or scipy CSR."""

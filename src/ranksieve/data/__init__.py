@@ -1,0 +1,1 @@
+"""Data sets: grouping by query, LETOR files, frames, folds, synthetic data."""

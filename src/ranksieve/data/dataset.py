@@ -1,0 +1,179 @@
+"""Dataset: features, labels and query ids of judged documents."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from ranksieve._types import AnyArray, BoolArray, FloatArray, IntArray, Matrix
+from ranksieve.data.queries import Queries, as_id_array, group_queries
+
+
+class Dataset:
+    """Judged documents: ``X`` (n × d), graded labels ``y`` and query ids ``qid``.
+
+    Rows keep the order they came in. ``X`` may be dense float32/float64 (also memory-mapped) or any scipy
+    sparse matrix (kept as CSR); other numbers become float64. A missing value is NaN; learning refuses it
+    until :func:`ranksieve.fill_missing` has replaced it.
+
+    Parameters
+    ----------
+    X : array, sparse matrix, or pandas/polars/arrow frame
+        One row a document.
+    y : array
+        Graded relevance, one finite number a row.
+    qid : array or sequence of hashables
+        Query id of each row, any kind, any order.
+    feature_names : sequence of str, optional
+        Column names; default ``f1, f2, …`` or the frame's own.
+    doc_ids : sequence, optional
+        Document ids, one a row.
+    comments : sequence of str, optional
+        What stood after ``#`` on each line of a LETOR file.
+    truth : array, optional
+        The planted weights of synthetic data.
+    """
+
+    def __init__(
+        self,
+        X: Any,
+        y: Any,
+        qid: Sequence[Hashable] | AnyArray,
+        feature_names: Sequence[str] | None = None,
+        doc_ids: Sequence[Any] | None = None,
+        *,
+        comments: Sequence[str] | None = None,
+        truth: AnyArray | None = None,
+        source: str | None = None,
+    ) -> None:
+        matrix, frame_names = as_matrix(X)
+        self.X: Matrix = matrix
+        self.y: FloatArray = as_labels(y, matrix.shape[0])
+        self.qid: AnyArray = as_id_array(qid)
+        _check_length("qid", len(self.qid), matrix.shape[0])
+        self.feature_names: tuple[str, ...] = _names(feature_names or frame_names, matrix.shape[1])
+        self.doc_ids = doc_ids
+        self.comments = comments
+        self.truth = truth
+        self.source = source
+        for name, rows in (("doc_ids", doc_ids), ("comments", comments)):
+            if rows is not None:
+                _check_length(name, len(rows), matrix.shape[0])
+
+    @cached_property
+    def queries(self) -> Queries:
+        """The rows grouped by query."""
+        return group_queries(self.qid)
+
+    @property
+    def n_docs(self) -> int:
+        return int(self.X.shape[0])
+
+    @property
+    def n_features(self) -> int:
+        return int(self.X.shape[1])
+
+    @property
+    def n_queries(self) -> int:
+        return self.queries.n_queries
+
+    def __len__(self) -> int:
+        return self.n_docs
+
+    def __repr__(self) -> str:
+        kind = "sparse" if sp.issparse(self.X) else "dense"
+        return (
+            f"Dataset({self.n_docs} documents, {self.n_queries} queries, "
+            f"{self.n_features} features, {kind} {self.X.dtype})"
+        )
+
+    def replace_features(self, X: Matrix, feature_names: Sequence[str] | None = None) -> Dataset:
+        """The same rows with another feature matrix."""
+        return Dataset(
+            X, self.y, self.qid, feature_names or self.feature_names, self.doc_ids,
+            comments=self.comments, truth=self.truth, source=self.source,
+        )  # fmt: skip
+
+    def select_rows(self, rows: IntArray | BoolArray) -> Dataset:
+        """The chosen rows, in the order given."""
+        index = np.flatnonzero(rows) if np.asarray(rows).dtype == bool else np.asarray(rows)
+        if len(index) == 0:
+            raise ValueError("no row was chosen: a data set needs at least one document")
+        return Dataset(
+            self.X[index], self.y[index], self.qid[index], self.feature_names, _take(self.doc_ids, index),
+            comments=_take(self.comments, index), truth=self.truth, source=self.source,
+        )  # fmt: skip
+
+    def select_queries(self, queries: IntArray | BoolArray) -> Dataset:
+        """The rows of the chosen queries (numbers in order of first appearance, or a mask)."""
+        return self.select_rows(self.queries.rows(queries))
+
+
+def as_matrix(X: Any) -> tuple[Matrix, list[str] | None]:
+    """A dense float32/float64 or CSR matrix, and the column names if ``X`` is a frame."""
+    names = None
+    if not (sp.issparse(X) or isinstance(X, np.ndarray)) and hasattr(X, "columns"):
+        names = [str(name) for name in X.columns]
+        X = X.to_numpy()
+    if sp.issparse(X):
+        matrix = sp.csr_array(X)
+        return (matrix if matrix.dtype in (np.float32, np.float64) else matrix.astype(np.float64)), names
+    matrix = np.asanyarray(X)
+    if matrix.ndim != 2:
+        raise ValueError(f"X must be two-dimensional (documents × features), got shape {matrix.shape}")
+    if matrix.dtype not in (np.float32, np.float64):
+        matrix = _as_float(matrix)
+    if 0 in matrix.shape:
+        raise ValueError(f"X is empty: {matrix.shape[0]} documents and {matrix.shape[1]} features")
+    return matrix, names
+
+
+def as_labels(y: Any, n_rows: int) -> FloatArray:
+    """Labels as finite float64, one a row."""
+    labels = np.asarray(y)
+    if labels.ndim != 1:
+        raise ValueError(f"y must hold one label per row, got an array of shape {labels.shape}")
+    _check_length("y", len(labels), n_rows)
+    try:
+        labels = labels.astype(np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"labels must be numbers, got {labels.dtype}: {error}") from None
+    bad = ~np.isfinite(labels)
+    if bad.any():
+        row = int(np.argmax(bad))
+        raise ValueError(f"the label of row {row} is {labels[row]}; labels must be finite numbers")
+    return labels
+
+
+def _as_float(matrix: AnyArray) -> FloatArray:
+    try:
+        return matrix.astype(np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"features must be numbers, got {matrix.dtype}: {error}") from None
+
+
+def _check_length(name: str, given: int, expected: int) -> None:
+    if given != expected:
+        raise ValueError(f"{name} has {given} entries but X has {expected} rows")
+
+
+def _names(names: Sequence[str] | None, n_features: int) -> tuple[str, ...]:
+    if names is None:
+        return tuple(f"f{j + 1}" for j in range(n_features))
+    names = tuple(str(name) for name in names)
+    if len(names) != n_features:
+        raise ValueError(f"{len(names)} feature names were given for {n_features} features")
+    duplicates = {name for name in names if names.count(name) > 1} if len(set(names)) < len(names) else set()
+    if duplicates:
+        raise ValueError(f"feature names must differ, but these occur more than once: {sorted(duplicates)}")
+    return names
+
+
+def _take(values: Sequence[Any] | None, index: IntArray) -> Sequence[Any] | None:
+    if values is None:
+        return None
+    return values[index] if isinstance(values, np.ndarray) else [values[i] for i in index]

@@ -1,0 +1,129 @@
+"""Which rows belong to which query, for ids of any kind in any order."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from ranksieve._types import AnyArray, BoolArray, IntArray
+
+
+@dataclass(frozen=True)
+class Queries:
+    """Rows grouped by query: query q owns the rows ``order[offsets[q]:offsets[q + 1]]``.
+
+    Queries stand in order of first appearance and keep their rows' order, so ``order`` is the identity
+    for a file whose queries are contiguous, and then grouping and restoring cost nothing.
+    """
+
+    ids: AnyArray
+    order: IntArray
+    offsets: IntArray
+
+    @property
+    def n_queries(self) -> int:
+        return len(self.offsets) - 1
+
+    @property
+    def n_rows(self) -> int:
+        return len(self.order)
+
+    @cached_property
+    def sizes(self) -> IntArray:
+        """Documents per query."""
+        return np.diff(self.offsets)
+
+    @cached_property
+    def contiguous(self) -> bool:
+        """Whether every query's rows already stand together."""
+        return bool(np.array_equal(self.order, np.arange(self.n_rows)))
+
+    @cached_property
+    def query_of_grouped(self) -> IntArray:
+        """The query number of each row, in grouped order."""
+        return np.repeat(np.arange(self.n_queries), self.sizes)
+
+    def group(self, values: AnyArray) -> AnyArray:
+        """Row values in input order -> grouped order."""
+        return values if self.contiguous else values[self.order]
+
+    def restore(self, grouped: AnyArray) -> AnyArray:
+        """Row values in grouped order -> input order."""
+        if self.contiguous:
+            return grouped
+        restored = np.empty_like(grouped)
+        restored[self.order] = grouped
+        return restored
+
+    def rows(self, queries: IntArray | BoolArray) -> IntArray:
+        """Row numbers, ascending, of the chosen queries (numbers or mask)."""
+        chosen = np.zeros(self.n_queries, dtype=bool)
+        chosen[queries] = True
+        return np.sort(self.order[chosen[self.query_of_grouped]])
+
+
+def one_query(n_rows: int) -> Queries:
+    """All rows in one query."""
+    return Queries(np.zeros(1, dtype=np.int64), np.arange(n_rows), np.array([0, n_rows]))
+
+
+def group_queries(qid: Sequence[Hashable] | AnyArray) -> Queries:
+    """Group rows by query id; ids may be any hashables, rows may be in any order."""
+    ids = as_id_array(qid)
+    if ids.dtype == object:
+        return _from_codes(*_codes_of_objects(ids))
+    starts = np.flatnonzero(np.concatenate(([True], ids[1:] != ids[:-1])))
+    run_ids = ids[starts]
+    distinct, first, code = np.unique(run_ids, return_index=True, return_inverse=True)
+    if len(distinct) == len(run_ids):
+        return Queries(run_ids, np.arange(len(ids)), np.append(starts, len(ids)))
+    appearance = np.empty(len(distinct), dtype=np.int64)
+    appearance[np.argsort(first)] = np.arange(len(distinct))
+    run_codes = appearance[code]
+    return _from_codes(
+        np.repeat(run_codes, np.diff(np.append(starts, len(ids)))), run_ids[np.sort(first)]
+    )
+
+
+def as_id_array(qid: Sequence[Hashable] | AnyArray) -> AnyArray:
+    """Query ids as a one-dimensional array; missing ids are an error."""
+    ids = np.asarray(qid) if _is_array_like(qid) else _object_array(qid)
+    if ids.ndim != 1:
+        raise ValueError(f"qid must hold one query id per row, got an array of shape {ids.shape}")
+    if len(ids) == 0:
+        raise ValueError("there are no rows: a data set needs at least one document")
+    missing = _missing_ids(ids)
+    if missing.any():
+        raise ValueError(f"the query id of row {int(np.argmax(missing))} is missing (None or NaN)")
+    return ids
+
+
+def _missing_ids(ids: AnyArray) -> BoolArray:
+    if ids.dtype == object:
+        return np.array([i is None or i != i for i in ids], dtype=bool)
+    return np.isnan(ids) if ids.dtype.kind == "f" else np.zeros(len(ids), dtype=bool)
+
+
+def _is_array_like(qid: Any) -> bool:
+    return hasattr(qid, "__array__") or not any(isinstance(i, tuple) or i is None for i in qid)
+
+
+def _object_array(values: Sequence[Hashable]) -> AnyArray:
+    ids = np.empty(len(values), dtype=object)
+    ids[:] = list(values)
+    return ids
+
+
+def _codes_of_objects(ids: AnyArray) -> tuple[IntArray, AnyArray]:
+    seen: dict[Hashable, int] = {}
+    codes = np.fromiter((seen.setdefault(i, len(seen)) for i in ids), dtype=np.int64, count=len(ids))
+    return codes, _object_array(list(seen))
+
+
+def _from_codes(codes: IntArray, ids: AnyArray) -> Queries:
+    order = np.argsort(codes, kind="stable")
+    return Queries(ids, order, np.concatenate(([0], np.cumsum(np.bincount(codes, minlength=len(ids))))))
