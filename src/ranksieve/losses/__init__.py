@@ -1,0 +1,14 @@
+"""Losses: functions of scores, never of features. One file and one line here adds a loss."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ranksieve.losses.base import BoundLoss, Loss, ScoreValue
+from ranksieve.losses.squared_hinge import SquaredHinge
+
+LOSSES: dict[str, Callable[[], Loss]] = {
+    "squared_hinge": SquaredHinge,
+}
+
+__all__ = ["LOSSES", "BoundLoss", "Loss", "ScoreValue", "SquaredHinge"]

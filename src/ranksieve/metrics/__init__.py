@@ -1,0 +1,18 @@
+"""Ranking metrics: one file a family, one table, one value per query."""
+
+from ranksieve.metrics.evaluate import Evaluation, Evaluator, evaluate, evaluate_many
+from ranksieve.metrics.profiles import PROFILES, Profile
+from ranksieve.metrics.table import METRICS, Metric, MetricSpec, parse
+
+__all__ = [
+    "METRICS",
+    "PROFILES",
+    "Evaluation",
+    "Evaluator",
+    "Metric",
+    "MetricSpec",
+    "Profile",
+    "evaluate",
+    "evaluate_many",
+    "parse",
+]

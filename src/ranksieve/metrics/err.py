@@ -1,0 +1,35 @@
+"""Expected reciprocal rank (Chapelle et al., 2009)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ranksieve._types import FloatArray
+from ranksieve.metrics.profiles import Profile
+from ranksieve.metrics.ranked import Judged, Ranked
+
+
+def expected_reciprocal_rank(ranked: Ranked, k: int | None, profile: Profile) -> FloatArray:
+    """ERR@k = Σ_{i ≤ k} (1/i)·R_i·Π_{j < i} (1 − R_j), R = gain(y) / (1 + gain(max_label)).
+
+    With gain 2^y − 1, R = (2^y − 1) / 2^max_label. The scale's highest label comes from the profile, not from
+    the data, so that values of different data sets can be compared.
+    """
+    judged = ranked.judged
+    stop = judged.once((expected_reciprocal_rank, profile), lambda: _stop(judged, profile))[ranked.order]
+    starts, sizes = judged.queries.offsets[:-1], judged.queries.sizes
+    value, reach = np.zeros(len(sizes)), np.ones(len(sizes))
+    for rank in range(1, min(k or sizes.max(), sizes.max()) + 1):
+        long = sizes >= rank
+        here = stop[starts[long] + rank - 1]
+        value[long] += reach[long] * here / rank
+        reach[long] *= 1.0 - here
+    return value
+
+
+def _stop(judged: Judged, profile: Profile) -> FloatArray:
+    advice = f"the {profile.name} profile's scale ends at max_label={profile.max_label:g}"
+    cure = "pass a profile with a higher one, dataclasses.replace(profile, max_label=…)"
+    judged.refuse(judged.labels > profile.max_label, f"{advice}: {cure}")
+    highest = float(profile.gain(np.array([profile.max_label]))[0])
+    return judged.gains(profile) / (1.0 + highest)

@@ -1,0 +1,90 @@
+"""Profiles: the conventions on which libraries and evaluation scripts differ."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+import numpy as np
+
+from ranksieve._types import FloatArray, IntArray
+from ranksieve.metrics.lookup import lookup
+
+Empty: TypeAlias = float | Literal["skip"]
+"""What a query without a relevant document counts: 0, 1, or "skip" (NaN, left out of the mean)."""
+
+
+def exponential_gain(labels: FloatArray) -> FloatArray:
+    """2^y − 1."""
+    return np.exp2(labels) - 1.0
+
+
+def letor_discount(ranks: IntArray) -> FloatArray:
+    """1 for the ranks 1 and 2, 1/log2(i) from rank 3 on."""
+    return 1.0 / np.log2(np.maximum(ranks, 2))
+
+
+def log2_discount(ranks: IntArray) -> FloatArray:
+    """1/log2(1 + i)."""
+    return 1.0 / np.log2(1.0 + ranks)
+
+
+@dataclass(frozen=True)
+class Profile:
+    """How metrics read labels, ranks and short or empty lists.
+
+    Parameters
+    ----------
+    name : str
+        Shown in results.
+    gain : function
+        Labels -> gains, finite, at least 0, not decreasing.
+    discount : function
+        Ranks (1, 2, …) -> weights, not increasing.
+    short_list_is_zero : bool
+        Whether NDCG@k of a list with fewer than k documents is 0.
+    relevant_from : float
+        The smallest label that counts as relevant in P, R, AP and RR.
+    empty : 0.0, 1.0 or "skip"
+        NDCG, AP and R of a query without a relevant document, where they are 0/0. The other metrics are 0 there.
+    max_label : float
+        The highest label of the scale, for ERR.
+    """
+
+    name: str
+    gain: Callable[[FloatArray], FloatArray] = exponential_gain
+    discount: Callable[[IntArray], FloatArray] = log2_discount
+    short_list_is_zero: bool = False
+    relevant_from: float = 1.0
+    empty: Empty = 0.0
+    max_label: float = 4.0
+
+    def __post_init__(self) -> None:
+        check_empty(self.empty)
+
+
+def check_empty(empty: Empty) -> Empty:
+    """``empty`` if it is 0, 1 or "skip"."""
+    if empty not in (0.0, 1.0, "skip"):
+        raise ValueError(
+            f'empty is {empty!r}; a query without a relevant document counts 0, 1 or is left out ("skip")'
+        )
+    return empty
+
+
+PROFILES: dict[str, Profile] = {
+    profile.name: profile
+    for profile in (
+        Profile("letor", discount=letor_discount, short_list_is_zero=True, max_label=2.0),
+        Profile("mslr", discount=letor_discount, short_list_is_zero=True, relevant_from=2.0),
+        Profile("standard"),
+    )
+}
+"""``letor``: the official scripts of LETOR 3.0 and 4.0; ``mslr``: the same, relevant means y ≥ 2;
+``standard``: discount 1/log2(1 + i), short lists use what there is."""
+
+
+def as_profile(profile: str | Profile) -> Profile:
+    """A profile by name, or the given one."""
+    return profile if isinstance(profile, Profile) else lookup(PROFILES, profile, "profile")

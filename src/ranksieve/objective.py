@@ -1,0 +1,105 @@
+"""The smooth objective f(Xw): the only owner of the feature matrix."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import scipy.sparse as sp
+
+from ranksieve._parallel import map_blocks, split_blocks
+from ranksieve._types import AnyArray, FloatArray, IntArray, Matrix
+from ranksieve.losses.base import BoundLoss, ScoreValue
+
+
+@dataclass(frozen=True)
+class Point:
+    """Weights with everything known of the loss there; ``value`` and ``slack`` are means."""
+
+    w: FloatArray
+    scores: FloatArray
+    value: float
+    slack: float
+    at: ScoreValue
+
+
+class Objective:
+    """f(w) = loss(Xw) / normaliser, its gradient and blocks of its Hessian.
+
+    ``X`` may be dense float32/float64 (also memory-mapped) or CSR; it is read in fixed blocks of rows, turned
+    into float64 a block at a time, and never copied whole. Partial sums are added in block order, so results
+    do not depend on the number of threads.
+    """
+
+    def __init__(self, X: Matrix, loss: BoundLoss) -> None:
+        if X.shape[0] != loss.queries.n_rows:
+            raise ValueError(f"X has {X.shape[0]} rows but the labels have {loss.queries.n_rows}")
+        self.X = X
+        self.loss = loss
+        self.n_features = int(X.shape[1])
+        self._cuts = split_blocks(np.arange(X.shape[0] + 1))
+
+    def evaluate(self, w: FloatArray) -> Point:
+        """Loss at the weights ``w``."""
+        return self.evaluate_scores(w, self.scores(w))
+
+    def evaluate_scores(self, w: FloatArray, scores: FloatArray) -> Point:
+        """Loss at weights whose scores are known already."""
+        at = self.loss.evaluate(self.loss.queries.group(scores))
+        return Point(w, scores, at.value / self.loss.normaliser, at.slack / self.loss.normaliser, at)
+
+    def scores(self, w: FloatArray) -> FloatArray:
+        """Xw, in input order."""
+        return np.concatenate(map_blocks(lambda a, b: self._rows(a, b) @ w, self._cuts))
+
+    def gradient(self, point: Point) -> FloatArray:
+        """Xᵀ∇loss / normaliser."""
+        g = self.loss.queries.restore(point.at.gradient)
+        return _ordered_sum(map_blocks(lambda a, b: self._rows(a, b).T @ g[a:b], self._cuts)) / self.loss.normaliser
+
+    def hessian(self, point: Point, columns: IntArray) -> FloatArray:
+        """The block of the (generalised) Hessian on ``columns``: X_Aᵀ S X_A / normaliser."""
+        offsets = self.loss.queries.offsets
+
+        def work(first: int, last: int) -> FloatArray:
+            V = self._grouped_columns(int(offsets[first]), int(offsets[last]), columns)
+            return np.asarray(V.T @ self.loss.half_curvature(point.at, first, last, V))
+
+        half = _ordered_sum(map_blocks(work, self.loss.cuts)) / self.loss.normaliser
+        return np.asarray(half + half.T)
+
+    def dual(self, point: Point, scale: float) -> float:
+        """Dual value of the loss at ``scale`` times the point's own dual variables."""
+        return self.loss.dual(point.value, point.slack, scale)
+
+    @cached_property
+    def at_zero(self) -> Point:
+        """The loss at w = 0."""
+        return self.evaluate(np.zeros(self.n_features))
+
+    def _rows(self, start: int, stop: int) -> Matrix:
+        if sp.issparse(self.X):
+            return _csr_rows(self.X, start, stop)
+        return np.asarray(self.X[start:stop], dtype=np.float64)
+
+    def _grouped_columns(self, start: int, stop: int, columns: IntArray) -> FloatArray:
+        queries = self.loss.queries
+        rows: AnyArray | slice = slice(start, stop) if queries.contiguous else queries.order[start:stop]
+        block = self.X[rows][:, columns]
+        dense = block.toarray() if sp.issparse(block) else block
+        return np.ascontiguousarray(dense, dtype=np.float64)
+
+
+def _csr_rows(X: Matrix, start: int, stop: int) -> Matrix:
+    """Rows of a CSR matrix without copying its entries."""
+    lo, hi = X.indptr[start], X.indptr[stop]
+    parts = (X.data[lo:hi], X.indices[lo:hi], X.indptr[start : stop + 1] - lo)
+    return sp.csr_array(parts, shape=(stop - start, X.shape[1]), copy=False)
+
+
+def _ordered_sum(parts: list[FloatArray]) -> FloatArray:
+    total = np.array(parts[0], dtype=np.float64)
+    for part in parts[1:]:
+        total += part
+    return total

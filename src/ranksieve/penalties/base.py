@@ -1,0 +1,66 @@
+"""What every penalty gives, and the shape that the Newton solver and the certificate understand."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol, Self
+
+import numpy as np
+
+from ranksieve._types import FloatArray
+
+
+@dataclass(frozen=True)
+class Slopes:
+    """A separable convex penalty Σ_j up_j·w_j⁺ + down_j·w_j⁻ + ½·ridge·w_j².
+
+    ``up`` and ``down`` are the slopes on either side of zero: equal for ℓ1, infinite where that sign (or the
+    feature) is forbidden.
+    """
+
+    up: FloatArray
+    down: FloatArray
+    ridge: float = 0.0
+
+    def violation(self, w: FloatArray, g: FloatArray) -> FloatArray:
+        """Distance of 0 from g_j + ∂penalty_j(w_j), per feature: 0 at the optimum."""
+        at_zero = np.maximum(0.0, np.maximum(-g - self.up, g - self.down))
+        inside = np.abs(g + np.where(w > 0, self.up, -self.down) + self.ridge * w)
+        return np.where(w == 0, at_zero, inside)
+
+    def dual_scale(self, g: FloatArray) -> float:
+        """Largest c in [0, 1] with −up ≤ c·g ≤ down: what makes the dual point feasible."""
+        bound = np.where(g < 0, self.up, self.down)
+        size = np.abs(g)
+        too_large = size > bound
+        return float(np.min(bound[too_large] / size[too_large], initial=1.0))
+
+    def excess(self, g: FloatArray) -> float:
+        """Σ_j max(0, |g_j| − slope_j)²: what the ridge term pays for in the dual."""
+        return float(np.sum(np.maximum(0.0, np.abs(g) - np.where(g < 0, self.up, self.down)) ** 2))
+
+
+class Penalty(Protocol):
+    """A penalty with strength ``alpha``."""
+
+    name: str
+    alpha: float
+
+    def value(self, w: FloatArray) -> float:
+        """The penalty at ``w``."""
+
+    def prox(self, w: FloatArray, step: float) -> FloatArray:
+        """argmin_z ½‖z − w‖² + step·penalty(z)."""
+
+    def scaled(self, alpha: float) -> Self:
+        """The same penalty with another strength."""
+
+    def alpha_max(self, g: FloatArray) -> float:
+        """The smallest strength at which w = 0 is optimal, given the gradient ``g`` there."""
+
+
+class SlopedPenalty(Penalty, Protocol):
+    """A penalty that the Newton solver and the certificate can take."""
+
+    def slopes(self, n_features: int) -> Slopes:
+        """Its slopes at zero and its ridge."""

@@ -1,0 +1,21 @@
+"""The duality gap: a proof, from one gradient, of how far an objective can still fall."""
+
+from __future__ import annotations
+
+from ranksieve._types import FloatArray
+from ranksieve.objective import Objective, Point
+from ranksieve.penalties.base import SlopedPenalty
+
+
+def duality_gap(objective: Objective, penalty: SlopedPenalty, point: Point, g: FloatArray) -> tuple[float, float]:
+    """(F, F − D) for F = f(w) + penalty(w).
+
+    The dual point is that of the current hinge values, shrunk by c ≤ 1 until |c·g_j| ≤ slope_j for every
+    feature. With a ridge μ the unshrunk point is feasible too and pays Σ_j max(0, |g_j| − slope_j)²/(2μ).
+    """
+    slopes = penalty.slopes(len(g))
+    primal = point.value + penalty.value(point.w)
+    dual = objective.dual(point, slopes.dual_scale(g))
+    if slopes.ridge > 0:
+        dual = max(dual, objective.dual(point, 1.0) - slopes.excess(g) / (2.0 * slopes.ridge))
+    return primal, primal - dual
