@@ -80,7 +80,9 @@ def _run(work: Callable[[int, int], T], blocks: list[tuple[int, int]]) -> list[T
 
 @cache
 def _pool() -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(max_workers=max(1, len(os.sched_getaffinity(0))), thread_name_prefix="ranksieve")
+    return ThreadPoolExecutor(
+        max_workers=max(1, len(os.sched_getaffinity(0))), thread_name_prefix="ranksieve"
+    )
 
 
 @cache

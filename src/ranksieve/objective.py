@@ -56,7 +56,10 @@ class Objective:
     def gradient(self, point: Point) -> FloatArray:
         """Xᵀ∇loss / normaliser."""
         g = self.loss.queries.restore(point.at.gradient)
-        return _ordered_sum(map_blocks(lambda a, b: self._rows(a, b).T @ g[a:b], self._cuts)) / self.loss.normaliser
+        return (
+            _ordered_sum(map_blocks(lambda a, b: self._rows(a, b).T @ g[a:b], self._cuts))
+            / self.loss.normaliser
+        )
 
     def hessian(self, point: Point, columns: IntArray) -> FloatArray:
         """The block of the (generalised) Hessian on ``columns``: X_Aᵀ S X_A / normaliser."""

@@ -84,9 +84,7 @@ def group_queries(qid: Sequence[Hashable] | AnyArray) -> Queries:
     appearance = np.empty(len(distinct), dtype=np.int64)
     appearance[np.argsort(first)] = np.arange(len(distinct))
     run_codes = appearance[code]
-    return _from_codes(
-        np.repeat(run_codes, np.diff(np.append(starts, len(ids)))), run_ids[np.sort(first)]
-    )
+    return _from_codes(np.repeat(run_codes, np.diff(np.append(starts, len(ids)))), run_ids[np.sort(first)])
 
 
 def as_id_array(qid: Sequence[Hashable] | AnyArray) -> AnyArray:

@@ -1,6 +1,5 @@
 """Coordinate descent on a small quadratic with a separable, possibly one-sided, ℓ1 term."""
 
-import numpy as np
 from numba import njit
 
 

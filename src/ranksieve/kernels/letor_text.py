@@ -115,3 +115,246 @@ def _round_once(mantissa, power):
     kept = (kept + (kept & one)) >> one
     exponent = ((217706 * power) >> 16) + 11 + np.int64(top) - shift
     return np.float64(kept) * 2.0**exponent, True
+
+
+@njit(cache=True, nogil=True)
+def _exponent(text, i):
+    """The exponent whose ``e`` stands at i, capped; where it ends (i itself when there is no digit)."""
+    start = i
+    i += 1
+    sign = 1
+    if text[i] == PLUS or text[i] == MINUS:
+        sign = 44 - np.int64(text[i])
+        i += 1
+    first = i
+    exponent = 0
+    while ZERO <= text[i] < ZERO + 10:
+        exponent = min(exponent * 10 + text[i] - ZERO, 100000)
+        i += 1
+    return sign * exponent, i if i > first else start
+
+
+@njit(cache=True, nogil=True)
+def _matches(text, i, word):
+    """Whether the lower-case ``word`` stands at i in any case; the last byte of a text is a newline."""
+    for k in range(len(word)):
+        if text[i + k] | LOWER_CASE != word[k]:
+            return False
+    return True
+
+
+@njit(cache=True, nogil=True)
+def _number(text, i):
+    """The number at i: its value, where it ends, and whether it is exact, to be repaired, missing or bad."""
+    begin = i
+    negative = text[i] == MINUS
+    if negative or text[i] == PLUS:
+        i += 1
+    first = i
+    mantissa = np.int64(0)
+    while ZERO <= text[i] < ZERO + 10:
+        mantissa = mantissa * 10 + (text[i] - ZERO)
+        i += 1
+    digits = i - first
+    power = 0
+    if text[i] == DOT:
+        i += 1
+        point = i
+        while ZERO <= text[i] < ZERO + 10:
+            mantissa = mantissa * 10 + (text[i] - ZERO)
+            i += 1
+        power = point - i
+        digits -= power
+    if digits == 0:
+        return _missing(text, begin)
+    if text[i] | LOWER_CASE == LETTER_E:
+        exponent, i = _exponent(text, i)
+        power += exponent
+    if not ENDS_TOKEN[text[i]]:
+        return 0.0, begin, BAD
+    if digits > SAFE_DIGITS:
+        while text[first] == ZERO or text[first] == DOT:
+            digits -= text[first] == ZERO
+            first += 1
+        if digits > SAFE_DIGITS:
+            return 0.0, i, REPAIR
+    value, settled = _scaled(mantissa, power)
+    return -value if negative else value, i, EXACT if settled else REPAIR
+
+
+@njit(cache=True, nogil=True)
+def _missing(text, i):
+    """NULL or NaN at i in any case, or else a bad number."""
+    for begin, end in ((0, 4), (4, 7)):
+        word = NULL_AND_NAN[begin:end]
+        if _matches(text, i, word) and ENDS_TOKEN[text[i + end - begin]]:
+            return np.nan, i + end - begin, MISSING
+    return 0.0, i, BAD
+
+
+@njit(cache=True, nogil=True)
+def _scaled(mantissa, power):
+    """mantissa · 10^power rounded once, and whether that could be settled.
+
+    A mantissa below 2^53 and a power of ten up to 10^22 are exact doubles: one operation rounds once.
+    """
+    if mantissa <= 1 << 53 and -22 <= power <= 22:
+        if power < 0:
+            return mantissa / POWERS_OF_TEN[-power], True
+        return mantissa * POWERS_OF_TEN[power], True
+    if mantissa == 0:
+        return 0.0, True
+    if -LARGEST_POWER <= power <= LARGEST_POWER:
+        return _round_once(mantissa, power)
+    return 0.0, False
+
+
+@njit(cache=True, nogil=True)
+def _skip_blanks(text, i):
+    while text[i] == SPACE or text[i] == TAB or text[i] == RETURN:
+        i += 1
+    return i
+
+
+@njit(cache=True, nogil=True)
+def _document_id(text, i, end):
+    """Begin and end of X in ``docid = X`` anywhere in a comment, else of its first token."""
+    first = _skip_blanks(text, i)
+    i = first
+    while i < end:
+        if _matches(text, i, DOC_ID):
+            k = _skip_blanks(text, i + len(DOC_ID))
+            if text[k] == EQUALS:
+                k = _skip_blanks(text, k + 1)
+                if k < end:
+                    return k, _token_end(text, k, end)
+        i = _skip_blanks(text, _token_end(text, i, end))
+    return first, _token_end(text, first, end)
+
+
+@njit(cache=True, nogil=True)
+def _token_end(text, i, end):
+    """The end of the token at i inside a comment, where # is an ordinary byte."""
+    while i < end and text[i] != SPACE and text[i] != TAB and text[i] != RETURN:
+        i += 1
+    return i
+
+
+@njit(cache=True, nogil=True)
+def _line_end(text, i):
+    while text[i] != NEWLINE:
+        i += 1
+    return i
+
+
+@njit(cache=True, nogil=True)
+def parse_lines(text, i, end, line, largest, out):
+    """Parse text[i:end], whole lines of which ``line`` came before; stop at the first fault.
+
+    Row r holds the entries ``starts[r]:starts[r + 1]`` of ``features`` (from 0) and ``values``. A run is a
+    stretch of rows with one query id, the bytes ``run_begins:run_ends``. A repair names the entry, or
+    −1 − row for a label, and where its number begins.
+    """
+    rows = entries = runs = repairs = width = comment = missing_line = missing_feature = 0
+    unordered = False
+    fault = GOOD
+    while i < end:
+        line += 1
+        i = _skip_blanks(text, i)
+        if text[i] == NEWLINE or text[i] == HASH:
+            i = _line_end(text, i) + 1
+            continue
+        begin = i
+        label, i, kind = _number(text, i)
+        if kind == BAD or kind == MISSING:
+            fault = BAD_LABEL
+            i = begin
+            break
+        if kind == REPAIR:
+            out.repair_entries[repairs] = -1 - rows
+            out.repair_begins[repairs] = begin
+            repairs += 1
+        i = _skip_blanks(text, i)
+        if not (text[i] == 113 and text[i + 1] == 105 and text[i + 2] == 100 and text[i + 3] == COLON):
+            fault = NO_QUERY
+            break
+        begin = i + 4
+        i = begin
+        same = runs > 0
+        previous = out.run_begins[runs - 1] if same else begin
+        while not ENDS_TOKEN[text[i]]:
+            same = same and text[previous + i - begin] == text[i]
+            i += 1
+        if i == begin:
+            fault = NO_QUERY
+            i -= 4
+            break
+        if not (same and out.run_ends[runs - 1] - previous == i - begin):
+            out.run_rows[runs] = rows
+            out.run_begins[runs] = begin
+            out.run_ends[runs] = i
+            runs += 1
+        out.labels[rows] = label
+        out.lines[rows] = line
+        out.starts[rows] = entries
+        last = 0
+        while True:
+            i = _skip_blanks(text, i)
+            if text[i] == NEWLINE or text[i] == HASH:
+                break
+            begin = i
+            feature = 0
+            while ZERO <= text[i] < ZERO + 10:
+                feature = min(feature * 10 + text[i] - ZERO, 1 << 40)
+                i += 1
+            if i == begin or text[i] != COLON:
+                negative = text[i] == MINUS and i == begin and ZERO <= text[i + 1] < ZERO + 10
+                fault = BAD_INDEX if negative else BAD_FEATURE
+            elif feature == 0:
+                fault = BAD_INDEX
+            elif feature > largest:
+                fault = INDEX_TOO_LARGE
+            if fault:
+                break
+            value_begin = i + 1
+            value, i, kind = _number(text, value_begin)
+            if kind != EXACT:
+                if kind == BAD:
+                    fault = BAD_FEATURE
+                    break
+                if kind == REPAIR:
+                    out.repair_entries[repairs] = entries
+                    out.repair_begins[repairs] = value_begin
+                    repairs += 1
+                elif missing_line == 0:
+                    missing_line = line
+                    missing_feature = feature
+            unordered |= feature <= last
+            last = feature
+            width = max(width, feature)
+            out.features[entries] = feature - 1
+            out.values[entries] = value
+            entries += 1
+        if fault:
+            i = begin
+            break
+        id_begin = id_end = comment
+        if text[i] == HASH:
+            begin = i + 1
+            i = _line_end(text, begin)
+            stop = i - 1 if text[i - 1] == RETURN and i > begin else i
+            id_from, id_to = _document_id(text, begin, stop)
+            id_begin += id_from - begin
+            id_end += id_to - begin
+            for k in range(begin, stop):
+                out.comments[comment] = text[k]
+                comment += 1
+        out.comment_ends[rows] = comment
+        out.id_begins[rows] = id_begin
+        out.id_ends[rows] = id_end
+        rows += 1
+        i += 1
+    out.starts[rows] = entries
+    return Parsed(
+        rows, entries, runs, repairs, line, width, unordered, missing_line, missing_feature, fault, i
+    )

@@ -31,7 +31,9 @@ class SquaredHinge:
     level_weights: FloatArray | None = None
     name: str = "squared_hinge"
 
-    def bind(self, y: FloatArray, queries: Queries, query_weight: FloatArray | None = None) -> BoundSquaredHinge:
+    def bind(
+        self, y: FloatArray, queries: Queries, query_weight: FloatArray | None = None
+    ) -> BoundSquaredHinge:
         return BoundSquaredHinge(y, queries, self.level_weights, query_weight)
 
 
@@ -48,7 +50,11 @@ class BoundSquaredHinge:
     """The squared hinge of one data set: O(n log n) value and gradient, O(n·k) curvature of k columns."""
 
     def __init__(
-        self, y: FloatArray, queries: Queries, level_weights: FloatArray | None, query_weight: FloatArray | None
+        self,
+        y: FloatArray,
+        queries: Queries,
+        level_weights: FloatArray | None,
+        query_weight: FloatArray | None,
     ) -> None:
         self.queries = queries
         grouped = queries.group(y)
@@ -123,7 +129,9 @@ def _checked_query_weight(weight: FloatArray | None, n_queries: int) -> FloatArr
         return np.ones(n_queries)
     weight = np.asarray(weight, dtype=np.float64)
     if weight.shape != (n_queries,):
-        raise ValueError(f"query_weight needs one weight for each of {n_queries} queries, got shape {weight.shape}")
+        raise ValueError(
+            f"query_weight needs one weight for each of {n_queries} queries, got shape {weight.shape}"
+        )
     if not np.isfinite(weight).all() or np.any(weight < 0):
         raise ValueError("query weights must be finite and not negative")
     return weight

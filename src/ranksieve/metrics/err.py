@@ -29,7 +29,7 @@ def expected_reciprocal_rank(ranked: Ranked, k: int | None, profile: Profile) ->
 
 def _stop(judged: Judged, profile: Profile) -> FloatArray:
     advice = f"the {profile.name} profile's scale ends at max_label={profile.max_label:g}"
-    cure = "pass a profile with a higher one, dataclasses.replace(profile, max_label=…)"
+    cure = 'pass a profile with a higher one, such as dataclasses.replace(PROFILES["letor"], max_label=9)'
     judged.refuse(judged.labels > profile.max_label, f"{advice}: {cure}")
     highest = float(profile.gain(np.array([profile.max_label]))[0])
     return judged.gains(profile) / (1.0 + highest)

@@ -17,9 +17,9 @@ from ranksieve.metrics.table import MetricSpec, parse
 
 @dataclass(frozen=True, eq=False)
 class Evaluation:
-    """Metric values of one ranking. ``per_query[name]`` is in the order of ``query_ids``; a skipped query is NaN.
+    """Metric values of one ranking: ``mean[name]``, and ``per_query[name]`` in the order of ``query_ids``.
 
-    Names are written as ``str(parse(name))`` writes them: ``ndcg@10``, ``map``.
+    Names are in lower case (``ndcg@10``, ``map``). A skipped query is NaN and left out of the mean.
     """
 
     mean: Mapping[str, float]
@@ -47,7 +47,9 @@ class Evaluator:
     meanwhile.
     """
 
-    def __init__(self, dataset: Dataset, profile: str | Profile = "letor", empty: Empty | None = None) -> None:
+    def __init__(
+        self, dataset: Dataset, profile: str | Profile = "letor", empty: Empty | None = None
+    ) -> None:
         if not isinstance(dataset, Dataset):
             raise ValueError(
                 f"evaluation needs a Dataset, got {type(dataset).__name__}; build one with Dataset(X, y, qid)"
@@ -145,7 +147,8 @@ def _as_scores(scores: Any, n_rows: int, n_dimensions: int) -> FloatArray:
         )
     bad = np.argwhere(~np.isfinite(array))
     if len(bad):
-        raise ValueError(f"the score of row {bad[0][0]} is {array[tuple(bad[0])]}; scores must be finite numbers")
+        value = array[tuple(bad[0])]
+        raise ValueError(f"the score of row {bad[0][0]} is {value}; scores must be finite numbers")
     return array
 
 

@@ -17,17 +17,20 @@ Empty: TypeAlias = float | Literal["skip"]
 
 def exponential_gain(labels: FloatArray) -> FloatArray:
     """2^y − 1."""
-    return np.exp2(labels) - 1.0
+    gains: FloatArray = np.exp2(labels) - 1.0
+    return gains
 
 
 def letor_discount(ranks: IntArray) -> FloatArray:
     """1 for the ranks 1 and 2, 1/log2(i) from rank 3 on."""
-    return 1.0 / np.log2(np.maximum(ranks, 2))
+    weights: FloatArray = 1.0 / np.log2(np.maximum(ranks, 2))
+    return weights
 
 
 def log2_discount(ranks: IntArray) -> FloatArray:
     """1/log2(1 + i)."""
-    return 1.0 / np.log2(1.0 + ranks)
+    weights: FloatArray = 1.0 / np.log2(1.0 + ranks)
+    return weights
 
 
 @dataclass(frozen=True)
@@ -47,7 +50,7 @@ class Profile:
     relevant_from : float
         The smallest label that counts as relevant in P, R, AP and RR.
     empty : 0.0, 1.0 or "skip"
-        NDCG, AP and R of a query without a relevant document, where they are 0/0. The other metrics are 0 there.
+        NDCG, AP and R of a query without a relevant document, where they are 0/0; the other metrics are 0.
     max_label : float
         The highest label of the scale, for ERR.
     """

@@ -17,8 +17,8 @@ from ranksieve.metrics.profiles import Profile
 class Judged:
     """Labels grouped by query: all that metrics need beside a ranking.
 
-    Query q owns the slots ``offsets[q] … offsets[q + 1] − 1``, and slot ``offsets[q] + i − 1`` holds its rank i
-    in every ranking. So ranks serve all rankings, and what depends on the labels alone is computed once.
+    Query q owns the slots ``offsets[q] … offsets[q + 1] − 1``, and slot ``offsets[q] + i − 1`` holds its
+    rank i in every ranking. So ranks serve all rankings, and what depends on labels alone is computed once.
     """
 
     labels: FloatArray
@@ -71,8 +71,9 @@ class Judged:
         with np.errstate(over="ignore"):
             gains = np.asarray(profile.gain(self.labels), dtype=np.float64)
         advice = f"its gain in the {profile.name} profile must be a finite number of at least 0"
-        self.refuse(~(gains >= 0.0), f"{advice}: shift the labels so that the lowest is 0")
-        self.refuse(~np.isfinite(gains), f"{advice}: use a smaller scale of labels")
+        self.refuse(~(gains >= 0.0), f"{advice}: shift the labels so that the lowest is 0, or use map")
+        # No sum of gains may overflow either.
+        self.refuse(~(gains <= np.finfo(np.float64).max / len(gains)), f"{advice}: use smaller labels")
         return gains
 
     def rank(self, scores: FloatArray) -> Ranked:
@@ -124,5 +125,6 @@ class Ranked:
 
 def ratio(numerator: AnyArray, denominator: AnyArray) -> FloatArray:
     """Quotients; NaN, the mark of an empty query, where the denominator is 0."""
-    undefined = np.full(len(denominator), np.nan)
-    return np.divide(numerator, denominator, out=undefined, where=denominator > 0)
+    quotients = np.full(len(denominator), np.nan)
+    np.divide(numerator, denominator, out=quotients, where=denominator > 0)
+    return quotients

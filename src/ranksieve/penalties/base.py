@@ -64,3 +64,9 @@ class SlopedPenalty(Penalty, Protocol):
 
     def slopes(self, n_features: int) -> Slopes:
         """Its slopes at zero and its ridge."""
+
+
+def check_alpha(alpha: float) -> None:
+    """A strength is a finite number, not negative."""
+    if not (np.isfinite(alpha) and alpha >= 0):
+        raise ValueError(f"alpha must be a finite number ≥ 0, got {alpha}")

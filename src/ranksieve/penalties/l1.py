@@ -8,7 +8,7 @@ from typing import Self
 import numpy as np
 
 from ranksieve._types import FloatArray
-from ranksieve.penalties.base import Slopes
+from ranksieve.penalties.base import Slopes, check_alpha
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,8 +24,7 @@ class ElasticNet:
     name: str = "elastic_net"
 
     def __post_init__(self) -> None:
-        if not (np.isfinite(self.alpha) and self.alpha >= 0):
-            raise ValueError(f"alpha must be a finite number ≥ 0, got {self.alpha}")
+        check_alpha(self.alpha)
         if not 0 < self.l1_ratio <= 1:
             raise ValueError(f"l1_ratio must be in (0, 1], got {self.l1_ratio}")
         if self.weights is not None:

@@ -7,7 +7,9 @@ from ranksieve.objective import Objective, Point
 from ranksieve.penalties.base import SlopedPenalty
 
 
-def duality_gap(objective: Objective, penalty: SlopedPenalty, point: Point, g: FloatArray) -> tuple[float, float]:
+def duality_gap(
+    objective: Objective, penalty: SlopedPenalty, point: Point, g: FloatArray
+) -> tuple[float, float]:
     """(F, F − D) for F = f(w) + penalty(w).
 
     The dual point is that of the current hinge values, shrunk by c ≤ 1 until |c·g_j| ≤ slope_j for every
@@ -18,4 +20,4 @@ def duality_gap(objective: Objective, penalty: SlopedPenalty, point: Point, g: F
     dual = objective.dual(point, slopes.dual_scale(g))
     if slopes.ridge > 0:
         dual = max(dual, objective.dual(point, 1.0) - slopes.excess(g) / (2.0 * slopes.ridge))
-    return primal, primal - dual
+    return primal, max(0.0, primal - dual)  # rounding may leave −1e-16 at the optimum

@@ -53,7 +53,9 @@ def newton_steps(
         if callback is not None:
             callback(n_iter, point.w, primal, gap)
         converged = gap <= tol * primal
-        moved = None if converged or n_iter == max_iter else _step(objective, penalty, slopes, point, g, primal)
+        moved = (
+            None if converged or n_iter == max_iter else _step(objective, penalty, slopes, point, g, primal)
+        )
         if moved is None:
             break
         point = moved
@@ -94,7 +96,13 @@ def _model_minimum(
     violation = float(np.max(slopes.violation(w, g)[columns], initial=0.0))
     return np.asarray(
         minimise_quadratic(
-            hessian, g[columns], w[columns], slopes.up[columns], slopes.down[columns], slopes.ridge,
-            1e-3 * violation, 1000,
+            hessian,
+            g[columns],
+            w[columns],
+            slopes.up[columns],
+            slopes.down[columns],
+            slopes.ridge,
+            1e-3 * violation,
+            1000,
         )  # fmt: skip
     )

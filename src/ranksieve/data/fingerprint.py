@@ -1,0 +1,26 @@
+"""A short name for the exact content of a data set."""
+
+from __future__ import annotations
+
+import hashlib
+
+import numpy as np
+import scipy.sparse as sp
+
+from ranksieve.data.dataset import Dataset
+
+ROWS_AT_ONCE = 65536
+
+
+def fingerprint(data: Dataset) -> str:
+    """First 16 hex digits of the SHA-256 over shape, features, labels and query boundaries."""
+    digest = hashlib.sha256(repr((data.X.shape, str(data.X.dtype), data.feature_names)).encode())
+    if sp.issparse(data.X):
+        for part in (data.X.indptr, data.X.indices, data.X.data):
+            digest.update(np.ascontiguousarray(part))
+    else:
+        for start in range(0, data.n_docs, ROWS_AT_ONCE):
+            digest.update(np.ascontiguousarray(data.X[start : start + ROWS_AT_ONCE]))
+    for rows in (data.y, data.queries.order, data.queries.offsets):
+        digest.update(np.ascontiguousarray(rows))
+    return digest.hexdigest()[:16]

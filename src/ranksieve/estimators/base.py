@@ -1,0 +1,150 @@
+"""What every linear ranker shares: input checking, prediction, scoring, the model file, scikit-learn's rules."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
+
+from ranksieve._types import AnyArray, FloatArray, IntArray, Matrix
+from ranksieve.data.dataset import Dataset
+from ranksieve.data.fingerprint import fingerprint
+from ranksieve.data.finite import check_finite
+from ranksieve.metrics import evaluate
+from ranksieve.model import LinearModel, Term
+from ranksieve.solvers.result import Trace, relative
+
+ONE_QUERY = (
+    "qid is None, so all {n} rows count as one query and every document is compared with every other; "
+    "pass qid (in scikit-learn tools: groups=qid with metadata routing enabled)"
+)
+
+
+class LinearRanker(BaseEstimator):  # type: ignore[misc]
+    """A ranker with score(x) = ⟨coef_, x⟩.
+
+    Subclasses implement ``_fit(data, …)`` and set ``coef_``, ``objective_``, ``gap_``, ``n_iter_``,
+    ``trace_``.
+    """
+
+    # Metadata requests: scikit-learn's splitters and searches call query ids "groups".
+    __metadata_request__fit: ClassVar[dict[str, Any]] = {"qid": "groups"}
+    __metadata_request__score: ClassVar[dict[str, Any]] = {"qid": "groups"}
+
+    coef_: FloatArray
+    objective_: float
+    gap_: float
+    n_iter_: int
+    trace_: Trace
+
+    def fit(self, X: Any, y: Any = None, qid: Any = None, **options: Any) -> Self:
+        """Learn from a Dataset, or from features X, labels y and query ids qid."""
+        data = self._training_data(X, y, qid)
+        self._fit(data, **options)
+        self._fingerprint = fingerprint(data)
+        return self
+
+    def _fit(self, data: Dataset, **options: Any) -> None:
+        raise NotImplementedError
+
+    def predict(self, X: Any) -> FloatArray:
+        """Scores in the input's row order: higher ranks first."""
+        check_is_fitted(self, "coef_")
+        matrix = self._checked_features(X)
+        support = self.support_
+        return np.asarray(matrix[:, support] @ self.coef_[support], dtype=np.float64)
+
+    def score(self, X: Any, y: Any = None, qid: Any = None, sample_weight: Any = None) -> float:
+        """Mean NDCG@10 (standard profile) over queries; a query weighs the mean of its rows' sample weights."""
+        data = X if isinstance(X, Dataset) else self._dataset(self._checked_features(X), y, qid)
+        values = evaluate(self.predict(X), data, ["ndcg@10"], profile="standard").per_query["ndcg@10"]
+        return float(np.average(values, weights=_query_means(sample_weight, data)))
+
+    @property
+    def support_(self) -> IntArray:
+        """Columns with a nonzero weight, ascending."""
+        return np.flatnonzero(self.coef_)
+
+    def to_model(self) -> LinearModel:
+        """The fitted ranker as a model that can be saved, exported and explained."""
+        check_is_fitted(self, "coef_")
+        names = self._names()
+        return LinearModel(
+            terms=tuple(Term(names[j], int(j), float(self.coef_[j])) for j in self.support_),
+            n_features=len(self.coef_),
+            method=type(self).__name__,
+            parameters={k: _plain(v) for k, v in self.get_params(deep=False).items()},
+            certificate=self._certificate(),
+            metrics=self._measured(),
+            fingerprint=self._fingerprint,
+        )
+
+    def _certificate(self) -> dict[str, float]:
+        gap = relative(self.gap_, self.objective_)
+        return {"objective": float(self.objective_), "gap": float(self.gap_), "relative_gap": float(gap)}
+
+    def _measured(self) -> dict[str, float]:
+        return {}
+
+    def _names(self) -> list[str]:
+        names = getattr(self, "feature_names_in_", None)
+        return (
+            [f"f{j + 1}" for j in range(len(self.coef_))] if names is None else [str(name) for name in names]
+        )
+
+    def _training_data(self, X: Any, y: Any, qid: Any) -> Dataset:
+        if isinstance(X, Dataset):
+            if y is not None or qid is not None:
+                raise ValueError(
+                    "a Dataset holds its own labels and query ids: give fit nothing but the Dataset"
+                )
+            check_finite(X)
+            self.n_features_in_ = X.n_features
+            self.feature_names_in_ = np.array(X.feature_names, dtype=object)
+            return X
+        matrix, labels = validate_data(
+            self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32], y_numeric=True
+        )
+        if qid is None:
+            warnings.warn(ONE_QUERY.format(n=matrix.shape[0]), UserWarning, stacklevel=3)
+        return self._dataset(matrix, labels, qid)
+
+    def _dataset(self, matrix: Matrix, y: Any, qid: Any) -> Dataset:
+        ids = np.zeros(matrix.shape[0], dtype=np.int64) if qid is None else qid
+        names = getattr(self, "feature_names_in_", None)
+        return Dataset(matrix, column_or_1d(y), ids, None if names is None else list(names))
+
+    def _checked_features(self, X: Any) -> Matrix:
+        if isinstance(X, Dataset):
+            if X.n_features != self.n_features_in_:
+                raise ValueError(
+                    f"{type(self).__name__} was fitted on {self.n_features_in_} features "
+                    f"but the data set has {X.n_features}"
+                )
+            check_finite(X)
+            return X.X
+        return validate_data(self, X, reset=False, accept_sparse="csr", dtype=[np.float64, np.float32])
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.target_tags.required = True
+        return tags
+
+
+def _query_means(sample_weight: Any, data: Dataset) -> AnyArray | None:
+    if sample_weight is None:
+        return None
+    weight = np.asarray(sample_weight, dtype=np.float64)
+    sums = np.add.reduceat(data.queries.group(weight), data.queries.offsets[:-1])
+    return np.asarray(sums / data.queries.sizes)
+
+
+def _plain(value: Any) -> Any:
+    """A parameter as JSON can hold it."""
+    if isinstance(value, np.ndarray | np.generic):
+        return value.tolist()
+    return value if isinstance(value, str | int | float | bool | type(None) | list) else repr(value)

@@ -1,0 +1,116 @@
+"""Choose a point of a path by how it ranks queries it has not seen."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ranksieve._types import AnyArray, FloatArray, IntArray
+from ranksieve.data.dataset import Dataset
+from ranksieve.metrics import evaluate_many
+from ranksieve.path import Path
+
+Rule = Callable[[FloatArray, IntArray], int]
+
+
+@dataclass(frozen=True, eq=False)
+class Validation:
+    """Held-out metric of each point of a path (points × queries)."""
+
+    metric: str
+    profile: str
+    values: FloatArray
+    query_ids: AnyArray
+
+    @property
+    def mean(self) -> FloatArray:
+        """Mean over queries, one a point."""
+        return np.asarray(self.values.mean(axis=1))
+
+    @property
+    def standard_error(self) -> FloatArray:
+        """Standard error of the mean over queries."""
+        return standard_error(self.values)
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "metric": self.metric,
+            "profile": self.profile,
+            "mean": self.mean.tolist(),
+            "standard_error": self.standard_error.tolist(),
+        }
+
+
+def standard_error(values: FloatArray) -> FloatArray:
+    """Standard error of the row means; 0 for a single column."""
+    n = values.shape[1]
+    return np.asarray(values.std(axis=1, ddof=1) / np.sqrt(n)) if n > 1 else np.zeros(len(values))
+
+
+def validate(path: Path, data: Dataset, metric: str, profile: str) -> Validation:
+    """Evaluate every point of a path on held-out queries."""
+    values = evaluate_many(np.asarray(data.X @ path.coefs.T), data, metric, profile)
+    return _checked(Validation(metric, profile, values, data.queries.ids))
+
+
+def cross_validate(
+    data: Dataset, fit_part: Callable[[IntArray], Path], n_folds: int, seed: int, metric: str, profile: str
+) -> Validation:
+    """Deal the queries into folds; each fold is ranked by the path fitted on the others."""
+    fold_of = np.random.default_rng(seed).permutation(data.n_queries) % n_folds
+    parts = []
+    for fold in range(n_folds):
+        path = fit_part(np.flatnonzero(fold_of != fold))
+        held_out = data.select_queries(np.flatnonzero(fold_of == fold))
+        parts.append(evaluate_many(np.asarray(held_out.X @ path.coefs.T), held_out, metric, profile))
+    values = np.empty((len(parts[0]), data.n_queries))
+    for fold, part in enumerate(parts):
+        values[:, fold_of == fold] = part
+    return _checked(Validation(metric, profile, values, data.queries.ids))
+
+
+def choose_point(n_nonzero: IntArray, values: FloatArray, rule: Rule, max_features: int | None) -> int:
+    """The point of the path that ``rule`` prefers among those with 1 to ``max_features`` features."""
+    allowed = n_nonzero >= 1
+    if max_features is not None:
+        allowed &= n_nonzero <= max_features
+    points = np.flatnonzero(allowed)
+    if len(points) == 0:
+        raise ValueError(
+            f"no point of the path uses between 1 and {max_features or 'any number of'} features; "
+            "use a finer path (larger n_alphas) or a larger max_features"
+        )
+    return int(points[rule(values[points], n_nonzero[points])])
+
+
+def best(values: FloatArray, n_nonzero: IntArray) -> int:
+    """Highest mean; among equals the fewest features, then the strongest regularisation."""
+    mean = values.mean(axis=1)
+    return int(np.lexsort((n_nonzero, -mean))[0])
+
+
+def one_standard_error(values: FloatArray, n_nonzero: IntArray) -> int:
+    """Fewest features with a mean within one standard error of the best; among equals the highest mean."""
+    mean, top = values.mean(axis=1), best(values, n_nonzero)
+    near = np.flatnonzero(mean >= mean[top] - standard_error(values)[top])
+    return int(near[np.lexsort((-mean[near], n_nonzero[near]))[0]])
+
+
+RULES: dict[str, Rule] = {"best": best, "one_standard_error": one_standard_error}
+
+
+def _checked(validation: Validation) -> Validation:
+    mean = validation.mean
+    if len(mean) > 1 and mean.max() == mean.min():
+        warnings.warn(
+            f"{validation.metric} ({validation.profile} profile) is {mean[0]:.4g} for every model on the path, so it "
+            "cannot guide the choice; use another metric or profile (the letor profile gives lists shorter than k "
+            "an NDCG@k of 0)",
+            UserWarning,
+            stacklevel=2,
+        )
+    return validation

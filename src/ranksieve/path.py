@@ -1,0 +1,198 @@
+"""The certified regularisation path: a whole family of sparse rankers, each with its proof."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ranksieve._parallel import single_threaded_blas
+from ranksieve._types import BoolArray, FloatArray, IntArray
+from ranksieve.data.dataset import Dataset
+from ranksieve.data.finite import check_finite
+from ranksieve.losses import SquaredHinge
+from ranksieve.objective import Objective
+from ranksieve.penalties import PENALTIES, SlopedPenalty
+from ranksieve.solvers.prox_newton import newton_steps
+from ranksieve.solvers.result import Result, Trace
+
+Progress = Callable[[int, int], None]
+"""Called after each point with (points done, points in all)."""
+
+
+@dataclass(frozen=True, eq=False)
+class Path:
+    """Rankers of falling regularisation: row k of ``coefs`` minimises f + α_k·penalty up to ``gaps[k]``."""
+
+    alphas: FloatArray
+    coefs: FloatArray
+    objectives: FloatArray
+    gaps: FloatArray
+    n_iter: IntArray
+    converged: BoolArray
+    seconds: FloatArray
+    feature_names: tuple[str, ...]
+
+    def __len__(self) -> int:
+        return len(self.alphas)
+
+    @property
+    def n_nonzero(self) -> IntArray:
+        """Features in use at each point."""
+        return np.count_nonzero(self.coefs, axis=1)
+
+    @property
+    def relative_gaps(self) -> FloatArray:
+        """Gaps as shares of the objectives."""
+        return self.gaps / self.objectives
+
+    @property
+    def trace(self) -> Trace:
+        """Objective, gap, features and seconds since the start, one entry a point."""
+        columns = (self.objectives, self.gaps, self.n_nonzero, self.seconds)
+        return Trace(*(column.tolist() for column in columns))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for JSON."""
+        arrays = (
+            "alphas",
+            "coefs",
+            "objectives",
+            "gaps",
+            "relative_gaps",
+            "n_nonzero",
+            "n_iter",
+            "converged",
+        )
+        return {name: getattr(self, name).tolist() for name in arrays} | {
+            "features": list(self.feature_names)
+        }
+
+
+def sparse_path(
+    data: Dataset,
+    penalty: str | SlopedPenalty = "l1",
+    n_alphas: int = 100,
+    alphas: Sequence[float] | FloatArray | None = None,
+    tol: float = 1e-6,
+    *,
+    weights: Sequence[float] | FloatArray | None = None,
+    l1_ratio: float | None = None,
+    min_ratio: float = 1e-3,
+    max_features: int | None = None,
+    query_weight: FloatArray | None = None,
+    max_iter: int = 100,
+    progress: Progress | None = None,
+) -> Path:
+    """Fit min_w f(w) + α·penalty(w) along a falling grid of α, each point with its duality gap.
+
+    f is the mean squared hinge over pairs. The grid runs from the smallest α with w = 0 down to ``min_ratio``
+    times it, evenly in log α, unless ``alphas`` gives it.
+
+    Parameters
+    ----------
+    data : Dataset
+    penalty : "l1", "elastic_net" or a penalty object
+    n_alphas : int
+        Grid points.
+    alphas : sequence of float, optional
+        The grid itself; it is walked from the largest down.
+    tol : float
+        Largest duality gap, as a share of the objective.
+    weights : sequence of float, optional
+        One ℓ1 weight a feature, > 0; infinity forbids the feature.
+    l1_ratio : float, optional
+        Share of ℓ1 in the elastic net.
+    max_features : int, optional
+        Stop the path after the first point that uses more than twice as many features.
+    query_weight : array, optional
+        One weight a query, in order of first appearance.
+    """
+    check_finite(data)
+    objective = make_objective(data, query_weight)
+    family = as_penalty(penalty, weights, l1_ratio)
+    grid = _grid(objective, family, n_alphas, min_ratio) if alphas is None else _given(alphas)
+    with single_threaded_blas():
+        results = _walk(objective, family, grid, tol, max_iter, max_features, progress)
+    return _collect(grid[: len(results)], results, data.feature_names)
+
+
+def make_objective(data: Dataset, query_weight: FloatArray | None = None) -> Objective:
+    """The mean squared hinge of a data set."""
+    return Objective(data.X, SquaredHinge().bind(data.y, data.queries, query_weight))
+
+
+def as_penalty(
+    penalty: str | SlopedPenalty,
+    weights: Sequence[float] | FloatArray | None = None,
+    l1_ratio: float | None = None,
+) -> SlopedPenalty:
+    """A penalty by name or as it is."""
+    options = {"weights": None if weights is None else np.asarray(weights, float), "l1_ratio": l1_ratio}
+    given = {key: value for key, value in options.items() if value is not None}
+    if not isinstance(penalty, str):
+        if given:
+            raise ValueError(f"{' and '.join(given)} belong into the penalty object itself when one is given")
+        return penalty
+    if penalty not in PATH_PENALTIES:
+        raise ValueError(f"unknown penalty {penalty!r} for a path; known: {', '.join(PATH_PENALTIES)}")
+    return PENALTIES[penalty](**given)
+
+
+PATH_PENALTIES = ("l1", "elastic_net")
+
+
+def _grid(objective: Objective, family: SlopedPenalty, n_alphas: int, min_ratio: float) -> FloatArray:
+    if n_alphas < 1:
+        raise ValueError(f"n_alphas must be at least 1, got {n_alphas}")
+    if not 0 < min_ratio < 1:
+        raise ValueError(f"min_ratio must be between 0 and 1, got {min_ratio}")
+    largest = family.alpha_max(objective.gradient(objective.at_zero))
+    if not largest > 0:
+        raise ValueError(
+            "no feature tells any pair of documents apart: every usable feature is constant within every query "
+            "that has different labels"
+        )
+    return np.asarray(largest * np.logspace(0.0, np.log10(min_ratio), n_alphas))
+
+
+def _given(alphas: Sequence[float] | FloatArray) -> FloatArray:
+    grid = np.sort(np.asarray(alphas, dtype=np.float64))[::-1]
+    if grid.ndim != 1 or len(grid) == 0 or not np.isfinite(grid).all() or grid[-1] <= 0:
+        raise ValueError(f"alphas must be a list of finite numbers > 0, got {alphas!r}")
+    return grid
+
+
+def _walk(
+    objective: Objective,
+    family: SlopedPenalty,
+    grid: FloatArray,
+    tol: float,
+    max_iter: int,
+    max_features: int | None,
+    progress: Progress | None,
+) -> list[Result]:
+    point, results = objective.at_zero, []
+    for k, alpha in enumerate(grid):
+        result, point = newton_steps(objective, family.scaled(float(alpha)), point, tol, max_iter)
+        results.append(result)
+        if progress is not None:
+            progress(k + 1, len(grid))
+        if max_features is not None and np.count_nonzero(result.w) > 2 * max_features:
+            break
+    return results
+
+
+def _collect(grid: FloatArray, results: list[Result], names: tuple[str, ...]) -> Path:
+    return Path(
+        alphas=grid,
+        coefs=np.array([r.w for r in results]),
+        objectives=np.array([r.objective for r in results]),
+        gaps=np.array([r.gap for r in results]),
+        n_iter=np.array([r.n_iter for r in results]),
+        converged=np.array([r.converged for r in results]),
+        seconds=np.cumsum([r.trace.seconds[-1] for r in results]),
+        feature_names=names,
+    )

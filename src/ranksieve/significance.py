@@ -1,0 +1,259 @@
+"""Paired tests between evaluations: Student's t, Fisher's randomisation, Holm's correction."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from itertools import combinations
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+
+from ranksieve._types import AnyArray, FloatArray
+from ranksieve.metrics.evaluate import Evaluation, parse_all
+from ranksieve.metrics.table import MetricSpec
+
+Alternative: TypeAlias = Literal["two-sided", "greater"]
+
+_PValues: TypeAlias = Callable[[FloatArray, FloatArray], tuple[float, float]]
+
+_ROUNDING = 1e-12  # relative differences below this are sums of equal terms in another order
+_CHUNK_CELLS = 1_000_000
+
+
+@dataclass(frozen=True)
+class Row:
+    """``a`` against ``b``: ``difference = mean_a − mean_b``, wins are queries where ``a`` is higher.
+
+    ``relative_change`` is the difference divided by mean_b, NaN if that is 0. The ``holm`` p-values are
+    corrected over all pairs of the metric.
+    """
+
+    metric: str
+    a: str
+    b: str
+    n_queries: int
+    mean_a: float
+    mean_b: float
+    difference: float
+    relative_change: float
+    wins: int
+    ties: int
+    losses: int
+    p_t: float
+    p_randomisation: float
+    p_t_holm: float = math.nan
+    p_randomisation_holm: float = math.nan
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """One row a pair and metric, and how they were tested."""
+
+    rows: tuple[Row, ...]
+    baseline: str | None
+    alternative: Alternative
+    n_permutations: int
+    seed: int
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for JSON; NaN becomes None."""
+        rows = [{name: _plain(value) for name, value in asdict(row).items()} for row in self.rows]
+        return {**vars(self), "rows": rows}
+
+
+def compare(
+    evaluations: Mapping[str, Evaluation],
+    baseline: str | None = None,
+    metrics: str | Sequence[str | MetricSpec] | None = None,
+    n_permutations: int = 10_000,
+    seed: int = 0,
+    alternative: Alternative = "two-sided",
+) -> Comparison:
+    """Test every pair of evaluations, or each against ``baseline``, query by query.
+
+    Parameters
+    ----------
+    evaluations : mapping of name to Evaluation
+        Over the same queries, under the same profile. Without a baseline the earlier name of a pair is ``a``.
+    baseline : str, optional
+        The ``b`` of every pair.
+    metrics : str or sequence of str, optional
+        Default: all that the evaluations share.
+    n_permutations : int
+        Sign flips drawn for the randomisation test; it is exact if there are no more than these.
+    seed : int
+        Of the sign flips.
+    alternative : "two-sided" or "greater"
+        "greater" tests whether ``a`` is better than ``b``.
+    """
+    _check_comparable(evaluations)
+    pairs = _pairs(list(evaluations), baseline)
+
+    def p_values(a: FloatArray, b: FloatArray) -> tuple[float, float]:
+        return paired_t(a, b, alternative), randomisation(a, b, n_permutations, seed, alternative)
+
+    rows: list[Row] = []
+    for metric in _shared_metrics(evaluations, metrics):
+        rows += _with_holm([_row(metric, a, b, evaluations, p_values) for a, b in pairs])
+    return Comparison(tuple(rows), baseline, alternative, n_permutations, seed)
+
+
+def holm(p_values: Sequence[float] | FloatArray) -> FloatArray:
+    """Holm's correction: the i-th smallest of m p-values becomes max_{j ≤ i} min(1, (m − j + 1)·p_(j))."""
+    p = np.asarray(p_values, dtype=np.float64)
+    order = np.argsort(p)
+    adjusted = np.empty_like(p)
+    adjusted[order] = np.maximum.accumulate(np.minimum(1.0, np.arange(len(p), 0, -1) * p[order]))
+    return adjusted
+
+
+def paired_t(a: AnyArray, b: AnyArray, alternative: Alternative = "two-sided") -> float:
+    """p-value of the paired t-test of mean(a − b) = 0; NaN pairs are dropped.
+
+    1 if no pair differs or there are fewer than two. If all pairs differ by the same amount, t is infinite.
+    """
+    difference = _differences(a, b)
+    _check_alternative(alternative)
+    if len(difference) < 2 or not difference.any():
+        return 1.0
+    if np.ptp(difference) <= _ROUNDING * np.abs(difference).max():
+        return 1.0 if alternative == "greater" and difference[0] < 0 else 0.0
+    from scipy.stats import ttest_1samp
+
+    return float(ttest_1samp(difference, 0.0, alternative=alternative).pvalue)
+
+
+def randomisation(
+    a: AnyArray,
+    b: AnyArray,
+    n_permutations: int = 10_000,
+    seed: int = 0,
+    alternative: Alternative = "two-sided",
+) -> float:
+    """p-value of Fisher's randomisation test: how often random signs make Σ ±(a − b) at least as extreme.
+
+    Exact over all 2^m sign patterns of the m pairs that differ if these are at most ``n_permutations``, else
+    (1 + extreme) / (1 + n_permutations) over seeded random patterns. NaN pairs are dropped.
+    """
+    _check_alternative(alternative)
+    if n_permutations < 1:
+        raise ValueError(f"n_permutations is {n_permutations}; give at least 1")
+    difference = _differences(a, b)
+    difference = difference[difference != 0.0]
+    m = len(difference)
+    exact = m < 63 and 2**m <= n_permutations
+    flips = _all_flips(m) if exact else _random_flips(m, n_permutations, seed)
+    extreme = sum(_count_extreme(flip, difference, alternative) for flip in flips)
+    return extreme / 2**m if exact else (1 + extreme) / (1 + n_permutations)
+
+
+def _count_extreme(flips: AnyArray, difference: FloatArray, alternative: Alternative) -> int:
+    """Rows of a 0/1 matrix of flipped signs whose sum of differences reaches the observed one."""
+    observed = difference.sum()
+    sums = observed - 2.0 * (flips.astype(np.float64) @ difference)
+    if alternative == "two-sided":
+        observed, sums = abs(observed), np.abs(sums)
+    return int(np.count_nonzero(sums >= observed - _ROUNDING * np.abs(difference).sum()))
+
+
+def _all_flips(m: int) -> Iterator[AnyArray]:
+    for first, last in _chunks(2**m, m):
+        yield (np.arange(first, last)[:, None] >> np.arange(m)) & 1
+
+
+def _random_flips(m: int, n: int, seed: int) -> Iterator[AnyArray]:
+    rng = np.random.default_rng(seed)
+    for first, last in _chunks(n, m):
+        bits = rng.integers(0, 256, size=(last - first, -(-m // 8)), dtype=np.uint8)
+        yield np.unpackbits(bits, axis=1, count=m)
+
+
+def _chunks(n: int, width: int) -> Iterator[tuple[int, int]]:
+    step = max(1, _CHUNK_CELLS // max(1, width))
+    return ((first, min(n, first + step)) for first in range(0, n, step))
+
+
+def _differences(a: AnyArray, b: AnyArray) -> FloatArray:
+    """a − b over the pairs without NaN, with rounding errors set to 0."""
+    a, b = np.asarray(a, dtype=np.float64), np.asarray(b, dtype=np.float64)
+    if a.ndim != 1 or a.shape != b.shape:
+        raise ValueError(f"both sides need one value per query, got shapes {a.shape} and {b.shape}")
+    difference = a - b
+    difference[np.abs(difference) <= _ROUNDING * np.maximum(np.abs(a), np.abs(b))] = 0.0
+    kept: FloatArray = difference[~np.isnan(difference)]
+    return kept
+
+
+def _row(metric: str, a: str, b: str, evaluations: Mapping[str, Evaluation], p_values: _PValues) -> Row:
+    values_a, values_b = (evaluations[name].per_query[metric] for name in (a, b))
+    kept = ~(np.isnan(values_a) | np.isnan(values_b))
+    if not kept.any():
+        raise ValueError(f"no query has a value of {metric} in both {a!r} and {b!r}")
+    values_a, values_b = values_a[kept], values_b[kept]
+    wins, ties, losses = (int(np.sum(np.sign(_differences(values_a, values_b)) == s)) for s in (1, 0, -1))
+    mean_a, mean_b = float(values_a.mean()), float(values_b.mean())
+    change = (mean_a - mean_b) / mean_b if mean_b else math.nan
+    tests = p_values(values_a, values_b)
+    return Row(
+        metric, a, b, len(values_a), mean_a, mean_b, mean_a - mean_b, change, wins, ties, losses, *tests
+    )
+
+
+def _with_holm(rows: list[Row]) -> list[Row]:
+    p_t = holm([row.p_t for row in rows])
+    p_randomisation = holm([row.p_randomisation for row in rows])
+    return [
+        replace(row, p_t_holm=float(t), p_randomisation_holm=float(r))
+        for row, t, r in zip(rows, p_t, p_randomisation, strict=True)
+    ]
+
+
+def _pairs(names: list[str], baseline: str | None) -> list[tuple[str, str]]:
+    if baseline is None:
+        return list(combinations(names, 2))
+    if baseline not in names:
+        raise ValueError(f"the baseline {baseline!r} is not among the evaluations {', '.join(names)}")
+    return [(name, baseline) for name in names if name != baseline]
+
+
+def _check_comparable(evaluations: Mapping[str, Evaluation]) -> None:
+    if len(evaluations) < 2:
+        raise ValueError(f"a comparison needs at least two evaluations, got {len(evaluations)}")
+    (name, first), *others = evaluations.items()
+    for other_name, other in others:
+        if other.query_ids.tolist() != first.query_ids.tolist():
+            raise ValueError(
+                f"{name!r} and {other_name!r} were evaluated over different queries or in another order "
+                f"({len(first.query_ids)} and {len(other.query_ids)} queries): evaluate both on one data set"
+            )
+        if (other.profile, other.empty) != (first.profile, first.empty):
+            raise ValueError(
+                f"{name!r} uses profile {first.profile.name} with empty={first.empty!r}, {other_name!r} "
+                f"{other.profile.name} with empty={other.empty!r}; evaluate both with the same"
+            )
+
+
+def _shared_metrics(
+    evaluations: Mapping[str, Evaluation], metrics: str | Sequence[str | MetricSpec] | None
+) -> list[str]:
+    first = next(iter(evaluations.values()))
+    asked = list(first.per_query) if metrics is None else [str(spec) for spec in parse_all(metrics)]
+    lacking = {m: name for m in asked for name, e in evaluations.items() if m not in e.per_query}
+    if metrics is not None and lacking:
+        metric, name = next(iter(lacking.items()))
+        raise ValueError(f"{name!r} was not evaluated by {metric}; add it to the metrics of evaluate")
+    shared = [m for m in asked if m not in lacking]
+    if not shared:
+        raise ValueError("the evaluations share no metric; evaluate all of them by the same metrics")
+    return shared
+
+
+def _check_alternative(alternative: str) -> None:
+    if alternative not in ("two-sided", "greater"):
+        raise ValueError(f'alternative is {alternative!r}; choose "two-sided" or "greater"')
+
+
+def _plain(value: Any) -> Any:
+    return None if isinstance(value, float) and math.isnan(value) else value
