@@ -41,7 +41,7 @@ class Path:
     @property
     def n_nonzero(self) -> IntArray:
         """Features in use at each point."""
-        return np.count_nonzero(self.coefs, axis=1)
+        return np.asarray(np.count_nonzero(self.coefs, axis=1))
 
     @property
     def relative_gaps(self) -> FloatArray:
@@ -152,8 +152,8 @@ def _grid(objective: Objective, family: SlopedPenalty, n_alphas: int, min_ratio:
     largest = family.alpha_max(objective.gradient(objective.at_zero))
     if not largest > 0:
         raise ValueError(
-            "no feature tells any pair of documents apart: every usable feature is constant within every query "
-            "that has different labels"
+            "no feature tells any pair of documents apart: every usable feature is constant within every "
+            "query that has different labels"
         )
     return np.asarray(largest * np.logspace(0.0, np.log10(min_ratio), n_alphas))
 

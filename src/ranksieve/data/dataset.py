@@ -100,7 +100,7 @@ class Dataset:
 
     def select_rows(self, rows: IntArray | BoolArray) -> Dataset:
         """The chosen rows, in the order given."""
-        index = np.flatnonzero(rows) if np.asarray(rows).dtype == bool else np.asarray(rows)
+        index: IntArray = np.flatnonzero(rows) if np.asarray(rows).dtype == bool else np.asarray(rows, np.int64)
         if len(index) == 0:
             raise ValueError("no row was chosen: a data set needs at least one document")
         return Dataset(

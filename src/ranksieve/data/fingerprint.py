@@ -17,10 +17,10 @@ def fingerprint(data: Dataset) -> str:
     digest = hashlib.sha256(repr((data.X.shape, str(data.X.dtype), data.feature_names)).encode())
     if sp.issparse(data.X):
         for part in (data.X.indptr, data.X.indices, data.X.data):
-            digest.update(np.ascontiguousarray(part))
+            digest.update(np.ascontiguousarray(part).data)
     else:
         for start in range(0, data.n_docs, ROWS_AT_ONCE):
-            digest.update(np.ascontiguousarray(data.X[start : start + ROWS_AT_ONCE]))
+            digest.update(np.ascontiguousarray(data.X[start : start + ROWS_AT_ONCE]).data)
     for rows in (data.y, data.queries.order, data.queries.offsets):
-        digest.update(np.ascontiguousarray(rows))
+        digest.update(np.ascontiguousarray(rows).data)
     return digest.hexdigest()[:16]

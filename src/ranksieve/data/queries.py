@@ -110,7 +110,7 @@ def _is_array_like(qid: Any) -> bool:
     return hasattr(qid, "__array__") or not any(isinstance(i, tuple) or i is None for i in qid)
 
 
-def _object_array(values: Sequence[Hashable]) -> AnyArray:
+def _object_array(values: Sequence[Hashable] | AnyArray) -> AnyArray:
     ids = np.empty(len(values), dtype=object)
     ids[:] = list(values)
     return ids

@@ -1,4 +1,4 @@
-"""What every linear ranker shares: input checking, prediction, scoring, the model file, scikit-learn's rules."""
+"""What every linear ranker shares: input checks, prediction, scores, the model, scikit-learn's rules."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ ONE_QUERY = (
 class LinearRanker(BaseEstimator):  # type: ignore[misc]
     """A ranker with score(x) = ⟨coef_, x⟩.
 
-    Subclasses implement ``_fit(data, …)`` and set ``coef_``, ``objective_``, ``gap_``, ``n_iter_``,
-    ``trace_``.
+    Subclasses define ``fit`` by ``_learn``, implement ``_fit(data, …)`` and set ``coef_``, ``objective_``,
+    ``gap_``, ``n_iter_``, ``trace_``.
     """
 
     # Metadata requests: scikit-learn's splitters and searches call query ids "groups".
@@ -40,8 +40,7 @@ class LinearRanker(BaseEstimator):  # type: ignore[misc]
     n_iter_: int
     trace_: Trace
 
-    def fit(self, X: Any, y: Any = None, qid: Any = None, **options: Any) -> Self:
-        """Learn from a Dataset, or from features X, labels y and query ids qid."""
+    def _learn(self, X: Any, y: Any, qid: Any, **options: Any) -> Self:
         data = self._training_data(X, y, qid)
         self._fit(data, **options)
         self._fingerprint = fingerprint(data)
@@ -58,7 +57,7 @@ class LinearRanker(BaseEstimator):  # type: ignore[misc]
         return np.asarray(matrix[:, support] @ self.coef_[support], dtype=np.float64)
 
     def score(self, X: Any, y: Any = None, qid: Any = None, sample_weight: Any = None) -> float:
-        """Mean NDCG@10 (standard profile) over queries; a query weighs the mean of its rows' sample weights."""
+        """Mean NDCG@10 (standard profile); a query weighs the mean of its rows' sample weights."""
         data = X if isinstance(X, Dataset) else self._dataset(self._checked_features(X), y, qid)
         values = evaluate(self.predict(X), data, ["ndcg@10"], profile="standard").per_query["ndcg@10"]
         return float(np.average(values, weights=_query_means(sample_weight, data)))

@@ -135,7 +135,7 @@ class SparseRanker(LinearRanker):
         progress : callable, optional
             Called with (points done, points in all).
         """
-        return super().fit(X, y, qid, valid=valid, query_weight=query_weight, progress=progress)
+        return self._learn(X, y, qid, valid=valid, query_weight=query_weight, progress=progress)
 
     def _fit(self, data: Dataset, **options: Any) -> None:
         valid, query_weight, progress = options["valid"], options["query_weight"], options["progress"]

@@ -4,13 +4,14 @@ A line is ``label qid:ID index:value … # comment``. Numbers are read as ``mant
 once, so they are the doubles nearest to the text; the few that cannot be settled here are listed for repair.
 """
 
+import math
 from typing import NamedTuple
 
 import numpy as np
 from numba import njit
 
 SPACE, TAB, NEWLINE, RETURN, HASH, COLON = 32, 9, 10, 13, 35, 58
-PLUS, MINUS, DOT, ZERO, EQUALS, LETTER_E = 43, 45, 46, 48, 61, 101
+PLUS, MINUS, DOT, ZERO, NINE, EQUALS, LETTER_E = 43, 45, 46, 48, 57, 61, 101
 LOWER_CASE = 32
 
 GOOD, BAD_LABEL, NO_QUERY, BAD_FEATURE, BAD_INDEX, INDEX_TOO_LARGE = range(6)
@@ -21,8 +22,8 @@ SAFE_DIGITS = 18
 POWERS_OF_TEN = np.array([10.0**k for k in range(23)])
 ENDS_TOKEN = np.zeros(256, dtype=np.bool_)
 ENDS_TOKEN[[SPACE, TAB, NEWLINE, RETURN, HASH]] = True
-NULL_AND_NAN = np.frombuffer(b"nullnan", dtype=np.uint8).copy()
-DOC_ID = np.frombuffer(b"docid", dtype=np.uint8).copy()
+NULL, NAN, DOC_ID = (np.frombuffer(word, dtype=np.uint8).copy() for word in (b"null", b"nan", b"docid"))
+QUERY = np.frombuffer(b"qid:", dtype=np.uint8).copy()
 
 
 def _power_of_five(q):
@@ -35,6 +36,8 @@ def _power_of_five(q):
     return exact >> (exact.bit_length() - 128)
 
 
+U1, U9, U32, U63 = np.uint64(1), np.uint64(9), np.uint64(32), np.uint64(63)
+LOW_HALF, LOW_NINE, ALL_ONES = np.uint64(2**32 - 1), np.uint64(2**9 - 1), np.uint64(2**64 - 1)
 _FIVES = [_power_of_five(q) for q in range(-LARGEST_POWER, LARGEST_POWER + 1)]
 FIVES_HIGH = np.array([five >> 64 for five in _FIVES], dtype=np.uint64)
 FIVES_LOW = np.array([five & (2**64 - 1) for five in _FIVES], dtype=np.uint64)
@@ -68,293 +71,309 @@ class Parsed(NamedTuple):
     repairs: int
     lines: int
     width: int
-    unordered: bool
+    ordered: bool
     missing_line: int
     missing_feature: int
     fault: int
     fault_at: int
 
 
-@njit(cache=True, nogil=True)
-def _product_high_low(a, b):
-    """The 128-bit product of two 64-bit numbers."""
-    half = np.uint64(32)
-    mask = np.uint64(0xFFFFFFFF)
-    a1, a0, b1, b0 = a >> half, a & mask, b >> half, b & mask
-    low, cross = a0 * b0, a1 * b0
-    middle = (low >> half) + (cross & mask) + a0 * b1
-    return a1 * b1 + (cross >> half) + (middle >> half), (middle << half) | (low & mask)
+@njit(cache=True, nogil=True, forceinline=True)
+def _at(text, i):
+    """text[i] for i ≥ 0: an unsigned index spares the test for a negative one."""
+    return text[np.uintp(i)]
 
 
-@njit(cache=True, nogil=True)
-def _round_once(mantissa, power):
-    """The double nearest to mantissa · 10^power for |power| ≤ 64, by Eisel and Lemire; whether it is settled.
-
-    mantissa · 5^power is taken to 128 bits; its leading 55 bits decide unless they may hide a carry.
-    """
-    one = np.uint64(1)
-    w = np.uint64(mantissa)
-    shift = 0
-    for step in (32, 16, 8, 4, 2, 1):
-        if w >> np.uint64(64 - step) == np.uint64(0):
-            w <<= np.uint64(step)
-            shift += step
-    high, low = _product_high_low(w, FIVES_HIGH[power + LARGEST_POWER])
-    if high & np.uint64(0x1FF) == np.uint64(0x1FF):
-        carry, _ = _product_high_low(w, FIVES_LOW[power + LARGEST_POWER])
-        low += carry
-        if carry > low:
-            high += one
-        if low == np.uint64(0xFFFFFFFFFFFFFFFF):
-            return 0.0, False
-    top = high >> np.uint64(63)
-    kept = high >> (top + np.uint64(9))
-    halfway = low <= one and -4 <= power <= 23 and kept & np.uint64(3) == one
-    if halfway and kept << (top + np.uint64(9)) == high:
-        kept &= ~one
-    kept = (kept + (kept & one)) >> one
-    exponent = ((217706 * power) >> 16) + 11 + np.int64(top) - shift
-    return np.float64(kept) * 2.0**exponent, True
-
-
-@njit(cache=True, nogil=True)
-def _exponent(text, i):
-    """The exponent whose ``e`` stands at i, capped; where it ends (i itself when there is no digit)."""
-    start = i
-    i += 1
-    sign = 1
-    if text[i] == PLUS or text[i] == MINUS:
-        sign = 44 - np.int64(text[i])
-        i += 1
-    first = i
-    exponent = 0
-    while ZERO <= text[i] < ZERO + 10:
-        exponent = min(exponent * 10 + text[i] - ZERO, 100000)
-        i += 1
-    return sign * exponent, i if i > first else start
-
-
-@njit(cache=True, nogil=True)
-def _matches(text, i, word):
-    """Whether the lower-case ``word`` stands at i in any case; the last byte of a text is a newline."""
-    for k in range(len(word)):
-        if text[i + k] | LOWER_CASE != word[k]:
-            return False
-    return True
-
-
-@njit(cache=True, nogil=True)
-def _number(text, i):
-    """The number at i: its value, where it ends, and whether it is exact, to be repaired, missing or bad."""
-    begin = i
-    negative = text[i] == MINUS
-    if negative or text[i] == PLUS:
-        i += 1
-    first = i
-    mantissa = np.int64(0)
-    while ZERO <= text[i] < ZERO + 10:
-        mantissa = mantissa * 10 + (text[i] - ZERO)
-        i += 1
-    digits = i - first
-    power = 0
-    if text[i] == DOT:
-        i += 1
-        point = i
-        while ZERO <= text[i] < ZERO + 10:
-            mantissa = mantissa * 10 + (text[i] - ZERO)
-            i += 1
-        power = point - i
-        digits -= power
-    if digits == 0:
-        return _missing(text, begin)
-    if text[i] | LOWER_CASE == LETTER_E:
-        exponent, i = _exponent(text, i)
-        power += exponent
-    if not ENDS_TOKEN[text[i]]:
-        return 0.0, begin, BAD
-    if digits > SAFE_DIGITS:
-        while text[first] == ZERO or text[first] == DOT:
-            digits -= text[first] == ZERO
-            first += 1
-        if digits > SAFE_DIGITS:
-            return 0.0, i, REPAIR
-    value, settled = _scaled(mantissa, power)
-    return -value if negative else value, i, EXACT if settled else REPAIR
-
-
-@njit(cache=True, nogil=True)
-def _missing(text, i):
-    """NULL or NaN at i in any case, or else a bad number."""
-    for begin, end in ((0, 4), (4, 7)):
-        word = NULL_AND_NAN[begin:end]
-        if _matches(text, i, word) and ENDS_TOKEN[text[i + end - begin]]:
-            return np.nan, i + end - begin, MISSING
-    return 0.0, i, BAD
-
-
-@njit(cache=True, nogil=True)
-def _scaled(mantissa, power):
-    """mantissa · 10^power rounded once, and whether that could be settled.
-
-    A mantissa below 2^53 and a power of ten up to 10^22 are exact doubles: one operation rounds once.
-    """
-    if mantissa <= 1 << 53 and -22 <= power <= 22:
-        if power < 0:
-            return mantissa / POWERS_OF_TEN[-power], True
-        return mantissa * POWERS_OF_TEN[power], True
-    if mantissa == 0:
-        return 0.0, True
-    if -LARGEST_POWER <= power <= LARGEST_POWER:
-        return _round_once(mantissa, power)
-    return 0.0, False
-
-
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, forceinline=True)
 def _skip_blanks(text, i):
-    while text[i] == SPACE or text[i] == TAB or text[i] == RETURN:
-        i += 1
-    return i
-
-
-@njit(cache=True, nogil=True)
-def _document_id(text, i, end):
-    """Begin and end of X in ``docid = X`` anywhere in a comment, else of its first token."""
-    first = _skip_blanks(text, i)
-    i = first
-    while i < end:
-        if _matches(text, i, DOC_ID):
-            k = _skip_blanks(text, i + len(DOC_ID))
-            if text[k] == EQUALS:
-                k = _skip_blanks(text, k + 1)
-                if k < end:
-                    return k, _token_end(text, k, end)
-        i = _skip_blanks(text, _token_end(text, i, end))
-    return first, _token_end(text, first, end)
-
-
-@njit(cache=True, nogil=True)
-def _token_end(text, i, end):
-    """The end of the token at i inside a comment, where # is an ordinary byte."""
-    while i < end and text[i] != SPACE and text[i] != TAB and text[i] != RETURN:
+    while _at(text, i) == SPACE or _at(text, i) == TAB or _at(text, i) == RETURN:
         i += 1
     return i
 
 
 @njit(cache=True, nogil=True)
 def _line_end(text, i):
-    while text[i] != NEWLINE:
+    while _at(text, i) != NEWLINE:
         i += 1
     return i
 
 
 @njit(cache=True, nogil=True)
-def parse_lines(text, i, end, line, largest, out):
-    """Parse text[i:end], whole lines of which ``line`` came before; stop at the first fault.
+def _product(a, b):
+    """The high and the low 64 bits of a · b."""
+    a1, a0, b1, b0 = a >> U32, a & LOW_HALF, b >> U32, b & LOW_HALF
+    low, cross = a0 * b0, a1 * b0
+    middle = (low >> U32) + (cross & LOW_HALF) + a0 * b1
+    return a1 * b1 + (cross >> U32) + (middle >> U32), (middle << U32) | (low & LOW_HALF)
 
-    Row r holds the entries ``starts[r]:starts[r + 1]`` of ``features`` (from 0) and ``values``. A run is a
-    stretch of rows with one query id, the bytes ``run_begins:run_ends``. A repair names the entry, or
+
+@njit(cache=True, nogil=True)
+def _round_once(mantissa, power):
+    """The double nearest to mantissa · 10^power (mantissa > 0, |power| ≤ 64), and whether it is settled.
+
+    Eisel and Lemire: mantissa · 5^power to 128 bits; its leading 55 decide unless a carry may reach them.
+    """
+    w = np.uint64(mantissa)
+    exponent = ((217706 * power) >> 16) + 11  # floor(power · log2 10) with the bits that are cut off below
+    while w >> U63 == 0:
+        w <<= U1
+        exponent -= 1
+    high, low = _product(w, FIVES_HIGH[power + LARGEST_POWER])
+    if high & LOW_NINE == LOW_NINE:
+        carry, _ = _product(w, FIVES_LOW[power + LARGEST_POWER])
+        low += carry
+        high += np.uint64(low < carry)
+        if low == ALL_ONES:
+            return 0.0, False
+    top = high >> U63
+    kept = high >> (top + U9)
+    if low <= U1 and -4 <= power <= 23 and kept & np.uint64(3) == U1 and kept << (top + U9) == high:
+        kept -= U1  # exactly halfway: to even
+    kept = (kept + (kept & U1)) >> U1
+    return math.ldexp(np.float64(kept), exponent + np.int64(top)), True
+
+
+@njit(cache=True, nogil=True, forceinline=True)
+def _scaled(mantissa, power):
+    """mantissa · 10^power rounded once, and whether that could be settled.
+
+    A mantissa up to 2^53 and a power of ten up to 10^22 are exact doubles: one operation rounds once.
+    """
+    if mantissa <= 1 << 53 and -22 <= power <= 22:
+        if power < 0:
+            return mantissa / POWERS_OF_TEN[-power], True
+        return mantissa * POWERS_OF_TEN[power], True
+    if mantissa == 0 or power < -LARGEST_POWER or power > LARGEST_POWER:
+        return 0.0, mantissa == 0
+    return _round_once(mantissa, power)
+
+
+@njit(cache=True, nogil=True)
+def _matches(text, i, word):
+    """Whether the lower-case ``word`` stands at i in any case (a text ends in a newline, no word has one)."""
+    for k in range(len(word)):
+        if _at(text, i + k) | LOWER_CASE != word[k]:
+            return False
+    return True
+
+
+@njit(cache=True, nogil=True)
+def _missing(text, i):
+    """NULL or NaN at i in any case, or else a bad number."""
+    end = i + 4 if _matches(text, i, NULL) else i + 3 if _matches(text, i, NAN) else i
+    if end > i and ENDS_TOKEN[_at(text, end)]:
+        return np.nan, end, MISSING
+    return 0.0, i, BAD
+
+
+@njit(cache=True, nogil=True)
+def _exponent(text, i):
+    """The exponent after the ``e`` at i, capped, and where it ends: at i itself when it has no digits."""
+    k = i + 1
+    negative = _at(text, k) == MINUS
+    if negative or _at(text, k) == PLUS:
+        k += 1
+    first = k
+    exponent = 0
+    while ZERO <= _at(text, k) <= NINE:
+        if exponent < 100000:
+            exponent = exponent * 10 + (_at(text, k) - ZERO)
+        k += 1
+    return -exponent if negative else exponent, k if k > first else i
+
+
+@njit(cache=True, nogil=True)
+def _leading_zeros(text, i):
+    """How many zeros a number at i begins with, before and after its point."""
+    zeros = 0
+    while _at(text, i) == ZERO or _at(text, i) == DOT:
+        zeros += _at(text, i) == ZERO
+        i += 1
+    return zeros
+
+
+@njit(cache=True, nogil=True, forceinline=True)
+def _number(text, i):
+    """The number at i: its value, where it ends, and whether it is exact, to be repaired, missing or bad."""
+    begin = i
+    negative = _at(text, i) == MINUS
+    if negative or _at(text, i) == PLUS:
+        i += 1
+    first = i
+    mantissa = 0
+    while ZERO <= _at(text, i) <= NINE:
+        mantissa = mantissa * 10 + (_at(text, i) - ZERO)
+        i += 1
+    digits = i - first
+    power = 0
+    if _at(text, i) == DOT:
+        i += 1
+        point = i
+        while ZERO <= _at(text, i) <= NINE:
+            mantissa = mantissa * 10 + (_at(text, i) - ZERO)
+            i += 1
+        power = point - i
+        digits -= power
+    if digits == 0:
+        return _missing(text, begin)
+    if _at(text, i) | LOWER_CASE == LETTER_E:
+        exponent, i = _exponent(text, i)
+        power += exponent
+    if not ENDS_TOKEN[_at(text, i)]:
+        return 0.0, begin, BAD
+    if digits > SAFE_DIGITS and digits - _leading_zeros(text, first) > SAFE_DIGITS:
+        return 0.0, i, REPAIR
+    value, settled = _scaled(mantissa, power)
+    return -value if negative else value, i, EXACT if settled else REPAIR
+
+
+@njit(cache=True, nogil=True)
+def _query(text, i, previous, previous_end):
+    """Begin and end of the id in ``qid:ID`` at i (equal when there is none), and whether it is the previous."""
+    for k in range(len(QUERY)):
+        if _at(text, i + k) != QUERY[k]:
+            return i, i, False
+    begin = i + len(QUERY)
+    same = previous < previous_end
+    i = begin
+    while not ENDS_TOKEN[_at(text, i)]:
+        same = same and _at(text, previous + i - begin) == _at(text, i)
+        i += 1
+    return begin, i, same and i - begin == previous_end - previous
+
+
+@njit(cache=True, nogil=True)
+def _comment_token_end(text, i, end):
+    while i < end and _at(text, i) != SPACE and _at(text, i) != TAB and _at(text, i) != RETURN:
+        i += 1
+    return i
+
+
+@njit(cache=True, nogil=True)
+def _document_id(text, i, end):
+    """Begin and end of X in ``docid = X`` anywhere in the comment text[i:end], else of its first token."""
+    first = min(_skip_blanks(text, i), end)
+    i = first
+    while i < end:
+        if _matches(text, i, DOC_ID):
+            k = _skip_blanks(text, i + len(DOC_ID))
+            if _at(text, k) == EQUALS:
+                k = _skip_blanks(text, k + 1)
+                if k < end:
+                    return k, _comment_token_end(text, k, end)
+        i = _skip_blanks(text, _comment_token_end(text, i, end))
+    return first, _comment_token_end(text, first, end)
+
+
+@njit(cache=True, nogil=True, forceinline=True)
+def _feature_index(text, i, largest):
+    """The index before the colon at or after i, where it ends, and its fault."""
+    begin = i
+    feature = 0
+    while ZERO <= _at(text, i) <= NINE:
+        feature = feature * 10 + (_at(text, i) - ZERO)
+        i += 1
+    if i == begin and _at(text, i) == MINUS and ZERO <= _at(text, i + 1) <= NINE:
+        return feature, i, BAD_INDEX
+    if i == begin or _at(text, i) != COLON:
+        return feature, i, BAD_FEATURE
+    if i - begin > SAFE_DIGITS or feature > largest:
+        return feature, i, INDEX_TOO_LARGE
+    return feature, i, GOOD if feature > 0 else BAD_INDEX
+
+
+@njit(cache=True, nogil=True, forceinline=True)
+def _features(text, i, largest, entries, repairs, out):
+    """The entries of one row; the text position stops at the end of them or at the faulty one."""
+    width = missing = last = 0
+    ordered = True
+    while True:
+        i = _skip_blanks(text, i)
+        if _at(text, i) == NEWLINE or _at(text, i) == HASH:
+            return i, entries, repairs, width, ordered, missing, GOOD
+        feature, colon, fault = _feature_index(text, i, largest)
+        if fault != GOOD:
+            return i, entries, repairs, width, ordered, missing, fault
+        value, end, kind = _number(text, colon + 1)
+        if kind == BAD:
+            return i, entries, repairs, width, ordered, missing, BAD_FEATURE
+        if kind == REPAIR:
+            out.repair_entries[repairs] = entries
+            out.repair_begins[repairs] = colon + 1
+            repairs += 1
+        if kind == MISSING and missing == 0:
+            missing = feature
+        ordered = ordered and feature > last
+        last = feature
+        width = max(width, feature)
+        out.features[entries] = feature - 1
+        out.values[entries] = value
+        entries += 1
+        i = end
+
+
+@njit(cache=True, nogil=True)
+def parse_lines(text, i, end, line, largest, out):
+    """Parse text[i:end], whole lines that follow line number ``line``, into ``out``; stop at a fault.
+
+    Row r owns the entries ``starts[r]:starts[r + 1]`` of ``features`` (counted from 0) and ``values``. A run
+    is a stretch of rows of one query, whose id is text[run_begins:run_ends]. A repair names the entry, or
     −1 − row for a label, and where its number begins.
     """
     rows = entries = runs = repairs = width = comment = missing_line = missing_feature = 0
-    unordered = False
+    query = query_end = 0
+    ordered = True
     fault = GOOD
     while i < end:
         line += 1
         i = _skip_blanks(text, i)
-        if text[i] == NEWLINE or text[i] == HASH:
+        if _at(text, i) == NEWLINE or _at(text, i) == HASH:
             i = _line_end(text, i) + 1
             continue
-        begin = i
-        label, i, kind = _number(text, i)
+        label, label_end, kind = _number(text, i)
         if kind == BAD or kind == MISSING:
             fault = BAD_LABEL
-            i = begin
             break
         if kind == REPAIR:
             out.repair_entries[repairs] = -1 - rows
-            out.repair_begins[repairs] = begin
+            out.repair_begins[repairs] = i
             repairs += 1
-        i = _skip_blanks(text, i)
-        if not (text[i] == 113 and text[i + 1] == 105 and text[i + 2] == 100 and text[i + 3] == COLON):
+        i = _skip_blanks(text, label_end)
+        begin, stop, same = _query(text, i, query, query_end)
+        if begin == stop:
             fault = NO_QUERY
             break
-        begin = i + 4
-        i = begin
-        same = runs > 0
-        previous = out.run_begins[runs - 1] if same else begin
-        while not ENDS_TOKEN[text[i]]:
-            same = same and text[previous + i - begin] == text[i]
-            i += 1
-        if i == begin:
-            fault = NO_QUERY
-            i -= 4
-            break
-        if not (same and out.run_ends[runs - 1] - previous == i - begin):
+        if not same:
             out.run_rows[runs] = rows
-            out.run_begins[runs] = begin
-            out.run_ends[runs] = i
+            out.run_begins[runs] = query = begin
+            out.run_ends[runs] = query_end = stop
             runs += 1
         out.labels[rows] = label
         out.lines[rows] = line
         out.starts[rows] = entries
-        last = 0
-        while True:
-            i = _skip_blanks(text, i)
-            if text[i] == NEWLINE or text[i] == HASH:
-                break
-            begin = i
-            feature = 0
-            while ZERO <= text[i] < ZERO + 10:
-                feature = min(feature * 10 + text[i] - ZERO, 1 << 40)
-                i += 1
-            if i == begin or text[i] != COLON:
-                negative = text[i] == MINUS and i == begin and ZERO <= text[i + 1] < ZERO + 10
-                fault = BAD_INDEX if negative else BAD_FEATURE
-            elif feature == 0:
-                fault = BAD_INDEX
-            elif feature > largest:
-                fault = INDEX_TOO_LARGE
-            if fault:
-                break
-            value_begin = i + 1
-            value, i, kind = _number(text, value_begin)
-            if kind != EXACT:
-                if kind == BAD:
-                    fault = BAD_FEATURE
-                    break
-                if kind == REPAIR:
-                    out.repair_entries[repairs] = entries
-                    out.repair_begins[repairs] = value_begin
-                    repairs += 1
-                elif missing_line == 0:
-                    missing_line = line
-                    missing_feature = feature
-            unordered |= feature <= last
-            last = feature
-            width = max(width, feature)
-            out.features[entries] = feature - 1
-            out.values[entries] = value
-            entries += 1
-        if fault:
-            i = begin
+        i, entries, repairs, row_width, row_ordered, missing, fault = _features(
+            text, stop, largest, entries, repairs, out
+        )
+        if fault != GOOD:
             break
-        id_begin = id_end = comment
-        if text[i] == HASH:
+        width = max(width, row_width)
+        ordered = ordered and row_ordered
+        if missing > 0 and missing_line == 0:
+            missing_line = line
+            missing_feature = missing
+        out.id_begins[rows] = out.id_ends[rows] = comment
+        if _at(text, i) == HASH:
             begin = i + 1
             i = _line_end(text, begin)
-            stop = i - 1 if text[i - 1] == RETURN and i > begin else i
-            id_from, id_to = _document_id(text, begin, stop)
-            id_begin += id_from - begin
-            id_end += id_to - begin
+            stop = i - 1 if _at(text, i - 1) == RETURN else i
+            id_begin, id_end = _document_id(text, begin, stop)
+            out.id_begins[rows] += id_begin - begin
+            out.id_ends[rows] += id_end - begin
             for k in range(begin, stop):
-                out.comments[comment] = text[k]
-                comment += 1
+                out.comments[comment + k - begin] = _at(text, k)
+            comment += stop - begin
         out.comment_ends[rows] = comment
-        out.id_begins[rows] = id_begin
-        out.id_ends[rows] = id_end
         rows += 1
         i += 1
     out.starts[rows] = entries
-    return Parsed(
-        rows, entries, runs, repairs, line, width, unordered, missing_line, missing_feature, fault, i
-    )
+    return Parsed(rows, entries, runs, repairs, line, width, ordered, missing_line, missing_feature, fault, i)

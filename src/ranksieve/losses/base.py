@@ -44,7 +44,8 @@ class BoundLoss(Protocol):
 class Loss(Protocol):
     """A family of losses: parameters only, no data."""
 
-    name: str
+    @property
+    def name(self) -> str: ...
 
     def bind(self, y: FloatArray, queries: Queries, query_weight: FloatArray | None = None) -> BoundLoss:
         """Bind to labels (in input order) and optional weights per query."""

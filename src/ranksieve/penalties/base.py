@@ -43,8 +43,11 @@ class Slopes:
 class Penalty(Protocol):
     """A penalty with strength ``alpha``."""
 
-    name: str
-    alpha: float
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def alpha(self) -> float: ...
 
     def value(self, w: FloatArray) -> float:
         """The penalty at ``w``."""

@@ -104,5 +104,5 @@ def _model_minimum(
             slopes.ridge,
             1e-3 * violation,
             1000,
-        )  # fmt: skip
+        )
     )
