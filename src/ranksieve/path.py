@@ -110,6 +110,8 @@ def sparse_path(
     query_weight : array, optional
         One weight a query, in order of first appearance.
     """
+    if not tol > 0:
+        raise ValueError(f"tol must be a number > 0, got {tol}")
     check_finite(data)
     objective = make_objective(data, query_weight)
     family = as_penalty(penalty, weights, l1_ratio)

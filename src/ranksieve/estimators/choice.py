@@ -108,7 +108,7 @@ def _checked(validation: Validation) -> Validation:
     if len(mean) > 1 and mean.max() == mean.min():
         warnings.warn(
             f"{validation.metric} ({validation.profile} profile) is {mean[0]:.4g} for every model on the "
-            "path, so it cannot guide the choice; use another metric or profile (the letor profile gives lists "
+            "path, so it cannot guide the choice; use another metric or profile (letor gives lists "
             "shorter than k an NDCG@k of 0)",
             UserWarning,
             stacklevel=2,

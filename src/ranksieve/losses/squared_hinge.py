@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -29,7 +30,7 @@ class SquaredHinge:
     """
 
     level_weights: FloatArray | None = None
-    name: str = "squared_hinge"
+    name: ClassVar[str] = "squared_hinge"
 
     def bind(
         self, y: FloatArray, queries: Queries, query_weight: FloatArray | None = None

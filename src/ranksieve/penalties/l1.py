@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Self
+from typing import ClassVar, Self
 
 import numpy as np
 
@@ -12,47 +12,37 @@ from ranksieve.penalties.base import Slopes, check_alpha
 
 
 @dataclass(frozen=True, eq=False)
-class ElasticNet:
-    """α Σ_j v_j [ρ|w_j|] + ½ α(1 − ρ)‖w‖², ρ = ``l1_ratio``, v = ``weights`` (1 without).
-
-    A weight of infinity forbids the feature.
-    """
+class L1:
+    """α Σ_j v_j |w_j|, v = ``weights`` (1 without); a weight of infinity forbids the feature."""
 
     alpha: float = 1.0
-    l1_ratio: float = 1.0
     weights: FloatArray | None = None
-    name: str = "elastic_net"
+    name: ClassVar[str] = "l1"
 
     def __post_init__(self) -> None:
         check_alpha(self.alpha)
-        if not 0 < self.l1_ratio <= 1:
-            raise ValueError(f"l1_ratio must be in (0, 1], got {self.l1_ratio}")
         if self.weights is not None:
             object.__setattr__(self, "weights", _checked_weights(self.weights))
 
     def value(self, w: FloatArray) -> float:
-        used = w != 0
-        slope = self.alpha * self.l1_ratio * self._weights(len(w))[used]
-        return float(slope @ np.abs(w[used])) + 0.5 * self._ridge * float(w @ w)
+        used, slopes = w != 0, self.slopes(len(w))
+        return float(slopes.up[used] @ np.abs(w[used])) + 0.5 * slopes.ridge * float(w @ w)
 
     def prox(self, w: FloatArray, step: float) -> FloatArray:
-        threshold = step * self.slopes(len(w)).up
-        return np.asarray(np.sign(w) * np.maximum(np.abs(w) - threshold, 0.0) / (1.0 + step * self._ridge))
+        slopes = self.slopes(len(w))
+        shrunk = np.maximum(np.abs(w) - step * slopes.up, 0.0)
+        return np.asarray(np.sign(w) * shrunk / (1.0 + step * slopes.ridge))
 
     def scaled(self, alpha: float) -> Self:
         return replace(self, alpha=alpha)
 
     def alpha_max(self, g: FloatArray) -> float:
-        return float(np.max(np.abs(g) / self._weights(len(g)))) / self.l1_ratio
+        return float(np.max(np.abs(g) / self._weights(len(g))))
 
     def slopes(self, n_features: int) -> Slopes:
         weights = self._weights(n_features)
-        slope = np.where(np.isinf(weights), np.inf, self.alpha * self.l1_ratio * weights)
-        return Slopes(slope, slope, self._ridge)
-
-    @property
-    def _ridge(self) -> float:
-        return self.alpha * (1.0 - self.l1_ratio)
+        slope = np.where(np.isinf(weights), np.inf, self.alpha * weights)
+        return Slopes(slope, slope)
 
     def _weights(self, n_features: int) -> FloatArray:
         if self.weights is None:
@@ -63,10 +53,23 @@ class ElasticNet:
 
 
 @dataclass(frozen=True, eq=False)
-class L1(ElasticNet):
-    """α Σ_j v_j |w_j|, v = ``weights`` (1 without)."""
+class ElasticNet(L1):
+    """α [ρ Σ_j v_j|w_j| + ½(1 − ρ)‖w‖²], ρ = ``l1_ratio``, v = ``weights`` (1 without)."""
 
-    name: str = "l1"
+    l1_ratio: float = 0.5
+    name: ClassVar[str] = "elastic_net"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not 0 < self.l1_ratio <= 1:
+            raise ValueError(f"l1_ratio must be in (0, 1], got {self.l1_ratio}")
+
+    def alpha_max(self, g: FloatArray) -> float:
+        return super().alpha_max(g) / self.l1_ratio
+
+    def slopes(self, n_features: int) -> Slopes:
+        slope = self.l1_ratio * super().slopes(n_features).up
+        return Slopes(slope, slope, self.alpha * (1.0 - self.l1_ratio))
 
 
 def _checked_weights(weights: FloatArray) -> FloatArray:

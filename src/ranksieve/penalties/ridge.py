@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Self
+from typing import ClassVar, Self
 
 import numpy as np
 
@@ -16,7 +16,7 @@ class Ridge:
     """½ α ‖w‖²."""
 
     alpha: float = 1.0
-    name: str = "ridge"
+    name: ClassVar[str] = "ridge"
 
     def __post_init__(self) -> None:
         check_alpha(self.alpha)

@@ -14,6 +14,7 @@ from ranksieve.solvers.result import Callback, Result, Trace
 
 NEAR = 0.8  # a feature whose gradient reaches this share of its slope joins the working set
 SUFFICIENT = 1e-4  # share of the model's decrease that a step must reach
+ROUNDING = 1e-15  # a change of the objective below this share of it cannot be told from none
 
 
 def prox_newton(
@@ -71,14 +72,14 @@ def _step(
     target[columns] = _model_minimum(objective.hessian(point, columns), slopes, point.w, g, columns)
     direction = target - point.w
     decrease = float(g @ direction) + penalty.value(target) - penalty.value(point.w)
-    if decrease >= 0.0:
+    if not np.any(direction) or decrease > ROUNDING * primal:
         return None
     slide = objective.scores(direction)
     step = 1.0
     while step > 1e-10:
         w = target if step == 1.0 else point.w + step * direction
         moved = objective.evaluate_scores(w, point.scores + step * slide)
-        if moved.value + penalty.value(w) <= primal + SUFFICIENT * step * decrease:
+        if moved.value + penalty.value(w) <= primal * (1.0 + ROUNDING) + SUFFICIENT * step * decrease:
             return moved
         step *= 0.5
     return None

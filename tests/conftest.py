@@ -1,0 +1,39 @@
+"""Shared fixtures."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ranksieve.data.dataset import Dataset
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+@pytest.fixture(scope="session")
+def letor_root() -> Path:
+    """Where the LETOR data are; skips when they are not there."""
+    root = Path(os.environ.get("RANKSIEVE_LETOR", ROOT.parent / "shared" / "data"))
+    if not (root / "OHSUMED" / "Fold1" / "train.txt").exists():
+        pytest.skip(f"no LETOR data at {root}: set RANKSIEVE_LETOR")
+    return root
+
+
+def random_dataset(seed=0, n_queries=6, n_features=5, longest=14, n_levels=3, sparse_truth=True):
+    """Small data with a linear signal, mixed list lengths and some one-document queries."""
+    rng = np.random.default_rng(seed)
+    sizes = rng.integers(1, longest, n_queries)
+    qid = np.repeat(np.arange(n_queries), sizes)
+    X = rng.normal(size=(len(qid), n_features))
+    truth = rng.normal(size=n_features) * (np.arange(n_features) < 3)
+    noisy = X @ truth + rng.normal(size=len(qid))
+    y = np.digitize(noisy, np.quantile(noisy, np.linspace(0, 1, n_levels + 1)[1:-1])).astype(float)
+    return Dataset(X, y, qid)
+
+
+@pytest.fixture
+def small() -> Dataset:
+    return random_dataset()

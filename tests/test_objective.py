@@ -1,0 +1,92 @@
+"""The objective: every kind of X through one path, the same sums, the same bits."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from ranksieve._parallel import use_threads
+from ranksieve.losses import SquaredHinge
+from ranksieve.objective import Objective
+from tests.conftest import random_dataset
+from tests.pairs import explicit_pairs, squared_hinge
+
+
+def make(data, X=None):
+    return Objective(data.X if X is None else X, SquaredHinge().bind(data.y, data.queries))
+
+
+def dense64(X, folder):
+    return X
+
+
+def dense32(X, folder):
+    return X.astype(np.float32)
+
+
+def mapped(X, folder):
+    np.save(folder / "X.npy", X)
+    return np.load(folder / "X.npy", mmap_mode="r")
+
+
+def csr(X, folder):
+    return sp.csr_array(X)
+
+
+def csr32(X, folder):
+    return sp.csr_array(X.astype(np.float32))
+
+
+@pytest.mark.parametrize("kind", [dense64, dense32, mapped, csr, csr32])
+@pytest.mark.parametrize("scattered", [False, True])
+def test_value_gradient_hessian_on_explicit_pairs(kind, scattered, tmp_path):
+    data = random_dataset(seed=1, n_queries=9)
+    if scattered:
+        data = data.select_rows(np.random.default_rng(0).permutation(data.n_docs))
+    X = np.where(np.abs(data.X) < 0.4, 0.0, data.X).astype(np.float32).astype(np.float64)
+    objective = make(data, kind(X, tmp_path))
+    w = np.random.default_rng(2).normal(size=5)
+    pairs = explicit_pairs(data.y, data.qid)
+    value, gradient, hessian, slack = squared_hinge(X @ w, pairs, np.ones(len(pairs)))
+    p, columns = len(pairs), np.array([3, 0, 4])
+    point = objective.evaluate(w)
+    np.testing.assert_allclose(point.scores, X @ w, atol=1e-12)
+    assert point.value == pytest.approx(value / p, rel=1e-12)
+    assert point.slack == pytest.approx(slack / p, rel=1e-12)
+    np.testing.assert_allclose(objective.gradient(point), X.T @ gradient / p, atol=1e-12)
+    expected = X[:, columns].T @ hessian @ X[:, columns] / p
+    np.testing.assert_allclose(objective.hessian(point, columns), expected, atol=1e-12)
+
+
+def test_gradient_against_differences():
+    data = random_dataset(seed=4)
+    objective = make(data)
+    w = np.random.default_rng(0).normal(size=5)
+    gradient = objective.gradient(objective.evaluate(w))
+    for j in range(5):
+        e = np.zeros(5)
+        e[j] = 1e-6
+        difference = (objective.evaluate(w + e).value - objective.evaluate(w - e).value) / 2e-6
+        assert gradient[j] == pytest.approx(difference, abs=1e-8)
+
+
+@pytest.mark.parametrize("kind", [dense64, dense32, csr])
+def test_same_bits_for_any_number_of_threads(kind, tmp_path):
+    data = random_dataset(seed=5, n_queries=500, n_features=20, longest=30)
+    w, columns = np.random.default_rng(1).normal(size=20), np.arange(0, 20, 3)
+    results = []
+    for n in (1, 2, 4):
+        with use_threads(n):
+            objective = make(data, kind(data.X, tmp_path))
+            point = objective.evaluate(w)
+            results.append((point.value, objective.gradient(point), objective.hessian(point, columns)))
+    for value, gradient, hessian in results[1:]:
+        assert value == results[0][0]
+        np.testing.assert_array_equal(gradient, results[0][1])
+        np.testing.assert_array_equal(hessian, results[0][2])
+
+
+def test_rows_must_agree(small):
+    with pytest.raises(ValueError, match=r"X has 3 rows but the labels have \d+"):
+        make(small, small.X[:3])

@@ -1,0 +1,180 @@
+"""The certified path."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from ranksieve._parallel import use_threads
+from ranksieve.data.dataset import Dataset
+from ranksieve.path import make_objective, sparse_path
+from ranksieve.penalties import L1
+from ranksieve.solvers.prox_newton import prox_newton
+from tests.conftest import random_dataset
+from tests.pairs import l1_gap
+
+
+@pytest.fixture
+def data():
+    return random_dataset(seed=8, n_queries=25, n_features=10)
+
+
+def test_starts_at_zero_and_every_point_is_certified(data):
+    path = sparse_path(data)
+    assert len(path) == 100
+    assert path.n_nonzero[0] == 0
+    assert path.n_nonzero[1] >= 1
+    assert path.alphas[-1] == pytest.approx(1e-3 * path.alphas[0])
+    assert path.converged.all()
+    assert np.all(path.relative_gaps <= 1e-6)
+
+
+def test_alpha_max_is_the_edge(data):
+    edge = sparse_path(data, n_alphas=2).alphas[0]
+    path = sparse_path(data, alphas=[edge * 1.0001, edge * 0.999])
+    assert path.n_nonzero.tolist() == [0, 1]
+
+
+def test_gaps_are_those_of_explicit_pairs(data):
+    weights = np.random.default_rng(0).uniform(0.5, 2, 10)
+    path = sparse_path(data, n_alphas=15, weights=weights)
+    for k in range(len(path)):
+        primal, gap = l1_gap(data.X, data.y, data.qid, path.coefs[k], path.alphas[k] * weights)
+        assert path.objectives[k] == pytest.approx(primal, abs=1e-9)
+        assert path.gaps[k] == pytest.approx(gap, abs=1e-9)
+
+
+def test_warm_starts_reach_what_cold_starts_reach(data):
+    path = sparse_path(data, n_alphas=12, tol=1e-10)
+    for alpha, objective in zip(path.alphas, path.objectives, strict=True):
+        assert prox_newton(make_objective(data), L1(alpha), tol=1e-10).objective == pytest.approx(
+            objective, rel=1e-9
+        )
+
+
+def test_optimality_conditions(data):
+    path = sparse_path(data, n_alphas=10, tol=1e-12)
+    objective = make_objective(data)
+    for alpha, w in zip(path.alphas, path.coefs, strict=True):
+        g = objective.gradient(objective.evaluate(w))
+        assert np.all(np.abs(g) <= alpha * (1 + 1e-5))
+        np.testing.assert_allclose(g[w != 0], -alpha * np.sign(w[w != 0]), rtol=1e-5)
+
+
+def test_scaling_a_feature_by_its_weight_is_the_same_problem(data):
+    weights = np.random.default_rng(1).uniform(0.5, 2, 10)
+    alphas = [0.1, 0.03, 0.01]
+    weighted = sparse_path(data, alphas=alphas, weights=weights, tol=1e-10)
+    scaled = sparse_path(data.replace_features(data.X / weights), alphas=alphas, tol=1e-10)
+    np.testing.assert_allclose(weighted.coefs * weights, scaled.coefs, atol=1e-5)
+
+
+def test_row_order_and_query_names_do_not_matter(data):
+    rows = np.random.default_rng(2).permutation(data.n_docs)
+    shuffled = Dataset(data.X[rows], data.y[rows], [f"q{q}" for q in data.qid[rows]])
+    a, b = sparse_path(data, n_alphas=20), sparse_path(shuffled, n_alphas=20)
+    np.testing.assert_allclose(a.alphas, b.alphas, rtol=1e-12)
+    np.testing.assert_allclose(a.coefs, b.coefs, atol=1e-6)
+
+
+@pytest.mark.parametrize("kind", [lambda X: X.astype(np.float32), sp.csr_matrix, np.asfortranarray])
+def test_every_kind_of_matrix(data, kind):
+    path = sparse_path(data.replace_features(kind(data.X)), n_alphas=10)
+    np.testing.assert_allclose(path.coefs, sparse_path(data, n_alphas=10).coefs, atol=1e-4)
+
+
+def test_elastic_net_keeps_correlated_features_together(data):
+    twin = data.replace_features(np.column_stack([data.X, data.X[:, 0]]), [f"x{j}" for j in range(11)])
+    path = sparse_path(twin, "elastic_net", l1_ratio=0.5, n_alphas=20, tol=1e-9)
+    assert np.all(path.relative_gaps <= 1e-9)
+    # F is strongly convex with the ridge's modulus, so a gap bounds the distance to the optimum.
+    distance = np.sqrt(2 * path.gaps / (0.5 * path.alphas))
+    assert np.all(np.abs(path.coefs[:, 0] - path.coefs[:, 10]) <= 2 * distance + 1e-12)
+    assert np.any(path.coefs[:, 0] != 0)
+
+
+def test_same_bits_for_any_number_of_threads():
+    data = random_dataset(seed=9, n_queries=400, n_features=12, longest=20)
+    paths = []
+    for n in (1, 2):
+        with use_threads(n):
+            paths.append(sparse_path(data, n_alphas=20))
+    np.testing.assert_array_equal(paths[0].coefs, paths[1].coefs)
+    np.testing.assert_array_equal(paths[0].gaps, paths[1].gaps)
+
+
+def test_query_weights_equal_repetition(data):
+    weight = np.ones(data.n_queries)
+    weight[:5] = 2.0
+    again = data.select_queries(np.arange(5))
+    twice = Dataset(
+        np.vstack([data.X, again.X]),
+        np.append(data.y, again.y),
+        [*data.qid, *(f"again {q}" for q in again.qid)],
+    )
+    weighted, repeated = sparse_path(data, n_alphas=10, query_weight=weight), sparse_path(twice, n_alphas=10)
+    np.testing.assert_allclose(weighted.coefs, repeated.coefs, atol=1e-5)
+
+
+def test_max_features_ends_the_path(data):
+    path = sparse_path(data, max_features=2)
+    assert path.n_nonzero[-1] > 4
+    assert np.all(path.n_nonzero[:-1] <= 4)
+
+
+def test_progress_counts_every_point(data):
+    seen = []
+    sparse_path(data, n_alphas=7, progress=lambda done, total: seen.append((done, total)))
+    assert seen == [(k + 1, 7) for k in range(7)]
+
+
+def one(X, y, qid=None):
+    return Dataset(np.asarray(X, float), y, np.zeros(len(y)) if qid is None else qid)
+
+
+@pytest.mark.parametrize(
+    ("data", "arguments", "sentence"),
+    [
+        (
+            one([[1.0]], [1]),
+            {},
+            "there is no pair to learn from: in every query all documents have the same label",
+        ),
+        (one([[1.0], [2.0]], [1, 0], [0, 1]), {}, "there is no pair to learn from"),
+        (one([[1.0], [1.0]], [1, 0]), {}, "no feature tells any pair of documents apart"),
+        (
+            one([[1.0], [np.nan]], [1, 0]),
+            {},
+            "feature f1 of row 1 (query 0.0) is missing (NaN); fill missing values",
+        ),
+        (
+            one([[np.inf], [2.0]], [1, 0]),
+            {},
+            "feature f1 of row 0 (query 0.0) is inf; features must be finite",
+        ),
+        (
+            one([[1.0], [2.0]], [1, 0]),
+            {"penalty": "l3"},
+            "unknown penalty 'l3' for a path; known: l1, elastic_net",
+        ),
+        (
+            one([[1.0], [2.0]], [1, 0]),
+            {"alphas": [-1.0]},
+            "alphas must be a list of finite numbers > 0, got [-1.0]",
+        ),
+        (one([[1.0], [2.0]], [1, 0]), {"n_alphas": 0}, "n_alphas must be at least 1, got 0"),
+        (one([[1.0], [2.0]], [1, 0]), {"min_ratio": 2.0}, "min_ratio must be between 0 and 1, got 2.0"),
+        (one([[1.0], [2.0]], [1, 0]), {"tol": 0.0}, "tol must be a number > 0, got 0.0"),
+        (one([[1.0], [2.0]], [1, 0]), {"weights": [1.0, 2.0]}, "2 penalty weights were given for 1 features"),
+        (
+            one([[1.0], [2.0]], [1, 0]),
+            {"penalty": L1(), "weights": [1.0]},
+            "weights belong into the penalty object",
+        ),
+    ],
+)
+def test_bad_input(data, arguments, sentence):
+    with pytest.raises(ValueError) as error:
+        sparse_path(data, **arguments)
+    assert sentence in str(error.value)

@@ -1,0 +1,156 @@
+"""The Newton solver against independent ones, its certificate against explicit pairs."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+from sklearn.svm import LinearSVC
+
+from ranksieve.losses import SquaredHinge
+from ranksieve.objective import Objective
+from ranksieve.penalties import L1, ElasticNet, Ridge
+from ranksieve.solvers.prox_newton import prox_newton
+from tests.conftest import random_dataset
+from tests.pairs import explicit_pairs, l1_gap
+
+
+def objective_of(data):
+    return Objective(data.X, SquaredHinge().bind(data.y, data.queries))
+
+
+def reference(data, penalty):
+    """L-BFGS-B on the split w = u − v, u, v ≥ 0, over explicit pairs."""
+    pairs = explicit_pairs(data.y, data.qid)
+    K = data.X[pairs[:, 0]] - data.X[pairs[:, 1]]
+    slopes, d = penalty.slopes(data.n_features), data.n_features
+
+    def F(uv):
+        w = uv[:d] - uv[d:]
+        xi = np.maximum(0, 1 - K @ w)
+        g = -2 * K.T @ xi / len(K) + slopes.ridge * w
+        value = xi @ xi / len(K) + slopes.up @ uv[:d] + slopes.down @ uv[d:] + slopes.ridge * w @ w / 2
+        return value, np.concatenate([g + slopes.up, -g + slopes.down])
+
+    options = {"maxiter": 20000, "maxfun": 10**6, "ftol": 1e-16, "gtol": 1e-10}
+    best = minimize(
+        F, np.zeros(2 * d), jac=True, bounds=[(0, None)] * 2 * d, method="L-BFGS-B", options=options
+    )
+    return best.fun
+
+
+PENALTIES = [
+    L1(0.05),
+    L1(0.01, weights=np.array([1.0, 0.2, 3.0, 1.0, 2.0])),
+    ElasticNet(0.05, l1_ratio=0.3),
+    Ridge(0.02),
+]
+
+
+@pytest.mark.parametrize("penalty", PENALTIES, ids=lambda p: p.name)
+@pytest.mark.parametrize("seed", range(3))
+def test_agrees_with_lbfgs_on_explicit_pairs(penalty, seed):
+    data = random_dataset(seed=seed, n_queries=10)
+    result = prox_newton(objective_of(data), penalty, tol=1e-10)
+    assert result.converged
+    assert result.relative_gap <= 1e-10
+    assert result.objective == pytest.approx(reference(data, penalty), rel=1e-7)
+
+
+def test_agrees_with_linear_svc_on_explicit_pairs():
+    data = random_dataset(seed=11, n_queries=12)
+    pairs = explicit_pairs(data.y, data.qid)
+    K = data.X[pairs[:, 0]] - data.X[pairs[:, 1]]
+    alpha = 0.03
+    signs = np.where(np.arange(len(K)) % 2, 1.0, -1.0)  # LinearSVC wants two classes
+    svc = LinearSVC(
+        penalty="l1", loss="squared_hinge", dual=False, fit_intercept=False, C=1 / (alpha * len(K)),
+        tol=1e-10, max_iter=10**6, random_state=0,
+    ).fit(K * signs[:, None], signs)  # fmt: skip
+    result = prox_newton(objective_of(data), L1(alpha), tol=1e-12)
+    np.testing.assert_allclose(result.w, svc.coef_[0], atol=1e-5)
+
+
+@pytest.mark.parametrize("alpha", [0.2, 0.05, 0.005])
+@pytest.mark.parametrize("tol", [1e-2, 1e-8])
+def test_reported_gap_is_the_gap_on_explicit_pairs(alpha, tol):
+    data = random_dataset(seed=2, n_queries=8)
+    weights = np.array([1.0, 2.0, 0.5, 1.0, 1.0])
+    result = prox_newton(objective_of(data), L1(alpha, weights), tol=tol, max_iter=1 if tol > 1e-3 else 100)
+    primal, gap = l1_gap(data.X, data.y, data.qid, result.w, alpha * weights)
+    assert result.objective == pytest.approx(primal, abs=1e-9)
+    assert result.gap == pytest.approx(gap, abs=1e-9)
+
+
+def test_objective_never_rises_and_the_gap_bounds_the_distance():
+    data = random_dataset(seed=3, n_queries=30, n_features=8)
+    objective = objective_of(data)
+    exact = prox_newton(objective, L1(0.01), tol=1e-13).objective
+    trace = prox_newton(objective, L1(0.01), tol=1e-10).trace
+    assert np.all(np.diff(trace.objective) <= 1e-15 * trace.objective[0])
+    for primal, gap in zip(trace.objective, trace.gap, strict=True):
+        assert primal - gap <= exact + 1e-12
+
+
+def test_infinite_weight_forbids_a_feature():
+    data = random_dataset(seed=4, n_queries=20)
+    free = prox_newton(objective_of(data), L1(0.01))
+    forbidden = int(np.argmax(np.abs(free.w)))
+    weights = np.ones(5)
+    weights[forbidden] = np.inf
+    result = prox_newton(objective_of(data), L1(0.01, weights))
+    assert result.w[forbidden] == 0
+    assert result.converged
+    kept = data.replace_features(np.delete(data.X, forbidden, axis=1), list("abcd"))
+    assert result.objective == pytest.approx(prox_newton(objective_of(kept), L1(0.01)).objective, rel=1e-6)
+
+
+def test_collinear_and_constant_features():
+    data = random_dataset(seed=5, n_queries=20)
+    X = np.column_stack(
+        [data.X, data.X[:, 0], -2 * data.X[:, 1], np.ones(data.n_docs), np.zeros(data.n_docs)]
+    )
+    result = prox_newton(objective_of(data.replace_features(X, list("abcdefghi"))), L1(0.001), tol=1e-9)
+    assert result.converged
+    assert result.w[7] == 0
+    assert result.w[8] == 0
+
+
+def test_separable_data_converge():
+    X = np.linspace(0, 1, 20)[:, None] * np.array([[5.0, -3.0]])
+    data = random_dataset()
+    data = type(data)(X, np.arange(20) // 5, np.zeros(20))
+    result = prox_newton(objective_of(data), L1(1e-6), tol=1e-9)
+    assert result.converged
+
+
+def test_callback_sees_every_iteration(small):
+    seen = []
+    result = prox_newton(objective_of(small), L1(0.01), callback=lambda *step: seen.append(step))
+    assert [step[0] for step in seen] == list(range(result.n_iter + 1))
+    assert seen[-1][3] == result.gap
+
+
+def test_max_iter_is_kept(small):
+    result = prox_newton(objective_of(small), L1(0.001), tol=1e-14, max_iter=1)
+    assert result.n_iter == 1
+    assert not result.converged
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        ({"l1_ratio": 0.0}, "l1_ratio must be in (0, 1], got 0.0"),
+        ({"weights": np.array([1.0, 0.0])}, "penalty weights must be one number > 0 per feature"),
+        ({"weights": np.array([1.0, np.nan])}, "penalty weights must be one number > 0 per feature"),
+    ],
+)
+def test_bad_penalties(arguments, sentence):
+    with pytest.raises(ValueError) as error:
+        ElasticNet(**arguments)
+    assert sentence in str(error.value)
+
+
+def test_weights_of_another_width(small):
+    with pytest.raises(ValueError, match="2 penalty weights were given for 5 features"):
+        prox_newton(objective_of(small), L1(0.1, np.ones(2)))

@@ -1,0 +1,101 @@
+"""The squared hinge against explicitly built pairs."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+from ranksieve.data.queries import group_queries
+from ranksieve.losses import SquaredHinge
+from tests.pairs import explicit_pairs, pair_weights, squared_hinge
+
+
+@st.composite
+def labelled_scores(draw):
+    n = draw(st.integers(2, 40))
+    elements = draw(st.sampled_from([st.integers(0, 3).map(float), st.floats(-5, 5)]))
+    y = draw(hnp.arrays(float, n, elements=elements))
+    qid = draw(hnp.arrays(np.int64, n, elements=st.integers(0, 3)))
+    scale = draw(st.sampled_from([0.1, 1.0, 100.0]))
+    return y, qid, scale * draw(hnp.arrays(float, n, elements=st.floats(-2, 2)))
+
+
+@settings(max_examples=150, deadline=None)
+@given(labelled_scores(), st.booleans(), st.booleans(), st.integers(0, 2**31))
+def test_value_gradient_hessian(case, with_queries, with_levels, seed):
+    y, qid, s = case
+    rng = np.random.default_rng(seed)
+    pairs = explicit_pairs(y, qid)
+    table = (
+        rng.uniform(0.1, 2, (4, 4)) if with_levels and np.all(y == y.astype(int)) and y.min() >= 0 else None
+    )
+    queries = group_queries(qid)
+    weight = rng.uniform(0.1, 2, queries.n_queries) if with_queries else None
+    by_id = None if weight is None else dict(zip(queries.ids, weight, strict=True))
+    omega = pair_weights(pairs, y, qid, by_id, table)
+    if len(pairs) == 0:
+        with pytest.raises(ValueError, match="no pair to learn from"):
+            SquaredHinge(table).bind(y, queries, weight)
+        return
+    bound = SquaredHinge(table).bind(y, queries, weight)
+    value, gradient, hessian, slack = squared_hinge(s, pairs, omega)
+    at = bound.evaluate(queries.group(s))
+    scale = 1 + np.abs(s).max()
+    assert bound.normaliser == pytest.approx(omega.sum())
+    assert at.value == pytest.approx(value, rel=1e-10, abs=1e-10 * scale)
+    assert at.slack == pytest.approx(slack, rel=1e-10, abs=1e-10)
+    np.testing.assert_allclose(queries.restore(at.gradient), gradient, rtol=1e-9, atol=1e-9 * scale)
+    V = rng.normal(size=(len(s), 2))
+    R = bound.half_curvature(at, 0, queries.n_queries, queries.group(V))
+    half = queries.group(V).T @ R
+    np.testing.assert_allclose(half + half.T, V.T @ hessian @ V, atol=1e-9)
+
+
+def test_the_value_keeps_its_digits_far_from_zero():
+    """Scores near 1e6 with differences near 1: no catastrophic cancellation."""
+    rng = np.random.default_rng(0)
+    y, qid = rng.integers(0, 3, 60).astype(float), np.repeat([0, 1], 30)
+    s = rng.normal(size=60)
+    s = (s + 1e6) - 1e6  # what the addition of 1e6 leaves of s
+    queries = group_queries(qid)
+    near = SquaredHinge().bind(y, queries).evaluate(s).value
+    far = SquaredHinge().bind(y, queries).evaluate(s + 1e6).value
+    assert far == pytest.approx(near, rel=1e-13)
+
+
+def test_many_levels():
+    rng = np.random.default_rng(1)
+    y, qid, s = rng.normal(size=300), np.repeat([0, 1, 2], 100), rng.normal(size=300)
+    queries = group_queries(qid)
+    pairs = explicit_pairs(y, qid)
+    value, gradient, _, _ = squared_hinge(s, pairs, np.ones(len(pairs)))
+    at = SquaredHinge().bind(y, queries).evaluate(s)
+    assert at.value == pytest.approx(value, rel=1e-12)
+    np.testing.assert_allclose(at.gradient, gradient, rtol=1e-10, atol=1e-10)
+
+
+@pytest.mark.parametrize(
+    ("table", "sentence"),
+    [
+        (np.ones((2, 3)), "level_weights must be a square table, got shape (2, 3)"),
+        (np.full((3, 3), -1.0), "level_weights must be finite and not negative"),
+        (
+            np.ones((2, 2)),
+            "level weights of shape 2×2 need integer labels 0 to 1, but labels run from 0 to 2",
+        ),
+    ],
+)
+def test_bad_level_weights(small, table, sentence):
+    with pytest.raises(ValueError) as error:
+        SquaredHinge(table).bind(small.y, small.queries)
+    assert str(error.value) == sentence
+
+
+def test_bad_query_weights(small):
+    with pytest.raises(ValueError, match="query_weight needs one weight for each of 6 queries, got shape"):
+        SquaredHinge().bind(small.y, small.queries, np.ones(2))
+    with pytest.raises(ValueError, match="query weights must be finite and not negative"):
+        SquaredHinge().bind(small.y, small.queries, -np.ones(6))
