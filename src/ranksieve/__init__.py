@@ -1,1 +1,1 @@
-"""Sparse learning to rank with certificates."""
+"""Sparse linear learning to rank."""

@@ -11,6 +11,7 @@ import scipy.sparse as sp
 
 from ranksieve._types import AnyArray, BoolArray, FloatArray, IntArray, Matrix
 from ranksieve.data.queries import Queries, as_id_array, group_queries
+from ranksieve.data.text_column import TextColumn
 
 
 class Dataset:
@@ -55,7 +56,9 @@ class Dataset:
         self.y: FloatArray = as_labels(y, matrix.shape[0])
         self.qid: AnyArray = as_id_array(qid)
         _check_length("qid", len(self.qid), matrix.shape[0])
-        self.feature_names: tuple[str, ...] = _names(feature_names or frame_names, matrix.shape[1])
+        self.feature_names: tuple[str, ...] = _names(
+            frame_names if feature_names is None else feature_names, matrix.shape[1]
+        )
         self.doc_ids = doc_ids
         self.comments = comments
         self.truth = truth
@@ -100,7 +103,9 @@ class Dataset:
 
     def select_rows(self, rows: IntArray | BoolArray) -> Dataset:
         """The chosen rows, in the order given."""
-        index: IntArray = np.flatnonzero(rows) if np.asarray(rows).dtype == bool else np.asarray(rows, np.int64)
+        index: IntArray = (
+            np.flatnonzero(rows) if np.asarray(rows).dtype == bool else np.asarray(rows, np.int64)
+        )
         if len(index) == 0:
             raise ValueError("no row was chosen: a data set needs at least one document")
         return Dataset(
@@ -117,8 +122,7 @@ def as_matrix(X: Any) -> tuple[Matrix, list[str] | None]:
     """A dense float32/float64 or CSR matrix, and the column names if ``X`` is a frame."""
     names = None
     if not (sp.issparse(X) or isinstance(X, np.ndarray)) and hasattr(X, "columns"):
-        names = [str(name) for name in X.columns]
-        X = X.to_numpy()
+        X, names = _frame_values(X)
     if sp.issparse(X):
         matrix = sp.csr_array(X)
         return (matrix if matrix.dtype in (np.float32, np.float64) else matrix.astype(np.float64)), names
@@ -149,6 +153,29 @@ def as_labels(y: Any, n_rows: int) -> FloatArray:
     return labels
 
 
+def _frame_values(frame: Any) -> tuple[AnyArray, list[str]]:
+    """Values and column names of a pandas, polars or arrow table (arrow alone calls its names so)."""
+    labels = list(getattr(frame, "column_names", frame.columns))
+    names = list(_names([str(label) for label in labels], len(labels)))
+    values = frame.to_numpy() if hasattr(frame, "to_numpy") else None
+    if values is None or values.dtype.kind not in "fiub":
+        columns = [_frame_column(frame[label], name) for label, name in zip(labels, names, strict=True)]
+        values = np.column_stack(columns) if columns else np.empty((len(frame), 0))
+    return values, names
+
+
+def _frame_column(column: Any, name: str) -> FloatArray:
+    values = np.asarray(column)
+    words = values.dtype.kind in "OUT" and any(isinstance(value, str) for value in values)
+    try:
+        if words or values.dtype.kind not in "fiubO":
+            raise TypeError
+        return np.asarray(column, dtype=np.float64)
+    except (TypeError, ValueError):
+        kind = getattr(column, "dtype", values.dtype)
+        raise ValueError(f"column {name!r} holds {kind} values; features must be numbers") from None
+
+
 def _as_float(matrix: AnyArray) -> FloatArray:
     try:
         return matrix.astype(np.float64)
@@ -176,4 +203,5 @@ def _names(names: Sequence[str] | None, n_features: int) -> tuple[str, ...]:
 def _take(values: Sequence[Any] | None, index: IntArray) -> Sequence[Any] | None:
     if values is None:
         return None
-    return values[index] if isinstance(values, np.ndarray) else [values[i] for i in index]
+    takes_arrays = isinstance(values, np.ndarray | TextColumn)
+    return values[index] if takes_arrays else [values[i] for i in index]

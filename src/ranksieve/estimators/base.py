@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -26,7 +26,7 @@ ONE_QUERY = (
 class LinearRanker(BaseEstimator):  # type: ignore[misc]
     """A ranker with score(x) = ⟨coef_, x⟩.
 
-    Subclasses define ``fit`` by ``_learn``, implement ``_fit(data, …)`` and set ``coef_``, ``objective_``,
+    Subclasses define ``fit``: it takes its data from ``_training_data`` and sets ``coef_``, ``objective_``,
     ``gap_``, ``n_iter_``, ``trace_``.
     """
 
@@ -39,15 +39,6 @@ class LinearRanker(BaseEstimator):  # type: ignore[misc]
     gap_: float
     n_iter_: int
     trace_: Trace
-
-    def _learn(self, X: Any, y: Any, qid: Any, **options: Any) -> Self:
-        data = self._training_data(X, y, qid)
-        self._fit(data, **options)
-        self._fingerprint = fingerprint(data)
-        return self
-
-    def _fit(self, data: Dataset, **options: Any) -> None:
-        raise NotImplementedError
 
     def predict(self, X: Any) -> FloatArray:
         """Scores in the input's row order: higher ranks first."""
@@ -95,6 +86,7 @@ class LinearRanker(BaseEstimator):  # type: ignore[misc]
         )
 
     def _training_data(self, X: Any, y: Any, qid: Any) -> Dataset:
+        """What to learn from, checked: a Dataset, or features X, labels y and query ids qid."""
         if isinstance(X, Dataset):
             if y is not None or qid is not None:
                 raise ValueError(
@@ -103,13 +95,22 @@ class LinearRanker(BaseEstimator):  # type: ignore[misc]
             check_finite(X)
             self.n_features_in_ = X.n_features
             self.feature_names_in_ = np.array(X.feature_names, dtype=object)
+            self._fingerprint = fingerprint(X)
             return X
         matrix, labels = validate_data(
-            self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32], y_numeric=True
+            self,
+            X,
+            y,
+            accept_sparse="csr",
+            dtype=[np.float64, np.float32],
+            y_numeric=True,
+            ensure_min_samples=2,
         )
         if qid is None:
             warnings.warn(ONE_QUERY.format(n=matrix.shape[0]), UserWarning, stacklevel=3)
-        return self._dataset(matrix, labels, qid)
+        data = self._dataset(matrix, labels, qid)
+        self._fingerprint = fingerprint(data)
+        return data
 
     def _dataset(self, matrix: Matrix, y: Any, qid: Any) -> Dataset:
         ids = np.zeros(matrix.shape[0], dtype=np.int64) if qid is None else qid

@@ -9,9 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from ranksieve._types import AnyArray, FloatArray, IntArray
+from ranksieve._types import AnyArray, BoolArray, FloatArray, IntArray
 from ranksieve.data.dataset import Dataset
-from ranksieve.metrics import evaluate_many
+from ranksieve.metrics import Profile, evaluate_many
+from ranksieve.metrics.profiles import as_profile
 from ranksieve.path import Path
 
 Rule = Callable[[FloatArray, IntArray], int]
@@ -19,10 +20,10 @@ Rule = Callable[[FloatArray, IntArray], int]
 
 @dataclass(frozen=True, eq=False)
 class Validation:
-    """Held-out metric of each point of a path (points × queries)."""
+    """Held-out metric of each point of a path (points × queries that have a value)."""
 
     metric: str
-    profile: str
+    profile: str | Profile
     values: FloatArray
     query_ids: AnyArray
 
@@ -39,7 +40,7 @@ class Validation:
     def to_dict(self) -> dict[str, Any]:
         return {
             "metric": self.metric,
-            "profile": self.profile,
+            "profile": as_profile(self.profile).name,
             "mean": self.mean.tolist(),
             "standard_error": self.standard_error.tolist(),
         }
@@ -51,14 +52,19 @@ def standard_error(values: FloatArray) -> FloatArray:
     return np.asarray(values.std(axis=1, ddof=1) / np.sqrt(n)) if n > 1 else np.zeros(len(values))
 
 
-def validate(path: Path, data: Dataset, metric: str, profile: str) -> Validation:
+def validate(path: Path, data: Dataset, metric: str, profile: str | Profile) -> Validation:
     """Evaluate every point of a path on held-out queries."""
     values = evaluate_many(np.asarray(data.X @ path.coefs.T), data, metric, profile)
-    return _checked(Validation(metric, profile, values, data.queries.ids))
+    return _validation(metric, profile, values, data)
 
 
 def cross_validate(
-    data: Dataset, fit_part: Callable[[IntArray], Path], n_folds: int, seed: int, metric: str, profile: str
+    data: Dataset,
+    fit_part: Callable[[IntArray], Path],
+    n_folds: int,
+    seed: int,
+    metric: str,
+    profile: str | Profile,
 ) -> Validation:
     """Deal the queries into folds; each fold is ranked by the path fitted on the others."""
     fold_of = np.random.default_rng(seed).permutation(data.n_queries) % n_folds
@@ -70,21 +76,33 @@ def cross_validate(
     values = np.empty((len(parts[0]), data.n_queries))
     for fold, part in enumerate(parts):
         values[:, fold_of == fold] = part
-    return _checked(Validation(metric, profile, values, data.queries.ids))
+    return _validation(metric, profile, values, data)
 
 
 def choose_point(n_nonzero: IntArray, values: FloatArray, rule: Rule, max_features: int | None) -> int:
     """The point of the path that ``rule`` prefers among those with 1 to ``max_features`` features."""
-    allowed = n_nonzero >= 1
-    if max_features is not None:
-        allowed &= n_nonzero <= max_features
-    points = np.flatnonzero(allowed)
+    points = np.flatnonzero(within_budget(n_nonzero, max_features))
     if len(points) == 0:
         raise ValueError(
-            f"no point of the path uses between 1 and {max_features or 'any number of'} features; "
-            "use a finer path (larger n_alphas) or a larger max_features"
+            f"no point of the path uses 1 to {max_features or 'all'} features; "
+            "give smaller alphas, or a larger max_features"
         )
     return int(points[rule(values[points], n_nonzero[points])])
+
+
+def within_budget(n_nonzero: IntArray, max_features: int | None) -> BoolArray:
+    """Points that use a feature, but no more than allowed."""
+    return np.asarray((n_nonzero >= 1) & (n_nonzero <= (np.inf if max_features is None else max_features)))
+
+
+def refined_grid(path: Path, max_features: int | None) -> FloatArray:
+    """The grid with nine more points where the path jumps from no feature to more than allowed."""
+    beyond = np.flatnonzero(path.n_nonzero > (np.inf if max_features is None else max_features))
+    if len(beyond) == 0 or beyond[0] == 0:
+        return path.alphas
+    first = beyond[0]
+    between = np.geomspace(path.alphas[first - 1], path.alphas[first], 11)[1:-1]
+    return np.concatenate([path.alphas[:first], between, path.alphas[first:]])
 
 
 def best(values: FloatArray, n_nonzero: IntArray) -> int:
@@ -103,11 +121,15 @@ def one_standard_error(values: FloatArray, n_nonzero: IntArray) -> int:
 RULES: dict[str, Rule] = {"best": best, "one_standard_error": one_standard_error}
 
 
-def _checked(validation: Validation) -> Validation:
+def _validation(metric: str, profile: str | Profile, values: FloatArray, data: Dataset) -> Validation:
+    defined = ~np.isnan(values[0])  # whether a query has a value depends on its labels alone
+    if not defined.any():
+        raise ValueError(f"{metric} is undefined for every validation query: none has a relevant document")
+    validation = Validation(metric, profile, values[:, defined], data.queries.ids[defined])
     mean = validation.mean
     if len(mean) > 1 and mean.max() == mean.min():
         warnings.warn(
-            f"{validation.metric} ({validation.profile} profile) is {mean[0]:.4g} for every model on the "
+            f"{metric} ({as_profile(profile).name} profile) is {mean[0]:.4g} for every model on the "
             "path, so it cannot guide the choice; use another metric or profile (letor gives lists "
             "shorter than k an NDCG@k of 0)",
             UserWarning,

@@ -9,11 +9,21 @@ from typing import Any, Self
 from ranksieve._types import FloatArray, IntArray
 from ranksieve.data.dataset import Dataset
 from ranksieve.estimators.base import LinearRanker
-from ranksieve.estimators.choice import RULES, choose_point, cross_validate, validate
+from ranksieve.estimators.choice import (
+    RULES,
+    choose_point,
+    cross_validate,
+    refined_grid,
+    validate,
+    within_budget,
+)
 from ranksieve.estimators.refit import shrunk_path, unshrunk_path
+from ranksieve.metrics import Profile
+from ranksieve.metrics.profiles import as_profile
 from ranksieve.path import Path, Progress, sparse_path
 from ranksieve.penalties import SlopedPenalty
 
+REFINEMENTS = 10
 Refit = Callable[..., Path]
 
 
@@ -55,7 +65,7 @@ class SparseRanker(LinearRanker):
         Choose among the points with at most this many features.
     metric : str
         What the choice maximises, such as "ndcg@10" or "map".
-    profile : str
+    profile : str or Profile
         Metric conventions: "letor", "mslr" or "standard".
     rule : "best" or "one_standard_error"
         The best point, or the one with the fewest features within a standard error (over queries) of it.
@@ -83,7 +93,7 @@ class SparseRanker(LinearRanker):
         max_features: int | None = None,
         metric: str = "ndcg@10",
         *,
-        profile: str = "letor",
+        profile: str | Profile = "letor",
         rule: str = "best",
         refit: str = "shrunk",
         penalty: str | SlopedPenalty = "l1",
@@ -135,38 +145,52 @@ class SparseRanker(LinearRanker):
         progress : callable, optional
             Called with (points done, points in all).
         """
-        return self._learn(X, y, qid, valid=valid, query_weight=query_weight, progress=progress)
+        data = self._training_data(X, y, qid)
+        self._fit(data, valid, query_weight, progress)
+        return self
 
-    def _fit(self, data: Dataset, **options: Any) -> None:
-        valid, query_weight, progress = options["valid"], options["query_weight"], options["progress"]
-        plan = self._plan()
+    def _fit(
+        self,
+        data: Dataset,
+        valid: Dataset | None,
+        query_weight: FloatArray | None,
+        progress: Progress | None,
+    ) -> None:
         if valid is not None and valid.n_features != data.n_features:
             raise ValueError(
                 f"training data have {data.n_features} features but valid has {valid.n_features}"
             )
-        n_fits = 1 if valid is not None else 1 + _folds(self.cv, data.n_queries)
-        count = _Counter(progress, n_fits)
-        self.path_, candidates = plan.candidates(data, query_weight, None, count.next())
-        if valid is not None:
-            self.validation_ = validate(candidates, valid, self.metric, self.profile)
-        elif n_fits > 1:
+        plan = self._plan()
+        n_folds = 0 if valid is not None else _folds(self.cv, data.n_queries)
+        count = _Counter(progress, 1 + n_folds)
+        self.path_, candidates = self._path_within_budget(plan, data, query_weight, count.next())
 
-            def fit_part(queries: IntArray) -> Path:
-                weight = None if query_weight is None else query_weight[queries]
-                return plan.candidates(data.select_queries(queries), weight, candidates.alphas, count.next())[
-                    1
-                ]
+        def fit_part(queries: IntArray) -> Path:
+            weight = None if query_weight is None else query_weight[queries]
+            return plan.candidates(data.select_queries(queries), weight, candidates.alphas, count.next())[1]
 
+        if n_folds:
             self.validation_ = cross_validate(
-                data, fit_part, n_fits - 1, self.random_state, self.metric, self.profile
+                data, fit_part, n_folds, self.random_state, self.metric, self.profile
             )
-        else:
-            # One query cannot be held out from itself.
-            self.validation_ = validate(candidates, data, self.metric, self.profile)
+        else:  # one query cannot be held out from itself: it is its own validation set
+            self.validation_ = validate(candidates, valid or data, self.metric, self.profile)
         chosen = choose_point(
             candidates.n_nonzero, self.validation_.values, RULES[self.rule], self.max_features
         )
         self._adopt(candidates, chosen)
+
+    def _path_within_budget(
+        self, plan: _Plan, data: Dataset, query_weight: FloatArray | None, progress: Progress | None
+    ) -> tuple[Path, Path]:
+        """The path, its grid refined where it would jump over the feature budget."""
+        path, candidates = plan.candidates(data, query_weight, None, progress)
+        for _ in range(REFINEMENTS):
+            if within_budget(candidates.n_nonzero, self.max_features).any():
+                break
+            finer = refined_grid(candidates, self.max_features)
+            path, candidates = plan.candidates(data, query_weight, finer, None)
+        return path, candidates
 
     def _plan(self) -> _Plan:
         _check_choice("rule", self.rule, RULES)
@@ -189,7 +213,11 @@ class SparseRanker(LinearRanker):
         return {**super()._certificate(), "alpha": self.alpha_}
 
     def _measured(self) -> dict[str, float]:
-        return {f"validation {self.metric} ({self.profile})": float(self.validation_.mean[self.chosen_])}
+        return {
+            f"validation {self.metric} ({as_profile(self.profile).name})": float(
+                self.validation_.mean[self.chosen_]
+            )
+        }
 
 
 class _Counter:

@@ -1,46 +1,36 @@
 """LETOR text to compressed rows, one pass over the bytes.
 
-A line is ``label qid:ID index:value … # comment``. Numbers are read as ``mantissa · 10^power`` and rounded
-once, so they are the doubles nearest to the text; the few that cannot be settled here are listed for repair.
+A line is ``label qid:ID index:value … # comment``.
 """
 
-import math
 from typing import NamedTuple
 
 import numpy as np
 from numba import njit
 
-SPACE, TAB, NEWLINE, RETURN, HASH, COLON = 32, 9, 10, 13, 35, 58
-PLUS, MINUS, DOT, ZERO, NINE, EQUALS, LETTER_E = 43, 45, 46, 48, 57, 61, 101
-LOWER_CASE = 32
+from ranksieve.kernels.number_text import (
+    BAD,
+    ENDS_TOKEN,
+    HASH,
+    MINUS,
+    MISSING,
+    NEWLINE,
+    NINE,
+    REPAIR,
+    RETURN,
+    SAFE_DIGITS,
+    SPACE,
+    TAB,
+    ZERO,
+    at,
+    leading_zeros,
+    matches,
+    number,
+)
 
+COLON, EQUALS = 58, 61
+QUERY, DOC_ID = (np.frombuffer(word, dtype=np.uint8).copy() for word in (b"qid:", b"docid"))
 GOOD, BAD_LABEL, NO_QUERY, BAD_FEATURE, BAD_INDEX, INDEX_TOO_LARGE = range(6)
-EXACT, REPAIR, MISSING, BAD = range(4)
-
-LARGEST_POWER = 64
-SAFE_DIGITS = 18
-POWERS_OF_TEN = np.array([10.0**k for k in range(23)])
-ENDS_TOKEN = np.zeros(256, dtype=np.bool_)
-ENDS_TOKEN[[SPACE, TAB, NEWLINE, RETURN, HASH]] = True
-NULL, NAN, DOC_ID = (np.frombuffer(word, dtype=np.uint8).copy() for word in (b"null", b"nan", b"docid"))
-QUERY = np.frombuffer(b"qid:", dtype=np.uint8).copy()
-
-
-def _power_of_five(q):
-    """The 128 leading bits of 5^q, rounded down for q ≥ 0 and up for q < 0."""
-    if q >= 0:
-        five = 5**q
-        return five << (128 - five.bit_length()) if five < 1 << 128 else five >> (five.bit_length() - 128)
-    five = 5**-q
-    exact = (1 << (2 * five.bit_length() + 128)) // five + 1
-    return exact >> (exact.bit_length() - 128)
-
-
-U1, U9, U32, U63 = np.uint64(1), np.uint64(9), np.uint64(32), np.uint64(63)
-LOW_HALF, LOW_NINE, ALL_ONES = np.uint64(2**32 - 1), np.uint64(2**9 - 1), np.uint64(2**64 - 1)
-_FIVES = [_power_of_five(q) for q in range(-LARGEST_POWER, LARGEST_POWER + 1)]
-FIVES_HIGH = np.array([five >> 64 for five in _FIVES], dtype=np.uint64)
-FIVES_LOW = np.array([five & (2**64 - 1) for five in _FIVES], dtype=np.uint64)
 
 
 class Rows(NamedTuple):
@@ -79,172 +69,37 @@ class Parsed(NamedTuple):
 
 
 @njit(cache=True, nogil=True, forceinline=True)
-def _at(text, i):
-    """text[i] for i ≥ 0: an unsigned index spares the test for a negative one."""
-    return text[np.uintp(i)]
-
-
-@njit(cache=True, nogil=True, forceinline=True)
 def _skip_blanks(text, i):
-    while _at(text, i) == SPACE or _at(text, i) == TAB or _at(text, i) == RETURN:
+    while at(text, i) == SPACE or at(text, i) == TAB or at(text, i) == RETURN:
         i += 1
     return i
 
 
 @njit(cache=True, nogil=True)
 def _line_end(text, i):
-    while _at(text, i) != NEWLINE:
+    while at(text, i) != NEWLINE:
         i += 1
     return i
 
 
 @njit(cache=True, nogil=True)
-def _product(a, b):
-    """The high and the low 64 bits of a · b."""
-    a1, a0, b1, b0 = a >> U32, a & LOW_HALF, b >> U32, b & LOW_HALF
-    low, cross = a0 * b0, a1 * b0
-    middle = (low >> U32) + (cross & LOW_HALF) + a0 * b1
-    return a1 * b1 + (cross >> U32) + (middle >> U32), (middle << U32) | (low & LOW_HALF)
-
-
-@njit(cache=True, nogil=True)
-def _round_once(mantissa, power):
-    """The double nearest to mantissa · 10^power (mantissa > 0, |power| ≤ 64), and whether it is settled.
-
-    Eisel and Lemire: mantissa · 5^power to 128 bits; its leading 55 decide unless a carry may reach them.
-    """
-    w = np.uint64(mantissa)
-    exponent = ((217706 * power) >> 16) + 11  # floor(power · log2 10) with the bits that are cut off below
-    while w >> U63 == 0:
-        w <<= U1
-        exponent -= 1
-    high, low = _product(w, FIVES_HIGH[power + LARGEST_POWER])
-    if high & LOW_NINE == LOW_NINE:
-        carry, _ = _product(w, FIVES_LOW[power + LARGEST_POWER])
-        low += carry
-        high += np.uint64(low < carry)
-        if low == ALL_ONES:
-            return 0.0, False
-    top = high >> U63
-    kept = high >> (top + U9)
-    if low <= U1 and -4 <= power <= 23 and kept & np.uint64(3) == U1 and kept << (top + U9) == high:
-        kept -= U1  # exactly halfway: to even
-    kept = (kept + (kept & U1)) >> U1
-    return math.ldexp(np.float64(kept), exponent + np.int64(top)), True
-
-
-@njit(cache=True, nogil=True, forceinline=True)
-def _scaled(mantissa, power):
-    """mantissa · 10^power rounded once, and whether that could be settled.
-
-    A mantissa up to 2^53 and a power of ten up to 10^22 are exact doubles: one operation rounds once.
-    """
-    if mantissa <= 1 << 53 and -22 <= power <= 22:
-        if power < 0:
-            return mantissa / POWERS_OF_TEN[-power], True
-        return mantissa * POWERS_OF_TEN[power], True
-    if mantissa == 0 or power < -LARGEST_POWER or power > LARGEST_POWER:
-        return 0.0, mantissa == 0
-    return _round_once(mantissa, power)
-
-
-@njit(cache=True, nogil=True)
-def _matches(text, i, word):
-    """Whether the lower-case ``word`` stands at i in any case (a text ends in a newline, no word has one)."""
-    for k in range(len(word)):
-        if _at(text, i + k) | LOWER_CASE != word[k]:
-            return False
-    return True
-
-
-@njit(cache=True, nogil=True)
-def _missing(text, i):
-    """NULL or NaN at i in any case, or else a bad number."""
-    end = i + 4 if _matches(text, i, NULL) else i + 3 if _matches(text, i, NAN) else i
-    if end > i and ENDS_TOKEN[_at(text, end)]:
-        return np.nan, end, MISSING
-    return 0.0, i, BAD
-
-
-@njit(cache=True, nogil=True)
-def _exponent(text, i):
-    """The exponent after the ``e`` at i, capped, and where it ends: at i itself when it has no digits."""
-    k = i + 1
-    negative = _at(text, k) == MINUS
-    if negative or _at(text, k) == PLUS:
-        k += 1
-    first = k
-    exponent = 0
-    while ZERO <= _at(text, k) <= NINE:
-        if exponent < 100000:
-            exponent = exponent * 10 + (_at(text, k) - ZERO)
-        k += 1
-    return -exponent if negative else exponent, k if k > first else i
-
-
-@njit(cache=True, nogil=True)
-def _leading_zeros(text, i):
-    """How many zeros a number at i begins with, before and after its point."""
-    zeros = 0
-    while _at(text, i) == ZERO or _at(text, i) == DOT:
-        zeros += _at(text, i) == ZERO
-        i += 1
-    return zeros
-
-
-@njit(cache=True, nogil=True, forceinline=True)
-def _number(text, i):
-    """The number at i: its value, where it ends, and whether it is exact, to be repaired, missing or bad."""
-    begin = i
-    negative = _at(text, i) == MINUS
-    if negative or _at(text, i) == PLUS:
-        i += 1
-    first = i
-    mantissa = 0
-    while ZERO <= _at(text, i) <= NINE:
-        mantissa = mantissa * 10 + (_at(text, i) - ZERO)
-        i += 1
-    digits = i - first
-    power = 0
-    if _at(text, i) == DOT:
-        i += 1
-        point = i
-        while ZERO <= _at(text, i) <= NINE:
-            mantissa = mantissa * 10 + (_at(text, i) - ZERO)
-            i += 1
-        power = point - i
-        digits -= power
-    if digits == 0:
-        return _missing(text, begin)
-    if _at(text, i) | LOWER_CASE == LETTER_E:
-        exponent, i = _exponent(text, i)
-        power += exponent
-    if not ENDS_TOKEN[_at(text, i)]:
-        return 0.0, begin, BAD
-    if digits > SAFE_DIGITS and digits - _leading_zeros(text, first) > SAFE_DIGITS:
-        return 0.0, i, REPAIR
-    value, settled = _scaled(mantissa, power)
-    return -value if negative else value, i, EXACT if settled else REPAIR
-
-
-@njit(cache=True, nogil=True)
 def _query(text, i, previous, previous_end):
-    """Begin and end of the id in ``qid:ID`` at i (equal when there is none), and whether it is the previous."""
+    """Begin and end of the id in ``qid:ID`` at i (equal if there is none), and whether it is the previous."""
     for k in range(len(QUERY)):
-        if _at(text, i + k) != QUERY[k]:
+        if at(text, i + k) != QUERY[k]:
             return i, i, False
     begin = i + len(QUERY)
     same = previous < previous_end
     i = begin
-    while not ENDS_TOKEN[_at(text, i)]:
-        same = same and _at(text, previous + i - begin) == _at(text, i)
+    while not ENDS_TOKEN[at(text, i)]:
+        same = same and at(text, previous + i - begin) == at(text, i)
         i += 1
     return begin, i, same and i - begin == previous_end - previous
 
 
 @njit(cache=True, nogil=True)
 def _comment_token_end(text, i, end):
-    while i < end and _at(text, i) != SPACE and _at(text, i) != TAB and _at(text, i) != RETURN:
+    while i < end and at(text, i) != SPACE and at(text, i) != TAB and at(text, i) != RETURN:
         i += 1
     return i
 
@@ -255,9 +110,9 @@ def _document_id(text, i, end):
     first = min(_skip_blanks(text, i), end)
     i = first
     while i < end:
-        if _matches(text, i, DOC_ID):
+        if matches(text, i, DOC_ID):
             k = _skip_blanks(text, i + len(DOC_ID))
-            if _at(text, k) == EQUALS:
+            if at(text, k) == EQUALS:
                 k = _skip_blanks(text, k + 1)
                 if k < end:
                     return k, _comment_token_end(text, k, end)
@@ -265,21 +120,14 @@ def _document_id(text, i, end):
     return first, _comment_token_end(text, first, end)
 
 
-@njit(cache=True, nogil=True, forceinline=True)
-def _feature_index(text, i, largest):
-    """The index before the colon at or after i, where it ends, and its fault."""
-    begin = i
-    feature = 0
-    while ZERO <= _at(text, i) <= NINE:
-        feature = feature * 10 + (_at(text, i) - ZERO)
-        i += 1
-    if i == begin and _at(text, i) == MINUS and ZERO <= _at(text, i + 1) <= NINE:
-        return feature, i, BAD_INDEX
-    if i == begin or _at(text, i) != COLON:
-        return feature, i, BAD_FEATURE
-    if i - begin > SAFE_DIGITS or feature > largest:
-        return feature, i, INDEX_TOO_LARGE
-    return feature, i, GOOD if feature > 0 else BAD_INDEX
+@njit(cache=True, nogil=True)
+def _index_fault(text, i, end):
+    """What is wrong with the feature index text[i:end], whose end is no colon or which is out of range."""
+    if i == end:
+        return BAD_INDEX if at(text, i) == MINUS and ZERO <= at(text, i + 1) <= NINE else BAD_FEATURE
+    if at(text, end) != COLON:
+        return BAD_FEATURE
+    return BAD_INDEX if leading_zeros(text, i) == end - i else INDEX_TOO_LARGE
 
 
 @njit(cache=True, nogil=True, forceinline=True)
@@ -289,12 +137,16 @@ def _features(text, i, largest, entries, repairs, out):
     ordered = True
     while True:
         i = _skip_blanks(text, i)
-        if _at(text, i) == NEWLINE or _at(text, i) == HASH:
+        if at(text, i) == NEWLINE or at(text, i) == HASH:
             return i, entries, repairs, width, ordered, missing, GOOD
-        feature, colon, fault = _feature_index(text, i, largest)
-        if fault != GOOD:
-            return i, entries, repairs, width, ordered, missing, fault
-        value, end, kind = _number(text, colon + 1)
+        feature = 0
+        colon = i
+        while ZERO <= at(text, colon) <= NINE:
+            feature = feature * 10 + (at(text, colon) - ZERO)
+            colon += 1
+        if at(text, colon) != COLON or feature < 1 or feature > largest or colon - i > SAFE_DIGITS:
+            return i, entries, repairs, width, ordered, missing, _index_fault(text, i, colon)
+        value, end, kind = number(text, colon + 1)
         if kind == BAD:
             return i, entries, repairs, width, ordered, missing, BAD_FEATURE
         if kind == REPAIR:
@@ -318,20 +170,23 @@ def parse_lines(text, i, end, line, largest, out):
 
     Row r owns the entries ``starts[r]:starts[r + 1]`` of ``features`` (counted from 0) and ``values``. A run
     is a stretch of rows of one query, whose id is text[run_begins:run_ends]. A repair names the entry, or
-    −1 − row for a label, and where its number begins.
+    −1 − row for a label, and where its number begins. After a fault, row ``rows`` is the unfinished one.
     """
-    rows = entries = runs = repairs = width = comment = missing_line = missing_feature = 0
-    query = query_end = 0
+    zero = np.int64(0)  # a literal 0 would compile the functions it is passed to twice
+    rows = entries = runs = repairs = width = comment = missing_line = missing_feature = zero
+    query = query_end = zero
     ordered = True
     fault = GOOD
     while i < end:
         line += 1
         i = _skip_blanks(text, i)
-        if _at(text, i) == NEWLINE or _at(text, i) == HASH:
+        if at(text, i) == NEWLINE or at(text, i) == HASH:
             i = _line_end(text, i) + 1
             continue
-        label, label_end, kind = _number(text, i)
-        if kind == BAD or kind == MISSING:
+        out.lines[rows] = line
+        out.starts[rows] = entries
+        label, label_end, kind = number(text, i)
+        if kind in (BAD, MISSING):
             fault = BAD_LABEL
             break
         if kind == REPAIR:
@@ -349,8 +204,6 @@ def parse_lines(text, i, end, line, largest, out):
             out.run_ends[runs] = query_end = stop
             runs += 1
         out.labels[rows] = label
-        out.lines[rows] = line
-        out.starts[rows] = entries
         i, entries, repairs, row_width, row_ordered, missing, fault = _features(
             text, stop, largest, entries, repairs, out
         )
@@ -362,18 +215,19 @@ def parse_lines(text, i, end, line, largest, out):
             missing_line = line
             missing_feature = missing
         out.id_begins[rows] = out.id_ends[rows] = comment
-        if _at(text, i) == HASH:
+        if at(text, i) == HASH:
             begin = i + 1
             i = _line_end(text, begin)
-            stop = i - 1 if _at(text, i - 1) == RETURN else i
+            stop = i - 1 if at(text, i - 1) == RETURN else i
             id_begin, id_end = _document_id(text, begin, stop)
             out.id_begins[rows] += id_begin - begin
             out.id_ends[rows] += id_end - begin
             for k in range(begin, stop):
-                out.comments[comment + k - begin] = _at(text, k)
+                out.comments[comment + k - begin] = at(text, k)
             comment += stop - begin
         out.comment_ends[rows] = comment
         rows += 1
         i += 1
-    out.starts[rows] = entries
+    if fault == GOOD:
+        out.starts[rows] = entries
     return Parsed(rows, entries, runs, repairs, line, width, ordered, missing_line, missing_feature, fault, i)

@@ -1,0 +1,272 @@
+"""Gather the documents of LETOR text, chunk by chunk."""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import NamedTuple, Protocol
+
+import numpy as np
+import scipy.sparse as sp
+
+from ranksieve._types import AnyArray, FloatArray, IntArray, Matrix
+from ranksieve.data.byte_source import Chunk, PathLike, source_name, text_chunks
+from ranksieve.data.growing import GrowingArray
+from ranksieve.data.letor_faults import (
+    Fault,
+    feature_twice,
+    infinite_value,
+    kernel_fault,
+    missing_value,
+    query_not_utf8,
+    token_at,
+)
+from ranksieve.data.text_column import TextColumn
+from ranksieve.kernels.letor_text import GOOD, Parsed, Rows, parse_lines
+
+CANONICAL_INTEGER = re.compile(rb"0|-?[1-9][0-9]{0,18}")
+LARGEST_INDEX = 2**31 - 1
+LARGE_DENSE_CELLS, LEAST_DENSE_SHARE = 2**27, 0.01
+
+
+class Entries(NamedTuple):
+    """The features of some rows: row r has ``starts[r]:starts[r + 1]`` of ``features`` and ``values``."""
+
+    starts: IntArray
+    features: AnyArray
+    values: AnyArray
+    width: int
+
+
+class Features(Protocol):
+    """Where the rows of the matrix go."""
+
+    def add(self, entries: Entries) -> None: ...
+    def finish(self) -> Matrix: ...
+
+
+class DenseFeatures:
+    """Rows of a dense matrix, as wide as the largest index so far; what a line leaves out is 0."""
+
+    def __init__(self, dtype: np.dtype[np.floating], n_features: int | None) -> None:
+        self.width = n_features or 0
+        self.stored = 0
+        self.rows = GrowingArray(dtype, self.width)
+
+    def add(self, entries: Entries) -> None:
+        count = len(entries.starts) - 1
+        self.stored += len(entries.values)
+        self._widen(max(self.width, entries.width), len(self.rows) + count)
+        rows = self.rows.extend(count)
+        if len(entries.values) == rows.size:  # distinct ascending indices: every row is 1, …, width
+            rows[:] = entries.values.reshape(rows.shape)
+            return
+        shape = (count, self.width)
+        sp.csr_array((entries.values, entries.features, entries.starts), shape=shape).toarray(out=rows)
+
+    def _widen(self, width: int, count: int) -> None:
+        cells = count * width
+        if cells > LARGE_DENSE_CELLS and self.stored < LEAST_DENSE_SHARE * cells:
+            raise ValueError(
+                f"the file gives {self.stored} values for {count} × {width} features, "
+                "which a dense matrix would hold as zeros; read it with sparse=True"
+            )
+        if width > self.width:
+            self.width = width
+            self.rows.widen(width)
+
+    def finish(self) -> Matrix:
+        return self.rows.finish()
+
+
+class SparseFeatures:
+    """Compressed rows with the entries that the lines give."""
+
+    def __init__(self, dtype: np.dtype[np.floating], n_features: int | None) -> None:
+        self.width = n_features or 0
+        self.values, self.features = GrowingArray(dtype), GrowingArray(np.int32)
+        self.ends = GrowingArray(np.int64)
+        self.ends.append(np.zeros(1, dtype=np.int64))
+
+    def add(self, entries: Entries) -> None:
+        self.width = max(self.width, entries.width)
+        self.ends.append(entries.starts[1:] + len(self.values))
+        self.values.append(entries.values)
+        self.features.append(entries.features)
+
+    def finish(self) -> Matrix:
+        ends = self.ends.finish()
+        parts = (self.values.finish(), self.features.finish(), ends)
+        return sp.csr_array(parts, shape=(len(ends) - 1, self.width))
+
+
+class QueryRuns:
+    """Query ids, one a run of rows."""
+
+    def __init__(self) -> None:
+        self.tokens: list[bytes] = []
+        self.first_rows = GrowingArray(np.int64)
+        self.names: dict[bytes, str] = {}
+
+    def add(self, tokens: list[bytes], first_rows: IntArray) -> None:
+        self.tokens += tokens
+        self.first_rows.append(first_rows)
+
+    def undecodable(self, tokens: list[bytes]) -> int | None:
+        """Decode the tokens not seen before; the number of the first that is not UTF-8."""
+        for k, token in enumerate(tokens):
+            if token not in self.names:
+                try:
+                    self.names[token] = token.decode()
+                except UnicodeDecodeError:
+                    return k
+        return None
+
+    def finish(self, n_rows: int) -> AnyArray:
+        """An id a row: int64 if every id is a plain integer, else str."""
+        convert = int if all(map(_is_int64, self.names)) else self.names.__getitem__
+        ids: AnyArray = np.array([convert(token) for token in self.tokens])
+        return np.repeat(ids, np.diff(np.append(self.first_rows.finish(), n_rows)))
+
+
+class Comments:
+    """What stands after ``#``, and where the document id is in it."""
+
+    def __init__(self) -> None:
+        self.block = GrowingArray(np.uint8)
+        self.ends, self.id_begins, self.id_ends = (GrowingArray(np.int64) for _ in range(3))
+
+    def add(self, out: Rows, rows: int) -> None:
+        before = len(self.block)
+        self.block.append(out.comments[: out.comment_ends[rows - 1]])
+        self.ends.append(out.comment_ends[:rows] + before)
+        self.id_begins.append(out.id_begins[:rows] + before)
+        self.id_ends.append(out.id_ends[:rows] + before)
+
+    def finish(self) -> tuple[TextColumn | None, TextColumn | None]:
+        """Comments and document ids, None if no line has any."""
+        if len(self.block) == 0:
+            return None, None
+        block, ends = self.block.finish(), self.ends.finish()
+        begins = np.concatenate(([0], ends[:-1]))
+        return TextColumn(block, begins, ends), TextColumn(
+            block, self.id_begins.finish(), self.id_ends.finish()
+        )
+
+
+class LetorRows:
+    """The documents read so far."""
+
+    def __init__(self, features: Features, n_features: int | None, dtype: np.dtype[np.floating]) -> None:
+        self.features = features
+        self.n_features = n_features
+        self.dtype = dtype
+        self.labels = GrowingArray(np.float64)
+        self.queries = QueryRuns()
+        self.comments = Comments()
+        self.has_missing = False
+        self._out = _room(0)
+
+    def read(self, path: PathLike, chunk_bytes: int, refuse_missing: bool) -> None:
+        """Add every document of one file; the first faulty line raises."""
+        line = 0
+        for chunk in text_chunks(path, chunk_bytes):
+            line = self._add(source_name(path), line, chunk, refuse_missing)
+
+    def _add(self, name: str, line: int, chunk: Chunk, refuse_missing: bool) -> int:
+        if len(self._out.comments) < len(chunk.buffer):
+            self._out = _room(len(chunk.buffer))
+        out, text = self._out, np.frombuffer(chunk.buffer, dtype=np.uint8)
+        parsed = parse_lines(text, chunk.begin, chunk.end, line, self.n_features or LARGEST_INDEX, out)
+        faults = _repair(chunk.buffer, parsed, out)
+        if not parsed.ordered:
+            faults += _sort_rows(parsed, out)
+        values, overflow = _cast(out.values[: parsed.entries], self.dtype, parsed, out)
+        faults += overflow
+        tokens = _query_tokens(chunk.buffer, parsed, out)
+        undecodable = self.queries.undecodable(tokens)
+        if undecodable is not None:
+            faults.append(query_not_utf8(out.lines[out.run_rows[undecodable]], tokens[undecodable]))
+        if parsed.missing_line and refuse_missing:
+            faults.append(missing_value(parsed))
+        if parsed.fault != GOOD:
+            faults.append(kernel_fault(chunk.buffer, parsed, self.n_features))
+        if faults:
+            raise min(faults).error(name)
+        if parsed.rows:
+            self._keep(parsed, tokens, values)
+        return int(parsed.lines)
+
+    def _keep(self, parsed: Parsed, tokens: list[bytes], values: AnyArray) -> None:
+        out, rows = self._out, parsed.rows
+        self.queries.add(tokens, out.run_rows[: parsed.runs] + len(self.labels))
+        self.labels.append(out.labels[:rows])
+        self.comments.add(out, rows)
+        self.has_missing |= parsed.missing_line > 0
+        features = out.features[: parsed.entries]
+        self.features.add(Entries(out.starts[: rows + 1], features, values, parsed.width))
+
+
+def _is_int64(token: bytes) -> bool:
+    return CANONICAL_INTEGER.fullmatch(token) is not None and -(2**63) <= int(token) < 2**63
+
+
+def _room(size: int) -> Rows:
+    """Room for any text of ``size`` bytes: a line has at least 8 of them and a feature 4."""
+    rows, entries = size // 8 + 2, size // 4 + 1
+    lengths = dict.fromkeys(Rows._fields, rows)
+    lengths |= dict.fromkeys(("features", "values"), entries) | {"comments": size}
+    lengths |= dict.fromkeys(("repair_entries", "repair_begins"), entries + rows)
+    types = {"labels": np.float64, "values": np.float64, "features": np.int32, "comments": np.uint8}
+    return Rows(**{name: np.empty(n, dtype=types.get(name, np.int64)) for name, n in lengths.items()})
+
+
+def _query_tokens(buffer: bytearray, parsed: Parsed, out: Rows) -> list[bytes]:
+    begins, ends = out.run_begins[: parsed.runs].tolist(), out.run_ends[: parsed.runs].tolist()
+    return [bytes(buffer[begin:end]) for begin, end in zip(begins, ends, strict=True)]
+
+
+def _repair(buffer: bytearray, parsed: Parsed, out: Rows) -> list[Fault]:
+    """Read the numbers the parser left over with Python's ``float``; list those that overflow."""
+    faults = []
+    for k in range(parsed.repairs):
+        entry, token = int(out.repair_entries[k]), token_at(buffer, int(out.repair_begins[k]))
+        value = float(token)
+        if entry < 0:
+            out.labels[-1 - entry] = value
+        else:
+            out.values[entry] = value
+        if math.isinf(value):
+            faults.append(infinite_value(*_place(entry, parsed, out), token.decode()))
+    return faults
+
+
+def _place(entry: int, parsed: Parsed, out: Rows) -> tuple[int, int]:
+    """Line and feature of an entry; −1 − row stands for a label, feature 0."""
+    if entry < 0:
+        return int(out.lines[-1 - entry]), 0
+    row = np.searchsorted(out.starts[: parsed.rows + 1], entry, side="right") - 1
+    return int(out.lines[row]), int(out.features[entry]) + 1
+
+
+def _sort_rows(parsed: Parsed, out: Rows) -> list[Fault]:
+    """Put the features of each whole row in ascending order; name the first that stands twice."""
+    starts = out.starts[: parsed.rows + 1]
+    features, values = out.features[: starts[-1]], out.values[: starts[-1]]
+    rows = sp.csr_array((values, features, starts), shape=(parsed.rows, parsed.width))
+    rows.sort_indices()
+    features[:], values[:] = rows.indices, rows.data
+    repeated = np.setdiff1d(np.flatnonzero(np.diff(features) == 0) + 1, starts)
+    return [feature_twice(*_place(int(entry), parsed, out)) for entry in repeated[:1]]
+
+
+def _cast(
+    values: FloatArray, dtype: np.dtype[np.floating], parsed: Parsed, out: Rows
+) -> tuple[AnyArray, list[Fault]]:
+    """The values in the matrix's type; name the first that overflows in it."""
+    if dtype == values.dtype:
+        return values, []
+    with np.errstate(over="ignore"):
+        cast = values.astype(dtype)
+    overflows = np.flatnonzero(np.isinf(cast))[:1]
+    return cast, [infinite_value(*_place(int(e), parsed, out), f"{values[e]} in {dtype}") for e in overflows]

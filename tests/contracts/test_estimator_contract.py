@@ -1,0 +1,166 @@
+"""Every estimator of the table: scikit-learn's rules, query ids, frames, models."""
+
+from __future__ import annotations
+
+import pickle
+import warnings
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+import scipy.sparse as sp
+import sklearn
+from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV, GroupKFold
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import check_estimator
+
+from ranksieve.data.dataset import Dataset
+from ranksieve.estimators import ESTIMATORS
+from ranksieve.model import load_model
+from tests.conftest import random_dataset
+
+
+@pytest.fixture(params=ESTIMATORS)
+def estimator(request):
+    return ESTIMATORS[request.param]()
+
+
+@pytest.fixture(scope="module")
+def data():
+    return random_dataset(seed=21, n_queries=30, n_features=6, longest=20)
+
+
+@pytest.fixture
+def routing():
+    with sklearn.config_context(enable_metadata_routing=True):
+        yield
+
+
+@pytest.mark.filterwarnings("ignore:qid is None")
+@pytest.mark.filterwarnings("ignore:.*cannot guide the choice")
+@pytest.mark.filterwarnings("ignore:Can't check dok sparse matrix")
+def test_check_estimator(estimator):
+    check_estimator(estimator, on_skip=None)
+
+
+def test_arrays_and_dataset_give_the_same(estimator, data):
+    a = clone(estimator).fit(data)
+    b = clone(estimator).fit(data.X, data.y, qid=data.qid)
+    np.testing.assert_array_equal(a.coef_, b.coef_)
+    np.testing.assert_array_equal(a.predict(data), b.predict(data.X))
+
+
+def test_row_order_and_ids_do_not_matter_and_scores_keep_the_row_order(estimator, data):
+    rows = np.random.default_rng(0).permutation(data.n_docs)
+    ids = np.empty(data.n_docs, dtype=object)
+    ids[:] = [("query", int(q)) for q in data.qid]
+    fitted = clone(estimator).fit(data)
+    rows = np.concatenate([_first_rows(data), np.setdiff1d(rows, _first_rows(data), assume_unique=True)])
+    shuffled = clone(estimator).fit(data.X[rows], data.y[rows], qid=ids[rows])
+    np.testing.assert_allclose(fitted.predict(data.select_rows(rows)), fitted.predict(data)[rows], rtol=1e-12)
+    np.testing.assert_allclose(shuffled.coef_, fitted.coef_, atol=1e-5)
+
+
+def _first_rows(data):
+    """One row of each query, in order of appearance: it keeps the queries' order when put first."""
+    return data.queries.order[data.queries.offsets[:-1]]
+
+
+@pytest.mark.parametrize("kind", [sp.csr_array, sp.csr_matrix, lambda X: X.astype(np.float32)])
+def test_matrices(estimator, data, kind):
+    fitted = clone(estimator).fit(kind(data.X), data.y, qid=data.qid)
+    np.testing.assert_allclose(fitted.predict(kind(data.X)), fitted.predict(data.X), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame])
+def test_frames_bring_their_names(estimator, data, frame):
+    names = [f"signal_{j}" for j in range(6)]
+    X = frame({name: data.X[:, j] for j, name in enumerate(names)})
+    fitted = clone(estimator).fit(X, data.y, qid=data.qid)
+    assert list(fitted.feature_names_in_) == names
+    np.testing.assert_allclose(fitted.predict(X), data.X @ fitted.coef_, rtol=1e-12)
+    assert set(fitted.to_model().names) == {names[j] for j in fitted.support_}
+
+
+def test_grid_search_with_routing_uses_the_queries(estimator, data, routing):
+    search = GridSearchCV(estimator, {}, cv=GroupKFold(3), refit=True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        search.fit(data.X, data.y, groups=data.qid)
+    split = next(iter(GroupKFold(3).split(data.X, data.y, data.qid)))
+    train, test = (data.select_rows(rows) for rows in split)
+    assert search.cv_results_["split0_test_score"][0] == pytest.approx(
+        clone(estimator).fit(train).score(test)
+    )
+
+
+def test_pipeline_with_a_scaler(estimator, data, routing):
+    pipe = make_pipeline(StandardScaler(), estimator).fit(data.X, data.y, groups=data.qid)
+    scaled = data.replace_features(StandardScaler().fit_transform(data.X))
+    np.testing.assert_allclose(pipe.predict(data.X), clone(estimator).fit(scaled).predict(scaled), rtol=1e-9)
+    assert pipe.score(data.X, data.y, groups=data.qid) == pytest.approx(pipe[-1].score(scaled))
+
+
+def test_without_query_ids_there_is_a_warning(estimator, data):
+    with pytest.warns(UserWarning, match=r"qid is None, so all \d+ rows count as one query"):
+        clone(estimator).fit(data.X, data.y)
+
+
+def test_sample_weight_in_score_weighs_queries(estimator, data):
+    fitted = clone(estimator).fit(data)
+    weight = np.where(data.qid == data.qid[0], 1.0, 0.0)
+    first = data.select_rows(data.qid == data.qid[0])
+    assert fitted.score(data, sample_weight=weight) == pytest.approx(fitted.score(first))
+
+
+def test_pickle_and_clone(estimator, data):
+    fitted = clone(estimator).fit(data)
+    again = pickle.loads(pickle.dumps(fitted))
+    np.testing.assert_array_equal(again.predict(data), fitted.predict(data))
+    assert clone(fitted).get_params() == estimator.get_params()
+
+
+def test_fit_leaves_parameters_alone_and_says_how_near_the_optimum_it_is(estimator, data):
+    before = estimator.get_params()
+    fitted = estimator.fit(data)
+    assert fitted.get_params() == before
+    assert fitted.gap_ >= 0
+    assert fitted.objective_ > 0
+    assert fitted.n_iter_ >= 1
+    assert len(fitted.trace_) >= 1
+    np.testing.assert_array_equal(fitted.support_, np.flatnonzero(fitted.coef_))
+
+
+def test_model_file_gives_the_same_scores(estimator, data, tmp_path):
+    fitted = estimator.fit(data)
+    fitted.to_model().save(tmp_path / "model.json")
+    model = load_model(tmp_path / "model.json")
+    np.testing.assert_array_equal(model.predict(data), fitted.predict(data))
+    assert model.method == type(estimator).__name__
+    assert model.n_features == 6
+
+
+def test_labels_beside_a_dataset_are_refused(estimator, data):
+    with pytest.raises(ValueError, match="a Dataset holds its own labels and query ids"):
+        estimator.fit(data, data.y)
+
+
+def test_other_width_at_prediction(estimator, data):
+    narrow = Dataset(data.X[:, :4], data.y, data.qid)
+    with pytest.raises(ValueError, match="was fitted on 6 features but the data set has 4"):
+        estimator.fit(data).predict(narrow)
+
+
+def test_missing_values_are_named(estimator, data):
+    X = data.X.copy()
+    X[7, 2] = np.nan
+    with pytest.raises(ValueError, match=r"feature f3 of row 7 \(query \d+\) is missing \(NaN\)"):
+        estimator.fit(Dataset(X, data.y, data.qid))
+
+
+def test_no_pairs(estimator):
+    with pytest.raises(ValueError, match="there is no pair to learn from"):
+        estimator.fit(Dataset(np.eye(4), np.ones(4), [0, 0, 1, 1]))
