@@ -72,6 +72,25 @@ class Objective:
         half = _ordered_sum(map_blocks(work, self.loss.cuts)) / self.loss.normaliser
         return np.asarray(half + half.T)
 
+    def slope_along(self, point: Point, slide: FloatArray) -> float:
+        """Derivative of the loss when the scores move along ``slide``."""
+        return float(np.sum(self.loss.queries.restore(point.at.gradient) * slide)) / self.loss.normaliser
+
+    def curvature_along(self, point: Point, slide: FloatArray) -> float:
+        """Second derivative of the loss when the scores move along ``slide``."""
+        grouped, offsets = self.loss.queries.group(slide), self.loss.queries.offsets
+
+        def work(first: int, last: int) -> float:
+            V = grouped[offsets[first] : offsets[last], None]
+            return float(np.sum(V * self.loss.half_curvature(point.at, first, last, V)))
+
+        return 2.0 * sum(map_blocks(work, self.loss.cuts)) / self.loss.normaliser
+
+    def column(self, j: int) -> FloatArray:
+        """Feature ``j`` of every document, in input order: what one unit of its weight adds to the scores."""
+        column = self.X[:, [j]].toarray()[:, 0] if sp.issparse(self.X) else self.X[:, j]
+        return np.asarray(column, dtype=np.float64)
+
     def dual(self, point: Point, scale: float) -> float:
         """Dual value of the loss at ``scale`` times the point's own dual variables."""
         return self.loss.dual(point.value, point.slack, scale)

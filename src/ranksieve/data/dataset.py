@@ -172,7 +172,7 @@ def _frame_column(column: Any, name: str) -> FloatArray:
             raise TypeError
         return np.asarray(column, dtype=np.float64)
     except (TypeError, ValueError):
-        kind = getattr(column, "dtype", values.dtype)
+        kind = getattr(column, "dtype", getattr(column, "type", values.dtype))
         raise ValueError(f"column {name!r} holds {kind} values; features must be numbers") from None
 
 
@@ -203,5 +203,6 @@ def _names(names: Sequence[str] | None, n_features: int) -> tuple[str, ...]:
 def _take(values: Sequence[Any] | None, index: IntArray) -> Sequence[Any] | None:
     if values is None:
         return None
-    takes_arrays = isinstance(values, np.ndarray | TextColumn)
-    return values[index] if takes_arrays else [values[i] for i in index]
+    if isinstance(values, np.ndarray | TextColumn):
+        return values[index]
+    return [values[i] for i in index]

@@ -45,7 +45,7 @@ def read_letor(
     path : path or sequence of paths
         ``-`` is standard input. Several files make one data set; equal ids are one query.
     n_features : int, optional
-        Number of columns; default: the largest index. A larger index is an error.
+        Number of columns; default: the largest index, up to ten million. A larger index is an error.
     missing : {"error", "zero", "query_min", "column_mean", "keep"}
         What becomes of ``NULL`` and ``NaN``, see :func:`fill_missing`.
     sparse : bool
@@ -123,19 +123,18 @@ def _query_texts(dataset: Dataset) -> list[str]:
 
 def _lines(dataset: Dataset, queries: list[str], start: int, stop: int) -> Iterator[bytes]:
     block = dataset.X[start:stop]
-    _check_writable(dataset, start, block.data if sp.issparse(block) else block)
+    _check_finite(dataset, start, block)
     features = _sparse_texts(block) if sp.issparse(block) else _dense_texts(block)
     labels = number_texts(dataset.y[start:stop].tolist())
     for row, label, text in zip(range(start, stop), labels, features, strict=True):
         yield f"{label} qid:{queries[row]} {text}".rstrip().encode() + _comment(dataset, row) + b"\n"
 
 
-def _check_writable(dataset: Dataset, start: int, values: Any) -> None:
-    if np.isinf(values).any():
-        raise ValueError(
-            f"the features of rows {start} to {start + ROWS_AT_ONCE} hold infinite values; "
-            "LETOR text holds finite ones"
-        )
+def _check_finite(dataset: Dataset, start: int, block: Any) -> None:
+    if np.isinf(block.data if sp.issparse(block) else block).any():
+        row, column = (int(place[0]) for place in np.nonzero(np.isinf(sp.csr_array(block).toarray())))
+        name = dataset.feature_names[column]
+        raise ValueError(f"feature {name} of row {start + row} is infinite; LETOR text cannot hold it")
 
 
 def number_texts(values: list[float]) -> list[str]:

@@ -18,6 +18,7 @@ from ranksieve.kernels.letor_text import (
 
 TOKEN = re.compile(rb"[^ \t\r\n#]*")
 LONGEST_SHOWN = 40
+LARGEST_INDEX = 10_000_000
 INFINITE = {"inf", "infinity"}
 
 
@@ -96,7 +97,7 @@ def _bad_index(token: bytes, n_features: int | None) -> str:
 def _index_too_large(token: bytes, n_features: int | None) -> str:
     index = token.partition(b":")[0].decode()
     if n_features is None:
-        return f"feature {index} is beyond the largest index, 2147483647"
+        return f"feature {index} is beyond {LARGEST_INDEX}; give n_features if that many are meant"
     return f"feature {index} is beyond n_features={n_features}; raise n_features or leave it out"
 
 

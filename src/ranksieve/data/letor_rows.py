@@ -13,6 +13,7 @@ from ranksieve._types import AnyArray, FloatArray, IntArray, Matrix
 from ranksieve.data.byte_source import Chunk, PathLike, source_name, text_chunks
 from ranksieve.data.growing import GrowingArray
 from ranksieve.data.letor_faults import (
+    LARGEST_INDEX,
     Fault,
     feature_twice,
     infinite_value,
@@ -22,10 +23,9 @@ from ranksieve.data.letor_faults import (
     token_at,
 )
 from ranksieve.data.text_column import TextColumn
-from ranksieve.kernels.letor_text import GOOD, Parsed, Rows, parse_lines
+from ranksieve.kernels.letor_text import GOOD, Parsed, Rows, parse_lines, scatter_rows
 
 CANONICAL_INTEGER = re.compile(rb"0|-?[1-9][0-9]{0,18}")
-LARGEST_INDEX = 2**31 - 1
 LARGE_DENSE_CELLS, LEAST_DENSE_SHARE = 2**27, 0.01
 
 
@@ -41,7 +41,7 @@ class Entries(NamedTuple):
 class Features(Protocol):
     """Where the rows of the matrix go."""
 
-    def add(self, entries: Entries) -> None: ...
+    def add(self, name: str, entries: Entries) -> None: ...
     def finish(self) -> Matrix: ...
 
 
@@ -53,23 +53,22 @@ class DenseFeatures:
         self.stored = 0
         self.rows = GrowingArray(dtype, self.width)
 
-    def add(self, entries: Entries) -> None:
+    def add(self, name: str, entries: Entries) -> None:
         count = len(entries.starts) - 1
         self.stored += len(entries.values)
-        self._widen(max(self.width, entries.width), len(self.rows) + count)
+        self._widen(name, max(self.width, entries.width), len(self.rows) + count)
         rows = self.rows.extend(count)
         if len(entries.values) == rows.size:  # distinct ascending indices: every row is 1, …, width
             rows[:] = entries.values.reshape(rows.shape)
             return
-        shape = (count, self.width)
-        sp.csr_array((entries.values, entries.features, entries.starts), shape=shape).toarray(out=rows)
+        scatter_rows(entries.starts, entries.features, entries.values, rows)
 
-    def _widen(self, width: int, count: int) -> None:
+    def _widen(self, name: str, width: int, count: int) -> None:
         cells = count * width
         if cells > LARGE_DENSE_CELLS and self.stored < LEAST_DENSE_SHARE * cells:
             raise ValueError(
-                f"the file gives {self.stored} values for {count} × {width} features, "
-                "which a dense matrix would hold as zeros; read it with sparse=True"
+                f"{name}: {self.stored} values are given for {count} × {width} features, which a dense "
+                "matrix would fill with zeros; read it with sparse=True"
             )
         if width > self.width:
             self.width = width
@@ -88,7 +87,7 @@ class SparseFeatures:
         self.ends = GrowingArray(np.int64)
         self.ends.append(np.zeros(1, dtype=np.int64))
 
-    def add(self, entries: Entries) -> None:
+    def add(self, name: str, entries: Entries) -> None:
         self.width = max(self.width, entries.width)
         self.ends.append(entries.starts[1:] + len(self.values))
         self.values.append(entries.values)
@@ -194,17 +193,17 @@ class LetorRows:
         if faults:
             raise min(faults).error(name)
         if parsed.rows:
-            self._keep(parsed, tokens, values)
+            self._keep(name, parsed, tokens, values)
         return int(parsed.lines)
 
-    def _keep(self, parsed: Parsed, tokens: list[bytes], values: AnyArray) -> None:
+    def _keep(self, name: str, parsed: Parsed, tokens: list[bytes], values: AnyArray) -> None:
         out, rows = self._out, parsed.rows
         self.queries.add(tokens, out.run_rows[: parsed.runs] + len(self.labels))
         self.labels.append(out.labels[:rows])
         self.comments.add(out, rows)
         self.has_missing |= parsed.missing_line > 0
         features = out.features[: parsed.entries]
-        self.features.add(Entries(out.starts[: rows + 1], features, values, parsed.width))
+        self.features.add(name, Entries(out.starts[: rows + 1], features, values, parsed.width))
 
 
 def _is_int64(token: bytes) -> bool:

@@ -231,3 +231,11 @@ def parse_lines(text, i, end, line, largest, out):
     if fault == GOOD:
         out.starts[rows] = entries
     return Parsed(rows, entries, runs, repairs, line, width, ordered, missing_line, missing_feature, fault, i)
+
+
+@njit(cache=True, nogil=True)
+def scatter_rows(starts, features, values, dense):
+    """Put compressed rows into a dense matrix of zeros (unlike a sum, this keeps −0)."""
+    for r in range(len(starts) - 1):
+        for entry in range(starts[r], starts[r + 1]):
+            dense[r, features[entry]] = values[entry]

@@ -49,7 +49,7 @@ class Content:
     title: str
     model: Mapping[str, Any]
     curves: Curves | None = None
-    chosen_on: str = ""
+    choice: str = ""
     measured: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     planted: Planted | None = None
 
@@ -63,7 +63,7 @@ def build_content(
     ranker: LinearRanker,
     *,
     title: str = "Sparse ranker",
-    chosen_on: str = "",
+    choice: str = "",
     evaluations: Mapping[str, Evaluation] | None = None,
     truth: AnyArray | None = None,
 ) -> Content:
@@ -75,8 +75,8 @@ def build_content(
         Fitted; its path, if it has one, is drawn.
     title : str
         Heading of the page.
-    chosen_on : str
-        In words, the data on which the point of the path was chosen.
+    choice : str
+        How the point of the path was chosen, in words that follow "chosen".
     evaluations : mapping of str to Evaluation, optional
         What was measured, by the words that describe it.
     truth : array, optional
@@ -84,16 +84,16 @@ def build_content(
     """
     model = ranker.to_model()
     measured = {label: dict(evaluation.mean) for label, evaluation in (evaluations or {}).items()}
-    planted = None if truth is None else planted_features(truth, ranker.coef_, ranker.path_.feature_names)
-    return Content(title, model.to_dict(), _curves(ranker), chosen_on, measured, planted)
+    planted = None if truth is None else planted_features(truth, ranker)
+    return Content(title, model.to_dict(), _curves(ranker), choice, measured, planted)
 
 
-def planted_features(truth: AnyArray, coef: FloatArray, names: tuple[str, ...]) -> Planted:
-    """Compare the nonzero weights with the planted ones."""
-    planted, chosen = np.asarray(truth) != 0, coef != 0
+def planted_features(truth: AnyArray, ranker: LinearRanker) -> Planted:
+    """Compare a ranker's nonzero weights with the planted ones."""
+    planted, chosen = truth != 0, ranker.coef_ != 0
 
     def named(mask: AnyArray) -> list[str]:
-        return [names[j] for j in np.flatnonzero(mask)]
+        return [str(name) for name in ranker.feature_names_in_[mask]]
 
     return Planted(named(planted & chosen), named(planted & ~chosen), named(~planted & chosen))
 

@@ -89,7 +89,7 @@ def _layout(curves: Curves) -> dict[str, Any]:
     chosen = curves.alphas[curves.chosen]
     mark = {"type": "line", "xref": "x", "yref": "paper", "x0": chosen, "x1": chosen, "y0": 0, "y1": 1}
     # On a log axis plotly places shapes by value but annotations by exponent.
-    label = {"xref": "x", "yref": "paper", "x": log10(chosen), "y": 1, "yanchor": "bottom", "showarrow": False}
+    label = {"xref": "x", "yref": "paper", "x": log10(chosen), "y": 1, "yanchor": "bottom"}
     return {
         "height": 760,
         "margin": {"l": 62, "r": 12, "t": 28, "b": 48},
@@ -110,5 +110,5 @@ def _layout(curves: Curves) -> dict[str, Any]:
         "yaxis2": {"domain": [0.22, 0.45], "title": {"text": escape(curves.metric, quote=False)}},
         "yaxis3": {"domain": [0.0, 0.17], "title": {"text": "features"}, "rangemode": "tozero"},
         "shapes": [mark | {"line": {"color": CHOSEN, "dash": "dot", "width": 1.5}}],
-        "annotations": [label | {"text": "chosen"}],
+        "annotations": [label | {"text": "chosen", "showarrow": False}],
     }

@@ -1,0 +1,43 @@
+"""inspect and convert: what a data set holds, in another format."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ranksieve.commands.files import check_outputs, read_data
+from ranksieve.commands.show import emit_json, table, words
+from ranksieve.data import describe, write_dataset
+
+SHOWN_NAMES = 12
+
+
+def inspect_data(data_file: str, *, as_json: bool) -> None:
+    """Show the figures of a data set; missing values are counted, not refused."""
+    figures = describe(read_data(data_file, "keep")).to_dict()
+    if as_json:
+        emit_json(figures)
+    else:
+        table(
+            ["", data_file], [(name.replace("_", " "), _in_words(value)) for name, value in figures.items()]
+        )
+
+
+def convert_data(source: str, target: str, *, missing: str) -> None:
+    """Read one format, write another."""
+    check_outputs([target])
+    data = read_data(source, missing)
+    write_dataset(data, target)
+    words(f"Wrote {data.n_docs} documents of {data.n_queries} queries to {target}.")
+
+
+def _in_words(value: Any) -> str:
+    if isinstance(value, dict):
+        return _listed([f"{key}: {count}" for key, count in value.items()])
+    if isinstance(value, list | tuple):
+        return _listed([" = ".join(part) if isinstance(part, list | tuple) else str(part) for part in value])
+    return f"{value:.4g}" if isinstance(value, float) else f"{value:,}"
+
+
+def _listed(parts: list[str]) -> str:
+    more = len(parts) - SHOWN_NAMES
+    return (", ".join(parts[:SHOWN_NAMES]) + (f" and {more} more" if more > 0 else "")) or "none"

@@ -1,0 +1,101 @@
+"""demo: from synthetic data with a planted truth to a report."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import numpy as np
+
+from ranksieve.commands.files import check_outputs
+from ranksieve.commands.fitting import run
+from ranksieve.commands.show import table, words
+from ranksieve.data import Dataset, make_ranking
+from ranksieve.estimators import SparseRanker
+from ranksieve.metrics import Evaluation, evaluate
+from ranksieve.report import (
+    Content,
+    Planted,
+    build_content,
+    certificate,
+    planted_features,
+    require_extra,
+    write_report,
+)
+
+SHARES = (0.6, 0.2)  # of the queries, for training and validation; the rest is the test set
+METRIC, PROFILE, RULE = "ndcg@10", "standard", "one_standard_error"
+METRICS = (METRIC, "map")
+
+
+def run_demo(seed: int, folder: str, report: str | None) -> None:
+    """Plant features, find them again, show and write what came out."""
+    Path(folder).mkdir(parents=True, exist_ok=True)
+    page, model_file = Path(report or Path(folder, "report.html")), Path(folder, "model.json")
+    check_outputs([page, model_file])
+    data = make_ranking(seed=seed)
+    truth, (train, valid, test) = np.asarray(data.truth), split_queries(data, seed)
+    words(
+        f"Synthetic data: {data.n_docs} documents, {data.n_queries} queries, {data.n_features} features, "
+        f"of which {np.count_nonzero(truth)} matter."
+    )
+    started = time.perf_counter()
+    ranker = SparseRanker(metric=METRIC, profile=PROFILE, rule=RULE)
+    run(ranker, train, {"valid": valid, "progress": None})
+    seconds = time.perf_counter() - started
+    evaluations = measure(ranker, test)
+    _show(ranker, evaluations, planted_features(truth, ranker), seconds)
+    ranker.to_model().save(model_file)
+    words(f"Wrote {model_file}.")
+    content = build_content(
+        ranker,
+        title="Synthetic data with planted features",
+        choice=f"on {valid.n_queries} held-out queries",
+        evaluations=evaluations,
+        truth=truth,
+    )
+    _write_page(content, page)
+
+
+def _write_page(content: Content, page: Path) -> None:
+    try:
+        require_extra()
+    except ImportError as error:
+        words(f"No page: {error}")
+        return
+    write_report(content, page)
+    words(f"Wrote {page}: open it in a browser.")
+
+
+def split_queries(data: Dataset, seed: int) -> tuple[Dataset, Dataset, Dataset]:
+    """Deal the queries at random into training, validation and test data."""
+    shuffled = np.random.default_rng(seed).permutation(data.n_queries)
+    cuts = np.cumsum([round(share * data.n_queries) for share in SHARES])
+    train, valid, test = (data.select_queries(np.sort(part)) for part in np.split(shuffled, cuts))
+    return train, valid, test
+
+
+def measure(ranker: SparseRanker, test: Dataset) -> dict[str, Evaluation]:
+    """The chosen ranker and the densest point of its path on the test queries."""
+    chosen, densest = ranker.coef_, ranker.path_.coefs[-1]
+    return {
+        f"{label}, {np.count_nonzero(w)} features": evaluate(test.X @ w, test, METRICS, PROFILE)
+        for label, w in (("chosen model", chosen), ("densest model", densest))
+    }
+
+
+def _show(ranker: SparseRanker, evaluations: dict[str, Evaluation], planted: Planted, seconds: float) -> None:
+    rows = (("found", planted.found), ("missed", planted.missed), ("in addition", planted.extra))
+    words(f"Choice: the fewest features within one standard error of the best validation {METRIC}.")
+    table(
+        ["planted features", "", "which"],
+        [(label, len(names), ", ".join(names) or "none") for label, names in rows],
+    )
+    metrics = list(next(iter(evaluations.values())).mean)
+    table(
+        [f"test queries, {PROFILE} profile", *metrics],
+        [(label, *(f"{e.mean[m]:.4f}" for m in metrics)) for label, e in evaluations.items()],
+    )
+    proof = ranker.to_model().certificate
+    words(f"Certificate: the objective {proof['objective']:.6g} is {certificate(proof['relative_gap'])}.")
+    words(f"Time: {len(ranker.path_)} models in {seconds:.2f} seconds.")

@@ -1,0 +1,100 @@
+"""Files that commands read and write."""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from collections.abc import Iterable
+from pathlib import Path
+
+import numpy as np
+import scipy.sparse as sp
+
+from ranksieve._types import FloatArray
+from ranksieve.commands.show import progress
+from ranksieve.data import Dataset, read_dataset
+from ranksieve.data.atomic import atomic_write
+from ranksieve.model import LinearModel
+
+STANDARD = "-"
+
+
+def read_data(path: str, missing: str = "error") -> Dataset:
+    """Read a data set, with a bar on a terminal."""
+    with progress(f"reading {path}"):
+        return read_dataset(path, missing=missing)
+
+
+def read_for(model: LinearModel, path: str, missing: str = "error") -> Dataset:
+    """Read data that a model shall score: features that a LETOR file never mentions are 0."""
+    return widen(read_data(path, missing), model.n_features)
+
+
+def widen(data: Dataset, n_features: int) -> Dataset:
+    """Add columns of 0 up to ``n_features`` if the columns have numbers for names, as in LETOR text."""
+    lacking = n_features - data.n_features
+    names = [f"f{j + 1}" for j in range(n_features)]
+    if lacking <= 0 or list(data.feature_names) != names[: data.n_features]:
+        return data
+    if sp.issparse(data.X):
+        X = sp.csr_array((data.X.data, data.X.indices, data.X.indptr), shape=(data.n_docs, n_features))
+    else:
+        X = np.pad(data.X, ((0, 0), (0, lacking)))
+    return data.replace_features(X, names)
+
+
+def read_scores(path: str) -> FloatArray:
+    """One finite number a line; ``-`` is standard input."""
+    text = sys.stdin.read() if path == STANDARD else Path(path).read_text(encoding="utf-8")
+    scores = np.empty(len(lines := text.splitlines()))
+    for number, line in enumerate(lines):
+        try:
+            scores[number] = float(line)
+        except ValueError:
+            raise ValueError(
+                f"{path}:{number + 1}: {line[:40]!r} is not a number; expected one score a line"
+            ) from None
+    return scores
+
+
+def write_text(text: str, path: str | None) -> None:
+    """Write a file whole or not at all; without a path, or to ``-``, standard output."""
+    if path is None or path == STANDARD:
+        sys.stdout.write(text)
+        return
+    with atomic_write(path) as file:
+        file.write(text)
+
+
+def check_inputs(*paths: str | None) -> None:
+    """Standard input can be only one of the inputs."""
+    if paths.count(STANDARD) > 1:
+        raise ValueError("standard input (-) can be read once only; give a file for the other input")
+
+
+def check_outputs(
+    outputs: Iterable[str | os.PathLike[str] | None], inputs: Iterable[str | None] = ()
+) -> None:
+    """Refuse, before any work, outputs that cannot be written or that would overwrite an input."""
+    taken = [Path(given).resolve() for given in inputs if given not in (None, STANDARD)]
+    for output in outputs:
+        if output is None or output == STANDARD:
+            continue
+        target = Path(output)
+        if target.resolve() in taken:
+            raise ValueError(f"{output}: is named twice on the command line; choose another output file")
+        taken.append(target.resolve())
+        _check_writable(target)
+
+
+def _check_writable(target: Path) -> None:
+    if target.exists() and not target.is_file():
+        kind = "a folder" if target.is_dir() else "no regular file"
+        raise ValueError(f"{target}: is {kind}; name a file to write")
+    if not target.parent.is_dir():
+        raise ValueError(f"{target}: the folder {target.parent} does not exist; create it first")
+    try:
+        tempfile.TemporaryFile(dir=target.parent).close()
+    except OSError as error:
+        raise ValueError(f"{target}: cannot write there ({error.strerror}); choose another folder") from None

@@ -1,0 +1,145 @@
+"""fit: a method by name, its parameters, its model."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ranksieve.commands.files import check_inputs, check_outputs, read_data
+from ranksieve.commands.show import emit_json, progress, table, words
+from ranksieve.data import Dataset
+from ranksieve.estimators import ESTIMATORS, LinearRanker
+from ranksieve.metrics import Evaluation, evaluate, parse
+from ranksieve.metrics.lookup import lookup
+from ranksieve.metrics.profiles import as_profile
+from ranksieve.model import LinearModel
+from ranksieve.report import build_content, certificate, require_extra, write_report
+
+REPORT_METRICS = ("ndcg@1", "ndcg@3", "ndcg@5", "ndcg@10", "map", "mrr")
+
+
+def fit_model(
+    train: str,
+    *,
+    valid: str | None,
+    method: str,
+    settings: Sequence[str],
+    named: Mapping[str, Any],
+    missing: str,
+    output: str,
+    report: str | None,
+    as_json: bool,
+) -> None:
+    """Fit, save the model, write the report, show the result."""
+    ranker = make_ranker(method, settings, named)
+    options = fit_options(ranker, method, valid is not None)
+    check_inputs(train, valid)
+    check_outputs([output, report], [train, valid])
+    if report:
+        require_extra()
+    data = read_data(train, missing)
+    held_out = None if valid is None else read_data(valid, missing)
+    if held_out is not None:
+        check_widths(data, train, held_out, valid or "")
+        options["valid"] = held_out
+    run(ranker, data, options)
+    model, choice = ranker.to_model(), how_chosen(ranker, data, valid)
+    model.save(output)
+    if report:
+        evaluations = {} if held_out is None else {f"{valid}": _measure(ranker, held_out)}
+        write_report(build_content(ranker, choice=choice, evaluations=evaluations), report)
+    if as_json:
+        emit_json({"model": model.to_dict(), "choice": choice, "output": output, "report": report})
+    else:
+        show_model(model, choice)
+        words(f"Wrote {output}{f' and {report}' if report else ''}.")
+
+
+def make_ranker(method: str, settings: Sequence[str], named: Mapping[str, Any]) -> LinearRanker:
+    """A ranker by name with its parameters checked."""
+    kind = lookup(ESTIMATORS, method.lower(), "method")
+    defaults = kind().get_params(deep=False)
+    parameters = dict(_setting(text, method, defaults) for text in settings)
+    for name, value in named.items():
+        if value is None:
+            continue
+        if name not in defaults:
+            option = "--" + name.replace("_", "-")
+            raise ValueError(f"{option} does not apply to {method}, which has no {name}; leave it out")
+        parameters[name] = value
+    _check_metric({**defaults, **parameters})
+    return kind(**parameters)
+
+
+def _setting(text: str, method: str, defaults: Mapping[str, Any]) -> tuple[str, Any]:
+    name, equals, written = text.partition("=")
+    if not equals:
+        raise ValueError(f"--set {text} has no =; write --set name=value, for example --set n_alphas=50")
+    default = lookup(defaults, name, f"parameter of {method}")
+    try:
+        value = ast.literal_eval(written)
+    except (ValueError, SyntaxError):
+        value = written
+    if isinstance(default, int | float) and not isinstance(value, type(default) | int):
+        kind = "a whole number" if isinstance(default, int) else "a number"
+        raise ValueError(f"--set {text} gives no number; {name} is {kind}, for example {name}={default}")
+    return name, value
+
+
+def _check_metric(parameters: Mapping[str, Any]) -> None:
+    if "metric" in parameters:
+        parse(parameters["metric"])
+    if "profile" in parameters:
+        as_profile(parameters["profile"])
+
+
+def fit_options(ranker: LinearRanker, method: str, has_valid: bool) -> dict[str, Any]:
+    """Which of fit's options the method takes."""
+    taken = inspect.signature(type(ranker).fit).parameters
+    if has_valid and "valid" not in taken:
+        raise ValueError(f"--valid does not apply to {method}, which has nothing to choose; leave it out")
+    return {"progress": None} if "progress" in taken else {}
+
+
+def check_widths(data: Dataset, train: str, held_out: Dataset, valid: str) -> None:
+    """Training and validation data must have the same columns."""
+    if data.n_features != held_out.n_features:
+        widest = max(data.n_features, held_out.n_features)
+        raise ValueError(
+            f"{valid} has {held_out.n_features} features but {train} has {data.n_features}; "
+            f"both need the same columns (in sparse text write {widest}:0 once in the narrower file)"
+        )
+
+
+def run(ranker: LinearRanker, data: Dataset, options: Mapping[str, Any]) -> None:
+    """Fit under a progress bar."""
+    with progress("fitting") as bar:
+        ranker.fit(data, **{**options, **({"progress": bar} if "progress" in options else {})})
+
+
+def how_chosen(ranker: LinearRanker, data: Dataset, valid: str | None) -> str:
+    """What guided the choice, in words; nothing for a method without one."""
+    parameters = ranker.get_params(deep=False)
+    if valid is not None or "cv" not in parameters:
+        return f"on {valid}" if valid else ""
+    folds = min(parameters["cv"], data.n_queries)
+    return f"by {folds}-fold cross-validation over queries" if folds > 1 else "on the training data"
+
+
+def show_model(model: LinearModel, choice: str) -> None:
+    """Features, weights, metric and certificate."""
+    ordered = sorted(model.terms, key=lambda term: -abs(term.weight))
+    words(f"{model.method} uses {len(ordered)} of {model.n_features} features.")
+    table(["feature", "weight"], [(term.name, f"{term.weight:+.5g}") for term in ordered])
+    for name, value in model.metrics.items():
+        words(f"{name.capitalize()}: {value:.4f}, chosen {choice}.")
+    proof = model.certificate
+    at = f" at alpha = {proof['alpha']:.4g}" if "alpha" in proof else ""
+    words(f"Objective{at}: {proof['objective']:.6g}, {certificate(proof['relative_gap'])}.")
+
+
+def _measure(ranker: LinearRanker, data: Dataset) -> Evaluation:
+    profile = ranker.get_params().get("profile", "letor")
+    return evaluate(ranker.predict(data), data, REPORT_METRICS, profile)

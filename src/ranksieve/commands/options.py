@@ -1,0 +1,22 @@
+"""Options that several commands share."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+FORMATS = "LETOR text (also .gz), parquet, or - for stdin."
+Train = Annotated[str, typer.Argument(metavar="TRAIN", help=FORMATS)]
+Data = Annotated[str, typer.Argument(metavar="DATA", help=FORMATS)]
+Missing = Annotated[
+    str,
+    typer.Option(metavar="POLICY", help="Missing values: error, zero, query_min, column_mean or keep."),
+]
+Profile = Annotated[str, typer.Option(metavar="NAME", help="Metric conventions: letor, mslr or standard.")]
+Metrics = Annotated[
+    list[str], typer.Option("--metric", metavar="NAME", help="Such as ndcg@10 or map; may be repeated.")
+]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of words.")]
+
+DEFAULT_METRICS = ["ndcg@10", "map"]

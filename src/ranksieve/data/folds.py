@@ -1,0 +1,113 @@
+"""The official folds of the LETOR collections."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from ranksieve.data.byte_source import PathLike
+from ranksieve.data.dataset import Dataset
+from ranksieve.data.letor import read_letor
+
+ROOT_VARIABLE = "RANKSIEVE_LETOR"
+DEFAULT_ROOT = Path("..") / "shared" / "data"
+NORMALISED = "QueryLevelNorm"
+FOLD = re.compile(r"Fold(\d+)")
+SPLITS = {
+    "train": ("train", "training", "trainingset"),
+    "vali": ("vali", "valid", "validation", "validationset"),
+    "test": ("test", "testing", "testset"),
+}
+SUFFIXES = (".txt", ".txt.gz")
+
+
+@dataclass(frozen=True)
+class Fold:
+    """One fold; unpacks as ``train, vali, test``."""
+
+    train: Dataset
+    vali: Dataset
+    test: Dataset
+
+    def __iter__(self) -> Iterator[Dataset]:
+        return iter((self.train, self.vali, self.test))
+
+
+def letor_root(root: PathLike | None = None) -> Path:
+    """The folder of collections: ``root``, else the variable RANKSIEVE_LETOR, else ``../shared/data``."""
+    return Path(root if root is not None else os.environ.get(ROOT_VARIABLE) or DEFAULT_ROOT)
+
+
+def load_letor_folds(name_or_path: PathLike, root: PathLike | None = None, **read_options: Any) -> list[Fold]:
+    """Read ``Fold1``, ``Fold2``, … of a collection, each with a train, vali and test file.
+
+    Parameters
+    ----------
+    name_or_path : str or path
+        A collection under ``root``, as ``"MQ2008"``, or the path of its folder; a level ``QueryLevelNorm``
+        below it is found.
+    root : path, optional
+        Folder of collections; default: the variable RANKSIEVE_LETOR, else ``../shared/data``.
+    **read_options
+        For :func:`read_letor`. All parts get the same number of features, the largest found.
+    """
+    folds = _fold_folders(_collection(name_or_path, root))
+    files = [[_split_file(fold, split) for split in SPLITS] for fold in folds]
+    parts = [[read_letor(file, **read_options) for file in splits] for splits in files]
+    width = max(part.n_features for splits in parts for part in splits)
+    return [Fold(*(_widened(part, width) for part in splits)) for splits in parts]
+
+
+def _collection(name_or_path: PathLike, root: PathLike | None) -> Path:
+    path = Path(name_or_path)
+    if root is None and path.is_dir():
+        return path
+    base = letor_root(root)
+    if not base.is_dir():
+        raise FileNotFoundError(
+            f"{base}: there is no such folder, so {path} cannot be found; "
+            f"set {ROOT_VARIABLE} to the folder that holds the LETOR collections"
+        )
+    if not (base / path).is_dir():
+        present = ", ".join(sorted(entry.name for entry in base.iterdir() if entry.is_dir())) or "none"
+        raise FileNotFoundError(
+            f"{base / path}: there is no such collection; {base} holds: {present}; "
+            f"name one of them, or set {ROOT_VARIABLE} to another folder"
+        )
+    return base / path
+
+
+def _fold_folders(collection: Path) -> list[Path]:
+    """Fold1, Fold2, … in the order of their numbers."""
+    for folder in (collection, collection / NORMALISED):
+        numbers = {path: FOLD.fullmatch(path.name) for path in folder.glob("Fold*") if path.is_dir()}
+        found = {int(match[1]): path for path, match in numbers.items() if match}
+        if found:
+            return [found[number] for number in sorted(found)]
+    raise FileNotFoundError(f"{collection}: has no folds; expected folders Fold1, Fold2, … in it")
+
+
+def _split_file(fold: Path, split: str) -> Path:
+    names = [name + suffix for name in SPLITS[split] for suffix in SUFFIXES]
+    for name in names:
+        if (fold / name).is_file():
+            return fold / name
+    raise FileNotFoundError(f"{fold}: has no {split} file; expected one of {', '.join(names)}")
+
+
+def _widened(part: Dataset, width: int) -> Dataset:
+    """The part with columns of zeros up to ``width``, which is what an absent feature means."""
+    if part.n_features == width:
+        return part
+    if sp.issparse(part.X):
+        X = sp.csr_array((part.X.data, part.X.indices, part.X.indptr), shape=(part.n_docs, width))
+    else:
+        X = np.pad(part.X, ((0, 0), (0, width - part.n_features)))
+    return part.replace_features(X, [f"f{j + 1}" for j in range(width)])

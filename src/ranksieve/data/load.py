@@ -1,0 +1,57 @@
+"""Read and write data sets in the format that the file's name or content tells."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from ranksieve.data.byte_source import PARQUET_MAGIC, PathLike
+from ranksieve.data.dataset import Dataset
+from ranksieve.data.frames import read_parquet, write_parquet
+from ranksieve.data.letor import read_letor, write_letor
+
+
+class Format(NamedTuple):
+    """How one kind of file is recognised, read and written."""
+
+    suffixes: tuple[str, ...]
+    magic: bytes
+    read: Callable[..., Dataset]
+    write: Callable[[Dataset, PathLike], None]
+
+
+FORMATS = (Format((".parquet", ".pq"), PARQUET_MAGIC, read_parquet, write_parquet),)
+LETOR = Format((".txt", ".gz"), b"", read_letor, write_letor)
+
+
+def read_dataset(path: PathLike | Sequence[PathLike], **options: Any) -> Dataset:
+    """Read a parquet file (known by its suffix or first bytes), else LETOR text; ``-`` is standard input.
+
+    Options go to :func:`read_parquet` or :func:`read_letor`.
+    """
+    if not isinstance(path, str | os.PathLike):
+        return read_letor(path, **options)
+    return (_by_suffix(path) or _by_magic(path) or LETOR).read(path, **options)
+
+
+def write_dataset(dataset: Dataset, path: PathLike) -> None:
+    """Write parquet if the suffix says so, else LETOR text."""
+    (_by_suffix(path) or LETOR).write(dataset, path)
+
+
+def _by_suffix(path: PathLike) -> Format | None:
+    suffix = Path(path).suffix.lower()
+    return next((kind for kind in FORMATS if suffix in kind.suffixes), None)
+
+
+def _by_magic(path: PathLike) -> Format | None:
+    if not Path(path).is_file():
+        return None
+    try:
+        with open(path, "rb") as file:
+            start = file.read(max(len(kind.magic) for kind in FORMATS))
+    except OSError:
+        return None
+    return next((kind for kind in FORMATS if start.startswith(kind.magic)), None)

@@ -1,0 +1,148 @@
+"""Ranking data with a planted sparse truth."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from ranksieve._types import FloatArray, IntArray
+from ranksieve.data.dataset import Dataset
+
+BLOCK = 5
+MEAN_RELEVANT_SHARE, NEXT_LEVEL_SHARE = 0.25, 0.4
+DECIMALS = 6
+
+
+def make_ranking(
+    n_queries: int = 200,
+    n_features: int = 60,
+    n_informative: int = 8,
+    *,
+    docs_per_query: int | tuple[int, int] = (5, 40),
+    n_levels: int = 3,
+    n_constant: int | None = None,
+    correlation: float = 0.5,
+    noise: float = 0.5,
+    seed: int = 0,
+    feature_names: Sequence[str] | None = None,
+) -> Dataset:
+    """Draw queries whose labels follow a linear score with ``n_informative`` nonzero weights.
+
+    Features come in blocks of five that share a latent factor, ``x = √ρ·factor + √(1−ρ)·own``, every other
+    one cut off below at its median, then scaled to [0, 1] within each query as LETOR does. Informative
+    features stand in different blocks as long as there are enough, so that each has correlated
+    distractors. The score is ``Xw + noise·sd(Xw)·ε``; in each query a random share of the best documents
+    gets label 1 or more, a part of these 2 or more, and so on. ``Dataset.truth`` is w.
+
+    Parameters
+    ----------
+    docs_per_query : int or (least, most)
+        List length, or the range of log-normal lengths; at least 2.
+    n_levels : int
+        Labels are 0, …, n_levels − 1; most are 0.
+    n_constant : int, optional
+        Features that are constant within each query; default a twentieth of all. Never informative.
+    correlation : float
+        ρ in [0, 1), the correlation within a block before cutting and scaling.
+    noise : float
+        Standard deviation of the noise in units of that of the scores.
+    seed : int
+        The same seed gives the same bits.
+    """
+    if n_constant is None:
+        n_constant = min(n_features // 20, n_features - n_informative)
+    shortest, longest = (docs_per_query,) * 2 if isinstance(docs_per_query, int) else docs_per_query
+    _check_counts(n_queries, n_features, n_informative, n_constant, n_levels)
+    _check_shape(shortest, longest, correlation, noise)
+    rng = np.random.default_rng(seed)
+    sizes = _list_lengths(rng, n_queries, shortest, longest)
+    varying = np.sort(rng.permutation(n_features)[n_constant:])
+    X = np.repeat(np.round(rng.random((n_queries, n_features)), DECIMALS), sizes, axis=0)
+    X[:, varying] = _varying_features(rng, sizes, len(varying), correlation)
+    truth = _planted_weights(rng, varying, n_features, n_informative)
+    y = _labels(rng, _noisy_scores(rng, X, truth, noise), sizes, n_levels)
+    return Dataset(X, y, np.repeat(np.arange(1, n_queries + 1), sizes), feature_names, truth=truth)
+
+
+def _check_counts(
+    n_queries: int, n_features: int, n_informative: int, n_constant: int, n_levels: int
+) -> None:
+    if n_queries < 1:
+        raise ValueError(f"n_queries={n_queries}: at least one query is needed")
+    if not 1 <= n_informative <= n_features:
+        raise ValueError(f"n_informative={n_informative} must lie between 1 and n_features={n_features}")
+    if not 0 <= n_constant <= n_features - n_informative:
+        raise ValueError(
+            f"n_constant={n_constant} must lie between 0 and n_features − n_informative = "
+            f"{n_features - n_informative}: a constant feature cannot be informative"
+        )
+    if n_levels < 2:
+        raise ValueError(f"n_levels={n_levels}: at least two levels are needed to have anything to rank")
+
+
+def _check_shape(shortest: int, longest: int, correlation: float, noise: float) -> None:
+    if not 2 <= shortest <= longest:
+        raise ValueError(f"docs_per_query=({shortest}, {longest}) must be a range that begins at 2 or more")
+    if not 0 <= correlation < 1:
+        raise ValueError(f"correlation={correlation} must lie in [0, 1)")
+    if not 0 <= noise < np.inf:
+        raise ValueError(f"noise={noise} must be a number that is not negative")
+
+
+def _list_lengths(rng: np.random.Generator, n_queries: int, shortest: int, longest: int) -> IntArray:
+    """Log-normal around the geometric mean, two standard deviations to either end."""
+    middle, spread = np.log(shortest * longest) / 2, np.log(longest / shortest) / 4
+    lengths = np.exp(middle + spread * rng.standard_normal(n_queries))
+    whole: IntArray = np.clip(np.round(lengths), shortest, longest).astype(np.int64)
+    return whole
+
+
+def _varying_features(rng: np.random.Generator, sizes: IntArray, d: int, correlation: float) -> FloatArray:
+    n = int(sizes.sum())
+    n_blocks = -(-d // BLOCK)
+    factors = rng.standard_normal((n, n_blocks))[:, np.arange(d) % n_blocks]
+    X = np.sqrt(correlation) * factors + np.sqrt(1 - correlation) * rng.standard_normal((n, d))
+    X[:, ::2] = np.maximum(X[:, ::2], 0.0)
+    return np.round(_scale_within_queries(X, sizes), DECIMALS)
+
+
+def _scale_within_queries(X: FloatArray, sizes: IntArray) -> FloatArray:
+    """(x − min)/(max − min) over each query, 0 where these agree."""
+    starts = np.cumsum(sizes) - sizes
+    low = np.minimum.reduceat(X, starts)
+    reach = np.maximum.reduceat(X, starts) - low
+    reach[reach == 0] = 1.0
+    scaled: FloatArray = (X - np.repeat(low, sizes, axis=0)) / np.repeat(reach, sizes, axis=0)
+    return scaled
+
+
+def _planted_weights(rng: np.random.Generator, varying: IntArray, d: int, n_informative: int) -> FloatArray:
+    """Weights of size 0.5 to 1.5, a quarter of them negative, in different blocks first."""
+    n_blocks = -(-len(varying) // BLOCK)
+    blocks = rng.permutation(n_blocks)
+    by_block = np.concatenate([blocks + k * n_blocks for k in range(BLOCK)])
+    chosen = varying[by_block[by_block < len(varying)][:n_informative]]
+    weights = np.zeros(d)
+    weights[chosen] = rng.uniform(0.5, 1.5, n_informative)
+    weights[chosen[: n_informative // 4]] *= -1
+    return weights
+
+
+def _noisy_scores(rng: np.random.Generator, X: FloatArray, truth: FloatArray, noise: float) -> FloatArray:
+    scores = np.zeros(len(X))
+    for j in np.flatnonzero(truth):
+        scores += truth[j] * X[:, j]
+    scores += noise * scores.std() * rng.standard_normal(len(X))
+    return scores
+
+
+def _labels(rng: np.random.Generator, scores: FloatArray, sizes: IntArray, n_levels: int) -> FloatArray:
+    """Label l or more for the best n_q·share_q·0.4^(l−1) documents of a query, share_q ~ Beta(2, 6)."""
+    query = np.repeat(np.arange(len(sizes)), sizes)
+    rank = np.empty(len(scores))
+    rank[np.lexsort((-scores, query))] = np.arange(len(scores)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    relevant = sizes * rng.beta(8 * MEAN_RELEVANT_SHARE, 8 * (1 - MEAN_RELEVANT_SHARE), len(sizes))
+    levels = [rank < np.round(relevant * NEXT_LEVEL_SHARE**k)[query] for k in range(n_levels - 1)]
+    y: FloatArray = np.sum(levels, axis=0, dtype=np.float64)
+    return y

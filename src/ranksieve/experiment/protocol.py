@@ -1,0 +1,118 @@
+"""LETOR's protocol: fit every grid point on train, choose on vali, report test, average over folds."""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ranksieve._types import BoolArray, FloatArray
+from ranksieve.data.dataset import Dataset
+from ranksieve.data.folds import Fold
+from ranksieve.estimators.base import LinearRanker
+from ranksieve.metrics import Evaluation, Evaluator, Profile
+
+PAPER_METRICS = ("ndcg@1", "ndcg@3", "ndcg@5", "ndcg@10", "map")
+
+
+@dataclass(frozen=True, eq=False)
+class FoldResult:
+    """The chosen model of one fold and what it reached."""
+
+    parameters: Mapping[str, Any]
+    validation: float
+    test: Evaluation
+    coef: FloatArray
+    varying: BoolArray
+    fit_seconds: float
+    grid_seconds: float
+
+    @property
+    def sparsity(self) -> float:
+        """Nonzero weights / features."""
+        return float(np.mean(self.coef != 0))
+
+    @property
+    def varying_sparsity(self) -> float:
+        """Nonzero weights / features, both without the features that are constant within every query."""
+        return float(np.mean(self.coef[self.varying] != 0))
+
+
+@dataclass(frozen=True, eq=False)
+class ProtocolResult:
+    """All folds of one method on one data set."""
+
+    folds: tuple[FoldResult, ...]
+
+    def mean(self, metric: str) -> float:
+        """Mean over folds of the mean over queries."""
+        return float(np.mean([fold.test.mean[metric] for fold in self.folds]))
+
+    def pooled(self, metric: str) -> FloatArray:
+        """Test values of all folds' queries."""
+        return np.concatenate([fold.test.per_query[metric] for fold in self.folds])
+
+    def to_row(self) -> dict[str, float]:
+        """Metrics, sparsity and time, averaged over folds."""
+        means = {metric: self.mean(metric) for metric in self.folds[0].test.mean}
+        of = {name: [getattr(fold, name) for fold in self.folds] for name in ("sparsity", "varying_sparsity")}
+        times = {name: sum(getattr(f, name) for f in self.folds) for name in ("fit_seconds", "grid_seconds")}
+        return {**means, **{name: float(np.mean(values)) for name, values in of.items()}, **times}
+
+
+def parameter_grid(**values: Sequence[Any]) -> list[dict[str, Any]]:
+    """All combinations, the last name varying fastest."""
+    return [dict(zip(values, combination, strict=True)) for combination in itertools.product(*values.values())]
+
+
+def five_fold(
+    make: Callable[..., LinearRanker],
+    grid: Sequence[Mapping[str, Any]],
+    folds: Sequence[Fold],
+    *,
+    select: str = "ndcg@10",
+    metrics: Sequence[str] = PAPER_METRICS,
+    profile: str | Profile = "letor",
+) -> ProtocolResult:
+    """Run the protocol; ``make(**point)`` gives the estimator of a grid point. Ties go to the earlier point."""
+    return ProtocolResult(tuple(_fold(make, grid, fold, select, metrics, profile) for fold in folds))
+
+
+def _fold(
+    make: Callable[..., LinearRanker],
+    grid: Sequence[Mapping[str, Any]],
+    fold: Fold,
+    select: str,
+    metrics: Sequence[str],
+    profile: str | Profile,
+) -> FoldResult:
+    validation = Evaluator(fold.vali, profile)
+    best: tuple[float, LinearRanker, Mapping[str, Any], float] | None = None
+    start = time.perf_counter()
+    for point in grid:
+        began = time.perf_counter()
+        ranker = make(**point).fit(fold.train)
+        seconds = time.perf_counter() - began
+        value = validation.evaluate(ranker.predict(fold.vali), select).mean[select]
+        if best is None or value > best[0]:
+            best = (value, ranker, point, seconds)
+    grid_seconds = time.perf_counter() - start
+    if best is None:
+        raise ValueError("the grid is empty: give at least one set of parameters")
+    value, ranker, point, seconds = best
+    test = Evaluator(fold.test, profile).evaluate(ranker.predict(fold.test), metrics)
+    return FoldResult(point, value, test, ranker.coef_, varying_features(fold.train), seconds, grid_seconds)
+
+
+def varying_features(data: Dataset) -> BoolArray:
+    """Features that are not constant within every query."""
+    starts = data.queries.offsets[:-1]
+    varying = np.zeros(data.n_features, dtype=bool)
+    for j in range(data.n_features):
+        column = data.queries.group(np.asarray(data.X[:, [j]].sum(axis=1)).ravel())
+        varying[j] = np.any(np.maximum.reduceat(column, starts) > np.minimum.reduceat(column, starts))
+    return varying

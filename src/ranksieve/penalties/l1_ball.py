@@ -1,0 +1,39 @@
+"""The ℓ1 ball: a constraint instead of a penalty."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from ranksieve._types import FloatArray
+
+
+@dataclass(frozen=True)
+class L1Ball:
+    """‖w‖₁ ≤ ``radius``: value 0 inside, infinite outside."""
+
+    radius: float = 1.0
+    name: ClassVar[str] = "l1_ball"
+
+    def __post_init__(self) -> None:
+        if not (np.isfinite(self.radius) and self.radius > 0):
+            raise ValueError(f"radius must be a finite number > 0, got {self.radius}")
+
+    def value(self, w: FloatArray) -> float:
+        return 0.0 if float(np.sum(np.abs(w))) <= self.radius * (1.0 + 1e-12) else np.inf
+
+    def prox(self, w: FloatArray, step: float) -> FloatArray:
+        """Euclidean projection: soft thresholding at the level that leaves ‖z‖₁ = radius."""
+        size = np.abs(w)
+        if size.sum() <= self.radius:
+            return w.copy()
+        falling = np.sort(size)[::-1]
+        excess = (np.cumsum(falling) - self.radius) / np.arange(1, len(w) + 1)
+        level = excess[np.flatnonzero(falling > excess)[-1]]
+        return np.asarray(np.sign(w) * np.maximum(size - level, 0.0))
+
+    def gap(self, w: FloatArray, g: FloatArray) -> float:
+        """f(w) − min f ≤ max_{‖v‖₁ ≤ r} ⟨g, w − v⟩ = r‖g‖_∞ + ⟨g, w⟩."""
+        return max(0.0, self.radius * float(np.max(np.abs(g))) + float(g @ w))

@@ -1,0 +1,649 @@
+"""read_letor and write_letor against a literal parser, Python's float, scikit-learn and every bad input."""
+
+import contextlib
+import gzip
+import io
+import os
+import re
+import sys
+import tempfile
+import tracemalloc
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from sklearn.datasets import load_svmlight_file
+
+from ranksieve.data import Dataset, TextColumn, make_ranking, read_letor, write_letor
+from ranksieve.data.describe import describe
+
+QUICK = settings(max_examples=150, deadline=None)
+
+
+@contextlib.contextmanager
+def written(content, suffix=".txt"):
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / f"data{suffix}"
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+        yield path
+
+
+def read_text(content, suffix=".txt", **options):
+    with written(content, suffix) as path:
+        return read_letor(path, **options)
+
+
+def message(content, suffix=".txt", error=ValueError, **options):
+    """The sentence of the error, with the folder taken away."""
+    with written(content, suffix) as path:
+        with pytest.raises(error) as caught:
+            read_letor(path, **options)
+        return str(caught.value).replace(str(path), path.name)
+
+
+def bits(values):
+    return np.asarray(values, dtype=np.float64).view(np.int64)
+
+
+# ---------------------------------------------------------------- a literal parser, line by line
+
+
+def slow_document_id(comment):
+    words = re.split(r"[ \t\r]+", comment.strip(" \t\r"))
+    found = re.search(r"(?:^|[ \t\r])docid[ \t\r]*=[ \t\r]*([^ \t\r]+)", comment, re.IGNORECASE)
+    return found[1] if found else words[0]
+
+
+def slow_read(text):
+    labels, queries, rows, comments = [], [], [], []
+    for line in text.replace("\r\n", "\n").split("\n"):
+        body, _, comment = line.partition("#")
+        words = body.split()
+        if words:
+            labels.append(float(words[0]))
+            queries.append(words[1].removeprefix("qid:"))
+            pairs = [word.split(":") for word in words[2:]]
+            rows.append({int(j): np.nan if v.lower() in ("null", "nan") else float(v) for j, v in pairs})
+            comments.append(comment)
+    X = np.zeros((len(rows), max((max(row, default=0) for row in rows), default=0)))
+    for i, row in enumerate(rows):
+        for j, value in row.items():
+            X[i, j - 1] = value
+    return X, labels, queries, comments
+
+
+numbers = st.one_of(
+    st.sampled_from(
+        ["0", "1", "-0", "+3", ".5", "7.", "0.000000", "1e5", "2E-3", "-1.5e+2", "0e999", "00.10"]
+    ),
+    st.floats(allow_nan=False, allow_infinity=False).map(repr),
+    st.integers(-(10**25), 10**25).map(str),
+    st.decimals(allow_nan=False, allow_infinity=False, places=6, min_value=0, max_value=1).map(str),
+)
+values = numbers | st.sampled_from(["NULL", "NaN", "null", "nan", "Null", "NAN"])
+blanks = st.sampled_from([" ", "  ", "\t", " \t "])
+query_ids = st.sampled_from(["1", "10", "-3", "q7", "007", "10032-a", "ö", "qid:4", "9223372036854775808"])
+words = st.text(st.characters(exclude_characters="\n\r\0", exclude_categories=["Cs"]), max_size=12)
+comment_texts = words | st.builds(
+    lambda a, b, c, d: f"{a}{b}={c}{d}", words, st.sampled_from(["docid", " docid ", "DocID "]), blanks, words
+)
+
+
+@st.composite
+def lines(draw):
+    kind = draw(st.sampled_from(["document"] * 6 + ["blank", "comment"]))
+    if kind != "document":
+        return draw(blanks) if kind == "blank" else draw(blanks) + "#" + draw(words)
+    features = draw(
+        st.lists(st.tuples(st.integers(1, 12), values), max_size=6, unique_by=lambda pair: pair[0])
+    )
+    text = draw(st.sampled_from(["", " "])) + draw(numbers.filter(lambda n: np.isfinite(float(n))))
+    text += draw(blanks) + "qid:" + draw(query_ids)
+    text += "".join(draw(blanks) + f"{j}:{value}" for j, value in features)
+    text += draw(st.sampled_from(["", " ", "\t"]))
+    return text + ("#" + draw(comment_texts) if draw(st.booleans()) else "")
+
+
+texts = st.builds(
+    lambda parts, end, last: end.join(parts) + (end if last else ""),
+    st.lists(lines(), min_size=1, max_size=12),
+    st.sampled_from(["\n", "\r\n"]),
+    st.booleans(),
+)
+
+
+@settings(max_examples=300, deadline=None)
+@given(texts, st.integers(1, 200))
+def test_agrees_with_a_literal_parser(text, chunk_bytes):
+    X, labels, queries, comments = slow_read(text)
+    if X.shape[1] == 0:
+        with pytest.raises(ValueError, match=r"holds no documents|no line has a feature"):
+            read_text(text, missing="keep", _chunk_bytes=chunk_bytes)
+        return
+    data = read_text(text, missing="keep", _chunk_bytes=chunk_bytes)
+    np.testing.assert_array_equal(bits(data.X), bits(X))
+    np.testing.assert_array_equal(bits(data.y), bits(labels))
+    assert [str(query) for query in data.qid] == queries
+    assert list(data.comments or [""] * len(labels)) == comments
+    assert list(data.doc_ids or [""] * len(labels)) == [slow_document_id(text) for text in comments]
+    sparse = read_text(text, missing="keep", sparse=True, _chunk_bytes=chunk_bytes)
+    np.testing.assert_array_equal(bits(sparse.X.toarray()), bits(X + 0.0))
+
+
+HALFWAY = ["9007199254740993", "4503599627370497.5", "900719925474099.25", "1152921504606847104e1"]
+HARD = ["1e23", "8.5e22", "1e-23", "123456789012345678e-30", "5e-324", "2.2250738585072011e-308", "1e308"]
+
+
+@settings(max_examples=500, deadline=None)
+@given(st.lists(st.from_regex(r"[+-]?(\d{1,25}(\.\d{0,25})?|\.\d{1,25})([eE][+-]?\d{1,3})?", fullmatch=True)))
+@example([*HALFWAY, *HARD, "0." + "0" * 30 + "1", "1" * 40, "0" * 40 + ".5", "123456789012345678"])
+def test_numbers_have_the_bits_of_float(tokens):
+    tokens = [token for token in tokens if token.isascii() and np.isfinite(float(token))]
+    line = "0 qid:1 1:0 " + " ".join(f"{k + 2}:{token}" for k, token in enumerate(tokens))
+    expected = [0.0, *(float(token) for token in tokens)]
+    np.testing.assert_array_equal(bits(read_text(line).X[0]), bits(expected))
+
+
+def test_seventeen_digit_numbers_have_the_bits_of_float():
+    numbers = np.random.default_rng(0).standard_normal(20_000) * 10.0 ** np.arange(-10, 10).repeat(1000)
+    text = "".join(f"{value!r} qid:1 1:{value:.17e}\n" for value in numbers.tolist())
+    data = read_text(text)
+    np.testing.assert_array_equal(bits(data.X[:, 0]), bits(numbers))
+    np.testing.assert_array_equal(bits(data.y), bits(numbers))
+
+
+def test_agrees_with_scikit_learn():
+    data = make_ranking(n_queries=30, seed=1)
+    with written("") as path:
+        write_letor(data, path)
+        X, y, qid = load_svmlight_file(str(path), query_id=True, zero_based=False)
+        ours = read_letor(path)
+    np.testing.assert_array_equal(ours.X, X.toarray())
+    np.testing.assert_array_equal(ours.y, y)
+    np.testing.assert_array_equal(ours.qid, qid)
+
+
+# ---------------------------------------------------------------- shapes of text
+
+PLAIN = "2 qid:10 1:0.5 3:-1.5 # docid = A x\n0 qid:10 2:1e2\n1 qid:7 1:3 #B y\n"
+
+
+def assert_plain(data):
+    np.testing.assert_array_equal(data.X, [[0.5, 0, -1.5], [0, 100, 0], [3, 0, 0]])
+    assert data.y.tolist() == [2, 0, 1]
+    assert data.qid.tolist() == [10, 10, 7]
+    assert data.qid.dtype == np.int64
+    assert list(data.comments) == [" docid = A x", "", "B y"]
+    assert list(data.doc_ids) == ["A", "", "B"]
+    assert data.feature_names == ("f1", "f2", "f3")
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        PLAIN,
+        PLAIN.replace("\n", "\r\n"),
+        PLAIN.rstrip("\n"),
+        "\ufeff" + PLAIN,
+        "\n  \n# only a comment\n" + PLAIN + "\n\t\n#\n",
+        PLAIN.replace(" qid", "\t\tqid").replace(" 1:", "   1:"),
+        "2 qid:10 3:-1.5 1:0.5# docid = A x\n0 qid:10 2:1e2\n1 qid:7 1:3 #B y",
+    ],
+    ids=["plain", "crlf", "no final newline", "byte order mark", "blank lines", "tabs", "any order"],
+)
+def test_text_variants(content):
+    for chunk_bytes in (1, 5, 37, 1 << 20):
+        assert_plain(read_text(content, _chunk_bytes=chunk_bytes))
+
+
+def test_gzip_by_suffix_and_by_content():
+    zipped = gzip.compress(PLAIN.encode())
+    assert_plain(read_text(zipped, suffix=".txt.gz"))
+    assert_plain(read_text(zipped, suffix=".txt", _chunk_bytes=3))
+    assert_plain(read_text(gzip.compress(PLAIN[:36].encode()) + gzip.compress(PLAIN[36:].encode())))
+
+
+@pytest.mark.parametrize("content", [PLAIN.encode(), gzip.compress(PLAIN.encode())], ids=["plain", "gzip"])
+def test_standard_input(monkeypatch, content):
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content)))
+    data = read_letor("-")
+    assert_plain(data)
+    assert data.source == "standard input"
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"1 quid:1\n")))
+    with pytest.raises(ValueError, match=r"^standard input:1: found 'quid:1' after the label"):
+        read_letor("-")
+
+
+def test_a_real_pipe_as_standard_input(monkeypatch):
+    reader, writer = os.pipe()
+    with os.fdopen(writer, "wb") as end:
+        end.write(PLAIN.encode())
+    with os.fdopen(reader, "r") as standard_input:
+        monkeypatch.setattr(sys, "stdin", standard_input)
+        assert_plain(read_letor("-"))
+
+
+def test_several_files_are_one_data_set():
+    with written("1 qid:a 1:1 #x\n0 qid:b 1:2\n") as first, written("2 qid:a 3:5\n") as second:
+        data = read_letor([first, second])
+        assert data.source == f"{first}, {second}"
+    assert data.n_queries == 2
+    assert data.queries.order.tolist() == [0, 2, 1]
+    np.testing.assert_array_equal(data.X, [[1, 0, 0], [2, 0, 0], [0, 0, 5]])
+    assert list(data.comments) == ["x", "", ""]
+
+
+def test_errors_in_several_files_count_lines_of_their_own_file():
+    with written("1 qid:a 1:1\n0 qid:b 1:2\n") as first, written("2 qid:a 3:5\n\n2 qid:a 0:1\n") as second:
+        assert str(second) != str(first)
+        with pytest.raises(ValueError, match=f"^{re.escape(str(second))}:3: found '0:1'"):
+            read_letor([first, second])
+
+
+@pytest.mark.parametrize(
+    ("tokens", "expected"),
+    [
+        (["1", "-5", "0", "9223372036854775807"], [1, -5, 0, 2**63 - 1]),
+        (["1", "02"], ["1", "02"]),
+        (["1", "+2"], ["1", "+2"]),
+        (["-0", "0"], ["-0", "0"]),
+        (["9223372036854775808", "1"], ["9223372036854775808", "1"]),
+        (["GX-1", "é"], ["GX-1", "é"]),
+    ],
+)
+def test_query_ids_are_integers_only_if_all_are_plain(tokens, expected):
+    data = read_text("".join(f"0 qid:{token} 1:1\n" for token in tokens))
+    assert data.qid.tolist() == expected
+    assert data.qid.dtype.kind == ("i" if isinstance(expected[0], int) else "U")
+
+
+def test_scattered_queries_keep_their_rows():
+    data = read_text("".join(f"{i} qid:{i % 3} 1:{i}\n" for i in range(9)), _chunk_bytes=20)
+    assert data.n_queries == 3
+    assert data.queries.order.tolist() == [0, 3, 6, 1, 4, 7, 2, 5, 8]
+
+
+def test_query_ids_that_begin_alike_differ():
+    data = read_text("0 qid:1 1:1\n0 qid:12 1:1\n0 qid:1 1:1\n0 qid:12 1:1\n0 qid:122 1:1\n")
+    assert data.qid.tolist() == [1, 12, 1, 12, 122]
+
+
+def test_document_ids():
+    comments = [
+        "docid = A b",
+        "docid=B",
+        "x docid = C",
+        "DOCID\t=\tD",
+        "docid =",
+        "first second",
+        " ",
+        "docidX=1",
+    ]
+    data = read_text("".join(f"0 qid:1 1:1 #{comment}\n" for comment in comments))
+    assert list(data.doc_ids) == ["A", "B", "C", "D", "docid", "first", "", "docidX=1"]
+    assert isinstance(data.comments, TextColumn)
+    assert data.comments[1:3] == ["docid=B", "x docid = C"]
+    assert list(data.comments[np.array([5, 0])]) == ["first second", "docid = A b"]
+    assert data.select_rows(np.array([2, 0])).doc_ids == ["C", "A"]
+    assert data.comments[-1] == "docidX=1"
+    assert data.comments != ["other"]
+    assert "8 strings" in repr(data.comments)
+    with pytest.raises(IndexError):
+        data.comments[8]
+
+
+def test_no_comment_at_all_means_none():
+    data = read_text("1 qid:1 1:1\n0 qid:1 1:2 #\n")
+    assert data.comments is None
+    assert data.doc_ids is None
+
+
+def test_comments_need_not_be_utf8():
+    data = read_text(b"1 qid:1 1:1 # caf\xe9 au lait\n")
+    assert data.comments[0] == " caf\ufffd au lait"
+    with written("") as path:
+        write_letor(data, path)
+        assert path.read_bytes() == b"1 qid:1 1:1 # caf\xe9 au lait\n"
+
+
+def test_sparse_keeps_what_the_lines_give():
+    data = read_text(
+        "1 qid:1 7:2 3:0\n0 qid:1\n2 qid:2 1:NULL\n", sparse=True, missing="keep", _chunk_bytes=9
+    )
+    assert isinstance(data.X, sp.csr_array)
+    assert data.X.shape == (3, 7)
+    assert data.X.indices.tolist() == [2, 6, 0]
+    assert data.X.indptr.tolist() == [0, 2, 2, 3]
+    np.testing.assert_array_equal(data.X.data, [0, 2, np.nan])
+
+
+def test_n_features_sets_the_width():
+    assert read_text(PLAIN, n_features=6).X.shape == (3, 6)
+    assert read_text(PLAIN, n_features=6, sparse=True).X.shape == (3, 6)
+    assert read_text("1 qid:1\n", n_features=2).X.tolist() == [[0, 0]]
+    assert message(PLAIN, n_features=2) == (
+        "data.txt:1: feature 3 is beyond n_features=2; raise n_features or leave it out"
+    )
+
+
+def test_float32():
+    data = read_text(PLAIN, dtype=np.float32)
+    assert data.X.dtype == np.float32
+    assert_plain(data)
+    assert message("1 qid:1 1:1\n1 qid:1 2:1e39\n", dtype=np.float32) == (
+        "data.txt:2: feature 2 is 1e+39 in float32, which overflows; "
+        "values must be finite numbers, or NULL where missing"
+    )
+
+
+def test_memory_stays_near_the_result():
+    text = "".join(
+        f"{i % 3} qid:{i // 20} " + " ".join(f"{j}:0.{i:06}" for j in range(1, 47)) + "\n"
+        for i in range(9000)
+    )
+    with written(text) as path:
+        read_letor(path)
+        tracemalloc.start()
+        data = read_letor(path, _chunk_bytes=1 << 16)
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+    assert peak < 3 * (data.X.nbytes + data.y.nbytes + data.qid.nbytes)
+
+
+# ---------------------------------------------------------------- missing values
+
+HOLES = "1 qid:1 1:4 2:NULL\n0 qid:1 1:NaN 2:null\n0 qid:1 1:2 2:NAN\n1 qid:2 1:6 2:8\n0 qid:2 1:nan 2:nUlL\n"
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize(
+    ("policy", "expected"),
+    [
+        ("zero", [[4, 0], [0, 0], [2, 0], [6, 8], [0, 0]]),
+        ("query_min", [[4, 0], [2, 0], [2, 0], [6, 8], [6, 8]]),
+        ("column_mean", [[4, 8], [4, 8], [2, 8], [6, 8], [4, 8]]),
+        ("keep", [[4, np.nan], [np.nan, np.nan], [2, np.nan], [6, 8], [np.nan, np.nan]]),
+    ],
+)
+def test_missing_policies(policy, expected, sparse):
+    data = read_text(HOLES, missing=policy, sparse=sparse, _chunk_bytes=25)
+    np.testing.assert_array_equal(data.X.toarray() if sparse else data.X, expected)
+
+
+def test_missing_is_an_error_by_default():
+    assert message("1 qid:1 1:4\n\n1 qid:1 7:NULL 8:NULL\n1 qid:1 1:NULL\n") == (
+        "data.txt:3: feature 7 is missing (NULL or NaN); "
+        'choose missing="zero", "query_min", "column_mean" or "keep"'
+    )
+
+
+def test_unknown_policy_is_refused_before_reading():
+    with pytest.raises(ValueError, match="missing='mean' is unknown; choose one of error, zero, query_min"):
+        read_letor("/nowhere/at/all", missing="mean")
+
+
+# ---------------------------------------------------------------- bad input
+
+GOOD_LINE = "1 qid:1 1:0.5\n"
+FEATURE_FORM = 'expected index:value, as in "7:0.5" (a missing value is NULL or NaN)'
+LABEL_FORM = 'expected a finite number first, as in "2 qid:10 1:0.5"'
+QUERY_FORM = 'after the label; expected the query id there, as in "2 qid:10 1:0.5"'
+FINITE = "values must be finite numbers, or NULL where missing"
+
+
+@pytest.mark.parametrize(
+    ("line", "sentence"),
+    [
+        ("abc qid:1 1:1", f"the label is 'abc'; {LABEL_FORM}"),
+        ("1,5 qid:1 1:1", f"the label is '1,5'; {LABEL_FORM}"),
+        ("NaN qid:1 1:1", f"the label is 'NaN'; {LABEL_FORM}"),
+        ("inf qid:1 1:1", f"the label is 'inf'; {LABEL_FORM}"),
+        ("qid:1 1:1", f"the label is 'qid:1'; {LABEL_FORM}"),
+        ("1e999 qid:1 1:1", f"the label is 1e999, which overflows; {FINITE}"),
+        ("1 1:0.5", f"found '1:0.5' {QUERY_FORM}"),
+        ("1", f"found nothing {QUERY_FORM}"),
+        ("1 # comment", f"found nothing {QUERY_FORM}"),
+        ("1 qid: 1:0.5", f"found 'qid:' {QUERY_FORM}"),
+        ("1 QID:3 1:0.5", f"found 'QID:3' {QUERY_FORM}"),
+        ("1 qid:1 foo", f"found 'foo'; {FEATURE_FORM}"),
+        ("1 qid:1 3", f"found '3'; {FEATURE_FORM}"),
+        ("1 qid:1 3:", f"found '3:'; {FEATURE_FORM}"),
+        ("1 qid:1 3: 5", f"found '3:'; {FEATURE_FORM}"),
+        ("1 qid:1 :5", f"found ':5'; {FEATURE_FORM}"),
+        ("1 qid:1 3:x", f"found '3:x'; {FEATURE_FORM}"),
+        ("1 qid:1 3:1.2.3", f"found '3:1.2.3'; {FEATURE_FORM}"),
+        ("1 qid:1 3:1e", f"found '3:1e'; {FEATURE_FORM}"),
+        ("1 qid:1 3:1e+", f"found '3:1e+'; {FEATURE_FORM}"),
+        ("1 qid:1 3:--1", f"found '3:--1'; {FEATURE_FORM}"),
+        ("1 qid:1 3:.", f"found '3:.'; {FEATURE_FORM}"),
+        ("1 qid:1 3:1_000", f"found '3:1_000'; {FEATURE_FORM}"),
+        ("1 qid:1 3:0x1p3", f"found '3:0x1p3'; {FEATURE_FORM}"),
+        ("1 qid:1 3:NULLS", f"found '3:NULLS'; {FEATURE_FORM}"),
+        ("1 qid:1 3:-NaN", f"found '3:-NaN'; {FEATURE_FORM}"),
+        ("1 qid:1 1.5:2", f"found '1.5:2'; {FEATURE_FORM}"),
+        ("1 qid:1 qid:2 1:1", f"found 'qid:2'; {FEATURE_FORM}"),
+        ("1 qid:1 é:2", f"found 'é:2'; {FEATURE_FORM}"),
+        ("1 qid:1 " + "y" * 90, f"found '{'y' * 40}…'; {FEATURE_FORM}"),
+        ("1 qid:1 0:2", "found '0:2'; LETOR features count from 1"),
+        ("1 qid:1 00:2", "found '00:2'; LETOR features count from 1"),
+        ("1 qid:1 -4:2", "found '-4:2'; LETOR features count from 1"),
+        ("1 qid:1 3:inf", f"feature 3 is 'inf'; {FINITE}"),
+        ("1 qid:1 3:-Infinity", f"feature 3 is '-Infinity'; {FINITE}"),
+        ("1 qid:1 3:-1e400", f"feature 3 is -1e400, which overflows; {FINITE}"),
+        ("1 qid:1 2:1 3:1 3:1", "feature 3 stands twice on the line; give it once"),
+        ("1 qid:1 5:1 3:1 9:0 5:2", "feature 5 stands twice on the line; give it once"),
+        ("1 qid:1 10000001:1", "feature 10000001 is beyond 10000000; give n_features if that many are meant"),
+        (
+            "1 qid:1 18446744073709551617:1",
+            "feature 18446744073709551617 is beyond 10000000; give n_features if that many are meant",
+        ),
+    ],
+)
+def test_bad_lines(line, sentence):
+    content = GOOD_LINE + "\n# comment\n" + line + "\n" + GOOD_LINE
+    for chunk_bytes in (16, 1 << 20):
+        assert message(content, _chunk_bytes=chunk_bytes) == f"data.txt:4: {sentence}"
+
+
+def test_the_first_faulty_line_is_named():
+    later = "1 qid:1 foo\n"
+    assert message("1 qid:1 3:1 3:2\n" + later).startswith("data.txt:1: feature 3 stands twice")
+    assert message("1 qid:1 3:1e999\n" + later).startswith("data.txt:1: feature 3 is 1e999")
+    assert message("1 qid:1 3:NULL\n" + later).startswith("data.txt:1: feature 3 is missing")
+    assert message(b"1 qid:\xff 3:1\n" + later.encode()).startswith("data.txt:1: the query id")
+    assert message("1 qid:1 1:1 9:1e999 5:x\n").startswith("data.txt:1: ")
+
+
+def test_query_id_that_is_not_utf8():
+    assert message(b"1 qid:1 1:1\n1 qid:caf\xe9 1:1\n") == (
+        "data.txt:2: the query id b'caf\\xe9' is not UTF-8; save the file as UTF-8"
+    )
+
+
+@pytest.mark.parametrize("content", ["", "\n\n", "# nothing\n", "\ufeff", gzip.compress(b"")])
+def test_no_documents(content):
+    assert message(content) == "data.txt: holds no documents"
+
+
+def test_no_files_and_no_features():
+    with pytest.raises(ValueError, match=r"^the list of files: holds no documents"):
+        read_letor([])
+    assert message("1 qid:1\n") == (
+        "data.txt: no line has a feature; expected index:value after the query id"
+    )
+
+
+def test_gzip_that_breaks_off():
+    whole = gzip.compress((GOOD_LINE * 5000).encode())
+    assert message(whole[:-30], suffix=".gz") == (
+        "data.gz: the gzip data break off; the file is truncated, fetch it again"
+    )
+
+
+def test_gzip_that_is_corrupt():
+    whole = bytearray(gzip.compress("".join(f"1 qid:1 1:0.{i}\n" for i in range(9999)).encode()))
+    whole[len(whole) // 2] ^= 0xFF
+    assert re.match(
+        r"data\.gz: (the gzip data (are corrupt|break off)|holds NUL)", message(bytes(whole), ".gz")
+    )
+    whole = bytearray(gzip.compress(GOOD_LINE.encode()))
+    whole[-5] ^= 0xFF
+    assert message(bytes(whole)).startswith("data.txt: the gzip data are corrupt (")
+    assert message(GOOD_LINE, suffix=".gz").startswith(
+        "data.gz: the gzip data are corrupt (Not a gzipped file"
+    )
+
+
+def test_files_that_are_not_text():
+    assert message(b"1 qid:1 1:1\n1 qid\x00:2 1:1\n") == "data.txt: holds NUL bytes, so it is not LETOR text"
+    assert message(GOOD_LINE.encode("utf-16")) == "data.txt: holds NUL bytes, so it is not LETOR text"
+    assert message(b"\x00" * 5000, _chunk_bytes=64) == "data.txt: holds NUL bytes, so it is not LETOR text"
+    assert message(b"PAR1\x15\x04\x15") == "data.txt: is a parquet file, not LETOR text; use read_parquet"
+
+
+def test_missing_file_and_folder(tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"no\.txt: there is no such file$"):
+        read_letor(tmp_path / "no.txt")
+    with pytest.raises(IsADirectoryError, match=r": is a folder; give a file, or use load_letor_folds"):
+        read_letor(tmp_path)
+    (tmp_path / "file").write_text(GOOD_LINE)
+    with pytest.raises(OSError, match=r": cannot be read \(Not a directory\)$"):
+        read_letor(tmp_path / "file" / "below")
+
+
+def test_bad_options():
+    with pytest.raises(ValueError, match="n_features=0 is not a number of columns"):
+        read_letor("x", n_features=0)
+    with pytest.raises(ValueError, match="dtype=int32 cannot hold features; choose float64 or float32"):
+        read_letor("x", dtype=np.int32)
+
+
+def test_a_wide_file_needs_sparse():
+    text = "1 qid:1 1:1 1000000:1\n" * 150
+    assert message(text) == (
+        "data.txt: 300 values are given for 150 × 1000000 features, which a dense matrix would fill with "
+        "zeros; read it with sparse=True"
+    )
+    assert read_text(text, sparse=True).X.shape == (150, 1_000_000)
+
+
+# ---------------------------------------------------------------- writing
+
+finite_or_nan = st.floats(allow_infinity=False, allow_nan=True, width=64)
+
+
+@QUICK
+@given(st.data(), st.integers(1, 5), st.integers(1, 4), st.booleans(), st.sampled_from([".txt", ".txt.gz"]))
+def test_round_trip_is_exact(data, n, d, sparse, suffix):
+    X = np.array(data.draw(st.lists(st.lists(finite_or_nan, min_size=d, max_size=d), min_size=n, max_size=n)))
+    y = data.draw(st.lists(st.floats(allow_infinity=False, allow_nan=False), min_size=n, max_size=n))
+    qid = data.draw(st.lists(st.sampled_from(["a", "7", "b-c"]), min_size=n, max_size=n))
+    given_data = Dataset(sp.csr_array(X) if sparse else X, y, qid)
+    with written("", suffix) as path:
+        write_letor(given_data, path)
+        back = read_letor(path, n_features=d, missing="keep", sparse=sparse)
+        assert gzip.decompress(path.read_bytes()) if suffix.endswith("gz") else True
+    dense, returned = (m.toarray() if sparse else m for m in (given_data.X, back.X))
+    canonical = np.where(np.isnan(dense), np.nan, dense)
+    np.testing.assert_array_equal(bits(returned), bits(canonical))
+    np.testing.assert_array_equal(bits(back.y), bits(y))
+    assert [str(query) for query in back.qid] == qid
+
+
+def test_written_text_is_plain():
+    X = [[0.0, 1.0, -0.0, 0.1, 1e300, np.nan, -25.0]]
+    data = Dataset(X, [2], ["q1"], comments=[" docid = D7 inc = 1"], doc_ids=["D7"])
+    with written("") as path:
+        write_letor(data, path)
+        assert path.read_text() == (
+            "2 qid:q1 1:0 2:1 3:-0 4:0.1 5:1e+300 6:NULL 7:-25 # docid = D7 inc = 1\n"
+        )
+        write_letor(Dataset(sp.csr_array([[0, 1.5], [0, 0]]), [1, 0], [3, 3], doc_ids=["x", ""]), path)
+        assert path.read_text() == "1 qid:3 2:1.5 #docid = x\n0 qid:3\n"
+        write_letor(Dataset(np.float32([[0.1]]), [0.5], [3]), path)
+        assert path.read_text() == "0.5 qid:3 1:0.10000000149011612\n"
+
+
+def test_comments_and_ids_survive():
+    with written(PLAIN) as path:
+        write_letor(read_letor(path), path)
+        assert_plain(read_letor(path))
+
+
+def test_many_rows_survive():
+    data = make_ranking(n_queries=300, seed=3)
+    order = np.random.default_rng(0).permutation(data.n_docs)
+    data = data.select_rows(order)
+    with written("") as path:
+        write_letor(data, path)
+        back = read_letor(path)
+    np.testing.assert_array_equal(bits(back.X), bits(data.X))
+    np.testing.assert_array_equal(back.qid, data.qid)
+    np.testing.assert_array_equal(back.y, data.y)
+
+
+@pytest.mark.parametrize(
+    ("data", "sentence"),
+    [
+        (Dataset([[1.0]], [1], ["a b"]), "the query id 'a b' is not one word without #"),
+        (Dataset([[1.0]], [1], ["a#b"]), "the query id 'a#b' is not one word without #"),
+        (Dataset([[1.0]], [1], [""]), "the query id '' is not one word without #"),
+        (Dataset([[1.0], [2.0]], [1, 0], [(1,), "(1,)"]), "two query ids look the same as text"),
+        (Dataset([[1.0], [np.inf]], [1, 0], [1, 1]), "feature f1 of row 1 is infinite"),
+        (Dataset([[1.0]], [1], [1], doc_ids=["a b"]), "the document id 'a b' is not one word"),
+        (
+            Dataset([[1.0]], [1], [1], comments=["a\nb"]),
+            "the comment or document id of row 0 holds a line break",
+        ),
+    ],
+)
+def test_what_letor_text_cannot_hold(data, sentence, tmp_path):
+    path = tmp_path / "out.txt"
+    path.write_text("old")
+    with pytest.raises(ValueError, match=re.escape(sentence)):
+        write_letor(data, path)
+    assert path.read_text() == "old"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+# ---------------------------------------------------------------- the real collections
+
+
+def whole_collection(root, name):
+    return read_letor([root / name / f"Fold{k}" / "test.txt" for k in range(1, 6)])
+
+
+def test_ohsumed_counts(letor_root):
+    figures = describe(whole_collection(letor_root, "OHSUMED"))
+    assert (figures.n_queries, figures.n_docs, figures.n_features) == (106, 16140, 45)
+    assert sorted(figures.label_counts) == [0, 1, 2]
+    constant = (5, 6, 7, 20, 21, 22, 35, 36, 37)
+    assert figures.constant_within_queries == tuple(f"f{j}" for j in constant)
+
+
+def test_mq2008_counts(letor_root):
+    data = whole_collection(letor_root, "MQ2008")
+    figures = describe(data)
+    assert (figures.n_queries, figures.n_docs, figures.n_features) == (784, 15211, 46)
+    assert figures.constant_within_queries == tuple(f"f{j}" for j in (6, 7, 8, 9, 10, 43))
+    assert all(re.fullmatch(r"GX\d+-\d+-\d+", doc_id) for doc_id in data.doc_ids)
+
+
+def test_mq2008_agrees_with_the_literal_parser(letor_root):
+    path = letor_root / "MQ2008" / "Fold1" / "test.txt"
+    X, labels, queries, comments = slow_read(path.read_text())
+    data = read_letor(path)
+    np.testing.assert_array_equal(bits(data.X), bits(X))
+    assert data.y.tolist() == labels
+    assert [str(query) for query in data.qid] == queries
+    assert list(data.comments) == comments
+
+
+def test_reading_raises_no_warning():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert_plain(read_text(PLAIN))
