@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ranksieve.penalties.base import Penalty, SlopedPenalty, Slopes
+from ranksieve.penalties.concave import MCP, SCAD, ConcavePenalty, Log, Lp
 from ranksieve.penalties.l1 import L1, ElasticNet
+from ranksieve.penalties.l1_ball import L1Ball
 from ranksieve.penalties.ridge import Ridge
 
 PENALTIES: dict[str, Callable[..., SlopedPenalty]] = {
@@ -14,4 +16,22 @@ PENALTIES: dict[str, Callable[..., SlopedPenalty]] = {
     "ridge": Ridge,
 }
 
-__all__ = ["L1", "PENALTIES", "ElasticNet", "Penalty", "Ridge", "SlopedPenalty", "Slopes"]
+CONCAVE_PENALTIES: dict[str, Callable[..., ConcavePenalty]] = {
+    "log": Log,
+    "mcp": MCP,
+    "lp": Lp,
+    "scad": SCAD,
+}
+
+__all__ = [
+    "CONCAVE_PENALTIES",
+    "L1",
+    "PENALTIES",
+    "ConcavePenalty",
+    "ElasticNet",
+    "L1Ball",
+    "Penalty",
+    "Ridge",
+    "SlopedPenalty",
+    "Slopes",
+]

@@ -36,7 +36,11 @@ def exact_step(
             step = newton if low < newton < high else 0.5 * (low + high)
             here = at(step)
         slope = objective.slope_along(here, slide)
-        if abs(slope) <= EXACT * abs(first) or (step == limit and slope <= 0.0) or high - low <= 1e-15 * limit:
+        if (
+            abs(slope) <= EXACT * abs(first)
+            or (step == limit and slope <= 0.0)
+            or high - low <= 1e-15 * limit
+        ):
             break
         low, high = (step, high) if slope < 0.0 else (low, step)
     return step, here

@@ -68,12 +68,12 @@ def small_mapping(tol: float) -> StopRule:
     return lambda step: (np.nan, step.mapping <= tol * step.first_mapping)
 
 
-def small_gap(gap: Callable[[Any], float], tol: float) -> StopRule:
-    """Stop when the duality gap is at most ``tol`` times the objective."""
+def small_gap(gap: Callable[[Any], float], tol: float, least_mapping: float = 0.0) -> StopRule:
+    """Stop when the duality gap is at most ``tol`` times the objective, or the mapping's norm is small."""
 
     def rule(step: Step) -> tuple[float, bool]:
         value = gap(step.point)
-        return value, value <= tol * step.objective
+        return value, value <= tol * step.objective or step.mapping <= least_mapping
 
     return rule
 
@@ -94,9 +94,9 @@ def proximal_gradient(
     """Minimise smooth(w) + simple(w) by w ← prox(z − ∇smooth(z)/L).
 
     L starts at ``lipschitz`` and is multiplied by ``growth`` until
-    smooth(w) ≤ smooth(z) + ⟨∇, w − z⟩ + (L/2)‖w − z‖²; it never falls. Plain: z = w. Accelerated: z runs ahead
-    by (a_t − 1)/a_{t+1} times the last change, a_{t+1} = (1 + √(1 + 4a_t²))/2; with ``restart``, a returns to
-    1 whenever the objective rises.
+    smooth(w) ≤ smooth(z) + ⟨∇, w − z⟩ + (L/2)‖w − z‖²; it never falls. Plain: z = w. Accelerated: z runs
+    ahead by (a_t − 1)/a_{t+1} times the last change, a_{t+1} = (1 + √(1 + 4a_t²))/2; with ``restart``, a
+    returns to 1 whenever the objective rises.
     """
     w = np.zeros(smooth.n_features) if start is None else start.copy()
     with single_threaded_blas():

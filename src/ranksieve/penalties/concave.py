@@ -1,0 +1,141 @@
+"""Concave penalties α Σ_j g(|w_j|): sparser than ℓ1, minimised by reweighting it.
+
+Each gives its value and its derivative g′(|w|), the weights of the ℓ1 that touches it from above at w.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import ClassVar, Protocol, Self
+
+import numpy as np
+
+from ranksieve._types import FloatArray
+from ranksieve.penalties.base import check_alpha
+
+
+class ConcavePenalty(Protocol):
+    """α Σ_j g(|w_j|) with g concave, increasing, g(0) = 0."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def alpha(self) -> float: ...
+
+    def value(self, w: FloatArray) -> float:
+        """The penalty at ``w``."""
+
+    def weights(self, w: FloatArray) -> FloatArray:
+        """g′(|w_j|), one a feature."""
+
+    def scaled(self, alpha: float) -> Self:
+        """The same penalty with another strength."""
+
+
+@dataclass(frozen=True)
+class _Concave:
+    alpha: float = 1.0
+
+    def __post_init__(self) -> None:
+        check_alpha(self.alpha)
+
+    def scaled(self, alpha: float) -> Self:
+        return replace(self, alpha=alpha)
+
+
+@dataclass(frozen=True)
+class Log(_Concave):
+    """g(t) = log(1 + t/ε), g′(t) = 1/(ε + t)."""
+
+    epsilon: float = 0.1
+    name: ClassVar[str] = "log"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not self.epsilon > 0:
+            raise ValueError(f"epsilon must be > 0, got {self.epsilon}")
+
+    def value(self, w: FloatArray) -> float:
+        return self.alpha * float(np.sum(np.log1p(np.abs(w) / self.epsilon)))
+
+    def weights(self, w: FloatArray) -> FloatArray:
+        return 1.0 / (self.epsilon + np.abs(w))
+
+
+@dataclass(frozen=True)
+class Lp(_Concave):
+    """g(t) = (t + ε)^p − ε^p, g′(t) = p(t + ε)^{p−1}: ℓp with 0 < p < 1, its slope at 0 made finite by ε.
+
+    With ε = 0 a weight that reaches zero could never leave it; ε = 0.01 makes the slope there 5 for p = ½.
+    """
+
+    p: float = 0.5
+    smoothing: float = 0.01
+    name: ClassVar[str] = "lp"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not 0 < self.p < 1:
+            raise ValueError(f"p must be between 0 and 1, got {self.p}")
+        if not self.smoothing > 0:
+            raise ValueError(f"smoothing must be > 0, got {self.smoothing}")
+
+    def value(self, w: FloatArray) -> float:
+        return self.alpha * float(np.sum((np.abs(w) + self.smoothing) ** self.p - self.smoothing**self.p))
+
+    def weights(self, w: FloatArray) -> FloatArray:
+        return np.asarray(self.p * (np.abs(w) + self.smoothing) ** (self.p - 1.0))
+
+
+@dataclass(frozen=True)
+class MCP(_Concave):
+    """g(t) = t − t²/(2γα) up to the knee t = γα, constant beyond; g′(t) = max(1 − t/(γα), 0).
+
+    The knee is in units of w, so the scale of the loss matters: it bites with the mean over pairs.
+    """
+
+    gamma: float = 2.0
+    name: ClassVar[str] = "mcp"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not self.gamma > 0:
+            raise ValueError(f"gamma must be > 0, got {self.gamma}")
+
+    def value(self, w: FloatArray) -> float:
+        if self.alpha == 0.0:
+            return 0.0
+        knee = self.gamma * self.alpha
+        t = np.minimum(np.abs(w), knee)
+        return self.alpha * float(np.sum(t - t**2 / (2.0 * knee)))
+
+    def weights(self, w: FloatArray) -> FloatArray:
+        knee = self.gamma * self.alpha
+        return np.maximum(1.0 - np.abs(w) / knee, 0.0) if knee > 0.0 else np.zeros_like(w)
+
+
+@dataclass(frozen=True)
+class SCAD(_Concave):
+    """g′(t) = 1 up to α, then (aα − t)/((a − 1)α) down to 0 at aα; g is its integral."""
+
+    a: float = 3.7
+    name: ClassVar[str] = "scad"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not self.a > 2:
+            raise ValueError(f"a must be > 2, got {self.a}")
+
+    def value(self, w: FloatArray) -> float:
+        if self.alpha == 0.0:
+            return 0.0
+        t, k, a = np.abs(w), self.alpha, self.a
+        middle = (2.0 * a * k * t - t**2 - k**2) / (2.0 * (a - 1.0) * k)
+        return k * float(np.sum(np.where(t <= k, t, np.where(t <= a * k, middle, 0.5 * (a + 1.0) * k))))
+
+    def weights(self, w: FloatArray) -> FloatArray:
+        t, k = np.abs(w), self.alpha
+        if k == 0.0:
+            return np.zeros_like(w)
+        return np.where(t <= k, 1.0, np.maximum(self.a * k - t, 0.0) / ((self.a - 1.0) * k))

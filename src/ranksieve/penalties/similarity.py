@@ -1,0 +1,212 @@
+"""FSMRank's penalty: a quadratic in the similarity of features and an ℓ1 term in their importance.
+
+Both forms of it live in doubled variables u, v ≥ 0 with w = u − v, where every constraint of the dual is one
+inequality a variable. ``pull`` is always λ1·A·t, the gradient of q(t) = (λ1/2) tᵀAt.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import ClassVar, Protocol
+
+import numpy as np
+
+from ranksieve._types import FloatArray
+
+ROUNDING = 10 * np.finfo(np.float64).eps  # times d and the largest eigenvalue: an eigenvalue that may be 0
+
+
+@dataclass(frozen=True, eq=False)
+class SimilarityQuadratic:
+    """q(t) = (λ1/2) tᵀAt, λ1 = ``weight``; without a matrix, 0."""
+
+    weight: float
+    matrix: FloatArray | None
+
+    def gradient(self, t: FloatArray) -> FloatArray:
+        """λ1·A·t."""
+        return np.zeros_like(t) if self.matrix is None else self.weight * (self.matrix @ t)
+
+
+class Form(Protocol):
+    """How weights, their sizes t in q(t), and the solver's variables x hang together."""
+
+    @property
+    def slope(self) -> FloatArray:
+        """λ2/s_j, infinite for an excluded feature."""
+
+    def variables(self, w: FloatArray) -> FloatArray:
+        """The x of smallest objective that belongs to the weights w."""
+
+    def weights(self, x: FloatArray) -> FloatArray: ...
+
+    def sizes(self, x: FloatArray) -> FloatArray:
+        """The t of q(t)."""
+
+    def gradient(self, g: FloatArray, pull: FloatArray) -> FloatArray:
+        """Gradient in x of f + q, given f's gradient g in w."""
+
+    def doubled(self, pull: FloatArray) -> FloatArray:
+        """Gradient of q in (u, v)."""
+
+    def value(self, x: FloatArray) -> float:
+        """The ℓ1 term."""
+
+    def prox(self, x: FloatArray, step: float) -> FloatArray: ...
+
+
+@dataclass(frozen=True, eq=False)
+class Split:
+    """x = (u, v) ≥ 0, t = u + v, ℓ1 term Σ_j slope_j (u_j + v_j): eq. (2) of the paper."""
+
+    slope: FloatArray
+    name: ClassVar[str] = "split"
+
+    def variables(self, w: FloatArray) -> FloatArray:
+        return np.concatenate([np.maximum(w, 0.0), np.maximum(-w, 0.0)])
+
+    def weights(self, x: FloatArray) -> FloatArray:
+        return x[: len(self.slope)] - x[len(self.slope) :]
+
+    def sizes(self, x: FloatArray) -> FloatArray:
+        return x[: len(self.slope)] + x[len(self.slope) :]
+
+    def gradient(self, g: FloatArray, pull: FloatArray) -> FloatArray:
+        return np.concatenate([g + pull, pull - g])
+
+    def doubled(self, pull: FloatArray) -> FloatArray:
+        return np.concatenate([pull, pull])
+
+    def value(self, x: FloatArray) -> float:
+        return _weighted_sum(self.slope, self.sizes(x))
+
+    def prox(self, x: FloatArray, step: float) -> FloatArray:
+        return np.maximum(x - step * np.concatenate([self.slope, self.slope]), 0.0)
+
+
+@dataclass(frozen=True, eq=False)
+class Signed:
+    """x = t = w, ℓ1 term Σ_j slope_j |w_j|: eq. (1) of the paper."""
+
+    slope: FloatArray
+    name: ClassVar[str] = "signed"
+
+    def variables(self, w: FloatArray) -> FloatArray:
+        return w
+
+    def weights(self, x: FloatArray) -> FloatArray:
+        return x
+
+    def sizes(self, x: FloatArray) -> FloatArray:
+        return x
+
+    def gradient(self, g: FloatArray, pull: FloatArray) -> FloatArray:
+        return g + pull
+
+    def doubled(self, pull: FloatArray) -> FloatArray:
+        return np.concatenate([pull, -pull])
+
+    def value(self, x: FloatArray) -> float:
+        return _weighted_sum(self.slope, np.abs(x))
+
+    def prox(self, x: FloatArray, step: float) -> FloatArray:
+        return np.asarray(np.sign(x) * np.maximum(np.abs(x) - step * self.slope, 0.0))
+
+
+FORMS: dict[str, Callable[[FloatArray], Form]] = {form.name: form for form in (Split, Signed)}
+
+
+def importance_slopes(alpha: float, importance: FloatArray) -> FloatArray:
+    """λ2/s_j; infinite where s_j = 0, so that the weight is exactly 0."""
+    slopes = np.full(len(importance), np.inf)
+    with np.errstate(over="ignore"):
+        np.divide(alpha, importance, out=slopes, where=importance > 0)
+    return slopes
+
+
+def feasible_scales(form: Form, g: FloatArray, pull: FloatArray) -> list[tuple[float, float]]:
+    """(c, θ) in [0, 1]² with c·(g, −g) + θ·doubled(pull) + slope ≥ 0: dual points (cξ, θt) that are feasible.
+
+    Two candidates: the largest c with θ = 1, if there is one, and the largest c with θ = c, which always
+    exists. At an optimum both are (1, 1).
+    """
+    across, along = np.concatenate([g, -g]), form.doubled(pull)
+    slope = np.concatenate([form.slope, form.slope])
+    alone, joint = _largest_scale(across, along + slope), _largest_scale(across + along, slope)
+    return [(c, theta) for c, theta in ((alone, 1.0), (joint, joint)) if not np.isnan(c)]
+
+
+def _largest_scale(direction: FloatArray, room: FloatArray) -> float:
+    """Largest c in [0, 1] with c·direction + room ≥ 0; NaN if there is none."""
+    falling, rising = direction < 0, direction > 0
+    with np.errstate(over="ignore"):
+        most = float(np.min(room[falling] / -direction[falling], initial=1.0))
+        least = float(np.max(-room[rising] / direction[rising], initial=0.0))
+    still = float(np.min(room[direction == 0], initial=0.0))
+    return most if still >= 0 and most >= least else np.nan
+
+
+def is_positive_semidefinite(matrix: FloatArray) -> bool:
+    """Whether no eigenvalue is negative, rounding aside."""
+    return _is_definite(_eigenvalues(matrix))
+
+
+def nearest_positive_semidefinite(matrix: FloatArray) -> FloatArray:
+    """The nearest such matrix in the Frobenius norm: negative eigenvalues become 0."""
+    values, vectors = np.linalg.eigh(matrix)
+    nearest = (vectors * np.maximum(values, 0.0)) @ vectors.T
+    return np.asarray(0.5 * (nearest + nearest.T))
+
+
+def settle_definiteness(matrix: FloatArray, policy: str) -> FloatArray:
+    """The matrix to use: itself if positive semidefinite, else what ``policy`` of PSD_POLICIES says."""
+    eigenvalues = _eigenvalues(matrix)
+    return matrix if _is_definite(eigenvalues) else PSD_POLICIES[policy](matrix, eigenvalues)
+
+
+def _eigenvalues(matrix: FloatArray) -> FloatArray:
+    return np.asarray(np.linalg.eigvalsh(matrix), dtype=np.float64)
+
+
+def _is_definite(eigenvalues: FloatArray) -> bool:
+    return bool(eigenvalues[0] >= -ROUNDING * len(eigenvalues) * max(eigenvalues[-1], -eigenvalues[0]))
+
+
+def _fault(eigenvalues: FloatArray) -> str:
+    return (
+        "the similarity matrix is not positive semidefinite (smallest eigenvalue "
+        f"{eigenvalues[0]:.3g}, largest {eigenvalues[-1]:.3g}), so the problem need not be convex"
+    )
+
+
+def _project(matrix: FloatArray, eigenvalues: FloatArray) -> FloatArray:
+    return nearest_positive_semidefinite(matrix)
+
+
+def _warn(matrix: FloatArray, eigenvalues: FloatArray) -> FloatArray:
+    cure = 'use psd="project" or similarity="squared_pearson"'
+    warnings.warn(f"{_fault(eigenvalues)} and the duality gap is unknown; {cure}", UserWarning, stacklevel=5)
+    return matrix
+
+
+def _refuse(matrix: FloatArray, eigenvalues: FloatArray) -> FloatArray:
+    raise ValueError(f'{_fault(eigenvalues)}; use psd="project" or similarity="squared_pearson"')
+
+
+def _ignore(matrix: FloatArray, eigenvalues: FloatArray) -> FloatArray:
+    return matrix
+
+
+PSD_POLICIES: dict[str, Callable[[FloatArray, FloatArray], FloatArray]] = {
+    "project": _project,
+    "warn": _warn,
+    "error": _refuse,
+    "ignore": _ignore,
+}
+
+
+def _weighted_sum(slope: FloatArray, sizes: FloatArray) -> float:
+    used = sizes != 0
+    return float(slope[used] @ sizes[used])

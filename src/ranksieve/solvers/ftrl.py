@@ -1,0 +1,159 @@
+"""FTRL-proximal (follow the regularised leader) over batches of pairs of one query."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from ranksieve._types import BoolArray, FloatArray, IntArray, Matrix
+from ranksieve.data.dataset import Dataset
+from ranksieve.kernels.ftrl import Lists, Rule, State, ftrl_pass
+from ranksieve.losses.levels import local_levels, pairs_per_query
+from ranksieve.losses.squared_hinge import _checked_query_weight
+from ranksieve.objective import Objective
+from ranksieve.penalties.l1 import L1
+from ranksieve.solvers.certificate import duality_gap
+from ranksieve.solvers.result import Callback, Result, Trace
+
+BLOCK_CELLS = 1 << 20  # of features that are turned into dense float64 at a time
+
+
+@dataclass(eq=False)
+class FtrlState:
+    """All that the next batch needs to know of the batches before it."""
+
+    squares: FloatArray
+    """n = Σ g², per feature."""
+    sums: FloatArray
+    """v = Σ (g − σw), per feature."""
+    w: FloatArray
+    n_batches: int = 0
+    n_pairs: float = 0.0
+    """Pairs learned from, each as often as it came and times its query's weight."""
+    n_passes: int = 0
+
+    @classmethod
+    def zeros(cls, n_features: int) -> FtrlState:
+        return cls(np.zeros(n_features), np.zeros(n_features), np.zeros(n_features))
+
+    def copy(self) -> FtrlState:
+        return replace(self, squares=self.squares.copy(), sums=self.sums.copy(), w=self.w.copy())
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for JSON, from which :meth:`from_dict` restores every bit."""
+        return {k: v.tolist() if isinstance(v, np.ndarray) else v for k, v in asdict(self).items()}
+
+    @classmethod
+    def from_dict(cls, content: Mapping[str, Any]) -> FtrlState:
+        arrays = {name: np.array(content[name], dtype=np.float64) for name in ("squares", "sums", "w")}
+        if not all(a.shape == (len(arrays["w"]),) and np.isfinite(a).all() for a in arrays.values()):
+            raise ValueError("the arrays of the state differ in length or hold values that are not finite")
+        counts = int(content["n_batches"]), float(content["n_pairs"]), int(content["n_passes"])
+        return cls(arrays["squares"], arrays["sums"], arrays["w"], *counts)
+
+
+class Passes:
+    """A data set ready to be learned from, query by query.
+
+    A query without pairs, or with weight 0, makes no batch. Dense float64 in C order is read where it is;
+    anything else (float32, CSR, scattered rows) is gathered into dense float64 a few queries at a time, a CSR
+    matrix with only the features that these queries have. The results have the same bits.
+    """
+
+    def __init__(self, data: Dataset, query_weight: FloatArray | None = None) -> None:
+        self._X, self._queries = data.X, data.queries
+        self._level = local_levels(data.queries.group(data.y), data.queries)
+        self._pairs = pairs_per_query(self._level, data.queries)
+        self._weight = _checked_query_weight(query_weight, data.n_queries)
+        self._teaches: BoolArray = (self._pairs > 0) & (self._weight > 0)
+
+    def run(self, rule: Rule, state: FtrlState, sequence: IntArray | None = None) -> None:
+        """Learn from each query once, in the order of ``sequence`` (default: of first appearance)."""
+        turn = np.arange(self._queries.n_queries) if sequence is None else sequence
+        turn = turn[self._teaches[turn]]
+        arrays = State(state.squares, state.sums, state.w)
+        for X, columns, lists, queries in self._blocks(turn):
+            state.n_batches = ftrl_pass(X, columns, lists, queries, rule, state.n_batches, arrays)
+        state.n_pairs += float(np.sum((self._pairs * self._weight)[turn]))
+        if not all(np.isfinite(a).all() for a in arrays):
+            raise ValueError(
+                f"the weights overflowed: rate={rule.rate:g} is too large for features of this size; "
+                "give a smaller rate or scale the features"
+            )
+
+    def _blocks(self, turn: IntArray) -> Iterator[tuple[FloatArray, IntArray, Lists, IntArray]]:
+        """(features, their columns, queries, which of them in what order), one block after another."""
+        if self._in_place():
+            lists = Lists(self._queries.offsets, self._level, self._pairs, self._weight)
+            yield np.asarray(self._X), np.arange(self._X.shape[1]), lists, turn
+            return
+        block = np.cumsum(self._queries.sizes[turn]) * self._X.shape[1] // BLOCK_CELLS
+        for queries in np.split(turn, np.flatnonzero(np.diff(block)) + 1) if len(turn) else ():
+            places, offsets = self._places(queries)
+            X, columns = _dense(self._X[self._queries.order[places]])
+            lists = Lists(offsets, self._level[places], self._pairs[queries], self._weight[queries])
+            yield X, columns, lists, np.arange(len(queries))
+
+    def _in_place(self) -> bool:
+        X = self._X
+        return (
+            isinstance(X, np.ndarray)
+            and X.dtype == np.float64
+            and X.flags.carray
+            and self._queries.contiguous
+        )
+
+    def _places(self, queries: IntArray) -> tuple[IntArray, IntArray]:
+        """Where the rows of the queries stand in grouped order, and the offsets of each once gathered."""
+        sizes = self._queries.sizes[queries]
+        offsets = np.concatenate(([0], np.cumsum(sizes)))
+        shift = self._queries.offsets[queries] - offsets[:-1]
+        return np.arange(offsets[-1]) + np.repeat(shift, sizes), offsets
+
+
+def _dense(rows: Matrix) -> tuple[FloatArray, IntArray]:
+    """Dense float64 of the columns that are not all zero by construction, and their numbers."""
+    if not sp.issparse(rows):
+        return np.ascontiguousarray(rows, dtype=np.float64), np.arange(rows.shape[1])
+    columns = np.unique(rows.indices).astype(np.int64)
+    return np.ascontiguousarray(rows[:, columns].toarray(), dtype=np.float64), columns
+
+
+def ftrl(
+    data: Dataset,
+    objective: Objective,
+    rule: Rule,
+    state: FtrlState,
+    *,
+    n_epochs: int,
+    seed: int | None,
+    query_weight: FloatArray | None = None,
+    callback: Callback | None = None,
+) -> Result:
+    """``n_epochs`` passes that change ``state``; epoch e takes the queries in an order drawn from (seed, e).
+
+    A weight stays 0 while |Σ g| ≤ λ, a sum over all pairs seen, so λ acts as α = λ/(pairs seen) on the mean
+    loss. Objective and gap are those of min f(w) + α‖w‖₁ with the α of the last epoch; there is no stopping
+    rule. Without ``seed`` queries come in the order of first appearance.
+    """
+    passes, trace = Passes(data, query_weight), Trace()
+    penalty = L1(rule.l1 / (state.n_pairs + n_epochs * objective.loss.normaliser))
+    for epoch in range(1, n_epochs + 1):
+        passes.run(rule, state, _order(seed, state.n_passes, data.n_queries))
+        state.n_passes += 1
+        point = objective.evaluate(state.w.copy())
+        value, gap = duality_gap(objective, penalty, point, objective.gradient(point))
+        trace.record(value, gap, point.w)
+        if callback is not None:
+            callback(epoch, point.w, value, gap)
+    return Result(point.w, value, gap, state.n_passes, False, trace)
+
+
+def _order(seed: int | None, epoch: int, n_queries: int) -> IntArray:
+    if seed is None:
+        return np.arange(n_queries)
+    return np.random.default_rng([seed, epoch]).permutation(n_queries)

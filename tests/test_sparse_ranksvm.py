@@ -1,0 +1,107 @@
+"""Sparse RankSVM: convex and concave penalties, two solvers."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from ranksieve.estimators import SparseRankSVM
+from ranksieve.path import make_objective, sparse_path
+from ranksieve.penalties import CONCAVE_PENALTIES
+from tests.conftest import random_dataset
+
+
+@pytest.fixture(scope="module")
+def data():
+    return random_dataset(seed=51, n_queries=40, n_features=10, longest=20)
+
+
+@pytest.mark.parametrize("alpha", [0.1, 0.01, 0.001])
+def test_l1_is_a_point_of_the_path(data, alpha):
+    fitted = SparseRankSVM("l1", alpha, tol=1e-9).fit(data)
+    path = sparse_path(data, alphas=[alpha], tol=1e-9)
+    assert fitted.objective_ == pytest.approx(path.objectives[0], rel=1e-8)
+
+
+@pytest.mark.parametrize("penalty", ["l1", *CONCAVE_PENALTIES])
+@pytest.mark.parametrize("alpha", [0.05, 0.01])
+def test_both_solvers_reach_the_same_objective(data, penalty, alpha):
+    newton = SparseRankSVM(penalty, alpha, tol=1e-7).fit(data)
+    accelerated = SparseRankSVM(penalty, alpha, tol=1e-7, solver="fista").fit(data)
+    assert newton.converged_
+    assert accelerated.converged_
+    assert accelerated.objective_ == pytest.approx(newton.objective_, rel=1e-6)
+
+
+@pytest.mark.parametrize("penalty", CONCAVE_PENALTIES)
+@pytest.mark.parametrize("solver", ["path", "fista"])
+def test_the_true_objective_falls_in_every_round(data, penalty, solver):
+    fitted = SparseRankSVM(penalty, 0.01, solver=solver).fit(data)
+    seen = np.array(fitted.trace_.objective)
+    assert len(seen) >= 2
+    assert np.all(np.diff(seen) <= 1e-12)
+    value = make_objective(data).evaluate(fitted.coef_).value + fitted._concave().value(fitted.coef_)
+    assert fitted.objective_ == pytest.approx(value, rel=1e-12)
+
+
+@pytest.mark.parametrize("penalty", CONCAVE_PENALTIES)
+def test_the_result_is_stationary(data, penalty):
+    """0 ∈ g + α g′(|w|) ∂|w|: the weighted ℓ1 problem at its own weights is solved."""
+    fitted = SparseRankSVM(penalty, 0.01, tol=1e-10, max_rounds=500).fit(data)
+    objective = make_objective(data)
+    g = objective.gradient(objective.evaluate(fitted.coef_))
+    slopes = 0.01 * fitted._concave().weights(fitted.coef_)
+    used = fitted.coef_ != 0
+    np.testing.assert_allclose(g[used], -slopes[used] * np.sign(fitted.coef_[used]), atol=2e-5)
+    assert np.all(np.abs(g[~used]) <= slopes[~used] + 2e-5)
+
+
+def test_mcp_with_a_far_knee_is_l1(data):
+    l1 = SparseRankSVM("l1", 0.01).fit(data)
+    mcp = SparseRankSVM("mcp", 0.01, gamma=1e9).fit(data)
+    np.testing.assert_allclose(mcp.coef_, l1.coef_, atol=1e-5)
+
+
+def test_concave_penalties_are_sparser_at_the_same_loss(data):
+    l1 = SparseRankSVM("l1", 0.005).fit(data)
+    log = SparseRankSVM("log", 0.005).fit(data)
+    assert len(log.support_) < len(l1.support_)
+
+
+def test_weighted_l1(data):
+    weights = np.ones(10)
+    weights[:5] = np.inf
+    assert set(SparseRankSVM("l1", 1e-3, weights=weights).fit(data).support_) <= set(range(5, 10))
+
+
+def test_warm_start(data):
+    fitted = SparseRankSVM("l1", 0.01, warm_start=True).fit(data)
+    assert fitted.n_iter_ > 0
+    assert fitted.fit(data).n_iter_ == 0
+
+
+def test_callback_sees_each_round(data):
+    seen = []
+    fitted = SparseRankSVM("log", 0.01).fit(data, callback=lambda *step: seen.append(step))
+    assert len(seen) == fitted.n_iter_ == len(fitted.trace_)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        ({"alpha": -1.0}, "alpha must be a finite number ≥ 0, got -1.0"),
+        ({"penalty": "l2"}, "penalty must be one of l1, log, mcp, lp, scad, got 'l2'"),
+        ({"penalty": "lp", "p": 1.5}, "p must be between 0 and 1, got 1.5"),
+        ({"penalty": "lp", "p": 0.0}, "p must be between 0 and 1, got 0.0"),
+        ({"penalty": "lp", "smoothing": 0.0}, "smoothing must be > 0, got 0.0"),
+        ({"penalty": "log", "epsilon": 0.0}, "epsilon must be > 0, got 0.0"),
+        ({"penalty": "mcp", "gamma": -1.0}, "gamma must be > 0, got -1.0"),
+        ({"penalty": "scad", "a": 2.0}, "a must be > 2, got 2.0"),
+        ({"solver": "magic"}, "solver must be one of path, fista, got 'magic'"),
+        ({"penalty": "log", "weights": [1.0]}, "weights belong to the l1 penalty; log finds its own"),
+    ],
+)
+def test_bad_parameters(data, arguments, sentence):
+    with pytest.raises(ValueError) as error:
+        SparseRankSVM(**arguments).fit(data)
+    assert str(error.value) == sentence
