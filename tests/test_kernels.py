@@ -61,9 +61,7 @@ def test_active_pair_sums(case, weighted, seed):
     rows = rng.normal(size=(len(s), 3))
     t, order = (
         np.empty(len(s)),
-        np.concatenate(
-            [lo + rng.permutation(hi - lo) for lo, hi in itertools.pairwise(offsets)]
-        ),
+        np.concatenate([lo + rng.permutation(hi - lo) for lo, hi in itertools.pairwise(offsets)]),
     )
     last = len(offsets) - 1
     centre_and_sort(s, t, order, offsets, 0, last)

@@ -116,7 +116,7 @@ texts = st.builds(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=250, deadline=None)
 @given(texts, st.integers(1, 200))
 def test_agrees_with_a_literal_parser(text, chunk_bytes):
     X, labels, queries, comments = slow_read(text)
@@ -135,10 +135,23 @@ def test_agrees_with_a_literal_parser(text, chunk_bytes):
 
 
 HALFWAY = ["9007199254740993", "4503599627370497.5", "900719925474099.25", "1152921504606847104e1"]
-HARD = ["1e23", "8.5e22", "1e-23", "123456789012345678e-30", "5e-324", "2.2250738585072011e-308", "1e308"]
+HARD = [
+    "1e23",
+    "7e23",
+    "3e22",
+    "3e-22",
+    "7e-23",
+    "9007199254740991e23",
+    "8.5e22",
+    "1e-23",
+    "123456789012345678e-30",
+    "5e-324",
+    "2.2250738585072011e-308",
+    "1e308",
+]
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=250, deadline=None)
 @given(st.lists(st.from_regex(r"[+-]?(\d{1,25}(\.\d{0,25})?|\.\d{1,25})([eE][+-]?\d{1,3})?", fullmatch=True)))
 @example([*HALFWAY, *HARD, "0." + "0" * 30 + "1", "1" * 40, "0" * 40 + ".5", "123456789012345678"])
 def test_numbers_have_the_bits_of_float(tokens):
@@ -464,7 +477,7 @@ def test_query_id_that_is_not_utf8():
     )
 
 
-@pytest.mark.parametrize("content", ["", "\n\n", "# nothing\n", "\ufeff", gzip.compress(b"")])
+@pytest.mark.parametrize("content", ["", "\n\n", "# nothing\n", "\ufeff", gzip.compress(b"", mtime=0)])
 def test_no_documents(content):
     assert message(content) == "data.txt: holds no documents"
 

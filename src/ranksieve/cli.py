@@ -87,7 +87,7 @@ def demo(
 
 @command(
     "ranksieve fit train.txt --valid vali.txt --max-features 10 -o model.json",
-    "ranksieve fit train.parquet --set n_alphas=50 -o model.json --report page.html",
+    "ranksieve fit train.parquet --set cv=10 -o model.json --report page.html",
 )
 def fit(
     train: Train,
@@ -198,7 +198,7 @@ def rank(
 
 @command(
     "ranksieve evaluate test.txt --model model.json --metric ndcg@10 --metric map",
-    "ranksieve evaluate test.txt --scores scores.txt --profile standard --per-query",
+    "ranksieve evaluate test.txt --scores scores.txt --empty skip --per-query",
 )
 def evaluate(
     data: Data,

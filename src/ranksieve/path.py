@@ -140,6 +140,8 @@ def as_penalty(
         return penalty
     if penalty not in PATH_PENALTIES:
         raise ValueError(f"unknown penalty {penalty!r} for a path; known: {', '.join(PATH_PENALTIES)}")
+    if penalty == "l1" and "l1_ratio" in given:
+        raise ValueError('l1_ratio belongs to penalty="elastic_net", but penalty is "l1"')
     return PENALTIES[penalty](**given)
 
 
@@ -161,7 +163,7 @@ def _grid(objective: Objective, family: SlopedPenalty, n_alphas: int, min_ratio:
 
 
 def _given(alphas: Sequence[float] | FloatArray) -> FloatArray:
-    grid = np.sort(np.asarray(alphas, dtype=np.float64))[::-1]
+    grid = np.sort(np.atleast_1d(np.asarray(alphas, dtype=np.float64)))[::-1]
     if grid.ndim != 1 or len(grid) == 0 or not np.isfinite(grid).all() or grid[-1] <= 0:
         raise ValueError(f"alphas must be a list of finite numbers > 0, got {alphas!r}")
     return grid

@@ -79,7 +79,7 @@ def measure(ranker: SparseRanker, test: Dataset) -> dict[str, Evaluation]:
     """The chosen ranker and the densest point of its path on the test queries."""
     chosen, densest = ranker.coef_, ranker.path_.coefs[-1]
     return {
-        f"{label}, {np.count_nonzero(w)} features": evaluate(test.X @ w, test, METRICS, PROFILE)
+        f"test, {label} ({np.count_nonzero(w)} features)": evaluate(test.X @ w, test, METRICS, PROFILE)
         for label, w in (("chosen model", chosen), ("densest model", densest))
     }
 
@@ -93,7 +93,7 @@ def _show(ranker: SparseRanker, evaluations: dict[str, Evaluation], planted: Pla
     )
     metrics = list(next(iter(evaluations.values())).mean)
     table(
-        [f"test queries, {PROFILE} profile", *metrics],
+        [f"{PROFILE} profile", *metrics],
         [(label, *(f"{e.mean[m]:.4f}" for m in metrics)) for label, e in evaluations.items()],
     )
     proof = ranker.to_model().certificate

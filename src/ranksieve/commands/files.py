@@ -9,7 +9,6 @@ from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
-import scipy.sparse as sp
 
 from ranksieve._types import FloatArray
 from ranksieve.commands.show import progress
@@ -33,15 +32,8 @@ def read_for(model: LinearModel, path: str, missing: str = "error") -> Dataset:
 
 def widen(data: Dataset, n_features: int) -> Dataset:
     """Add columns of 0 up to ``n_features`` if the columns have numbers for names, as in LETOR text."""
-    lacking = n_features - data.n_features
-    names = [f"f{j + 1}" for j in range(n_features)]
-    if lacking <= 0 or list(data.feature_names) != names[: data.n_features]:
-        return data
-    if sp.issparse(data.X):
-        X = sp.csr_array((data.X.data, data.X.indices, data.X.indptr), shape=(data.n_docs, n_features))
-    else:
-        X = np.pad(data.X, ((0, 0), (0, lacking)))
-    return data.replace_features(X, names)
+    numbered = data.feature_names == tuple(f"f{j + 1}" for j in range(data.n_features))
+    return data.widened(n_features) if numbered and n_features > data.n_features else data
 
 
 def read_scores(path: str) -> FloatArray:

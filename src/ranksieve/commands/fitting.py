@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ranksieve.commands.files import check_inputs, check_outputs, read_data
+from ranksieve.commands.guard import while_doing
 from ranksieve.commands.show import emit_json, progress, table, words
 from ranksieve.data import Dataset
 from ranksieve.estimators import ESTIMATORS, LinearRanker
@@ -115,7 +116,8 @@ def check_widths(data: Dataset, train: str, held_out: Dataset, valid: str) -> No
 
 def run(ranker: LinearRanker, data: Dataset, options: Mapping[str, Any]) -> None:
     """Fit under a progress bar."""
-    with progress("fitting") as bar:
+    title = f"fitting {data.source or 'the data'}"
+    with progress(title) as bar, while_doing(title):
         ranker.fit(data, **{**options, **({"progress": bar} if "progress" in options else {})})
 
 

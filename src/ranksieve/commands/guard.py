@@ -62,6 +62,15 @@ def plain_warnings() -> Iterator[None]:
         yield
 
 
+@contextmanager
+def while_doing(what: str) -> Iterator[None]:
+    """Tell what was being done when a value turned out wrong."""
+    try:
+        yield
+    except ValueError as error:
+        raise ValueError(f"{what}: {error}") from error
+
+
 def say(words: str) -> None:
     """One line on stderr."""
     typer.echo(f"ranksieve: {' '.join(words.split())}", err=True)
@@ -92,7 +101,7 @@ def _of_import(error: Any) -> str:
 
 
 def _of_memory(error: Any) -> str:
-    return f"not enough memory ({error or 'the data are too large'}); use fewer documents or features"
+    return f"not enough memory ({str(error) or 'the data are too large'}); use fewer documents or features"
 
 
 SENTENCES: dict[type[Exception], Callable[[Any], str]] = {

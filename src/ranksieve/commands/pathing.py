@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ranksieve.commands.files import check_outputs, read_data, write_text
+from ranksieve.commands.guard import while_doing
 from ranksieve.commands.show import emit_json, json_text, progress, table, words
 from ranksieve.path import Path, sparse_path
 from ranksieve.report.words import certificate
@@ -18,9 +19,11 @@ SHOWN_NAMES = 6
 
 def walk_path(train: str, *, missing: str, output: str | None, as_json: bool, **options: Any) -> None:
     """Fit the path, write and show it."""
+    if options.get("l1_ratio") is not None and options["penalty"] == "l1":
+        raise ValueError("--l1-ratio belongs to --penalty elastic_net; with l1 leave it out")
     check_outputs([output], [train])
     data = read_data(train, missing)
-    with progress("fitting the path") as bar:
+    with progress(f"fitting {train}") as bar, while_doing(f"fitting {train}"):
         path = sparse_path(data, progress=bar, **options)
     if output is not None:
         write_text(json_text(path.to_dict()), output)

@@ -10,6 +10,7 @@ import numpy as np
 
 from ranksieve._types import FloatArray
 from ranksieve.commands.files import check_inputs, check_outputs, read_data, read_for, read_scores, write_text
+from ranksieve.commands.guard import while_doing
 from ranksieve.commands.show import emit_json, table, words
 from ranksieve.data import Dataset
 from ranksieve.metrics import Evaluation, evaluate
@@ -84,8 +85,9 @@ def evaluate_scores(
     _check_names(metrics, profile, empty)
     check_inputs(data_file, scores)
     data = _judged(data_file, [model] if model else [], missing)
-    given = _scores_of(data, data_file, model) if model else _scores_from(data, data_file, scores or "")
-    evaluation = evaluate(given, data, metrics, profile, None if empty is None else EMPTY[empty])
+    given = finite_scores(load_model(model), data) if model else _scores_from(data, data_file, scores or "")
+    with while_doing(f"evaluating {data_file}"):
+        evaluation = evaluate(given, data, metrics, profile, None if empty is None else EMPTY[empty])
     if as_json:
         emit_json(_plain(evaluation, per_query))
         return
@@ -113,9 +115,9 @@ def compare_rankings(
     names = short_names(files)
     check_inputs(data_file, *files)
     data = _judged(data_file, [file for file in files if _is_model(file)], missing)
-    evaluations = {
-        names[file]: evaluate(_scores(data, data_file, file), data, metrics, profile) for file in files
-    }
+    scores = {names[file]: _scores(data, data_file, file) for file in files}
+    with while_doing(f"evaluating {data_file}"):
+        evaluations = {name: evaluate(values, data, metrics, profile) for name, values in scores.items()}
     result = compare(evaluations, names.get(baseline or "", baseline), alternative=side)
     if as_json:
         means = {name: _plain(evaluation, False)["mean"] for name, evaluation in evaluations.items()}
@@ -169,11 +171,9 @@ def _is_model(file: str) -> bool:
 
 
 def _scores(data: Dataset, data_file: str, file: str) -> FloatArray:
-    return _scores_of(data, data_file, file) if _is_model(file) else _scores_from(data, data_file, file)
-
-
-def _scores_of(data: Dataset, data_file: str, model: str) -> FloatArray:
-    return finite_scores(load_model(model), data)
+    if _is_model(file):
+        return finite_scores(load_model(file), data)
+    return _scores_from(data, data_file, file)
 
 
 def _scores_from(data: Dataset, data_file: str, file: str) -> FloatArray:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import tempfile
 from collections.abc import Iterator
@@ -17,6 +18,8 @@ def atomic_write(path: str | os.PathLike[str], mode: str = "w") -> Iterator[IO[s
     After an exception (also Ctrl-C) the old file, if any, is untouched and nothing is left behind.
     """
     target = Path(path)
+    if target.exists() and not target.is_file():
+        raise OSError(errno.EINVAL, "cannot write there (not a regular file)", str(target))
     try:
         handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
     except OSError as error:

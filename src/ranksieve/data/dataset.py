@@ -101,6 +101,17 @@ class Dataset:
             comments=self.comments, truth=self.truth, source=self.source,
         )  # fmt: skip
 
+    def widened(self, n_features: int) -> Dataset:
+        """With columns of zeros up to ``n_features``, which is what an absent LETOR feature means."""
+        if self.n_features == n_features:
+            return self
+        if sp.issparse(self.X):
+            parts = (self.X.data, self.X.indices, self.X.indptr)
+            X = sp.csr_array(parts, shape=(self.n_docs, n_features))
+        else:
+            X = np.pad(self.X, ((0, 0), (0, n_features - self.n_features)))
+        return self.replace_features(X, [f"f{j + 1}" for j in range(n_features)])
+
     def select_rows(self, rows: IntArray | BoolArray) -> Dataset:
         """The chosen rows, in the order given."""
         index: IntArray = (

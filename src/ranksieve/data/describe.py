@@ -129,9 +129,7 @@ def _bits(values: AnyArray) -> AnyArray:
 
 
 def _row_factors(n_rows: int) -> AnyArray:
-    return np.random.default_rng(0).integers(0, 2**63, size=n_rows, dtype=np.uint64) * np.uint64(
-        2
-    ) + np.uint64(1)
+    return np.random.default_rng(0).integers(2**64, size=n_rows, dtype=np.uint64) | np.uint64(1)
 
 
 def _dense_columns(dataset: Dataset) -> Columns:
@@ -139,13 +137,12 @@ def _dense_columns(dataset: Dataset) -> Columns:
     queries, columns = dataset.queries, _empty_columns(dataset.n_features)
     factors = _row_factors(dataset.n_docs)
     first = _bits(np.asarray(dataset.X[queries.order[:1]]))[0]
-    for rows in _row_blocks(queries, dataset.n_features):
+    for rows, fresh in _row_blocks(queries.n_rows, dataset.n_features):
         block = np.asarray(dataset.X[queries.order[rows]] if not queries.contiguous else dataset.X[rows])
         bits = _bits(block)
         columns.varies |= (bits != first).any(axis=0)
         same_query = np.diff(queries.query_of_grouped[rows]) == 0
         columns.varies_within |= ((bits[1:] != bits[:-1]) & same_query[:, None]).any(axis=0)
-        fresh = slice(0 if rows.start == 0 else 1, None)
         columns.missing += np.isnan(block[fresh]).sum(axis=0)
         columns.n_infinite += int(np.isinf(block[fresh]).sum())
         columns.n_zero += int(np.sum(block[fresh] == 0))
@@ -153,11 +150,12 @@ def _dense_columns(dataset: Dataset) -> Columns:
     return columns
 
 
-def _row_blocks(queries: Queries, width: int) -> Iterator[slice]:
-    """Blocks of rows, each beginning with the last row of the block before."""
+def _row_blocks(n_rows: int, width: int) -> Iterator[tuple[slice, slice]]:
+    """Blocks of rows that begin with the last row of the block before, and the part of them that is new."""
     step = max(1, CELLS_AT_ONCE // width)
-    for start in range(0, queries.n_rows, step):
-        yield slice(max(0, start - 1), min(start + step, queries.n_rows))
+    for start in range(0, n_rows, step):
+        overlap = min(start, 1)
+        yield slice(start - overlap, min(start + step, n_rows)), slice(overlap, None)
 
 
 def _sparse_columns(dataset: Dataset) -> Columns:

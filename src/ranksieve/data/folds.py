@@ -9,9 +9,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import scipy.sparse as sp
-
 from ranksieve.data.byte_source import PathLike
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.letor import read_letor
@@ -62,7 +59,7 @@ def load_letor_folds(name_or_path: PathLike, root: PathLike | None = None, **rea
     files = [[_split_file(fold, split) for split in SPLITS] for fold in folds]
     parts = [[read_letor(file, **read_options) for file in splits] for splits in files]
     width = max(part.n_features for splits in parts for part in splits)
-    return [Fold(*(_widened(part, width) for part in splits)) for splits in parts]
+    return [Fold(*(part.widened(width) for part in splits)) for splits in parts]
 
 
 def _collection(name_or_path: PathLike, root: PathLike | None) -> Path:
@@ -100,14 +97,3 @@ def _split_file(fold: Path, split: str) -> Path:
         if (fold / name).is_file():
             return fold / name
     raise FileNotFoundError(f"{fold}: has no {split} file; expected one of {', '.join(names)}")
-
-
-def _widened(part: Dataset, width: int) -> Dataset:
-    """The part with columns of zeros up to ``width``, which is what an absent feature means."""
-    if part.n_features == width:
-        return part
-    if sp.issparse(part.X):
-        X = sp.csr_array((part.X.data, part.X.indices, part.X.indptr), shape=(part.n_docs, width))
-    else:
-        X = np.pad(part.X, ((0, 0), (0, width - part.n_features)))
-    return part.replace_features(X, [f"f{j + 1}" for j in range(width)])

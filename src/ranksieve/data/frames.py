@@ -57,7 +57,7 @@ def from_frame(
         _ids(table[qid]),
         names,
         None if doc_id is None else _ids(table[doc_id]).tolist(),
-        comments=None if comment is None else [text or "" for text in table[comment].to_list()],
+        comments=None if comment is None else table[comment].fill_null("").to_list(),
     )
     return fill_missing(dataset, missing)
 
@@ -177,9 +177,11 @@ def _ids(column: Any) -> AnyArray:
     narwhals = _extra("narwhals")
     if column.dtype in (narwhals.Categorical, narwhals.Enum):
         column = column.cast(narwhals.String)
-    if column.dtype == narwhals.String and column.null_count() == 0:
-        return np.array(column.to_list(), dtype=np.str_)
-    return np.asarray(column.to_numpy())
+    if column.null_count() > 0:
+        nulls = column.is_null().to_list()
+        ids = [None if null else one for one, null in zip(column.to_list(), nulls, strict=True)]
+        return np.array(ids, dtype=object)
+    return np.array(column.to_list()) if column.dtype == narwhals.String else np.asarray(column.to_numpy())
 
 
 def _storable_ids(ids: AnyArray) -> Any:

@@ -102,12 +102,23 @@ def as_id_array(qid: Sequence[Hashable] | AnyArray) -> AnyArray:
 
 def _missing_ids(ids: AnyArray) -> BoolArray:
     if ids.dtype == object:
-        return np.array([i is None or i != i for i in ids], dtype=bool)
+        return np.array([_is_missing(i) for i in ids], dtype=bool)
     return np.isnan(ids) if ids.dtype.kind == "f" else np.zeros(len(ids), dtype=bool)
 
 
+def _is_missing(query_id: Hashable) -> bool:
+    """None, NaN, or a marker such as pandas.NA that cannot even be compared with itself."""
+    try:
+        return query_id is None or bool(query_id != query_id)
+    except TypeError:
+        return True
+
+
 def _is_array_like(qid: Any) -> bool:
-    return hasattr(qid, "__array__") or not any(isinstance(i, tuple) or i is None for i in qid)
+    """Whether NumPy keeps the ids apart: it would turn [1, "1"] into text and tuples into rows."""
+    return (
+        hasattr(qid, "__array__") or {type(i) for i in qid} <= {int, float} or {type(i) for i in qid} == {str}
+    )
 
 
 def _object_array(values: Sequence[Hashable] | AnyArray) -> AnyArray:

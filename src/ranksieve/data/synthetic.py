@@ -119,14 +119,21 @@ def _scale_within_queries(X: FloatArray, sizes: IntArray) -> FloatArray:
 
 def _planted_weights(rng: np.random.Generator, varying: IntArray, d: int, n_informative: int) -> FloatArray:
     """Weights of size 0.5 to 1.5, a quarter of them negative, in different blocks first."""
-    n_blocks = -(-len(varying) // BLOCK)
-    blocks = rng.permutation(n_blocks)
-    by_block = np.concatenate([blocks + k * n_blocks for k in range(BLOCK)])
-    chosen = varying[by_block[by_block < len(varying)][:n_informative]]
+    chosen = varying[_one_of_each_block_first(rng, len(varying))[:n_informative]]
     weights = np.zeros(d)
     weights[chosen] = rng.uniform(0.5, 1.5, n_informative)
     weights[chosen[: n_informative // 4]] *= -1
     return weights
+
+
+def _one_of_each_block_first(rng: np.random.Generator, d: int) -> IntArray:
+    """0, …, d − 1 at random, where a block (numbers equal modulo n_blocks) comes again only after all."""
+    n_blocks = -(-d // BLOCK)
+    members = np.arange(BLOCK * n_blocks).reshape(BLOCK, n_blocks)
+    turns = rng.random(members.shape)
+    turns[members >= d] = np.inf
+    shuffled = np.take_along_axis(members, np.argsort(turns, axis=0), axis=0)[:, rng.permutation(n_blocks)]
+    return shuffled[shuffled < d]
 
 
 def _noisy_scores(rng: np.random.Generator, X: FloatArray, truth: FloatArray, noise: float) -> FloatArray:

@@ -14,7 +14,7 @@ from ranksieve.data.dataset import Dataset
 from ranksieve.data.fingerprint import fingerprint
 from ranksieve.data.finite import check_finite
 from ranksieve.metrics import evaluate
-from ranksieve.model import LinearModel, Term
+from ranksieve.model import LinearModel, Term, linear_scores
 from ranksieve.solvers.result import Trace, relative
 
 ONE_QUERY = (
@@ -43,9 +43,7 @@ class LinearRanker(BaseEstimator):  # type: ignore[misc]
     def predict(self, X: Any) -> FloatArray:
         """Scores in the input's row order: higher ranks first."""
         check_is_fitted(self, "coef_")
-        matrix = self._checked_features(X)
-        support = self.support_
-        return np.asarray(matrix[:, support] @ self.coef_[support], dtype=np.float64)
+        return linear_scores(self._checked_features(X), self.support_, self.coef_[self.support_])
 
     def score(self, X: Any, y: Any = None, qid: Any = None, sample_weight: Any = None) -> float:
         """Mean NDCG@10 (standard profile); a query weighs the mean of its rows' sample weights."""
@@ -67,7 +65,7 @@ class LinearRanker(BaseEstimator):  # type: ignore[misc]
             n_features=len(self.coef_),
             method=type(self).__name__,
             parameters={k: _plain(v) for k, v in self.get_params(deep=False).items()},
-            certificate=self._certificate(),
+            certificate={k: v for k, v in self._certificate().items() if np.isfinite(v)},
             metrics=self._measured(),
             fingerprint=self._fingerprint,
         )
@@ -146,5 +144,9 @@ def _query_means(sample_weight: Any, data: Dataset) -> AnyArray | None:
 def _plain(value: Any) -> Any:
     """A parameter as JSON can hold it."""
     if isinstance(value, np.ndarray | np.generic):
-        return value.tolist()
-    return value if isinstance(value, str | int | float | bool | type(None) | list) else repr(value)
+        return _plain(value.tolist())
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    if isinstance(value, float) and not np.isfinite(value):
+        return repr(value)
+    return value if isinstance(value, str | int | float | bool | type(None)) else repr(value)

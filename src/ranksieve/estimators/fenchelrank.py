@@ -15,8 +15,8 @@ from ranksieve.solvers.result import Callback, Result
 class FenchelRank(DirectRanker):
     """min_w (1/p) Σ_{pairs} max(0, 1 − ⟨w, x_i − x_j⟩)² subject to ‖w‖₁ ≤ r.
 
-    From w = 0, each iteration takes the gradient g, picks the feature with the largest |g_j| and moves towards
-    the ball's vertex −r·sign(g_j)·e_j by the exact step in [0, 1]. It stops when the duality gap
+    From w = 0, each iteration takes the gradient g, picks the feature with the largest |g_j| and moves
+    towards the ball's vertex −r·sign(g_j)·e_j by the exact step in [0, 1]. It stops when the duality gap
     r‖g‖_∞ + ⟨g, w⟩ is at most ``tol``: then f(w) is within ``tol`` of the minimum. At most 16r²/tol − 1
     iterations are needed (Theorem 1).
 
@@ -29,15 +29,15 @@ class FenchelRank(DirectRanker):
     max_iter : int
         Most iterations.
     variant : "classic", "away" or "pairwise"
-        The paper's steps, or steps that may also leave a vertex, which end the zigzag near a face of the ball.
+        The paper's steps, or steps that may also leave a vertex, which end the zigzag near a face.
     warm_start : bool
         Start from the previous fit's weights, scaled into the ball.
 
     References
     ----------
     H. Lai, Y. Pan, C. Liu, L. Lin, J. Wu: Sparse Learning-to-Rank via an Efficient Primal-Dual Algorithm,
-    IEEE Transactions on Computers 62(6), 2013. Its eq. (3) prints 1/r for 1/p, and the alternative step of §5.6
-    must be min(max(0, ·), 1); here the step is the exact minimiser, found by Newton's iteration on the
+    IEEE Transactions on Computers 62(6), 2013. Its eq. (3) prints 1/r for 1/p, and the alternative step of
+    §5.6 must be min(max(0, ·), 1); here the step is the exact minimiser, found by Newton's iteration on the
     derivative instead of by sorting p breakpoints.
     """
 

@@ -66,7 +66,7 @@ class ProtocolResult:
 
 def parameter_grid(**values: Sequence[Any]) -> list[dict[str, Any]]:
     """All combinations, the last name varying fastest."""
-    return [dict(zip(values, combination, strict=True)) for combination in itertools.product(*values.values())]
+    return [dict(zip(values, point, strict=True)) for point in itertools.product(*values.values())]
 
 
 def five_fold(
@@ -78,7 +78,7 @@ def five_fold(
     metrics: Sequence[str] = PAPER_METRICS,
     profile: str | Profile = "letor",
 ) -> ProtocolResult:
-    """Run the protocol; ``make(**point)`` gives the estimator of a grid point. Ties go to the earlier point."""
+    """Run the protocol; ``make(**point)`` gives a grid point's estimator. Ties go to the earlier point."""
     return ProtocolResult(tuple(_fold(make, grid, fold, select, metrics, profile) for fold in folds))
 
 
@@ -98,6 +98,8 @@ def _fold(
         ranker = make(**point).fit(fold.train)
         seconds = time.perf_counter() - began
         value = validation.evaluate(ranker.predict(fold.vali), select).mean[select]
+        if not np.any(ranker.coef_):
+            value = -1.0  # a model without features ranks by input order alone: the last choice
         if best is None or value > best[0]:
             best = (value, ranker, point, seconds)
     grid_seconds = time.perf_counter() - start

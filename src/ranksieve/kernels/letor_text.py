@@ -107,7 +107,8 @@ def _comment_token_end(text, i, end):
 @njit(cache=True, nogil=True)
 def _document_id(text, i, end):
     """Begin and end of X in ``docid = X`` anywhere in the comment text[i:end], else of its first token."""
-    first = min(_skip_blanks(text, i), end)
+    first = _skip_blanks(text, i)
+    first = first if first < end else end
     i = first
     while i < end:
         if matches(text, i, DOC_ID):
@@ -157,7 +158,8 @@ def _features(text, i, largest, entries, repairs, out):
             missing = feature
         ordered = ordered and feature > last
         last = feature
-        width = max(width, feature)
+        if feature > width:
+            width = feature
         out.features[entries] = feature - 1
         out.values[entries] = value
         entries += 1
@@ -209,7 +211,8 @@ def parse_lines(text, i, end, line, largest, out):
         )
         if fault != GOOD:
             break
-        width = max(width, row_width)
+        if row_width > width:
+            width = row_width
         ordered = ordered and row_ordered
         if missing > 0 and missing_line == 0:
             missing_line = line

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ranksieve.losses.base import BoundLoss, Loss, ScoreValue
+from ranksieve.losses.cost_sensitive_listmle import CostSensitiveListMLE
 from ranksieve.losses.squared_hinge import SquaredHinge
 
 LOSSES: dict[str, Callable[[], Loss]] = {
     "squared_hinge": SquaredHinge,
+    "cost_sensitive_listmle": CostSensitiveListMLE,
 }
 
-__all__ = ["LOSSES", "BoundLoss", "Loss", "ScoreValue", "SquaredHinge"]
+__all__ = ["LOSSES", "BoundLoss", "CostSensitiveListMLE", "Loss", "ScoreValue", "SquaredHinge"]

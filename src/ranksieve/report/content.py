@@ -44,13 +44,17 @@ class Curves:
 
 @dataclass(frozen=True)
 class Content:
-    """A report: ``model`` as :meth:`LinearModel.to_dict` gives it, metric means by what they describe."""
+    """A report: ``model`` as :meth:`LinearModel.to_dict` gives it, metric means by what they describe.
+
+    ``choice`` says in words how the model was chosen, ``profile`` which conventions the metrics follow.
+    """
 
     title: str
     model: Mapping[str, Any]
     curves: Curves | None = None
     choice: str = ""
     measured: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    profile: str = ""
     planted: Planted | None = None
 
     @property
@@ -83,9 +87,11 @@ def build_content(
         Planted weights of synthetic data.
     """
     model = ranker.to_model()
-    measured = {label: dict(evaluation.mean) for label, evaluation in (evaluations or {}).items()}
+    evaluations = evaluations or {}
+    measured = {label: dict(evaluation.mean) for label, evaluation in evaluations.items()}
+    profile = ", ".join(dict.fromkeys(evaluation.profile.name for evaluation in evaluations.values()))
     planted = None if truth is None else planted_features(truth, ranker)
-    return Content(title, model.to_dict(), _curves(ranker), choice, measured, planted)
+    return Content(title, model.to_dict(), _curves(ranker), choice, measured, profile, planted)
 
 
 def planted_features(truth: AnyArray, ranker: LinearRanker) -> Planted:

@@ -104,7 +104,7 @@ def _layout(curves: Curves) -> dict[str, Any]:
             "exponentformat": "power",
             "dtick": "D2",
             "anchor": "y3",
-            "title": {"text": "α: strong on the left, weak on the right"},
+            "title": {"text": "α, strong to weak"},
         },
         "yaxis": {"domain": [0.5, 1.0], "title": {"text": "weight"}, "zeroline": True},
         "yaxis2": {"domain": [0.22, 0.45], "title": {"text": escape(curves.metric, quote=False)}},

@@ -1,0 +1,131 @@
+"""LETOR files of any size, a few whole queries at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import DTypeLike
+
+from ranksieve._types import AnyArray, FloatArray, Matrix
+from ranksieve.data.byte_source import PathLike, source_name, text_chunks
+from ranksieve.data.dataset import Dataset
+from ranksieve.data.letor import CHUNK_BYTES
+from ranksieve.data.letor_rows import DenseFeatures, LetorRows, SparseFeatures
+from ranksieve.data.missing import check_policy, fill_missing
+
+WHOLE_FILE = "column_mean"  # the one policy that must see every row first
+
+
+class _Rows(NamedTuple):
+    """Documents of consecutive lines: query ``tokens[k]`` has ``sizes[k]`` of them."""
+
+    X: Matrix
+    y: FloatArray
+    tokens: list[bytes]
+    sizes: list[int]
+
+    def split(self) -> tuple[_Rows, _Rows]:
+        """All queries but the last, and the last, which more lines may follow."""
+        cut = sum(self.sizes[:-1])
+        before = _Rows(self.X[:cut], self.y[:cut], self.tokens[:-1], self.sizes[:-1])
+        return before, _Rows(self.X[cut:].copy(), self.y[cut:].copy(), self.tokens[-1:], self.sizes[-1:])
+
+
+def stream_letor(
+    path: PathLike,
+    *,
+    n_features: int,
+    missing: str = "error",
+    sparse: bool = False,
+    dtype: DTypeLike = np.float64,
+    chunk_bytes: int = CHUNK_BYTES,
+) -> Iterator[Dataset]:
+    """Read LETOR text, plain or gzip, as data sets of whole queries, in the order of the file.
+
+    Memory holds about ``chunk_bytes`` of text with its rows, the longest query, and the ids seen. A query
+    whose rows do not stand together is an error. Query ids are always str, whatever ids come later;
+    comments and document ids are left out.
+
+    Parameters
+    ----------
+    path : path
+        ``-`` is standard input.
+    n_features : int
+        Number of columns; a larger index is an error.
+    missing : {"error", "zero", "query_min", "keep"}
+        What becomes of ``NULL`` and ``NaN``, see :func:`fill_missing`; a column's mean needs the whole file.
+    sparse, dtype
+        As in :func:`read_letor`.
+    chunk_bytes : int
+        Bytes of text read at a time.
+    """
+    check_policy(missing)
+    if missing == WHOLE_FILE:
+        raise ValueError(
+            f'missing="{missing}" needs the whole file, but a stream sees a part at a time; '
+            'choose "zero", "query_min" or "keep"'
+        )
+    for name, value in (("n_features", n_features), ("chunk_bytes", chunk_bytes)):
+        if value != int(value) or value < 1:
+            raise ValueError(f"{name} must be a whole number, at least 1, got {value}")
+    return _whole_queries(path, n_features, missing, sparse, np.dtype(dtype), chunk_bytes)
+
+
+def _whole_queries(
+    path: PathLike, n_features: int, missing: str, sparse: bool, dtype: np.dtype[Any], chunk_bytes: int
+) -> Iterator[Dataset]:
+    """Hold the last query of each chunk back until another one begins."""
+    held: list[_Rows] = []
+    for rows in _parsed(path, n_features, sparse, dtype, chunk_bytes, missing == "error"):
+        if held and rows.tokens == held[-1].tokens:
+            held.append(rows)
+            continue
+        before, last = rows.split()
+        held.append(before)
+        if any(part.tokens for part in held):
+            yield fill_missing(_joined(held, source_name(path)), missing)
+        held = [last]
+    if not held:
+        raise ValueError(f"{source_name(path)}: holds no documents")
+    yield fill_missing(_joined(held, source_name(path)), missing)
+
+
+def _parsed(
+    path: PathLike, n_features: int, sparse: bool, dtype: np.dtype[Any], chunk_bytes: int, refuse: bool
+) -> Iterator[_Rows]:
+    """The documents of each chunk of lines; a query that comes back is an error."""
+    name, line, seen, newest = source_name(path), 0, set[bytes](), b""
+    kind = SparseFeatures if sparse else DenseFeatures
+    for chunk in text_chunks(path, chunk_bytes):
+        rows = LetorRows(kind(dtype, n_features), n_features, dtype)
+        line = rows._add(name, line, chunk, refuse)
+        for k, token in enumerate(tokens := rows.queries.tokens):
+            if token in seen and token != newest:
+                raise _scattered(name, int(rows._out.lines[rows._out.run_rows[k]]), token)
+            seen.add(token)
+            newest = token
+        if tokens:
+            y, starts = rows.labels.finish(), rows.queries.first_rows.finish()
+            yield _Rows(rows.features.finish(), y, tokens, np.diff(np.append(starts, len(y))).tolist())
+
+
+def _scattered(name: str, line: int, token: bytes) -> ValueError:
+    return ValueError(
+        f"{name}:{line}: query {token.decode()} comes back after other queries, but a stream needs the rows "
+        "of a query together; sort the file by query, or read it whole with read_letor"
+    )
+
+
+def _joined(parts: list[_Rows], source: str) -> Dataset:
+    """One data set; adjoining rows with one id are one query."""
+    parts = [part for part in parts if part.tokens]
+    names = np.array([token.decode() for part in parts for token in part.tokens])
+    qid: AnyArray = np.repeat(names, [size for part in parts for size in part.sizes])
+    if len(parts) == 1:
+        return Dataset(parts[0].X, parts[0].y, qid, source=source)
+    stack = sp.vstack if sp.issparse(parts[0].X) else np.concatenate
+    X = stack([part.X for part in parts])
+    return Dataset(X, np.concatenate([part.y for part in parts]), qid, source=source)

@@ -1,0 +1,191 @@
+"""Cost-sensitive ListMLE of each query in O(documents), whatever the number of levels.
+
+Levels of a query count from 0, the lowest, and u_a rises with a. With E_b = log Σ_{t of level b} e^{s_t},
+
+    P_a = Σ_{b<a} e^{E_b}                 = P_{a−1} + e^{E_{a−1}}
+    D_a = Σ_{b<a} (u_a − u_b) e^{E_b}     = D_{a−1} + (u_a − u_{a−1}) P_a
+    β_a = Σ_{b<a} (u_a − u_b) n_b         by the same recursion,
+
+so a document of level a costs β_a log(1 + e^{G_a − s}) with G_a = log D_a − log β_a. No term is negative:
+nothing cancels, and in logarithms nothing overflows. ``mix`` holds the shares of the two terms of each sum.
+They are in [0, 1]; the gradient, and the mean of any vectors under the weights of D_a, go through the levels
+by these shares alone.
+"""
+
+import numpy as np
+from numba import njit
+
+KEPT, ENTERED, PAST, FRESH = 0, 1, 2, 3  # rows of mix: the first and second term of D_a, then those of P_a
+
+
+@njit(cache=True, nogil=True)
+def level_costs(gain, count, level_offsets, k, log_rise, log_beta, cost):
+    """log(u_a − u_{a−1}), log β_a and β_a / DCG for each level of each query.
+
+    u = gain/((1 + r) log2²(1 + r)·ln 2) up to position r = k and 0 beyond, r = 1 + the documents of higher
+    levels; DCG = Σ count·gain/log2(1 + r) over the levels with r ≤ k.
+    """
+    for q in range(len(level_offsets) - 1):
+        bottom, top = level_offsets[q], level_offsets[q + 1]
+        rank, dcg = 1, 0.0
+        for a in range(top - 1, bottom - 1, -1):
+            bits = np.log2(1.0 + rank)
+            cost[a] = gain[a] / ((1.0 + rank) * bits * bits * np.log(2.0)) if rank <= k else 0.0
+            dcg += count[a] * gain[a] / bits if rank <= k else 0.0
+            rank += count[a]
+        below, beta, u = 0.0, 0.0, cost[bottom]
+        log_rise[bottom], log_beta[bottom], cost[bottom] = -np.inf, -np.inf, 0.0
+        for a in range(bottom + 1, top):
+            below += count[a - 1]
+            rise = max(0.0, cost[a] - u)
+            beta, u = beta + rise * below, cost[a]
+            log_rise[a] = np.log(rise) if rise > 0.0 else -np.inf
+            log_beta[a] = np.log(beta) if beta > 0.0 else -np.inf
+            cost[a] = beta / dcg if beta > 0.0 else 0.0
+
+
+@njit(cache=True, nogil=True)
+def list_costs(
+    s, level, offsets, level_offsets, log_rise, log_beta, cost, first, last,
+    value, slack, gradient, share, bend, pull, surplus, mix,
+):  # fmt: skip
+    """Per query Σ_j cost·log(1 + e^{G − s_j}), its gradient, and value − ⟨s, gradient⟩ (``slack``).
+
+    Left for the curvature, with σ = 1/(1 + e^{s − G}): per document its ``share`` of its level's Σ e^s and
+    cost·σ(1 − σ) (``bend``); per level ∂/∂E, what its documents gain as lower ones (``pull``), and
+    Σ cost·σ² (``surplus``).
+    """
+    longest, most = 0, 0
+    for q in range(first, last):
+        longest = max(longest, offsets[q + 1] - offsets[q])
+        most = max(most, level_offsets[q + 1] - level_offsets[q])
+    t, log_sum, inner, demand = np.empty(longest), np.empty(most), np.empty(most), np.empty(most)
+    for q in range(first, last):
+        lo, hi, bottom, top = offsets[q], offsets[q + 1], level_offsets[q], level_offsets[q + 1]
+        centre = np.max(s[lo:hi])
+        for i in range(lo, hi):
+            t[i - lo] = s[i] - centre
+        _share_levels(t, level, lo, hi, top - bottom, log_sum, inner, share)
+        _mix_levels(log_sum, log_rise, log_beta, bottom, top, inner, mix)
+        value[q] = _meet_demand(
+            t, level, lo, hi, inner, cost[bottom:top], gradient, bend, demand, surplus[bottom:top]
+        )
+        _pull_back(demand, mix, bottom, top, pull[bottom:top])
+        slide = 0.0
+        for i in range(lo, hi):
+            gradient[i] += share[i] * pull[bottom + level[i]]
+            slide += t[i - lo] * gradient[i]
+        slack[q] = value[q] - slide
+
+
+@njit(cache=True, nogil=True)
+def _share_levels(t, level, lo, hi, n_levels, log_sum, peak, share):
+    """log Σ e^t of each level, and each document's share of the sum."""
+    for a in range(n_levels):
+        peak[a], log_sum[a] = -np.inf, 0.0
+    for i in range(lo, hi):
+        peak[level[i]] = max(peak[level[i]], t[i - lo])
+    for i in range(lo, hi):
+        share[i] = np.exp(t[i - lo] - peak[level[i]])
+        log_sum[level[i]] += share[i]
+    for i in range(lo, hi):
+        share[i] /= log_sum[level[i]]
+    for a in range(n_levels):
+        log_sum[a] = peak[a] + np.log(log_sum[a])
+
+
+@njit(cache=True, nogil=True)
+def _mix_levels(log_sum, log_rise, log_beta, bottom, top, inner, mix):
+    """G_a of each level, and the shares by which the levels below make it up."""
+    log_p, log_d = -np.inf, -np.inf
+    for a in range(bottom + 1, top):
+        log_p, mix[PAST, a], mix[FRESH, a] = _log_add(log_p, log_sum[a - 1 - bottom])
+        log_d, mix[KEPT, a], mix[ENTERED, a] = _log_add(log_d, log_rise[a] + log_p)
+        inner[a - bottom] = log_d - log_beta[a]  # NaN where β is 0: nobody asks there
+
+
+@njit(cache=True, nogil=True)
+def _log_add(a, b):
+    """log(e^a + e^b), and the shares of the two terms."""
+    high = max(a, b)
+    if high == -np.inf:
+        return high, 0.0, 0.0
+    small = np.exp(min(a, b) - high)
+    large, rest = 1.0 / (1.0 + small), small / (1.0 + small)
+    return high + np.log1p(small), large if a >= b else rest, rest if a >= b else large
+
+
+@njit(cache=True, nogil=True)
+def _meet_demand(t, level, lo, hi, inner, cost, gradient, bend, demand, surplus):
+    """Σ cost·log(1 + e^{G − t}), its gradient as upper documents, and per level ∂/∂G (``demand``)."""
+    total = 0.0
+    for a in range(len(cost)):
+        demand[a], surplus[a] = 0.0, 0.0
+    for i in range(lo, hi):
+        a = level[i]
+        gradient[i], bend[i] = 0.0, 0.0
+        if cost[a] > 0.0:
+            x = inner[a] - t[i - lo]
+            small = np.exp(-abs(x))
+            sigma = (1.0 if x > 0.0 else small) / (1.0 + small)
+            total += cost[a] * (max(x, 0.0) + np.log1p(small))
+            gradient[i] = -cost[a] * sigma
+            bend[i] = cost[a] * small / ((1.0 + small) * (1.0 + small))
+            demand[a] += cost[a] * sigma
+            surplus[a] += cost[a] * sigma * sigma
+    return total
+
+
+@njit(cache=True, nogil=True)
+def _pull_back(demand, mix, bottom, top, pull):
+    """From ∂/∂G_a to ∂/∂E_a: the levels' recursions backwards."""
+    pull[top - 1 - bottom] = 0.0
+    d, p = 0.0, 0.0
+    for a in range(top - 1, bottom, -1):
+        d += demand[a - bottom]
+        p += mix[ENTERED, a] * d
+        pull[a - 1 - bottom] = mix[FRESH, a] * p
+        d *= mix[KEPT, a]
+        p *= mix[PAST, a]
+
+
+@njit(cache=True, nogil=True)
+def list_curvature(level, offsets, level_offsets, share, bend, pull, surplus, mix, first, last, V, R):
+    """R with VᵀR + RᵀV = VᵀSV, S the Hessian of the costs of the queries first..last (the rows of V).
+
+    With M_a the mean of V under the weights of D_a, VᵀSV = Σ_j bend_j (V_j − M)(V_j − M)ᵀ
+    + Σ_a demand_a (Σ_t q_at V_t V_tᵀ − M_a M_aᵀ), and demand − Σ bend = surplus.
+    """
+    base, width = offsets[first], V.shape[1]
+    most = 0
+    for q in range(first, last):
+        most = max(most, level_offsets[q + 1] - level_offsets[q])
+    mean, back, owed = np.empty((width, most)), np.empty((width, most)), np.empty(most)
+    for q in range(first, last):
+        lo, hi, bottom, top = offsets[q], offsets[q + 1], level_offsets[q], level_offsets[q + 1]
+        for c in range(width):
+            mean[c] = 0.0
+            for i in range(lo, hi):
+                mean[c, level[i]] += share[i] * V[i - base, c]
+            _mean_of_lower(mean[c], mix, bottom, top)
+            for a in range(bottom, top):
+                owed[a - bottom] = -surplus[a] * mean[c, a - bottom]
+            _pull_back(owed, mix, bottom, top, back[c])
+        for i in range(lo, hi):
+            for c in range(width):
+                R[i - base, c] = (
+                    0.5 * (bend[i] + share[i] * pull[bottom + level[i]]) * V[i - base, c]
+                    - bend[i] * mean[c, level[i]]
+                    + 0.5 * share[i] * back[c, level[i]]
+                )
+
+
+@njit(cache=True, nogil=True)
+def _mean_of_lower(mean, mix, bottom, top):
+    """In place: from the mean over each level to that under the weights of D_a."""
+    past, drawn, own = 0.0, 0.0, mean[0]
+    mean[0] = 0.0
+    for a in range(bottom + 1, top):
+        past = mix[PAST, a] * past + mix[FRESH, a] * own
+        drawn = mix[KEPT, a] * drawn + mix[ENTERED, a] * past
+        own, mean[a - bottom] = mean[a - bottom], drawn

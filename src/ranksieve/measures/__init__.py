@@ -1,0 +1,88 @@
+"""Measures of features: importance and similarity. One function and one line here adds a measure."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ranksieve._types import FloatArray
+from ranksieve.data.dataset import Dataset
+from ranksieve.measures import importance, similarity
+from ranksieve.metrics.lookup import lookup
+
+IMPORTANCES: dict[str, importance.Importance] = {
+    "pearson": importance.pearson,
+    "ndcg": importance.ndcg,
+    "map": importance.mean_average_precision,
+    "ones": importance.ones,
+}
+
+SIMILARITIES: dict[str, similarity.Similarity] = {
+    "pearson": similarity.pearson,
+    "squared_pearson": similarity.squared_pearson,
+    "kendall": similarity.kendall,
+    "identity": similarity.identity,
+}
+
+SYMMETRIC = 1e-8  # largest |A_ij − A_ji|, as a share of the largest entry
+
+__all__ = ["IMPORTANCES", "SIMILARITIES", "feature_importance", "feature_similarity", "similarity_measure"]
+
+
+def feature_importance(measure: Any, data: Dataset, query_weight: FloatArray | None = None) -> FloatArray:
+    """Importance of each feature by a name of IMPORTANCES, or the given array, checked."""
+    if isinstance(measure, str):
+        return lookup(IMPORTANCES, measure, "importance")(data, query_weight)
+    values = _numbers("importance", measure)
+    if values.shape != (data.n_features,):
+        raise ValueError(
+            f"importance needs one number for each of {data.n_features} features, got shape {values.shape}"
+        )
+    bad = np.flatnonzero(~(np.isfinite(values) & (values >= 0)))
+    if len(bad):
+        raise ValueError(
+            f"the importance of feature {data.feature_names[bad[0]]} is {values[bad[0]]}; "
+            "importances must be finite numbers ≥ 0 (0 excludes the feature)"
+        )
+    return values
+
+
+def feature_similarity(measure: Any, data: Dataset, query_weight: FloatArray | None = None) -> FloatArray:
+    """Similarity of each two features by a name of SIMILARITIES, or the given matrix, checked."""
+    return similarity_measure(measure, data.n_features)(data, query_weight)
+
+
+def similarity_measure(measure: Any, n_features: int) -> similarity.Similarity:
+    """The measure of that name, or one that gives the given matrix; checked, but nothing computed yet."""
+    if isinstance(measure, str):
+        return lookup(SIMILARITIES, measure, "similarity")
+    matrix = _symmetric(_numbers("similarity", measure), n_features)
+
+    def given(data: Dataset, query_weight: FloatArray | None = None) -> FloatArray:
+        return matrix
+
+    return given
+
+
+def _symmetric(matrix: FloatArray, d: int) -> FloatArray:
+    if matrix.shape != (d, d):
+        raise ValueError(f"similarity must be a {d} × {d} matrix for {d} features, got shape {matrix.shape}")
+    if not np.isfinite(matrix).all():
+        i, j = np.argwhere(~np.isfinite(matrix))[0]
+        raise ValueError(f"similarity[{i}, {j}] is {matrix[i, j]}; similarities must be finite numbers")
+    difference = np.abs(matrix - matrix.T)
+    i, j = np.unravel_index(int(np.argmax(difference)), matrix.shape)
+    if difference[i, j] > SYMMETRIC * np.max(np.abs(matrix)):
+        raise ValueError(
+            f"similarity must be symmetric, but entry [{i}, {j}] is {matrix[i, j]} and entry [{j}, {i}] is "
+            f"{matrix[j, i]}; give (A + A.T) / 2"
+        )
+    return np.asarray(0.5 * (matrix + matrix.T))
+
+
+def _numbers(name: str, given: Any) -> FloatArray:
+    try:
+        return np.array(given, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{name} must be a known name or an array of numbers: {error}") from None

@@ -1,0 +1,94 @@
+"""Feature columns of any matrix, dense and in float64, a block at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import scipy.sparse as sp
+
+from ranksieve._parallel import map_blocks, split_blocks
+from ranksieve._types import AnyArray, BoolArray, FloatArray, IntArray, Matrix
+from ranksieve.data.dataset import Dataset
+
+COLUMNS_AT_ONCE = 64
+PARTS_AT_ONCE = 8  # partial results held at a time: they may be as large as d × d
+
+
+def dense_rows(X: Matrix, rows: AnyArray | slice) -> FloatArray:
+    """Some rows as a float64 array."""
+    block = X[rows]
+    return np.asarray(block.toarray() if sp.issparse(block) else block, dtype=np.float64)
+
+
+def dense_columns(X: Matrix) -> Iterator[FloatArray]:
+    """Every column in turn, as a float64 array."""
+    by_column = X.tocsc() if sp.issparse(X) else X
+    for first in range(0, X.shape[1], COLUMNS_AT_ONCE):
+        block = by_column[:, first : first + COLUMNS_AT_ONCE]
+        yield from np.array((block.toarray() if sp.issparse(block) else block).T, dtype=np.float64, order="C")
+
+
+def sum_blocks(work: Callable[[int, int], FloatArray], cuts: IntArray) -> FloatArray:
+    """Σ work(start, stop) over the blocks between cuts, by several threads, added in block order."""
+    total: FloatArray | None = None
+    for first in range(0, len(cuts) - 1, PARTS_AT_ONCE):
+        for part in map_blocks(work, cuts[first : first + PARTS_AT_ONCE + 1]):
+            total = part if total is None else np.add(total, part, out=total)
+    if total is None:
+        raise ValueError("there is no block to sum over")
+    return total
+
+
+def counted(data: Dataset, query_weight: FloatArray | None) -> tuple[Dataset, FloatArray]:
+    """The queries of positive weight, and their weights (1 without)."""
+    if query_weight is None:
+        return data, np.ones(data.n_queries)
+    weight = np.asarray(query_weight, dtype=np.float64)
+    used = weight > 0
+    return (data if used.all() else data.select_queries(used)), weight[used]
+
+
+def row_weights(data: Dataset, query_weight: FloatArray) -> FloatArray:
+    """Each row's query weight, in input order."""
+    return np.asarray(data.queries.restore(np.repeat(query_weight, data.queries.sizes)))
+
+
+@dataclass(frozen=True, eq=False)
+class Standard:
+    """Columns as z = (x − mean)/reach, reach = max|x − mean|; a constant column is exactly 0.
+
+    Rows count ``weight`` times. Dividing by the reach keeps squares from overflowing or vanishing.
+    """
+
+    X: Matrix
+    weight: FloatArray
+
+    @cached_property
+    def cuts(self) -> IntArray:
+        return split_blocks(np.arange(self.X.shape[0] + 1))
+
+    def rows(self, start: int, stop: int) -> FloatArray:
+        """√weight · z of some rows."""
+        centre, reach, _ = self._shape
+        z = (dense_rows(self.X, slice(start, stop)) - centre) / reach
+        return np.asarray(np.sqrt(self.weight[start:stop, None]) * z)
+
+    @property
+    def constant(self) -> BoolArray:
+        return self._shape[2]
+
+    @cached_property
+    def _shape(self) -> tuple[FloatArray, FloatArray, BoolArray]:
+        def work(start: int, stop: int) -> tuple[FloatArray, FloatArray, FloatArray]:
+            x = dense_rows(self.X, slice(start, stop))
+            return x.min(axis=0), x.max(axis=0), self.weight[start:stop] @ x
+
+        low, high, total = zip(*map_blocks(work, self.cuts), strict=True)
+        lowest, highest = np.min(low, axis=0), np.max(high, axis=0)
+        centre = np.clip(np.sum(total, axis=0) / self.weight.sum(), lowest, highest)
+        constant = lowest == highest
+        reach = np.where(constant, 1.0, np.maximum(highest - centre, centre - lowest))
+        return centre, reach, constant

@@ -1,0 +1,73 @@
+"""How well each feature alone tells relevant documents from others: s_j in [0, 1]."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+import numpy as np
+
+from ranksieve._types import FloatArray
+from ranksieve.data.dataset import Dataset
+from ranksieve.measures.columns import Standard, counted, dense_columns, row_weights, sum_blocks
+from ranksieve.metrics import Evaluator
+
+Importance: TypeAlias = Callable[[Dataset, FloatArray | None], FloatArray]
+"""(data, weight per query or None) -> one importance a feature."""
+
+
+def pearson(data: Dataset, query_weight: FloatArray | None = None) -> FloatArray:
+    """s_j = |cov(x_j, y)| / √(var(x_j) var(y)) over all documents; 0 for a constant feature."""
+    data, weight = counted(data, query_weight)
+    rows = row_weights(data, weight)
+    features, labels = Standard(data.X, rows), Standard(data.y[:, None], rows)
+
+    def sums(start: int, stop: int) -> FloatArray:
+        z, t = features.rows(start, stop), labels.rows(start, stop)[:, 0]
+        return np.stack([t @ z, np.einsum("ij,ij->j", z, z), np.full(z.shape[1], t @ t)])
+
+    product, feature_square, label_square = sum_blocks(sums, features.cuts)
+    spread = np.sqrt(feature_square * label_square)
+    correlation = np.divide(np.abs(product), spread, out=np.zeros_like(spread), where=spread > 0)
+    return np.where(features.constant, 0.0, np.minimum(correlation, 1.0))
+
+
+def ndcg(data: Dataset, query_weight: FloatArray | None = None) -> FloatArray:
+    """NDCG@10 (letor profile) of ranking by the feature alone, up or down, whichever is better.
+
+    Lists with fewer than ten documents count 0. Ties keep the input order. A feature that is constant within
+    every query ranks nothing: 0.
+    """
+    return _single_feature(data, "ndcg@10", query_weight)
+
+
+def mean_average_precision(data: Dataset, query_weight: FloatArray | None = None) -> FloatArray:
+    """MAP (letor profile) of ranking by the feature alone, up or down, whichever is better.
+
+    Ties keep the input order. A feature that is constant within every query ranks nothing: 0.
+    """
+    return _single_feature(data, "map", query_weight)
+
+
+def ones(data: Dataset, query_weight: FloatArray | None = None) -> FloatArray:
+    """s_j = 1: no information on importance. A constant feature still has importance 0."""
+    data, weight = counted(data, query_weight)
+    return np.where(Standard(data.X, row_weights(data, weight)).constant, 0.0, 1.0)
+
+
+def _single_feature(data: Dataset, metric: str, query_weight: FloatArray | None) -> FloatArray:
+    data, weight = counted(data, query_weight)
+    evaluator = Evaluator(data, "letor")
+
+    def value(column: FloatArray) -> float:
+        if not _varies(data, column):
+            return 0.0
+        up_and_down = evaluator.evaluate_many(np.stack([column, -column], axis=1), metric)
+        return float(np.max(np.average(up_and_down, axis=1, weights=weight)))
+
+    return np.array([value(column) for column in dense_columns(data.X)])
+
+
+def _varies(data: Dataset, column: FloatArray) -> bool:
+    grouped, starts = data.queries.group(column), data.queries.offsets[:-1]
+    return bool(np.any(np.maximum.reduceat(grouped, starts) > np.minimum.reduceat(grouped, starts)))

@@ -1,0 +1,682 @@
+"""The command line: what it prints, what it writes, and the one sentence when something is wrong."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import ranksieve as rs
+from ranksieve.cli import app
+from ranksieve.commands.demo import split_queries
+
+COMMANDS = ("demo", "fit", "path", "rank", "evaluate", "compare", "inspect", "convert")
+QUICK = ("--set", "n_alphas=15", "--set", "cv=2")
+MAIN = "from ranksieve.cli import main; main()"
+
+
+def run(*args, code=0, **options):
+    result = CliRunner().invoke(app, [str(arg) for arg in args], **options)
+    assert result.exit_code == code, (result.stdout, result.stderr, result.exception)
+    return result
+
+
+def refused(*args, **options) -> str:
+    """The sentence of a command that fails: one line on stderr, nothing on stdout."""
+    result = run(*args, code=2, **options)
+    assert result.stdout == ""
+    (line,) = result.stderr.splitlines()
+    assert line.startswith("ranksieve: ")
+    return line.removeprefix("ranksieve: ")
+
+
+def process(*args, **options):
+    command = [sys.executable, "-c", MAIN, *map(str, args)]
+    return subprocess.run(command, check=False, timeout=120, **{"capture_output": True, **options})
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory) -> Path:
+    """train, vali and test as LETOR text, and two models."""
+    folder = tmp_path_factory.mktemp("cli")
+    data = rs.make_ranking(n_queries=30, n_features=12, n_informative=3, seed=1)
+    for name, part in zip(("train", "vali", "test"), split_queries(data, 0), strict=True):
+        rs.write_letor(part, folder / f"{name}.txt")
+    run("fit", folder / "train.txt", "--valid", folder / "vali.txt", *QUICK, "-o", folder / "model.json")
+    run("fit", folder / "train.txt", *QUICK, "--max-features", 1, "-o", folder / "one.json")
+    return folder
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def put(path: Path, text: str) -> Path:
+    path.write_text(text)
+    return path
+
+
+# --- What every command does ---------------------------------------------------------------------------
+
+
+def test_version():
+    assert run("--version").stdout == f"ranksieve {rs.__version__}\n"
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_has_an_example_and_fits_80_columns(command):
+    text = run(command, "--help", env={"COLUMNS": "80"}).stdout
+    assert f"For example:\n    ranksieve {command}" in text
+    assert max(len(line) for line in text.splitlines()) <= 80
+
+
+def test_overview_names_every_command_with_a_whole_sentence():
+    text = run("--help", env={"COLUMNS": "80"}).stdout
+    listed = text.partition("Commands:\n")[2].strip().splitlines()
+    assert [line.split()[0] for line in listed] == list(COMMANDS)
+    assert "..." not in "".join(listed)
+
+
+def test_wrong_usage_is_exit_code_2():
+    assert "Missing argument 'TRAIN'" in run("fit", code=2).stderr
+    assert "Did you mean 'fit'" in run("fitt", code=2).stderr
+
+
+def test_importing_the_command_line_loads_no_command():
+    heavy = "['rich', 'jinja2', 'plotly', 'ranksieve.commands.fitting', 'ranksieve.commands.show']"
+    code = f"import sys, ranksieve.cli; print([m for m in {heavy} if m in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
+
+
+# --- demo ------------------------------------------------------------------------------------------------
+
+
+def test_demo_writes_a_page_and_a_model(here):
+    text = run("demo").stdout
+    assert "of which 8 matter" in text
+    for words in (
+        "found",
+        "missed",
+        "in addition",
+        "ndcg@10",
+        "map",
+        "of the best possible objective",
+        "Time:",
+    ):
+        assert words in text
+    assert sorted(os.listdir(here)) == ["model.json", "report.html"]
+    model = rs.load_model("model.json")
+    assert f"chosen model ({len(model.terms)} features)" in text
+    truth = rs.make_ranking(seed=0).truth
+    found = [f"f{j + 1}" for j in np.flatnonzero(truth) if f"f{j + 1}" in model.names]
+    assert ", ".join(found) in text
+
+
+def test_demo_takes_seed_folder_and_page(here):
+    run("demo", "--seed", 5, "--out", "a/b", "-o", "page.html")
+    assert sorted(os.listdir(here)) == ["a", "page.html"]
+    assert os.listdir("a/b") == ["model.json"]
+    other = rs.load_model("a/b/model.json")
+    run("demo", "--out", "c")
+    assert rs.load_model("c/model.json").fingerprint != other.fingerprint
+
+
+def test_demo_without_the_report_extra(here, monkeypatch):
+    monkeypatch.setattr("ranksieve.report.page.find_spec", lambda name: None)
+    assert 'pip install "ranksieve[report]"' in run("demo").stdout
+    assert os.listdir(here) == ["model.json"]
+
+
+# --- fit and path ----------------------------------------------------------------------------------------
+
+
+def test_fit_equals_the_library(home, here):
+    result = run(
+        "fit", home / "train.txt", "--valid", home / "vali.txt", "--set", "n_alphas=15", "--metric", "map",
+        "--profile", "standard", "--max-features", 4, "--set", "rule=one_standard_error", "-o", "m.json",
+    )  # fmt: skip
+    train, vali = rs.read_letor(home / "train.txt"), rs.read_letor(home / "vali.txt")
+    ranker = rs.SparseRanker(4, "map", profile="standard", n_alphas=15, rule="one_standard_error")
+    expected = ranker.fit(train, valid=vali).to_model()
+    assert rs.load_model("m.json") == expected
+    for term in expected.terms:
+        assert f"{term.weight:+.5g}" in result.stdout
+    assert f"alpha = {ranker.alpha_:.4g}" in result.stdout
+    assert f"{ranker.validation_.mean[ranker.chosen_]:.4f}" in result.stdout
+    assert result.stderr == ""  # no progress without a terminal
+
+
+def test_fit_prints_json_alone(home, here):
+    result = run("fit", home / "train.txt", *QUICK, "-o", "m.json", "--json")
+    content = json.loads(result.stdout)
+    assert content["model"] == json.loads(Path("m.json").read_text())
+    assert content["choice"] == "by 2-fold cross-validation over queries"
+    assert result.stderr == ""
+
+
+def test_fit_writes_a_report(home, here):
+    run("fit", home / "train.txt", "--valid", home / "vali.txt", *QUICK, "-o", "m.json", "--report", "r.html")
+    page = Path("r.html").read_text()
+    assert all(f"{term.weight:+.5g}" in page for term in rs.load_model("m.json").terms)
+    assert "ndcg@3" in page
+
+
+def test_set_reads_python_values_and_words(home, here):
+    run(
+        "fit", home / "train.txt", *QUICK, "--set", "alphas=[0.1, 0.05]", "--set", "refit=unshrunk", "-o", "m"
+    )
+    parameters = rs.load_model("m").parameters
+    assert parameters["alphas"] == [0.1, 0.05]
+    assert parameters["refit"] == "unshrunk"
+
+
+def test_path_writes_every_point(home, here):
+    text = run("path", home / "train.txt", "--n-alphas", 20, "-o", "path.json").stdout
+    content = json.loads(Path("path.json").read_text())
+    expected = rs.sparse_path(rs.read_letor(home / "train.txt"), n_alphas=20)
+    assert content == expected.to_dict()
+    assert max(content["relative_gaps"]) <= 1e-6
+    rows = [line for line in text.splitlines() if "e-" in line or "e+" in line]
+    assert len(rows) == 10
+    entered = {
+        name for name, used in zip(expected.feature_names, expected.coefs.any(axis=0), strict=True) if used
+    }
+    assert all(name in text for name in entered)
+
+
+def test_path_json_and_elastic_net(home):
+    options = ("--penalty", "elastic_net", "--l1-ratio", 0.5, "--n-alphas", 5, "--tol", 1e-8)
+    content = json.loads(run("path", home / "train.txt", *options, "--json").stdout)
+    data = rs.read_letor(home / "train.txt")
+    assert content == rs.sparse_path(data, "elastic_net", 5, tol=1e-8, l1_ratio=0.5).to_dict()
+
+
+# --- rank, evaluate, compare -----------------------------------------------------------------------------
+
+
+def test_rank_prints_scores_that_read_back(home, here):
+    expected = rs.load_model(home / "model.json").predict(rs.read_letor(home / "test.txt"))
+    printed = run("rank", home / "model.json", home / "test.txt").stdout
+    assert [float(line) for line in printed.splitlines()] == expected.tolist()
+    assert run("rank", home / "model.json", home / "test.txt", "-o", "s.txt").stdout == ""
+    assert Path("s.txt").read_text() == printed
+
+
+def test_rank_writes_a_trec_run(home):
+    test = rs.read_letor(home / "test.txt")
+    scores = rs.load_model(home / "model.json").predict(test)
+    rows = [
+        line.split()
+        for line in run(
+            "rank", home / "model.json", home / "test.txt", "--format", "trec"
+        ).stdout.splitlines()
+    ]
+    assert len(rows) == test.n_docs
+    for qid in test.queries.ids:
+        mine = [row for row in rows if row[0] == str(qid)]
+        assert [int(row[3]) for row in mine] == list(range(1, np.sum(test.qid == qid) + 1))
+        assert [float(row[4]) for row in mine] == sorted(scores[test.qid == qid], reverse=True)
+        assert all(row[1] == "Q0" and scores[int(row[2]) - 1] == float(row[4]) for row in mine)
+
+
+def test_trec_run_takes_document_ids(here):
+    put(here / "d.txt", "1 qid:a 1:1 #docid = GX1 inc = 1\n0 qid:a 1:3 #docid = GX2\n")
+    run("fit", "d.txt", "--profile", "standard", "-o", "m.json")
+    text = run("rank", "m.json", "d.txt", "--format", "trec").stdout
+    assert [line.split()[:4] for line in text.splitlines()] == [
+        ["a", "Q0", "GX1", "1"],
+        ["a", "Q0", "GX2", "2"],
+    ]
+
+
+def test_models_score_narrower_and_wider_files(home, here):
+    model = rs.load_model(home / "model.json")
+    lines = (home / "test.txt").read_text().splitlines()
+    expected = [
+        float(line) for line in run("rank", home / "model.json", home / "test.txt").stdout.splitlines()
+    ]
+    wide = put(here / "wide.txt", "\n".join(f"{line} 13:5" for line in lines))
+    assert [float(v) for v in run("rank", home / "model.json", wide).stdout.splitlines()] == expected
+    narrow = put(here / "narrow.txt", "\n".join(line.rpartition(" ")[0] for line in lines))  # f12 is 0
+    data = rs.read_letor(home / "test.txt")
+    data.X[:, 11] = 0.0
+    printed = [float(v) for v in run("rank", home / "model.json", narrow).stdout.splitlines()]
+    assert printed == model.predict(data).tolist()
+
+
+def test_evaluate_equals_the_library(home):
+    test = rs.read_letor(home / "test.txt")
+    scores = rs.load_model(home / "model.json").predict(test)
+    expected = rs.evaluate(scores, test, ["ndcg@5", "map"], "standard", "skip").to_dict()
+    options = (
+        "--model",
+        home / "model.json",
+        "--metric",
+        "NDCG@5",
+        "--metric",
+        "map",
+        "--profile",
+        "standard",
+    )
+    command = ("evaluate", home / "test.txt", *options, "--empty", "skip")
+    content = json.loads(run(*command, "--per-query", "--json").stdout)
+    assert content == expected
+    short = json.loads(run(*command, "--json").stdout)
+    assert short == {k: v for k, v in expected.items() if k not in ("per_query", "query_ids")}
+    assert f"{expected['mean']['map']:.4f}" in run(*command).stdout
+    assert str(test.queries.ids[0]) in run(*command, "--per-query").stdout
+
+
+def test_evaluate_reads_scores(home, here):
+    run("rank", home / "model.json", home / "test.txt", "-o", "s.txt")
+    by_scores = run("evaluate", home / "test.txt", "--scores", "s.txt", "--json").stdout
+    assert by_scores == run("evaluate", home / "test.txt", "--model", home / "model.json", "--json").stdout
+    piped = run("evaluate", home / "test.txt", "--scores", "-", "--json", input=Path("s.txt").read_text())
+    assert piped.stdout == by_scores
+
+
+def test_compare_equals_the_library(home, here):
+    test = rs.read_letor(home / "test.txt")
+    run("rank", home / "model.json", home / "test.txt", "-o", "s.txt")
+    names = {"model": home / "model.json", "one": home / "one.json"}
+    evaluations = {
+        name: rs.evaluate(rs.load_model(file).predict(test), test, profile="standard")
+        for name, file in names.items()
+    }
+    evaluations["s"] = evaluations["model"]
+    expected = rs.compare(evaluations, "one", alternative="greater").to_dict()
+    command = ("compare", home / "test.txt", *names.values(), "s.txt", "--profile", "standard")
+    content = json.loads(run(*command, "--baseline", "one", "--alternative", "greater", "--json").stdout)
+    assert content["rows"] == expected["rows"]
+    assert content["mean"]["one"] == dict(evaluations["one"].mean)
+    by_path = run(*command, "--baseline", home / "one.json", "--alternative", "greater", "--json").stdout
+    assert json.loads(by_path) == content
+    text = run(*command).stdout
+    assert "Holm" in text
+    assert text.count("ndcg@10 ") >= 3  # three pairs
+
+
+# --- inspect and convert ---------------------------------------------------------------------------------
+
+
+def test_inspect_counts_missing_values(here):
+    file = put(here / "d.txt", "1 qid:1 1:NULL 2:1\n0 qid:1 1:3 2:2\n")
+    expected = rs.describe(rs.read_letor(file, missing="keep")).to_dict()
+    content = json.loads(run("inspect", file, "--json").stdout)
+    assert content == json.loads(json.dumps(expected))
+    assert content["missing"] == {"f1": 1}
+    assert "f1: 1" in run("inspect", file).stdout
+
+
+def test_convert_there_and_back(home, here):
+    run("convert", home / "test.txt", "a.parquet")
+    run("convert", "a.parquet", "b.txt.gz")
+    run("convert", "b.txt.gz", "c.txt")
+    assert gzip.decompress(Path("b.txt.gz").read_bytes()) == Path("c.txt").read_bytes()
+    before, after = rs.read_letor(home / "test.txt"), rs.read_letor("c.txt")
+    np.testing.assert_array_equal(before.X, after.X)
+    np.testing.assert_array_equal(before.y, after.y)
+    np.testing.assert_array_equal(before.qid, after.qid)
+
+
+def test_convert_fills_missing_values(here):
+    file = put(here / "d.txt", "1 qid:1 1:NULL 2:1\n0 qid:1 1:3 2:2\n")
+    run("convert", file, "kept.txt")
+    assert "1:NULL" in Path("kept.txt").read_text()
+    run("convert", file, "filled.txt", "--missing", "zero")
+    assert Path("filled.txt").read_text().startswith("1 qid:1 1:0 2:1")
+
+
+# --- Bad input: the sentence -----------------------------------------------------------------------------
+
+GOOD = "1 qid:1 1:0.5 2:0.1\n0 qid:1 1:0.2 2:1\n"
+BAD_FILES = {
+    "nan": (
+        "1 qid:1 1:0.5 2:nan\n0 qid:1 1:0.2 2:1\n",
+        "bad.txt:1: feature 2 is missing (NULL or NaN); choose",
+    ),
+    "null": (GOOD + "1 qid:2 1:NULL\n", "bad.txt:3: feature 1 is missing (NULL or NaN); choose missing="),
+    "inf": (GOOD + "1 qid:2 1:inf\n", "bad.txt:3: feature 1 is 'inf'; values must be finite numbers"),
+    "empty": ("", "bad.txt: holds no documents"),
+    "one": ("1 qid:1 1:0.5\n", "fitting bad.txt: there is no pair to learn from"),
+    "no pairs": ("1 qid:1 1:0.5\n1 qid:1 1:0.2\n", "fitting bad.txt: there is no pair to learn from"),
+    "label": (GOOD + "good qid:1 1:0.2\n", "bad.txt:3: the label is 'good'; expected a finite number first"),
+    "no label": ("qid:1 1:0.5\n", "bad.txt:1: the label is 'qid:1'; expected a finite number"),
+    "negative": ("-1 qid:1 1:0.5\n1 qid:1 1:0.2\n", "fitting bad.txt: the label of row 0 is -1; its gain"),
+    "constant": ("1 qid:1 1:0.5\n0 qid:1 1:0.5\n", "fitting bad.txt: no feature tells any pair"),
+    "no query": ("1 1:0.5\n", "bad.txt:1: found '1:0.5' after the label; expected the query id"),
+    "feature": (GOOD + "1 qid:2 1=3\n", "bad.txt:3: found '1=3'; expected index:value"),
+}
+
+
+@pytest.mark.parametrize("case", BAD_FILES)
+def test_bad_training_file(case, here):
+    content, sentence = BAD_FILES[case]
+    put(here / "bad.txt", content)
+    assert sentence in refused("fit", "bad.txt", "-o", "m.json")
+    assert os.listdir(here) == ["bad.txt"]
+
+
+def test_missing_values_with_a_policy(here):
+    put(here / "d.txt", BAD_FILES["nan"][0])
+    run("fit", "d.txt", "--missing", "query_min", "--profile", "standard", "-o", "m.json")
+    assert "choose one of error, zero" in refused("fit", "d.txt", "--missing", "zeros", "-o", "m.json")
+
+
+def test_scattered_query_ids_work(home, here):
+    lines = (home / "test.txt").read_text().splitlines()
+    order = np.random.default_rng(0).permutation(len(lines))
+    put(here / "mixed.txt", "\n".join(lines[i] for i in order))
+    scores = run("rank", home / "model.json", home / "test.txt").stdout.splitlines()
+    mixed_scores = run("rank", home / "model.json", "mixed.txt").stdout.splitlines()
+    # BLAS rounds a row by its place in the matrix, so the last bit may differ.
+    np.testing.assert_allclose(np.array(mixed_scores, float), np.array(scores, float)[order], rtol=1e-13)
+    together, mixed = (
+        json.loads(run("evaluate", file, "--model", home / "model.json", "--json").stdout)["mean"]
+        for file in (home / "test.txt", "mixed.txt")
+    )
+    assert mixed == pytest.approx(together)
+
+
+@pytest.mark.parametrize(("shift", "width"), [(-1, 11), (1, 13)])
+def test_validation_data_of_another_width(shift, width, home, here):
+    lines = (home / "vali.txt").read_text().splitlines()
+    changed = [line.rpartition(" ")[0] if shift < 0 else f"{line} 13:1" for line in lines]
+    put(here / "v.txt", "\n".join(changed))
+    sentence = refused("fit", home / "train.txt", "--valid", "v.txt", "-o", "m.json")
+    assert f"v.txt has {width} features but {home / 'train.txt'} has 12" in sentence
+    assert f"{max(12, width)}:0" in sentence
+
+
+def test_truncated_gzip(home, here):
+    (here / "t.txt.gz").write_bytes(gzip.compress((home / "train.txt").read_bytes())[:-2000])
+    assert refused("fit", "t.txt.gz", "-o", "m.json").startswith("t.txt.gz: the gzip data break off")
+
+
+@pytest.mark.parametrize("command", ["fit", "path", "inspect", "evaluate", "rank"])
+def test_missing_input_file(command, home, here):
+    options = {"fit": ["-o", "m.json"], "evaluate": ["--model", home / "model.json"]}
+    before = [home / "model.json"] if command == "rank" else []
+    sentence = refused(command, *before, "gone.txt", *options.get(command, []))
+    assert sentence == "gone.txt: there is no such file"
+
+
+def test_missing_model_and_scores(home, here):
+    assert refused("rank", "gone.json", home / "test.txt") == "gone.json: No such file or directory"
+    sentence = refused("evaluate", home / "test.txt", "--scores", "gone.txt")
+    assert sentence == "gone.txt: No such file or directory"
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ('{"format": "rank', "damaged JSON"),
+        ("{}", "not a ranksieve model"),
+        ('{"format": "ranksieve-linear-model", "format_version": 99}', "format version 99"),
+        ('{"format": "ranksieve-linear-model", "format_version": 1, "n_features": 1}', "damaged model file"),
+    ],
+)
+def test_damaged_model(content, words, home, here):
+    put(here / "m.json", content)
+    for command in (
+        ("rank", "m.json", home / "test.txt"),
+        ("evaluate", home / "test.txt", "--model", "m.json"),
+    ):
+        sentence = refused(*command)
+        assert sentence.startswith("m.json: ")
+        assert words in sentence
+
+
+@pytest.mark.parametrize(
+    ("output", "words"),
+    [
+        ("nowhere/m.json", "the folder nowhere does not exist; create it"),
+        (".", "is a folder; name a file"),
+        ("/dev/null", "is no regular file; name a file"),
+        ("train.txt", "is named twice on the command line"),
+    ],
+)
+def test_unwritable_output_is_refused_before_reading(output, words, home, here, monkeypatch):
+    monkeypatch.chdir(home)
+    monkeypatch.setattr("ranksieve.commands.fitting.read_data", pytest.fail)
+    assert words in refused("fit", "train.txt", "-o", output)
+    assert words in refused("fit", "train.txt", "-o", here / "m.json", "--report", output)
+
+
+def test_output_folder_without_permission(home, here, monkeypatch):
+    def forbidden(**_):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr("ranksieve.commands.files.tempfile.TemporaryFile", forbidden)
+    monkeypatch.setattr("ranksieve.commands.fitting.read_data", pytest.fail)
+    sentence = refused("fit", home / "train.txt", "-o", "m.json")
+    assert sentence == "m.json: cannot write there (Permission denied); choose another folder"
+
+
+def test_unknown_names_suggest_the_nearest(home, here):
+    fit = ("fit", home / "train.txt", "-o", "m.json")
+    assert "did you mean 'sparseranker'" in refused(*fit, "--method", "sparserank")
+    assert "did you mean 'ndcg'" in refused(*fit, "--metric", "ndgc@10")
+    assert "did you mean 'letor'" in refused(*fit, "--profile", "lettor")
+    sentence = refused(*fit, "--set", "n_alpha=3")
+    assert "did you mean 'n_alphas'" in sentence
+    assert all(name in sentence for name in rs.SparseRanker().get_params())
+    evaluate = ("evaluate", home / "test.txt", "--model", home / "model.json")
+    assert "did you mean 'map'" in refused(*evaluate, "--metric", "mapp")
+    assert "known are 0, 1, skip" in refused(*evaluate, "--empty", "2")
+    assert "known are scores, trec" in refused(
+        "rank", home / "model.json", home / "test.txt", "--format", "xml"
+    )
+    assert "known: l1, elastic_net" in refused("path", home / "train.txt", "--penalty", "l2")
+    two = ("compare", home / "test.txt", home / "model.json", home / "one.json")
+    assert "known are two-sided, greater" in refused(*two, "--alternative", "less")
+    assert "'first' is not among the evaluations model, one" in refused(*two, "--baseline", "first")
+
+
+@pytest.mark.parametrize(
+    ("setting", "words"),
+    [
+        ("tol", "has no =; write --set name=value"),
+        ("tol=small", "gives no number; tol is a number"),
+        ("n_alphas=2.5", "n_alphas is a whole number"),
+        ("rule=worst", "rule must be one of best, one_standard_error"),
+    ],
+)
+def test_bad_settings(setting, words, home, here):
+    assert words in refused("fit", home / "train.txt", "-o", "m.json", "--set", setting)
+
+
+def test_options_that_a_method_does_not_have(home, here, monkeypatch):
+    from ranksieve.estimators import ESTIMATORS, LinearRanker
+
+    class Plain(LinearRanker):
+        def fit(self, X, y=None, qid=None):
+            raise NotImplementedError
+
+    monkeypatch.setitem(ESTIMATORS, "plain", Plain)
+    fit = ("fit", home / "train.txt", "-o", "m.json", "--method", "plain")
+    sentence = refused(*fit, "--max-features", 3)
+    assert sentence == "--max-features does not apply to plain, which has no max_features; leave it out"
+    assert "--valid does not apply to plain" in refused(*fit, "--valid", home / "vali.txt")
+
+
+def test_bad_scores(home, here):
+    data = ("evaluate", home / "test.txt", "--scores")
+    assert refused(*data, put(here / "s.txt", "0.5\nx\n")).startswith(
+        f"{here / 's.txt'}:2: 'x' is not a number"
+    )
+    n_docs = rs.read_letor(home / "test.txt").n_docs
+    assert f"s.txt has 1 scores but {home / 'test.txt'} has {n_docs}" in refused(
+        *data, put(here / "s.txt", "1\n")
+    )
+    put(here / "s.txt", "nan\n" * n_docs)
+    assert "the score of row 0 is nan" in refused(*data, here / "s.txt")
+
+
+def test_evaluate_wants_one_ranking(home):
+    assert "either --model or --scores" in refused("evaluate", home / "test.txt")
+    both = ("--model", home / "model.json", "--scores", "s.txt")
+    assert "either --model or --scores" in refused("evaluate", home / "test.txt", *both)
+
+
+def test_standard_input_is_read_once(here):
+    assert "can be read once" in refused("fit", "-", "--valid", "-", "-o", "m.json")
+
+
+def test_compare_wants_different_files(home):
+    model = home / "model.json"
+    assert "named twice" in refused("compare", home / "test.txt", model, model)
+    assert "at least two" in refused("compare", home / "test.txt", model)
+
+
+def test_kept_missing_values_cannot_be_scored(home, here):
+    name = rs.load_model(home / "model.json").names[0].removeprefix("f")
+    put(here / "d.txt", f"1 qid:1 {name}:NULL 13:1\n")
+    sentence = refused("rank", home / "model.json", "d.txt", "--missing", "keep")
+    assert sentence.startswith("d.txt: the score of document 1 is nan")
+
+
+def test_l1_ratio_needs_the_elastic_net(home):
+    assert "--l1-ratio belongs to --penalty elastic_net" in refused(
+        "path", home / "train.txt", "--l1-ratio", 0.5
+    )
+
+
+def test_missing_extras_are_named(home, here, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
+    assert 'pip install "ranksieve[frames]"' in refused("convert", home / "test.txt", "a.parquet")
+    monkeypatch.setattr("ranksieve.report.page.find_spec", lambda name: None)
+    monkeypatch.setattr("ranksieve.commands.fitting.read_data", pytest.fail)
+    sentence = refused("fit", home / "train.txt", "-o", "m.json", "--report", "r.html")
+    assert 'pip install "ranksieve[report]"' in sentence
+
+
+# --- Anything else that can go wrong ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("error", "sentence"),
+    [
+        (RuntimeError("boom"), "unexpected RuntimeError: boom (set RANKSIEVE_TRACEBACK=1 to see where)"),
+        (MemoryError(), "not enough memory (the data are too large); use fewer documents or features"),
+        (OSError(28, "No space left on device", "m.json"), "m.json: No space left on device"),
+        (ModuleNotFoundError("No module named 'polars'", name="polars"), 'pip install "ranksieve[frames]"'),
+        (ValueError("two\n  lines"), "two lines"),
+    ],
+)
+def test_every_error_is_one_sentence(error, sentence, home, here, monkeypatch):
+    def fail(*_):
+        raise error
+
+    monkeypatch.setattr("ranksieve.commands.fitting.read_data", fail)
+    assert sentence in refused("fit", home / "train.txt", "-o", "m.json")
+
+
+def test_traceback_on_request(home, here, monkeypatch):
+    def fail(*_):
+        raise RuntimeError("boom")
+
+    monkeypatch.setattr("ranksieve.commands.fitting.read_data", fail)
+    result = run("fit", home / "train.txt", "-o", "m", code=2, env={"RANKSIEVE_TRACEBACK": "1"})
+    assert result.stderr.startswith("Traceback")
+    assert "in fail" in result.stderr
+
+
+def test_warnings_are_one_line(here):
+    put(here / "d.txt", GOOD)
+    result = run("fit", "d.txt", "-o", "m.json")
+    (line,) = result.stderr.splitlines()
+    assert line.startswith("ranksieve: warning: ndcg@10 (letor profile) is 0 for every model on the path")
+
+
+def test_interrupt_leaves_no_output(home, here):
+    put(here / "m.json", "old")
+    code = (
+        "import os, signal, ranksieve.commands.fitting as fitting\n"
+        "fitting.read_data = lambda *args: os.kill(os.getpid(), signal.SIGINT)\n" + MAIN
+    )
+    arguments = ["fit", str(home / "train.txt"), "-o", "m.json"]
+    done = subprocess.run(
+        [sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 130
+    assert done.stderr == "ranksieve: interrupted, the output was not written\n"
+    assert done.stdout == ""
+    assert Path("m.json").read_text() == "old"
+    assert os.listdir(here) == ["m.json"]
+
+
+def test_interrupt_while_waiting_for_standard_input(here):
+    command = [sys.executable, "-u", "-c", MAIN, "fit", "-", "-o", "m.json"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as waiting:
+        wait_until_reading(waiting.pid)
+        waiting.send_signal(signal.SIGINT)
+        _, said = waiting.communicate(timeout=60)
+    assert waiting.returncode == 130
+    assert said == "ranksieve: interrupted, the output was not written\n"
+    assert os.listdir(here) == []
+
+
+def wait_until_reading(pid: int) -> None:
+    """Until the process sleeps in a read of its standard input."""
+    import time
+
+    for _ in range(600):
+        try:
+            call = Path(f"/proc/{pid}/syscall").read_text().split()
+        except OSError:
+            pytest.skip("this system does not show what a process waits for")
+        if call[:2] == ["0", "0x0"]:
+            return
+        time.sleep(0.05)
+    pytest.fail("the process never read its standard input")
+
+
+def test_standard_input(home, here):
+    text = (home / "train.txt").read_bytes()
+    done = process("fit", "-", *QUICK, "-o", "m.json", "--json", input=text)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["output"] == "m.json"
+    run("fit", home / "train.txt", *QUICK, "-o", "n.json")
+    assert rs.load_model("m.json") == rs.load_model("n.json")
+
+
+def test_closed_pipe_is_quiet(home):
+    reading, writing = os.pipe()
+    os.close(reading)
+    with os.fdopen(writing, "wb") as pipe:
+        done = process(
+            "rank",
+            home / "model.json",
+            home / "test.txt",
+            capture_output=False,
+            stdout=pipe,
+            stderr=subprocess.PIPE,
+        )
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")
+def test_full_disk_on_standard_output(home):
+    with open("/dev/full", "wb") as full:
+        done = process(
+            "rank",
+            home / "model.json",
+            home / "test.txt",
+            capture_output=False,
+            stdout=full,
+            stderr=subprocess.PIPE,
+        )
+    assert done.returncode == 2
+    assert done.stderr == b"ranksieve: the output cannot be written: No space left on device\n"

@@ -1,0 +1,164 @@
+"""Dataset: what it takes, keeps and refuses."""
+
+import datetime
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+import scipy.sparse as sp
+
+from ranksieve.data import Dataset, TextColumn
+
+X = np.array([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])
+
+
+def test_defaults():
+    data = Dataset(X, [1, 0, 2], [7, 7, 8])
+    assert (data.n_docs, data.n_features, data.n_queries, len(data)) == (3, 2, 2, 3)
+    assert data.feature_names == ("f1", "f2")
+    assert data.y.dtype == np.float64
+    assert data.X is X
+    assert repr(data) == "Dataset(3 documents, 2 queries, 2 features, dense float64)"
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_floats_are_kept(dtype, tmp_path):
+    mapped = np.memmap(tmp_path / "X", dtype=dtype, mode="w+", shape=(3, 2))
+    data = Dataset(mapped, [1, 0, 2], [1, 1, 1])
+    assert data.X.dtype == dtype
+    assert isinstance(data.X, np.memmap)
+
+
+def test_other_numbers_become_float64():
+    assert Dataset([[1, 2], [3, 4]], [0, 1], [1, 1]).X.dtype == np.float64
+    assert Dataset(np.array([[True], [False]]), [0, 1], [1, 1]).X.tolist() == [[1.0], [0.0]]
+
+
+@pytest.mark.parametrize("form", [sp.csr_array, sp.csc_array, sp.coo_array, sp.csr_matrix])
+def test_sparse_is_kept_as_csr(form):
+    data = Dataset(form(X), [1, 0, 2], [1, 1, 2])
+    assert isinstance(data.X, sp.csr_array)
+    np.testing.assert_array_equal(data.X.toarray(), X)
+    assert "sparse float64" in repr(data)
+    assert Dataset(form(X.astype(int)), [1, 0, 2], [1, 1, 2]).X.dtype == np.float64
+
+
+COLUMNS = {"a": [1, 2, 3], "b": [0.5, None, 2.0]}
+FRAMES = {
+    "pandas": pd.DataFrame(COLUMNS),
+    "pandas nullable": pd.DataFrame(COLUMNS).astype({"a": "Int64", "b": "Float64"}),
+    "pandas arrow": pd.DataFrame(COLUMNS).convert_dtypes(dtype_backend="pyarrow"),
+    "pandas object": pd.DataFrame(COLUMNS, dtype=object),
+    "polars": pl.DataFrame(COLUMNS),
+    "arrow": pa.table(COLUMNS),
+    "arrow batch": pa.RecordBatch.from_pydict(COLUMNS),
+}
+
+
+@pytest.mark.parametrize("kind", FRAMES)
+def test_frames(kind):
+    data = Dataset(FRAMES[kind], [1, 0, 1], ["x", "x", "y"])
+    np.testing.assert_array_equal(data.X, [[1, 0.5], [2, np.nan], [3, 2]])
+    assert data.feature_names == ("a", "b")
+    assert Dataset(FRAMES[kind], [1, 0, 1], [1, 1, 1], feature_names=np.array(["u", "v"])).feature_names == (
+        "u",
+        "v",
+    )
+
+
+@pytest.mark.parametrize(
+    ("frame", "sentence"),
+    [
+        (pd.DataFrame({"a": [1.0], "b": ["x"]}), "column 'b' holds str values; features must be numbers"),
+        (
+            pd.DataFrame({"a": [1.0, 2], "b": ["1", 2]}),
+            "column 'b' holds object values; features must be numbers",
+        ),
+        (pd.DataFrame({"c": pd.Categorical(["a"])}), "column 'c' holds category values"),
+        (pd.DataFrame({"t": [datetime.datetime(2020, 1, 1)]}), "column 't' holds datetime64"),
+        (pl.DataFrame({"a": [1.0], "b": ["7"]}), "column 'b' holds String values; features must be numbers"),
+        (pl.DataFrame({"l": [[1, 2]]}), "column 'l' holds List"),
+        (pa.table({"a": [1.0], "b": ["x"]}), "column 'b' holds string values; features must be numbers"),
+        (pd.DataFrame(X, columns=["a", "a"]), "feature names must differ, but these occur more than once"),
+        (pd.DataFrame(index=[1, 2]), "X is empty: 2 documents and 0 features"),
+    ],
+)
+def test_frames_that_hold_no_numbers(frame, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        Dataset(frame, np.zeros(len(frame)), np.zeros(len(frame)))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        ((X[0], [1], [1]), r"X must be two-dimensional \(documents × features\), got shape \(2,\)"),
+        ((X[:0], [], [1]), "X is empty: 0 documents and 2 features"),
+        (([["a"], ["b"]], [0, 1], [1, 1]), "features must be numbers"),
+        ((X, [1, 0], [1, 1, 1]), "y has 2 entries but X has 3 rows"),
+        ((X, [1, 0, 1], [1, 1]), "qid has 2 entries but X has 3 rows"),
+        ((X, [1, np.nan, 1], [1, 1, 1]), "the label of row 1 is nan; labels must be finite numbers"),
+        ((X, [1, np.inf, 1], [1, 1, 1]), "the label of row 1 is inf"),
+        ((X, ["a", "b", "c"], [1, 1, 1]), "labels must be numbers"),
+        ((X, X, [1, 1, 1]), "y must hold one label per row"),
+        ((X, [1, 0, 1], [1, None, 1]), "the query id of row 1 is missing"),
+        ((X, [1, 0, 1], [1, 1, 1], ["a"]), "1 feature names were given for 2 features"),
+        ((X, [1, 0, 1], [1, 1, 1], ["a", "a"]), "feature names must differ"),
+        ((X, [1, 0, 1], [1, 1, 1], None, ["d"]), "doc_ids has 1 entries but X has 3 rows"),
+    ],
+)
+def test_bad_arguments(arguments, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        Dataset(*arguments)
+
+
+def test_comments_must_match_the_rows():
+    with pytest.raises(ValueError, match="comments has 2 entries but X has 3 rows"):
+        Dataset(X, [1, 0, 1], [1, 1, 1], comments=["a", "b"])
+
+
+def column(texts):
+    block = np.frombuffer("".join(texts).encode(), dtype=np.uint8)
+    ends = np.cumsum([len(text.encode()) for text in texts])
+    return TextColumn(block, np.concatenate(([0], ends[:-1])), ends)
+
+
+@pytest.mark.parametrize("form", [list, tuple, np.array, column])
+def test_selected_rows_keep_everything(form):
+    data = Dataset(
+        X, [1, 0, 2], [7, 8, 7], ["a", "b"], form(["d0", "dé", "d2"]),
+        comments=form(["c0", "", "c2"]), truth=np.ones(2), source="here",
+    )  # fmt: skip
+    part = data.select_rows(np.array([2, 0]))
+    np.testing.assert_array_equal(part.X, X[[2, 0]])
+    assert part.y.tolist() == [2, 1]
+    assert part.qid.tolist() == [7, 7]
+    assert list(part.doc_ids) == ["d2", "d0"]
+    assert list(part.comments) == ["c2", "c0"]
+    assert (part.feature_names, part.source) == (("a", "b"), "here")
+    assert list(data.select_rows(np.array([False, True, False])).doc_ids) == ["dé"]
+    assert list(data.select_queries(np.array([0])).doc_ids) == ["d0", "d2"]
+
+
+def test_no_rows_chosen():
+    with pytest.raises(ValueError, match="no row was chosen"):
+        Dataset(X, [1, 0, 2], [7, 8, 7]).select_rows(np.zeros(3, dtype=bool))
+
+
+def test_replace_features():
+    data = Dataset(X, [1, 0, 2], [7, 8, 7], doc_ids=["a", "b", "c"])
+    other = data.replace_features(X[:, :1], ["only"])
+    assert other.feature_names == ("only",)
+    assert other.doc_ids == ["a", "b", "c"]
+    np.testing.assert_array_equal(data.X, X)
+
+
+def test_text_column_compares_with_lists():
+    texts = column(["a", "", "ccc"])
+    assert texts == ["a", "", "ccc"]
+    assert texts != ["a", "", "x"]
+    assert texts != ["a"]
+    assert (texts == "a") is False
+    assert texts[-1] == "ccc"
+    assert texts.raw(2) == b"ccc"

@@ -1,0 +1,103 @@
+"""load_letor_folds: layouts, spellings, widths and what can be missing."""
+
+import gzip
+import re
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from ranksieve.data import Fold, load_letor_folds
+
+LINES = "1 qid:{q} 1:0.5 2:1\n0 qid:{q} 1:0.25\n"
+
+
+def make_folds(folder, names=("train.txt", "vali.txt", "test.txt"), numbers=(1, 2), line=LINES):
+    for number in numbers:
+        fold = folder / f"Fold{number}"
+        fold.mkdir(parents=True)
+        for k, name in enumerate(names):
+            text = line.format(q=10 * number + k).encode()
+            (fold / name).write_bytes(gzip.compress(text) if name.endswith(".gz") else text)
+    return folder
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        ("train.txt", "vali.txt", "test.txt"),
+        ("train.txt", "valid.txt", "test.txt"),
+        ("train.txt.gz", "validation.txt", "test.txt.gz"),
+        ("trainingset.txt", "validationset.txt", "testset.txt"),
+    ],
+)
+@pytest.mark.parametrize("level", ["", "QueryLevelNorm"])
+def test_layouts(tmp_path, monkeypatch, names, level):
+    make_folds(tmp_path / "DATA" / level, names, numbers=(2, 1, 10))
+    by_root = load_letor_folds("DATA", root=tmp_path)
+    by_path = load_letor_folds(tmp_path / "DATA")
+    monkeypatch.setenv("RANKSIEVE_LETOR", str(tmp_path))
+    by_variable = load_letor_folds("DATA")
+    for folds in (by_root, by_path, by_variable):
+        assert [fold.train.qid[0] for fold in folds] == [10, 20, 100]
+        assert [part.qid[0] for part in folds[0]] == [10, 11, 12]
+    train, vali, test = by_root[1]
+    assert by_root[1] == Fold(train, vali, test)
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_all_parts_have_the_largest_width(tmp_path, sparse):
+    make_folds(tmp_path / "DATA")
+    (tmp_path / "DATA" / "Fold2" / "test.txt").write_text("1 qid:5 4:7\n")
+    folds = load_letor_folds(tmp_path / "DATA", sparse=sparse)
+    parts = [part for fold in folds for part in fold]
+    assert {part.X.shape[1] for part in parts} == {4}
+    assert {part.feature_names for part in parts} == {("f1", "f2", "f3", "f4")}
+    assert {sp.issparse(part.X) for part in parts} == {sparse}
+    dense = parts[0].X.toarray() if sparse else parts[0].X
+    np.testing.assert_array_equal(dense, [[0.5, 1, 0, 0], [0.25, 0, 0, 0]])
+
+
+def test_read_options_are_passed_on(tmp_path):
+    make_folds(tmp_path / "DATA", line="1 qid:1 1:NULL 2:3\n")
+    assert load_letor_folds(tmp_path / "DATA", missing="zero", n_features=3)[0].test.X.tolist() == [[0, 3, 0]]
+    with pytest.raises(ValueError, match=r"train\.txt:1: feature 1 is missing"):
+        load_letor_folds(tmp_path / "DATA")
+
+
+def sentence(*arguments, **options):
+    with pytest.raises(FileNotFoundError) as caught:
+        load_letor_folds(*arguments, **options)
+    return str(caught.value)
+
+
+def test_what_can_be_missing(tmp_path, monkeypatch):
+    monkeypatch.setenv("RANKSIEVE_LETOR", str(tmp_path / "nowhere"))
+    assert sentence("DATA") == (
+        f"{tmp_path / 'nowhere'}: there is no such folder, so DATA cannot be found; "
+        "set RANKSIEVE_LETOR to the folder that holds the LETOR collections"
+    )
+    make_folds(tmp_path / "OHSUMED")
+    assert sentence("MQ2008", root=tmp_path) == (
+        f"{tmp_path / 'MQ2008'}: there is no such collection; {tmp_path} holds: OHSUMED; "
+        "name one of them, or set RANKSIEVE_LETOR to another folder"
+    )
+    (tmp_path / "EMPTY").mkdir()
+    assert sentence("EMPTY", root=tmp_path).endswith(
+        "EMPTY: has no folds; expected folders Fold1, Fold2, … in it"
+    )
+    (tmp_path / "OHSUMED" / "Fold2" / "vali.txt").unlink()
+    assert re.search(
+        r"Fold2: has no vali file; expected one of vali\.txt, vali\.txt\.gz, valid",
+        sentence("OHSUMED", root=tmp_path),
+    )
+
+
+def test_the_real_folds(letor_root):
+    folds = load_letor_folds("MQ2008", root=letor_root)
+    assert len(folds) == 5
+    assert sum(fold.test.n_docs for fold in folds) == 15211
+    assert sum(fold.test.n_queries for fold in folds) == 784
+    for fold in folds:
+        ids = [query for part in fold for query in part.queries.ids.tolist()]
+        assert len(set(ids)) == len(ids) == 784

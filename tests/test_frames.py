@@ -1,0 +1,243 @@
+"""Frames and parquet files: what is taken, what is refused, what comes back; the choice by file name."""
+
+import importlib
+import re
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import scipy.sparse as sp
+
+from ranksieve.data import (
+    Dataset,
+    from_frame,
+    make_ranking,
+    read_dataset,
+    read_letor,
+    read_parquet,
+    write_dataset,
+    write_letor,
+    write_parquet,
+)
+
+COLUMNS = {
+    "qid": ["a", "a", "b"],
+    "bm25": [1.5, 0.0, 3.0],
+    "clicks": [3, 4, 5],
+    "label": [2, 0, 1],
+    "fresh": [True, False, True],
+}
+KINDS = {
+    "pandas": pd.DataFrame,
+    "pandas nullable": lambda columns: pd.DataFrame(columns).convert_dtypes(),
+    "pandas arrow": lambda columns: pd.DataFrame(columns).convert_dtypes(dtype_backend="pyarrow"),
+    "polars": pl.DataFrame,
+    "arrow": pa.table,
+}
+kinds = pytest.mark.parametrize("kind", KINDS)
+
+
+@kinds
+def test_from_frame(kind):
+    data = from_frame(KINDS[kind](COLUMNS))
+    assert data.feature_names == ("bm25", "clicks", "fresh")
+    np.testing.assert_array_equal(data.X, [[1.5, 3, 1], [0, 4, 0], [3, 5, 1]])
+    assert data.y.tolist() == [2, 0, 1]
+    assert data.qid.tolist() == ["a", "a", "b"]
+    assert data.qid.dtype.kind == "U"
+    assert data.doc_ids is None
+
+
+@kinds
+def test_named_columns(kind):
+    frame = KINDS[kind](COLUMNS | {"url": ["u", "v", "w"], "query": [1, 1, 2], "grade": [0.5, 1.0, 0.0]})
+    data = from_frame(frame, qid="query", label="grade", doc_id="url", features=["clicks", "bm25"])
+    assert data.feature_names == ("clicks", "bm25")
+    assert data.qid.tolist() == [1, 1, 2]
+    assert data.qid.dtype.kind == "i"
+    assert data.y.tolist() == [0.5, 1.0, 0.0]
+    assert list(data.doc_ids) == ["u", "v", "w"]
+
+
+@kinds
+def test_doc_id_and_comment_are_found_by_name(kind):
+    data = from_frame(KINDS[kind](COLUMNS | {"doc_id": [7, 8, 9], "comment": ["x", None, "z"]}))
+    assert list(data.doc_ids) == [7, 8, 9]
+    assert list(data.comments) == ["x", "", "z"]
+    assert data.feature_names == ("bm25", "clicks", "fresh")
+    assert "comment" in from_frame(KINDS[kind](COLUMNS | {"comment": [1, 2, 3]})).feature_names
+
+
+@kinds
+def test_nulls_follow_the_policy(kind):
+    frame = KINDS[kind](COLUMNS | {"bm25": [None, 2.0, 3.0], "clicks": [3, None, 5]})
+    with pytest.raises(
+        ValueError, match=r'feature bm25 of row 0 \(query a\) is missing; choose missing="zero"'
+    ):
+        from_frame(frame)
+    assert from_frame(frame, missing="zero").X[:, :2].tolist() == [[0, 3], [2, 0], [3, 5]]
+    assert from_frame(frame, missing="query_min").X[:, :2].tolist() == [[2, 3], [2, 3], [3, 5]]
+    assert from_frame(frame, missing="column_mean").X[:, :2].tolist() == [[2.5, 3], [2, 4], [3, 5]]
+    assert np.isnan(from_frame(frame, missing="keep").X).sum() == 2
+
+
+@kinds
+def test_bad_columns(kind):
+    def sentence(columns, **options):
+        with pytest.raises(ValueError) as caught:
+            from_frame(KINDS[kind](columns), **options)
+        return str(caught.value)
+
+    other = {"query_id": COLUMNS["qid"], "x": [1, 2, 3], "label": [1, 0, 1]}
+    assert sentence(other) == "there is no column 'qid' among query_id, x, label; did you mean 'query_id'?"
+    assert sentence(COLUMNS, label="lable").endswith("; did you mean 'label'?")
+    assert sentence(COLUMNS, features=["zzz"]).startswith("there is no column 'zzz' among qid, bm25")
+    words = sentence(COLUMNS | {"title": ["t", "u", "v"]})
+    assert re.match(
+        r"feature columns must be numbers, but these are not: title \(\w+\); leave them out", words
+    )
+    assert "the label column 'label' holds" in sentence(COLUMNS | {"label": ["good", "bad", "bad"]})
+    assert sentence(COLUMNS | {"qid": ["a", None, "b"]}) == "the query id of row 1 is missing (None or NaN)"
+    assert sentence(COLUMNS | {"label": [1.0, None, 0.0]}).startswith("the label of row 1 is nan")
+    assert sentence({"qid": [1], "label": [1]}) == "X is empty: 1 documents and 0 features"
+    assert "missing='mean' is unknown" in sentence(COLUMNS, missing="mean")
+
+
+def test_many_columns_are_not_all_listed():
+    frame = pl.DataFrame({f"c{k}": [1] for k in range(50)})
+    with pytest.raises(ValueError, match=r"among c0, c1, .*, c19, …"):
+        from_frame(frame)
+
+
+def test_float32_is_kept():
+    frame = pl.DataFrame(COLUMNS, schema_overrides={"bm25": pl.Float32}).select("qid", "label", "bm25")
+    assert from_frame(frame).X.dtype == np.float32
+
+
+def test_categorical_query_ids():
+    frame = pl.DataFrame(COLUMNS, schema_overrides={"qid": pl.Categorical})
+    assert from_frame(frame).qid.tolist() == ["a", "a", "b"]
+
+
+def test_things_that_are_no_frames():
+    for thing in (pl.LazyFrame(COLUMNS), [[1, 2]], "file.parquet"):
+        with pytest.raises(
+            ValueError, match="is not a table in memory; give a pandas, polars or arrow table"
+        ):
+            from_frame(thing)
+
+
+@pytest.mark.parametrize("package", ["narwhals", "pyarrow"])
+def test_missing_package(monkeypatch, tmp_path, package):
+    original = importlib.import_module
+
+    def without(name, *rest):
+        if name.partition(".")[0] == package:
+            raise ImportError(name)
+        return original(name, *rest)
+
+    monkeypatch.setattr("ranksieve.data.frames.import_module", without)
+    call = from_frame if package == "narwhals" else read_parquet
+    with pytest.raises(ImportError, match=rf'need {package}: pip install "ranksieve\[frames\]"'):
+        call(pd.DataFrame(COLUMNS) if package == "narwhals" else tmp_path / "x.parquet")
+
+
+# ---------------------------------------------------------------- parquet
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_parquet_round_trip(tmp_path, sparse, dtype):
+    X = np.array([[0.1, np.nan], [-0.0, 1e300 if dtype == np.float64 else 1e30], [3, 0]], dtype=dtype)
+    data = Dataset(
+        sp.csr_array(X) if sparse else X, [2, 0, 1.5], [7, 7, 8], ["a", "b"], ["d1", "d2", "d3"],
+        comments=["c", "", "e"],
+    )  # fmt: skip
+    write_parquet(data, tmp_path / "data.parquet")
+    back = read_parquet(tmp_path / "data.parquet", missing="keep")
+    np.testing.assert_array_equal(back.X, X)
+    assert back.X.dtype == dtype
+    assert back.y.tolist() == [2, 0, 1.5]
+    assert back.qid.tolist() == [7, 7, 8]
+    assert list(back.doc_ids) == ["d1", "d2", "d3"]
+    assert list(back.comments) == ["c", "", "e"]
+    assert back.feature_names == ("a", "b")
+    assert back.source == str(tmp_path / "data.parquet")
+    assert list(tmp_path.iterdir()) == [tmp_path / "data.parquet"]
+
+
+def test_missing_values_are_written_as_null(tmp_path):
+    write_parquet(Dataset([[np.nan], [1.0]], [1, 0], ["a", "a"]), tmp_path / "data.pq")
+    assert pq.read_table(tmp_path / "data.pq")["f1"].null_count == 1
+
+
+def parquet_message(path, error=ValueError, **options):
+    with pytest.raises(error) as caught:
+        read_parquet(path, **options)
+    return str(caught.value).removeprefix(str(path))
+
+
+def test_bad_parquet_files(tmp_path):
+    path = tmp_path / "x.parquet"
+    assert parquet_message(path, FileNotFoundError) == ": there is no such file"
+    path.write_text("1 qid:1 1:1\n")
+    assert parquet_message(path).startswith(": is not a sound parquet file (")
+    path.write_bytes(b"")
+    assert parquet_message(path).startswith(": is not a sound parquet file (")
+    assert "\n" not in parquet_message(path)
+    pl.DataFrame(COLUMNS).write_parquet(path)
+    path.write_bytes(path.read_bytes()[:-20])
+    assert parquet_message(path).startswith(": is not a sound parquet file (")
+    pl.DataFrame(COLUMNS | {"bm25": [None, 1, 2]}).write_parquet(path)
+    assert parquet_message(path).startswith(": feature bm25 of row 0 (query a) is missing")
+    assert parquet_message(path, qid="nope").startswith(": there is no column 'nope' among qid, bm25")
+
+
+@pytest.mark.parametrize(
+    ("data", "sentence"),
+    [
+        (Dataset([[1.0]], [1], [1], ["qid"]), "features cannot be called qid in a parquet file; rename them"),
+        (Dataset([[1.0], [2.0]], [1, 0], [(1,), (2,)]), "query ids of mixed or compound kinds do not fit"),
+    ],
+)
+def test_what_parquet_cannot_hold(tmp_path, data, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        write_parquet(data, tmp_path / "x.parquet")
+    assert list(tmp_path.iterdir()) == []
+
+
+# ---------------------------------------------------------------- read_dataset and write_dataset
+
+
+@pytest.mark.parametrize("name", ["d.txt", "d.txt.gz", "d.parquet", "d.PQ", "d.letor", "d"])
+def test_the_name_tells_the_format(tmp_path, name):
+    data = make_ranking(n_queries=5, n_features=4, n_informative=2)
+    write_dataset(data, tmp_path / name)
+    start = (tmp_path / name).read_bytes()[:4]
+    assert (start == b"PAR1") == (name in ("d.parquet", "d.PQ"))
+    assert (start[:2] == b"\x1f\x8b") == name.endswith("gz")
+    back = read_dataset(tmp_path / name, missing="zero")
+    np.testing.assert_array_equal(back.X, data.X)
+    np.testing.assert_array_equal(back.y, data.y)
+
+
+def test_the_content_tells_parquet(tmp_path):
+    write_parquet(make_ranking(n_queries=5, n_features=4, n_informative=2), tmp_path / "d.bin")
+    assert read_dataset(tmp_path / "d.bin").n_queries == 5
+
+
+def test_several_letor_files(tmp_path):
+    data = make_ranking(n_queries=5, n_features=4, n_informative=2)
+    write_letor(data, tmp_path / "a")
+    both = read_dataset([tmp_path / "a", tmp_path / "a"])
+    assert both.n_docs == 2 * read_letor(tmp_path / "a").n_docs
+
+
+def test_missing_file_of_unknown_format(tmp_path):
+    with pytest.raises(FileNotFoundError, match="there is no such file"):
+        read_dataset(tmp_path / "nothing")
+    with pytest.raises(IsADirectoryError, match="is a folder"):
+        read_dataset(tmp_path)

@@ -1,0 +1,86 @@
+"""fill_missing against filling cell by cell, dense and sparse."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ranksieve.data import MISSING_POLICIES, Dataset, fill_missing
+
+cells = st.sampled_from([0.0, 1.0, -2.0, 5.0, float("nan"), float("nan")])
+matrices = st.integers(1, 4).flatmap(
+    lambda d: st.lists(st.lists(cells, min_size=d, max_size=d), min_size=1, max_size=8)
+)
+
+
+def fill_cell(X, qid, i, j, policy):
+    if policy == "zero":
+        return 0.0
+    rows = [k for k in range(len(X)) if policy == "column_mean" or qid[k] == qid[i]]
+    present = [X[k, j] for k in rows if X[k, j] == X[k, j]]
+    if not present:
+        return 0.0
+    return min(present) if policy == "query_min" else sum(present) / len(present)
+
+
+@settings(max_examples=150, deadline=None)
+@given(matrices, st.data(), st.sampled_from(["zero", "query_min", "column_mean"]))
+def test_each_cell_is_filled_as_the_policy_says(rows, data, policy):
+    X = np.array(rows)
+    qid = data.draw(st.lists(st.sampled_from("ab"), min_size=len(X), max_size=len(X)))
+    expected = X.copy()
+    for i, j in np.argwhere(np.isnan(X)):
+        expected[i, j] = fill_cell(X, qid, i, j, policy)
+    dense = Dataset(X, np.zeros(len(X)), qid)
+    sparse = Dataset(sp.csr_array(X), np.zeros(len(X)), qid)
+    before = X.copy()
+    np.testing.assert_allclose(fill_missing(dense, policy).X, expected, rtol=1e-15)
+    np.testing.assert_allclose(fill_missing(sparse, policy).X.toarray(), expected, rtol=1e-15)
+    np.testing.assert_array_equal(X, before)
+    np.testing.assert_array_equal(sparse.X.toarray(), before)
+
+
+def holes(sparse=False, dtype=np.float64):
+    X = np.array([[1.0, 2.0], [3.0, np.nan]], dtype=dtype)
+    return Dataset(sp.csr_array(X) if sparse else X, [1, 0], ["a", "b"], ["x", "y"], doc_ids=["d", "e"])
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_error_names_the_first_hole(sparse):
+    with pytest.raises(ValueError) as caught:
+        fill_missing(holes(sparse), "error")
+    assert str(caught.value) == (
+        'feature y of row 1 (query b) is missing; choose missing="zero", "query_min", "column_mean" or "keep"'
+    )
+
+
+def test_keep_and_nothing_to_fill_return_the_same_data():
+    data = holes()
+    assert fill_missing(data, "keep") is data
+    whole = Dataset([[1.0]], [1], ["a"])
+    assert all(fill_missing(whole, policy) is whole for policy in MISSING_POLICIES)
+    empty = Dataset(sp.csr_array((2, 3)), [1, 0], ["a", "a"])
+    assert fill_missing(empty, "error") is empty
+
+
+def test_rows_names_and_type_are_kept():
+    filled = fill_missing(holes(dtype=np.float32), "zero")
+    assert filled.X.dtype == np.float32
+    assert filled.feature_names == ("x", "y")
+    assert filled.doc_ids == ["d", "e"]
+
+
+def test_a_read_only_map_is_not_written_to(tmp_path):
+    np.save(tmp_path / "X.npy", holes().X)
+    mapped = np.load(tmp_path / "X.npy", mmap_mode="r")
+    assert fill_missing(Dataset(mapped, [1, 0], ["a", "b"]), "zero").X.tolist() == [[1, 2], [3, 0]]
+    assert np.isnan(np.load(tmp_path / "X.npy")[1, 1])
+
+
+def test_unknown_policy():
+    with pytest.raises(ValueError) as caught:
+        fill_missing(holes(), "median")
+    assert str(caught.value) == (
+        "missing='median' is unknown; choose one of error, zero, query_min, column_mean, keep"
+    )

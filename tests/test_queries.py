@@ -1,0 +1,101 @@
+"""Grouping by query against dictionaries, for ids of any kind in any order."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ranksieve.data.queries import as_id_array, group_queries, one_query
+
+QUICK = settings(max_examples=100, deadline=None)
+id_lists = st.one_of(
+    st.lists(st.integers(-3, 3), min_size=1, max_size=30),
+    st.lists(st.text("ab", max_size=2), min_size=1, max_size=30),
+    st.lists(st.tuples(st.integers(0, 1), st.text("xy", max_size=1)), min_size=1, max_size=30),
+    st.lists(st.sampled_from([1.5, -0.0, 0.0, 2.0]), min_size=1, max_size=30),
+    st.lists(st.frozensets(st.integers(0, 2), max_size=2), min_size=1, max_size=30),
+    st.lists(st.sampled_from([(1, 2), (1,), "a", 7]), min_size=1, max_size=30),
+)
+
+
+def brute_force(ids):
+    rows = {}
+    for row, one in enumerate(ids):
+        rows.setdefault(one, []).append(row)
+    return rows
+
+
+@QUICK
+@given(id_lists)
+def test_groups_are_those_of_a_dictionary(ids):
+    queries, expected = group_queries(_with_a_tuple_first(ids)), brute_force(_with_a_tuple_first(ids))
+    assert queries.n_queries == len(expected)
+    assert list(queries.ids) == list(expected)
+    groups = np.split(queries.order, queries.offsets[1:-1])
+    assert [group.tolist() for group in groups] == list(expected.values())
+    assert queries.sizes.tolist() == [len(rows) for rows in expected.values()]
+    assert queries.n_rows == len(_with_a_tuple_first(ids))
+
+
+def _with_a_tuple_first(ids):
+    """Mixed ids stay objects once one of them is a tuple."""
+    mixed = len({type(one) for one in ids}) > 1
+    return [(1, 2), *ids] if mixed else ids
+
+
+def test_numbers_and_text_stay_apart():
+    assert group_queries([1, "1", "a"]).n_queries == 3
+
+
+@QUICK
+@given(id_lists)
+def test_restore_undoes_group(ids):
+    queries = group_queries(_with_a_tuple_first(ids))
+    values = np.arange(queries.n_rows) * 10
+    np.testing.assert_array_equal(queries.restore(queries.group(values)), values)
+    assert queries.contiguous == bool((queries.order == np.arange(queries.n_rows)).all())
+
+
+def test_scattered_rows():
+    queries = group_queries(["b", "a", "b", "c", "a"])
+    assert queries.ids.tolist() == ["b", "a", "c"]
+    assert queries.order.tolist() == [0, 2, 1, 4, 3]
+    assert queries.offsets.tolist() == [0, 2, 4, 5]
+    assert queries.query_of_grouped.tolist() == [0, 0, 1, 1, 2]
+    assert not queries.contiguous
+
+
+def test_contiguous_rows_are_not_copied():
+    queries = group_queries([5, 5, 1, 9])
+    values = np.arange(4)
+    assert queries.contiguous
+    assert queries.group(values) is values
+    assert queries.restore(values) is values
+
+
+def test_rows_of_chosen_queries():
+    queries = group_queries(["b", "a", "b", "c", "a"])
+    assert queries.rows(np.array([2, 0])).tolist() == [0, 2, 3]
+    assert queries.rows(np.array([False, True, False])).tolist() == [1, 4]
+
+
+def test_one_query():
+    queries = one_query(3)
+    assert queries.n_queries == 1
+    assert queries.offsets.tolist() == [0, 3]
+    assert queries.contiguous
+
+
+@pytest.mark.parametrize(
+    ("ids", "sentence"),
+    [
+        ([], "there are no rows: a data set needs at least one document"),
+        ([1.0, float("nan")], "the query id of row 1 is missing"),
+        (["a", None], "the query id of row 1 is missing"),
+        (np.array(["a", None, "b"], dtype=object), "the query id of row 1 is missing"),
+        (np.zeros((2, 2)), "qid must hold one query id per row, got an array of shape"),
+    ],
+)
+def test_bad_ids(ids, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        as_id_array(ids)

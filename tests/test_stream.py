@@ -1,0 +1,150 @@
+"""Streams of whole queries against the file read at once."""
+
+from __future__ import annotations
+
+import gzip
+import tracemalloc
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ranksieve.data import Dataset, read_letor, write_letor
+from ranksieve.data.stream import stream_letor
+from tests.conftest import random_dataset
+
+
+def joined(chunks):
+    """(X, y, qid) of all chunks; every query must be whole within its chunk and in no other."""
+    chunks = list(chunks)
+    ids = [set(chunk.qid) for chunk in chunks]
+    assert sum(map(len, ids)) == len(set().union(*ids))
+    X = [chunk.X.toarray() if sp.issparse(chunk.X) else chunk.X for chunk in chunks]
+    return np.concatenate(X), np.concatenate([c.y for c in chunks]), np.concatenate([c.qid for c in chunks])
+
+
+def assert_same_rows(chunks, whole):
+    X, y, qid = joined(chunks)
+    np.testing.assert_array_equal(X, whole.X)
+    np.testing.assert_array_equal(y, whole.y)
+    np.testing.assert_array_equal(qid, whole.qid.astype(str))
+
+
+@settings(max_examples=25, deadline=None)
+@given(seed=st.integers(0, 1000), chunk_bytes=st.integers(1, 5000))
+def test_any_chunk_size_gives_the_rows_of_the_file(seed, chunk_bytes, tmp_path_factory):
+    path = tmp_path_factory.mktemp("stream") / "data.txt"
+    data = random_dataset(seed, n_queries=8, n_features=3)
+    write_letor(data, path)
+    chunks = list(stream_letor(path, n_features=3, chunk_bytes=chunk_bytes))
+    assert_same_rows(chunks, data)
+    if chunk_bytes < 100:
+        assert len(chunks) == data.n_queries
+
+
+@pytest.mark.parametrize("zipped", [False, True])
+def test_gzip_blank_lines_comments_and_any_ids(tmp_path, zipped):
+    text = b"\n# head\n2 qid:a 1:0.5 # docid = x\r\n\n0 qid:a 2:1\n1 qid:7 1:2\n# between\n0 qid:7 2:3\n"
+    path = tmp_path / ("data.txt.gz" if zipped else "data.txt")
+    path.write_bytes(gzip.compress(text) if zipped else text)
+    for chunk_bytes in (1, 20, 1000):
+        X, y, qid = joined(stream_letor(path, n_features=3, chunk_bytes=chunk_bytes))
+        np.testing.assert_array_equal(X, [[0.5, 0, 0], [0, 1, 0], [2, 0, 0], [0, 3, 0]])
+        np.testing.assert_array_equal(y, [2, 0, 1, 0])
+        assert qid.tolist() == ["a", "a", "7", "7"]
+
+
+def test_a_query_over_many_chunks_stays_whole(tmp_path):
+    rng = np.random.default_rng(0)
+    data = Dataset(rng.normal(size=(300, 2)), rng.integers(0, 3, 300), [1] * 3 + [2] * 294 + [3] * 3)
+    write_letor(data, tmp_path / "data.txt")
+    chunks = list(stream_letor(tmp_path / "data.txt", n_features=2, chunk_bytes=200))
+    assert [len(chunk) for chunk in chunks] == [3, 294, 3]
+    assert_same_rows(chunks, data)
+
+
+@pytest.mark.parametrize(("sparse", "dtype"), [(True, np.float64), (False, np.float32), (True, np.float32)])
+def test_sparse_and_float32(tmp_path, sparse, dtype):
+    data = random_dataset(3, n_queries=8, n_features=3)
+    write_letor(data, tmp_path / "data.txt")
+    options = {"n_features": 3, "sparse": sparse, "dtype": dtype}
+    whole = read_letor(tmp_path / "data.txt", **options)
+    chunks = list(stream_letor(tmp_path / "data.txt", chunk_bytes=300, **options))
+    assert all(chunk.X.dtype == dtype and sp.issparse(chunk.X) == sparse for chunk in chunks)
+    X = whole.X.toarray() if sparse else whole.X
+    np.testing.assert_array_equal(joined(chunks)[0], X)
+
+
+@pytest.mark.parametrize("chunk_bytes", [1, 30, 1000])
+def test_a_query_that_comes_back_is_named_with_its_line(tmp_path, chunk_bytes):
+    path = tmp_path / "data.txt"
+    path.write_text("1 qid:a 1:1\n0 qid:b 1:2\n\n# note\n0 qid:b 1:3\n2 qid:a 1:4\n")
+    with pytest.raises(
+        ValueError, match=r"data\.txt:6: query a comes back after other queries.*sort the file"
+    ):
+        list(stream_letor(path, n_features=1, chunk_bytes=chunk_bytes))
+
+
+@pytest.mark.parametrize(("policy", "filled"), [("zero", 0.0), ("query_min", 2.0), ("keep", np.nan)])
+def test_missing_values_see_their_whole_query(tmp_path, policy, filled):
+    path = tmp_path / "data.txt"
+    path.write_text("1 qid:a 1:NULL\n0 qid:a 1:5\n0 qid:a 1:2\n1 qid:b 1:1\n")
+    X, _, _ = joined(stream_letor(path, n_features=1, missing=policy, chunk_bytes=1))
+    np.testing.assert_array_equal(X[:, 0], [filled, 5, 2, 1])
+
+
+def test_missing_values_are_refused_with_their_line(tmp_path):
+    path = tmp_path / "data.txt"
+    path.write_text("1 qid:a 1:3\n0 qid:a 1:NULL\n")
+    with pytest.raises(ValueError, match=r"data\.txt:2: feature 1 is missing"):
+        list(stream_letor(path, n_features=1, chunk_bytes=1))
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"n_features": 0}, "n_features must be a whole number, at least 1, got 0"),
+        ({"n_features": 2, "chunk_bytes": 0}, "chunk_bytes must be a whole number, at least 1, got 0"),
+        ({"n_features": 2, "missing": "column_mean"}, "needs the whole file.*choose"),
+        ({"n_features": 2, "missing": "guess"}, "missing='guess' is unknown"),
+    ],
+)
+def test_bad_options_are_refused_at_once(options, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        stream_letor("nowhere.txt", **options)
+
+
+def test_bad_files(tmp_path):
+    path = tmp_path / "data.txt"
+    path.write_text("# nothing\n\n")
+    with pytest.raises(ValueError, match=r"data\.txt: holds no documents"):
+        list(stream_letor(path, n_features=2))
+    path.write_text("1 qid:a 3:1\n")
+    with pytest.raises(ValueError, match=r"data\.txt:1: feature 3 is beyond n_features=2"):
+        list(stream_letor(path, n_features=2))
+    with pytest.raises(FileNotFoundError, match="there is no such file"):
+        list(stream_letor(tmp_path / "absent.txt", n_features=2))
+
+
+def peak_of_stream(path, chunk_bytes):
+    tracemalloc.start()
+    try:
+        rows = sum(len(chunk) for chunk in stream_letor(path, n_features=20, chunk_bytes=chunk_bytes))
+        return rows, tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+def test_memory_does_not_grow_with_the_file(tmp_path):
+    features = " ".join(f"{j}:0.{j:06d}" for j in range(1, 21))
+    peaks = []
+    for n_queries in (50, 400):
+        path = tmp_path / f"{n_queries}.txt"
+        path.write_text("".join(f"{k % 3} qid:{q} {features}\n" for q in range(n_queries) for k in range(30)))
+        rows, peak = peak_of_stream(path, 1 << 14)
+        assert rows == 30 * n_queries
+        assert path.stat().st_size > 10 * (1 << 14)
+        peaks.append(peak)
+    assert peaks[1] < 1.2 * peaks[0]
