@@ -68,21 +68,14 @@ READERS: dict[str, tuple[Callable[[str], Any], Callable[[Any], int]]] = {
 }
 
 
-def peak_now() -> float:
-    """Megabytes; ru_maxrss of a child process can begin with what its parent held, VmHWM does not."""
-    status = Path("/proc/self/status")
-    found = re.search(r"VmHWM:\s+(\d+) kB", status.read_text()) if status.exists() else None
-    return int(found[1]) / 1024 if found else peak_megabytes()
-
-
 def memory(reader: str, small: str, large: str) -> dict[str, float]:
     read, size = READERS[reader]
     start = time.perf_counter()
     read(small)
     first = time.perf_counter() - start
-    before = peak_now()
+    before = peak_megabytes()
     result = read(large)
-    return {"first_seconds": first, "peak": peak_now() - before, "arrays": size(result) / 2**20}
+    return {"first_seconds": first, "peak": peak_megabytes() - before, "arrays": size(result) / 2**20}
 
 
 def check_equal(path: str) -> Dataset:

@@ -29,11 +29,8 @@ def test_value_gradient_hessian(case, with_queries, with_levels, seed):
     y, qid, s = case
     rng = np.random.default_rng(seed)
     pairs = explicit_pairs(y, qid)
-    table = (
-        rng.uniform(0.1, 2, (4, 4))
-        if with_levels and np.all(y == y.astype(int)) and y.min() >= 0 and y.max() < 4
-        else None
-    )
+    whole = np.all(y == y.astype(int)) and y.min() >= 0 and y.max() < 4
+    table = rng.uniform(0.1, 2, (4, 4)) if with_levels and whole else None
     queries = group_queries(qid)
     weight = rng.uniform(0.1, 2, queries.n_queries) if with_queries else None
     by_id = None if weight is None else dict(zip(queries.ids, weight, strict=True))

@@ -116,9 +116,10 @@ def _is_missing(query_id: Hashable) -> bool:
 
 def _is_array_like(qid: Any) -> bool:
     """Whether NumPy keeps the ids apart: it would turn [1, "1"] into text and tuples into rows."""
-    return (
-        hasattr(qid, "__array__") or {type(i) for i in qid} <= {int, float} or {type(i) for i in qid} == {str}
-    )
+    if hasattr(qid, "__array__"):
+        return True
+    kinds = {type(query_id) for query_id in qid}
+    return kinds <= {int, float} or kinds == {str}
 
 
 def _object_array(values: Sequence[Hashable] | AnyArray) -> AnyArray:

@@ -52,8 +52,8 @@ class MinBatSRank(DirectRanker):
     smoothing : float
         ρ ≥ 0; keeps the first steps from being too long.
     n_epochs : int
-        Passes over the data. The paper does not say how many it made; 5 is within 0.2 % of the best validation
-        NDCG@10 among 1 to 100 on both OHSUMED and MQ2008.
+        Passes over the data. The paper does not say how many it made; 5 came within 0.2 % of the best
+        validation NDCG@10 of 1 to 20 passes on OHSUMED and on MQ2008.
     batch_pairs : int, optional
         Cut the pairs of a query, ordered by upper and then by lower row, into consecutive batches of at most
         this many; the scores follow after each. An epoch then visits every pair, and the order of a query's
