@@ -13,6 +13,7 @@ from ranksieve.commands.show import table, words
 from ranksieve.data import Dataset, make_ranking
 from ranksieve.estimators import SparseRanker
 from ranksieve.metrics import Evaluation, evaluate
+from ranksieve.path import sparse_path
 from ranksieve.report import (
     Content,
     Planted,
@@ -24,7 +25,7 @@ from ranksieve.report import (
 )
 
 SHARES = (0.6, 0.2)  # of the queries, for training and validation; the rest is the test set
-METRIC, PROFILE, RULE = "ndcg@10", "standard", "one_standard_error"
+METRIC, PROFILE, BUDGET = "ndcg@10", "standard", 10
 METRICS = (METRIC, "map")
 
 
@@ -40,10 +41,10 @@ def run_demo(seed: int, folder: str, report: str | None) -> None:
         f"of which {np.count_nonzero(truth)} matter."
     )
     started = time.perf_counter()
-    ranker = SparseRanker(metric=METRIC, profile=PROFILE, rule=RULE)
+    ranker = SparseRanker(BUDGET, METRIC, profile=PROFILE)
     run(ranker, train, {"valid": valid, "progress": None})
     seconds = time.perf_counter() - started
-    evaluations = measure(ranker, test)
+    evaluations = measure(ranker, train, test)
     _show(ranker, evaluations, planted_features(truth, ranker), seconds)
     ranker.to_model().save(model_file)
     words(f"Wrote {model_file}.")
@@ -75,9 +76,9 @@ def split_queries(data: Dataset, seed: int) -> tuple[Dataset, Dataset, Dataset]:
     return train, valid, test
 
 
-def measure(ranker: SparseRanker, test: Dataset) -> dict[str, Evaluation]:
-    """The chosen ranker and the densest point of its path on the test queries."""
-    chosen, densest = ranker.coef_, ranker.path_.coefs[-1]
+def measure(ranker: SparseRanker, train: Dataset, test: Dataset) -> dict[str, Evaluation]:
+    """The chosen ranker and the densest point of the whole path on the test queries."""
+    chosen, densest = ranker.coef_, sparse_path(train).coefs[-1]
     return {
         f"test, {label} ({np.count_nonzero(w)} features)": evaluate(test.X @ w, test, METRICS, PROFILE)
         for label, w in (("chosen model", chosen), ("densest model", densest))
@@ -86,7 +87,7 @@ def measure(ranker: SparseRanker, test: Dataset) -> dict[str, Evaluation]:
 
 def _show(ranker: SparseRanker, evaluations: dict[str, Evaluation], planted: Planted, seconds: float) -> None:
     rows = (("found", planted.found), ("missed", planted.missed), ("in addition", planted.extra))
-    words(f"Choice: the fewest features within one standard error of the best validation {METRIC}.")
+    words(f"Choice: the best validation {METRIC} with at most {BUDGET} features.")
     table(
         ["planted features", "", "which"],
         [(label, len(names), ", ".join(names) or "none") for label, names in rows],

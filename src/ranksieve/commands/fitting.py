@@ -139,7 +139,7 @@ def show_model(model: LinearModel, choice: str) -> None:
         words(f"{name.capitalize()}: {value:.4f}, chosen {choice}.")
     proof = model.certificate
     at = f" at alpha = {proof['alpha']:.4g}" if "alpha" in proof else ""
-    words(f"Objective{at}: {proof['objective']:.6g}, {certificate(proof['relative_gap'])}.")
+    words(f"Objective{at}: {proof['objective']:.6g}, {certificate(proof.get('relative_gap'))}.")
 
 
 def _measure(ranker: LinearRanker, data: Dataset) -> Evaluation:

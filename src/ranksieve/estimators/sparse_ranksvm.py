@@ -137,6 +137,11 @@ class SparseRankSVM(DirectRanker):
             callback=callback,
         )
 
+    def _certificate(self) -> dict[str, float]:
+        if self.penalty == "l1":
+            return super()._certificate()
+        return {"objective": self.objective_, "gap_of_last_round": self.gap_}  # no proof of a global optimum
+
     def _concave(self) -> ConcavePenalty:
         """The penalty, with those of our parameters that shape it."""
         kind: Any = CONCAVE_PENALTIES[self.penalty]

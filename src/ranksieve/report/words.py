@@ -12,8 +12,10 @@ def percent(share: float) -> str:
     return np.format_float_positional(100.0 * share, precision=2, fractional=False, trim="-") + " %"
 
 
-def certificate(relative_gap: float) -> str:
-    """What a relative duality gap proves."""
+def certificate(relative_gap: float | None) -> str:
+    """What a relative duality gap proves; None: the method has none."""
+    if relative_gap is None:
+        return "without a proof of how near the best possible objective it is"
     if relative_gap <= ROUNDING:
         return "equal to the best possible objective up to rounding"
     return f"within {percent(relative_gap)} of the best possible objective"
