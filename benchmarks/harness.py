@@ -51,11 +51,13 @@ def in_subprocess(module: str, *arguments: str) -> dict[str, Any]:
     return result
 
 
-def keep(name: str, result: dict[str, Any]) -> None:
-    """Write a result to benchmarks/results, with what it ran on, and print it."""
+def keep(name: str, result: dict[str, Any], quiet: bool = False) -> None:
+    """Write a result to benchmarks/results, with what it ran on, and print it unless ``quiet``."""
     about = {"cores": os.cpu_count(), "python": platform.python_version(), "machine": platform.machine()}
     with atomic_write(HERE / "results" / f"{name}.json") as file:
         file.write(json.dumps({**result, "about": about}, indent=2) + "\n")
+    if quiet:
+        return
     width = max(len(key) for key in result)
     print(f"\n{name}")
     for key, value in result.items():

@@ -208,18 +208,27 @@ def repeated(data, counts):
     return Dataset(np.concatenate(X), np.concatenate(y), [i for part in qid for i in part])
 
 
-@pytest.mark.parametrize("name", IMPORTANCES)
-def test_importance_with_query_weights_is_that_of_repeated_queries(name):
+def partly_left_out():
+    """Data whose last feature varies only within a query that counts 0 times, and the counts."""
     data = with_constant(sample(seed=3))
     counts = np.array([2, 0, 1, 3, 1, 0, 2, 1, 1, 4, 1, 2])[: data.n_queries]
+    left_out = max(np.flatnonzero(counts == 0), key=lambda q: data.queries.sizes[q])
+    rows = query_rows(data)[left_out]
+    data.X[rows, -1] = np.arange(len(rows))
+    assert len(rows) > 1
+    return data, counts
+
+
+@pytest.mark.parametrize("name", IMPORTANCES)
+def test_importance_with_query_weights_is_that_of_repeated_queries(name):
+    data, counts = partly_left_out()
     got = feature_importance(name, data, counts.astype(float))
     np.testing.assert_allclose(got, feature_importance(name, repeated(data, counts)), atol=1e-12)
 
 
 @pytest.mark.parametrize("name", SIMILARITIES)
 def test_similarity_with_query_weights_is_that_of_repeated_queries(name):
-    data = with_constant(sample(seed=3))
-    counts = np.array([2, 0, 1, 3, 1, 0, 2, 1, 1, 4, 1, 2])[: data.n_queries]
+    data, counts = partly_left_out()
     got = feature_similarity(name, data, counts.astype(float))
     np.testing.assert_allclose(got, feature_similarity(name, repeated(data, counts)), atol=1e-12)
 

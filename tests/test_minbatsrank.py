@@ -328,13 +328,15 @@ def test_bad_chunks(small):
     np.testing.assert_array_equal(ranker.coef_, before)
 
 
-def test_overflow_is_an_error_and_leaves_the_state_alone(small):
+def test_divergence_is_an_error_and_leaves_the_state_alone(small):
     ranker = MinBatSRank().partial_fit(small)
     before = ranker.coef_.copy()
     with pytest.raises(
-        ValueError, match=r"the weights overflowed: rate=0.0625 is too large.*scale the features"
+        ValueError, match=r"the weights diverged: rate=0.0625 is too large.*scale the features"
     ):
         ranker.partial_fit(small.replace_features(small.X * 1e200))
+    with pytest.raises(ValueError, match=r"the weights diverged: rate=64 is too large"):
+        MinBatSRank(0.0, 64.0, feature_wise=False, n_epochs=40).fit(small)
     np.testing.assert_array_equal(ranker.coef_, before)
 
 

@@ -8,6 +8,7 @@ from ranksieve.data.letor import read_letor, write_letor
 from ranksieve.data.load import read_dataset, write_dataset
 from ranksieve.data.missing import MISSING_POLICIES, fill_missing
 from ranksieve.data.queries import Queries, group_queries
+from ranksieve.data.stream import stream_letor
 from ranksieve.data.synthetic import make_ranking
 from ranksieve.data.text_column import TextColumn
 
@@ -27,6 +28,7 @@ __all__ = [
     "read_dataset",
     "read_letor",
     "read_parquet",
+    "stream_letor",
     "write_dataset",
     "write_letor",
     "write_parquet",

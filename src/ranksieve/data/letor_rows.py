@@ -164,18 +164,18 @@ class LetorRows:
         self.queries = QueryRuns()
         self.comments = Comments()
         self.has_missing = False
-        self._out = _room(0)
+        self.room = _room(0)
 
     def read(self, path: PathLike, chunk_bytes: int, refuse_missing: bool) -> None:
         """Add every document of one file; the first faulty line raises."""
         line = 0
         for chunk in text_chunks(path, chunk_bytes):
-            line = self._add(source_name(path), line, chunk, refuse_missing)
+            line = self.add(source_name(path), line, chunk, refuse_missing)
 
-    def _add(self, name: str, line: int, chunk: Chunk, refuse_missing: bool) -> int:
-        if len(self._out.comments) < len(chunk.buffer):
-            self._out = _room(len(chunk.buffer))
-        out, text = self._out, np.frombuffer(chunk.buffer, dtype=np.uint8)
+    def add(self, name: str, line: int, chunk: Chunk, refuse_missing: bool) -> int:
+        if len(self.room.comments) < len(chunk.buffer):
+            self.room = _room(len(chunk.buffer))
+        out, text = self.room, np.frombuffer(chunk.buffer, dtype=np.uint8)
         parsed = parse_lines(text, chunk.begin, chunk.end, line, self.n_features or LARGEST_INDEX, out)
         faults = _repair(chunk.buffer, parsed, out)
         if not parsed.ordered:
@@ -197,7 +197,7 @@ class LetorRows:
         return int(parsed.lines)
 
     def _keep(self, name: str, parsed: Parsed, tokens: list[bytes], values: AnyArray) -> None:
-        out, rows = self._out, parsed.rows
+        out, rows = self.room, parsed.rows
         self.queries.add(tokens, out.run_rows[: parsed.runs] + len(self.labels))
         self.labels.append(out.labels[:rows])
         self.comments.add(out, rows)

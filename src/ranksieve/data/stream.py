@@ -101,10 +101,10 @@ def _parsed(
     kind = SparseFeatures if sparse else DenseFeatures
     for chunk in text_chunks(path, chunk_bytes):
         rows = LetorRows(kind(dtype, n_features), n_features, dtype)
-        line = rows._add(name, line, chunk, refuse)
+        line = rows.add(name, line, chunk, refuse)
         for k, token in enumerate(tokens := rows.queries.tokens):
             if token in seen and token != newest:
-                raise _scattered(name, int(rows._out.lines[rows._out.run_rows[k]]), token)
+                raise _scattered(name, int(rows.room.lines[rows.room.run_rows[k]]), token)
             seen.add(token)
             newest = token
         if tokens:

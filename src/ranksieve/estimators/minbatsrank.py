@@ -22,7 +22,7 @@ from ranksieve.estimators.base import ONE_QUERY
 from ranksieve.estimators.checks import check_at_least, check_not_negative, check_positive
 from ranksieve.estimators.direct import DirectRanker
 from ranksieve.kernels.ftrl import Rule
-from ranksieve.losses.squared_hinge import NO_PAIRS
+from ranksieve.losses.levels import NO_PAIRS
 from ranksieve.path import make_objective
 from ranksieve.solvers.ftrl import FtrlState, Passes, ftrl
 from ranksieve.solvers.result import Callback, Result, Trace

@@ -93,7 +93,7 @@ class SparseRankSVM(DirectRanker):
         epsilon: float = 0.1,
         gamma: float = 2.0,
         p: float = 0.5,
-        smoothing: float = 0.01,
+        smoothing: float = 0.001,
         a: float = 3.7,
         tol: float = 1e-6,
         max_iter: int = 10_000,

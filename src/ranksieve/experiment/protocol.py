@@ -9,9 +9,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from joblib import Parallel, delayed
 
+from ranksieve._parallel import use_threads
 from ranksieve._types import BoolArray, FloatArray
 from ranksieve.data.dataset import Dataset
+from ranksieve.data.describe import describe
 from ranksieve.data.folds import Fold
 from ranksieve.estimators.base import LinearRanker
 from ranksieve.metrics import Evaluation, Evaluator, Profile
@@ -77,9 +80,23 @@ def five_fold(
     select: str = "ndcg@10",
     metrics: Sequence[str] = PAPER_METRICS,
     profile: str | Profile = "letor",
+    n_jobs: int = 1,
 ) -> ProtocolResult:
-    """Run the protocol; ``make(**point)`` gives a grid point's estimator. Ties go to the earlier point."""
-    return ProtocolResult(tuple(_fold(make, grid, fold, select, metrics, profile) for fold in folds))
+    """Run the protocol; ``make(**point)`` gives a grid point's estimator. Ties go to the earlier point.
+
+    With ``n_jobs`` > 1 the folds run in processes of their own, one thread each, with the same results.
+    """
+    if not grid:
+        raise ValueError("the grid is empty: give at least one set of parameters")
+    if n_jobs == 1:
+        return ProtocolResult(tuple(_fold(make, grid, fold, select, metrics, profile) for fold in folds))
+    jobs = (delayed(_fold_alone)(make, grid, fold, select, metrics, profile) for fold in folds)
+    return ProtocolResult(tuple(Parallel(n_jobs=n_jobs)(jobs)))
+
+
+def _fold_alone(*arguments: Any) -> FoldResult:
+    with use_threads(1):
+        return _fold(*arguments)
 
 
 def _fold(
@@ -91,7 +108,7 @@ def _fold(
     profile: str | Profile,
 ) -> FoldResult:
     validation = Evaluator(fold.vali, profile)
-    best: tuple[float, LinearRanker, Mapping[str, Any], float] | None = None
+    best: tuple[float, LinearRanker, Mapping[str, Any], float] = (-np.inf, make(**grid[0]), grid[0], 0.0)
     start = time.perf_counter()
     for point in grid:
         began = time.perf_counter()
@@ -100,11 +117,9 @@ def _fold(
         value = validation.evaluate(ranker.predict(fold.vali), select).mean[select]
         if not np.any(ranker.coef_):
             value = -1.0  # a model without features ranks by input order alone: the last choice
-        if best is None or value > best[0]:
+        if value > best[0]:
             best = (value, ranker, point, seconds)
     grid_seconds = time.perf_counter() - start
-    if best is None:
-        raise ValueError("the grid is empty: give at least one set of parameters")
     value, ranker, point, seconds = best
     test = Evaluator(fold.test, profile).evaluate(ranker.predict(fold.test), metrics)
     return FoldResult(point, value, test, ranker.coef_, varying_features(fold.train), seconds, grid_seconds)
@@ -112,9 +127,4 @@ def _fold(
 
 def varying_features(data: Dataset) -> BoolArray:
     """Features that are not constant within every query."""
-    starts = data.queries.offsets[:-1]
-    varying = np.zeros(data.n_features, dtype=bool)
-    for j in range(data.n_features):
-        column = data.queries.group(np.asarray(data.X[:, [j]].sum(axis=1)).ravel())
-        varying[j] = np.any(np.maximum.reduceat(column, starts) > np.minimum.reduceat(column, starts))
-    return varying
+    return ~np.isin(data.feature_names, describe(data).constant_within_queries)

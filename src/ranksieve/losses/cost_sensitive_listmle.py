@@ -12,8 +12,7 @@ from ranksieve._types import FloatArray
 from ranksieve.data.queries import Queries
 from ranksieve.kernels.listmle import level_costs, list_costs, list_curvature
 from ranksieve.losses.base import ScoreValue
-from ranksieve.losses.levels import local_levels
-from ranksieve.losses.squared_hinge import NO_PAIRS, _checked_query_weight
+from ranksieve.losses.levels import NO_PAIRS, checked_query_weight, local_levels
 
 
 @dataclass(frozen=True)
@@ -62,7 +61,7 @@ class BoundCostSensitiveListMLE:
     def __init__(self, y: FloatArray, queries: Queries, k: int, query_weight: FloatArray | None) -> None:
         _check_labels(y)
         self.queries = queries
-        weight = _checked_query_weight(query_weight, queries.n_queries)
+        weight = checked_query_weight(query_weight, queries.n_queries)
         self.normaliser = float(weight.sum())
         self._level = local_levels(queries.group(y), queries)
         n_levels = np.maximum.reduceat(self._level, queries.offsets[:-1]) + 1

@@ -7,6 +7,11 @@ import numpy as np
 from ranksieve._types import FloatArray, IntArray
 from ranksieve.data.queries import Queries
 
+NO_PAIRS = (
+    "there is no pair to learn from: in every query all documents have the same label; "
+    "at least one query needs two documents with different labels"
+)
+
 
 def local_levels(y: FloatArray, queries: Queries) -> IntArray:
     """Dense ranks of the labels within each query, 0 for the lowest; ``y`` and result in grouped order."""
@@ -49,3 +54,17 @@ def weighted_pairs_per_query(levels: IntArray, queries: Queries, weights: FloatA
     counts = np.zeros((queries.n_queries, len(weights)))
     np.add.at(counts, (queries.query_of_grouped, levels), 1.0)
     return np.asarray(np.einsum("qa,ab,qb->q", counts, np.tril(weights, -1), counts))
+
+
+def checked_query_weight(weight: FloatArray | None, n_queries: int) -> FloatArray:
+    """One finite weight ≥ 0 a query; ones if none are given."""
+    if weight is None:
+        return np.ones(n_queries)
+    weight = np.asarray(weight, dtype=np.float64)
+    if weight.shape != (n_queries,):
+        raise ValueError(
+            f"query_weight needs one weight for each of {n_queries} queries, got shape {weight.shape}"
+        )
+    if not np.isfinite(weight).all() or np.any(weight < 0):
+        raise ValueError("query weights must be finite and not negative")
+    return weight

@@ -13,11 +13,13 @@ from ranksieve.data.queries import Queries
 from ranksieve.kernels.ordering import centre_and_sort
 from ranksieve.kernels.pairs import active_partners, lower_partner_sums
 from ranksieve.losses.base import ScoreValue
-from ranksieve.losses.levels import integer_levels, local_levels, pairs_per_query, weighted_pairs_per_query
-
-NO_PAIRS = (
-    "there is no pair to learn from: in every query all documents have the same label; "
-    "at least one query needs two documents with different labels"
+from ranksieve.losses.levels import (
+    NO_PAIRS,
+    checked_query_weight,
+    integer_levels,
+    local_levels,
+    pairs_per_query,
+    weighted_pairs_per_query,
 )
 
 
@@ -67,7 +69,7 @@ class BoundSquaredHinge:
             self._weights = _checked_table(level_weights)
             self._level = integer_levels(grouped, len(self._weights))
             pairs = weighted_pairs_per_query(self._level, queries, self._weights)
-        weight = _checked_query_weight(query_weight, queries.n_queries)
+        weight = checked_query_weight(query_weight, queries.n_queries)
         self._row_weight = None if query_weight is None else np.repeat(weight, queries.sizes)
         self.normaliser = float(pairs @ weight)
         if self.normaliser <= 0:
@@ -123,16 +125,3 @@ def _checked_table(level_weights: FloatArray) -> FloatArray:
     if not np.isfinite(table).all() or np.any(np.tril(table, -1) < 0):
         raise ValueError("level_weights must be finite and not negative")
     return table
-
-
-def _checked_query_weight(weight: FloatArray | None, n_queries: int) -> FloatArray:
-    if weight is None:
-        return np.ones(n_queries)
-    weight = np.asarray(weight, dtype=np.float64)
-    if weight.shape != (n_queries,):
-        raise ValueError(
-            f"query_weight needs one weight for each of {n_queries} queries, got shape {weight.shape}"
-        )
-    if not np.isfinite(weight).all() or np.any(weight < 0):
-        raise ValueError("query weights must be finite and not negative")
-    return weight

@@ -67,11 +67,11 @@ class Log(_Concave):
 class Lp(_Concave):
     """g(t) = (t + ε)^p − ε^p, g′(t) = p(t + ε)^{p−1}: ℓp with 0 < p < 1, its slope at 0 made finite by ε.
 
-    With ε = 0 a weight that reaches zero could never leave it; ε = 0.01 makes the slope there 5 for p = ½.
+    With ε = 0 a weight that reaches zero could never leave it; ε = 0.001 makes the slope there 16 for p = ½.
     """
 
     p: float = 0.5
-    smoothing: float = 0.01
+    smoothing: float = 0.001
     name: ClassVar[str] = "lp"
 
     def __post_init__(self) -> None:

@@ -12,14 +12,14 @@ import scipy.sparse as sp
 from ranksieve._types import BoolArray, FloatArray, IntArray, Matrix
 from ranksieve.data.dataset import Dataset
 from ranksieve.kernels.ftrl import Lists, Rule, State, ftrl_pass
-from ranksieve.losses.levels import local_levels, pairs_per_query
-from ranksieve.losses.squared_hinge import _checked_query_weight
+from ranksieve.losses.levels import checked_query_weight, local_levels, pairs_per_query
 from ranksieve.objective import Objective
 from ranksieve.penalties.l1 import L1
 from ranksieve.solvers.certificate import duality_gap
 from ranksieve.solvers.result import Callback, Result, Trace
 
 BLOCK_CELLS = 1 << 20  # of features that are turned into dense float64 at a time
+DIVERGED = 1e100  # a weight whose square would soon overflow
 
 
 @dataclass(eq=False)
@@ -68,7 +68,7 @@ class Passes:
         self._X, self._queries = data.X, data.queries
         self._level = local_levels(data.queries.group(data.y), data.queries)
         self._pairs = pairs_per_query(self._level, data.queries)
-        self._weight = _checked_query_weight(query_weight, data.n_queries)
+        self._weight = checked_query_weight(query_weight, data.n_queries)
         self._teaches: BoolArray = (self._pairs > 0) & (self._weight > 0)
 
     def run(self, rule: Rule, state: FtrlState, sequence: IntArray | None = None) -> None:
@@ -79,9 +79,9 @@ class Passes:
         for X, columns, lists, queries in self._blocks(turn):
             state.n_batches = ftrl_pass(X, columns, lists, queries, rule, state.n_batches, arrays)
         state.n_pairs += float(np.sum((self._pairs * self._weight)[turn]))
-        if not all(np.isfinite(a).all() for a in arrays):
+        if not (all(np.isfinite(a).all() for a in arrays) and np.all(np.abs(state.w) < DIVERGED)):
             raise ValueError(
-                f"the weights overflowed: rate={rule.rate:g} is too large for features of this size; "
+                f"the weights diverged: rate={rule.rate:g} is too large for features of this size; "
                 "give a smaller rate or scale the features"
             )
 
