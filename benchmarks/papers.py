@@ -2,8 +2,8 @@
 
     python -m benchmarks.papers [method …]
 
-Fits every point of each paper's grid on train, chooses on vali, reports test, means over five folds; results go
-to benchmarks/results/papers.json, method by method.
+Fits every point of each paper's grid on train, chooses on vali, reports test, means over five folds; results
+go to benchmarks/results/papers.json, method by method.
 """
 
 from __future__ import annotations

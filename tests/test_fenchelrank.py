@@ -14,6 +14,7 @@ from ranksieve.solvers.frank_wolfe import VARIANTS, frank_wolfe
 from ranksieve.solvers.line_search import exact_step
 from ranksieve.solvers.prox_newton import prox_newton
 from ranksieve.solvers.proximal import proximal_gradient, small_change
+from ranksieve.theory import fenchelrank_iterations, l1_ball_gap
 from tests.conftest import random_dataset
 from tests.pairs import explicit_pairs
 
@@ -121,7 +122,10 @@ def test_theorem_1_bounds_the_iterations(unit_data, radius):
     epsilon = 0.01
     fitted = FenchelRank(radius, tol=epsilon, max_iter=10**6).fit(unit_data)
     assert fitted.gap_ <= epsilon
-    assert fitted.n_iter_ <= 16 * radius**2 / epsilon - 1
+    assert fitted.n_iter_ <= fenchelrank_iterations(radius, epsilon)
+    objective = make_objective(unit_data)
+    g = objective.gradient(objective.evaluate(fitted.coef_))
+    assert l1_ball_gap(radius, fitted.coef_, g) == pytest.approx(fitted.gap_, abs=1e-12)
 
 
 def test_agrees_with_the_penalised_problem_at_the_matching_alpha(data):

@@ -12,11 +12,6 @@ from ranksieve.data.dataset import Dataset
 from ranksieve.data.folds import load_letor_folds
 from ranksieve.data.synthetic import make_ranking
 from ranksieve.estimators.fsmrank import FSMRank
-from ranksieve.estimators.fsmrank_theory import (
-    fsmrank_convergence,
-    fsmrank_generalisation,
-    fsmrank_lipschitz,
-)
 from ranksieve.experiment.protocol import five_fold, parameter_grid
 from ranksieve.measures import feature_importance, feature_similarity
 from ranksieve.path import make_objective
@@ -28,6 +23,11 @@ from ranksieve.penalties.similarity import (
     nearest_positive_semidefinite,
 )
 from ranksieve.solvers.prox_newton import prox_newton
+from ranksieve.theory import (
+    fsmrank_convergence,
+    fsmrank_generalisation,
+    fsmrank_lipschitz,
+)
 from tests.conftest import random_dataset
 from tests.pairs import explicit_pairs
 

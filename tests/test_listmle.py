@@ -15,12 +15,13 @@ from ranksieve.data.dataset import Dataset
 from ranksieve.data.folds import load_letor_folds
 from ranksieve.data.queries import group_queries
 from ranksieve.estimators import SparseListMLE
-from ranksieve.estimators.sparse_listmle import SOLVERS, squared_radii
+from ranksieve.estimators.sparse_listmle import SOLVERS
 from ranksieve.experiment.protocol import five_fold, parameter_grid
 from ranksieve.losses import CostSensitiveListMLE
 from ranksieve.model import load_model
 from ranksieve.objective import Objective
 from ranksieve.penalties import L1
+from ranksieve.theory import squared_radii
 from tests.conftest import random_dataset
 
 CUTOFFS = (1, 3, 5, 8, 10)

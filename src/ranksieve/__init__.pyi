@@ -7,9 +7,13 @@ from .data import load_letor_folds as load_letor_folds
 from .data import make_ranking as make_ranking
 from .data import read_dataset as read_dataset
 from .data import read_letor as read_letor
+from .data import stream_letor as stream_letor
 from .data import write_dataset as write_dataset
 from .data import write_letor as write_letor
 from .estimators import FenchelRank as FenchelRank
+from .estimators import FSMRank as FSMRank
+from .estimators import MinBatSRank as MinBatSRank
+from .estimators import SparseListMLE as SparseListMLE
 from .estimators import SparseRanker as SparseRanker
 from .estimators import SparseRankSVM as SparseRankSVM
 from .metrics import evaluate as evaluate

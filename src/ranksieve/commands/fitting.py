@@ -16,7 +16,9 @@ from ranksieve.metrics import Evaluation, evaluate, parse
 from ranksieve.metrics.lookup import lookup
 from ranksieve.metrics.profiles import as_profile
 from ranksieve.model import LinearModel
+from ranksieve.path import Progress
 from ranksieve.report import build_content, certificate, require_extra, write_report
+from ranksieve.solvers.result import Callback
 
 REPORT_METRICS = ("ndcg@1", "ndcg@3", "ndcg@5", "ndcg@10", "map", "mrr")
 
@@ -101,7 +103,7 @@ def fit_options(ranker: LinearRanker, method: str, has_valid: bool) -> dict[str,
     taken = inspect.signature(type(ranker).fit).parameters
     if has_valid and "valid" not in taken:
         raise ValueError(f"--valid does not apply to {method}, which has nothing to choose; leave it out")
-    return {"progress": None} if "progress" in taken else {}
+    return {name: None for name in ("progress", "callback") if name in taken}
 
 
 def check_widths(data: Dataset, train: str, held_out: Dataset, valid: str) -> None:
@@ -118,7 +120,19 @@ def run(ranker: LinearRanker, data: Dataset, options: Mapping[str, Any]) -> None
     """Fit under a progress bar."""
     title = f"fitting {data.source or 'the data'}"
     with progress(title) as bar, while_doing(title):
-        ranker.fit(data, **{**options, **({"progress": bar} if "progress" in options else {})})
+        reporters = {"progress": bar, "callback": _each_iteration(ranker, bar)}
+        ranker.fit(
+            data, **{**options, **{name: reporters[name] for name in options.keys() & reporters.keys()}}
+        )
+
+
+def _each_iteration(ranker: LinearRanker, bar: Progress | None) -> Callback | None:
+    """Drive the bar from a solver's callback, up to the most iterations the ranker allows."""
+    if bar is None:
+        return None
+    parameters = ranker.get_params(deep=False)
+    most = next((parameters[name] for name in ("n_epochs", "max_iter") if name in parameters), 1)
+    return lambda iteration, w, objective, gap: bar(iteration, most)
 
 
 def how_chosen(ranker: LinearRanker, data: Dataset, valid: str | None) -> str:

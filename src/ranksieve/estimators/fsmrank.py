@@ -11,7 +11,6 @@ from ranksieve._types import FloatArray
 from ranksieve.data.dataset import Dataset
 from ranksieve.estimators.checks import check_at_least, check_choice, check_not_negative, check_positive
 from ranksieve.estimators.direct import DirectRanker
-from ranksieve.estimators.fsmrank_theory import fsmrank_lipschitz
 from ranksieve.measures import feature_importance, similarity_measure
 from ranksieve.objective import Objective, Point
 from ranksieve.path import make_objective
@@ -27,6 +26,7 @@ from ranksieve.penalties.similarity import (
 )
 from ranksieve.solvers.proximal import Step, StopRule, proximal_gradient, small_change
 from ranksieve.solvers.result import Callback, Result
+from ranksieve.theory import fsmrank_lipschitz
 
 FIRST_SHARE = 2.0**-10  # of the Lipschitz bound, where the line search begins
 BOTTOMLESS = -1e8  # the loss at w = 0 is 1, so an objective below this is on its way to −∞

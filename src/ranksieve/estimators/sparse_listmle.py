@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from ranksieve._types import FloatArray, Matrix
+from ranksieve._types import FloatArray
 from ranksieve.data.dataset import Dataset
 from ranksieve.estimators.checks import check_at_least, check_choice, check_not_negative, check_positive
 from ranksieve.estimators.direct import DirectRanker
@@ -20,6 +20,7 @@ from ranksieve.solvers.certificate import duality_gap
 from ranksieve.solvers.prox_newton import prox_newton
 from ranksieve.solvers.proximal import Step, StopRule, proximal_gradient
 from ranksieve.solvers.result import Callback, Result
+from ranksieve.theory import squared_radii
 
 FIRST_SHARE = 2.0**-8  # of the Lipschitz bound: where the search for L starts
 
@@ -124,18 +125,6 @@ class SparseListMLE(DirectRanker):
         tags = super().__sklearn_tags__()
         tags.target_tags.positive_only = True
         return tags
-
-
-def squared_radii(data: Dataset) -> FloatArray:
-    """Per query ¼ Σ_f (max − min of feature f)²: the ball around the middle that holds all its documents."""
-    queries = data.queries
-    rows_of_query = np.split(queries.order, queries.offsets[1:-1])
-    return np.array([_squared_diameter(data.X[rows]) / 4.0 for rows in rows_of_query])
-
-
-def _squared_diameter(X: Matrix) -> float:
-    ranges = (X.max(axis=0) - X.min(axis=0)).astype(np.float64)
-    return float((ranges * ranges).sum())
 
 
 Solve: TypeAlias = Callable[..., Result]

@@ -1,10 +1,29 @@
-"""FSMRank's theorems as functions. Features lie in [0, 1], importances in (0, 1], similarities in [0, 1]."""
+"""The papers' theorems as functions.
+
+FenchelRank's and FSMRank's take features in [0, 1]; FSMRank's also importances in (0, 1] and similarities in
+[0, 1].
+"""
 
 from __future__ import annotations
 
 import math
 
-from ranksieve._types import FloatArray
+import numpy as np
+
+from ranksieve._types import FloatArray, Matrix
+from ranksieve.data.dataset import Dataset
+from ranksieve.losses.cost_sensitive_listmle import CostSensitiveListMLE
+from ranksieve.penalties.l1_ball import L1Ball
+
+
+def fenchelrank_iterations(radius: float, tol: float) -> float:
+    """Theorem 1: FenchelRank is within ε of the minimum after at most 16r²/ε − 1 iterations (r² ≥ 1/8)."""
+    return 16.0 * radius**2 / tol - 1.0
+
+
+def l1_ball_gap(radius: float, w: FloatArray, gradient: FloatArray) -> float:
+    """Theorem 2: f(w) − min f over ‖w‖₁ ≤ r is at most r‖g‖_∞ + ⟨g, w⟩."""
+    return L1Ball(radius).gap(w, gradient)
 
 
 def fsmrank_lipschitz(n_features: int, similarity_weight: float) -> float:
@@ -52,3 +71,25 @@ def fsmrank_generalisation(
     complexity = 2 * C * math.sqrt(2 * d / p) + (1 + ridge) * C**2 * math.sqrt(2 * math.log(4 * d**2) / p)
     range_ = (1 + C) ** 2 + ridge * C**2 - 1
     return 2 * lipschitz * complexity + range_ * math.sqrt(math.log(1 / probability) / (2 * p))
+
+
+def listmle_lipschitz(data: Dataset, k: int = 10) -> float:
+    """Sparse cost-sensitive ListMLE's Theorem 1, corrected: L0 ≥ ‖∇²f‖₂, f the mean loss.
+
+    The mean over queries of ρ² Σ_j β_j / (DCG@k · ln 2), ρ the radius of a ball that holds the query's
+    documents (:meth:`ranksieve.losses.cost_sensitive_listmle.BoundCostSensitiveListMLE.lipschitz_bound`).
+    """
+    loss = CostSensitiveListMLE(k).bind(data.y, data.queries)
+    return loss.lipschitz_bound(squared_radii(data))
+
+
+def squared_radii(data: Dataset) -> FloatArray:
+    """Per query ¼ Σ_f (max − min of feature f)²: the ball around the middle that holds all its documents."""
+    queries = data.queries
+    rows_of_query = np.split(queries.order, queries.offsets[1:-1])
+    return np.array([_squared_diameter(data.X[rows]) / 4.0 for rows in rows_of_query])
+
+
+def _squared_diameter(X: Matrix) -> float:
+    ranges = (X.max(axis=0) - X.min(axis=0)).astype(np.float64)
+    return float((ranges * ranges).sum())
