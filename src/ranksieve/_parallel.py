@@ -33,7 +33,7 @@ def available_threads() -> int:
     if chosen is not None:
         return chosen
     given = os.environ.get("RANKSIEVE_THREADS", "")
-    return max(1, int(given)) if given.isdigit() else len(os.sched_getaffinity(0))
+    return max(1, int(given)) if given.isdigit() else _cores()
 
 
 @contextmanager
@@ -80,9 +80,16 @@ def _run(work: Callable[[int, int], T], blocks: list[tuple[int, int]]) -> list[T
 
 @cache
 def _pool() -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(
-        max_workers=max(1, len(os.sched_getaffinity(0))), thread_name_prefix="ranksieve"
-    )
+    return ThreadPoolExecutor(max_workers=_cores(), thread_name_prefix="ranksieve")
+
+
+if hasattr(os, "register_at_fork"):  # a forked child inherits the pool but not its threads
+    os.register_at_fork(after_in_child=_pool.cache_clear)
+
+
+@cache
+def _cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 @cache

@@ -22,6 +22,13 @@ class Slopes:
     down: FloatArray
     ridge: float = 0.0
 
+    def value(self, w: FloatArray) -> float:
+        """The penalty at ``w``."""
+        used = np.flatnonzero(w)  # a slope may be infinite where the weight is zero
+        at = w[used]
+        slope = np.where(at > 0, self.up[used], self.down[used])
+        return float(slope @ np.abs(at)) + 0.5 * self.ridge * float(at @ at)
+
     def violation(self, w: FloatArray, g: FloatArray) -> FloatArray:
         """Distance of 0 from g_j + ∂penalty_j(w_j), per feature: 0 at the optimum."""
         at_zero = np.maximum(0.0, np.maximum(-g - self.up, g - self.down))

@@ -25,8 +25,7 @@ class L1:
             object.__setattr__(self, "weights", _checked_weights(self.weights))
 
     def value(self, w: FloatArray) -> float:
-        used, slopes = w != 0, self.slopes(len(w))
-        return float(slopes.up[used] @ np.abs(w[used])) + 0.5 * slopes.ridge * float(w @ w)
+        return self.slopes(len(w)).value(w)
 
     def prox(self, w: FloatArray, step: float) -> FloatArray:
         slopes = self.slopes(len(w))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ranksieve._types import FloatArray
 from ranksieve.objective import Objective, Point
-from ranksieve.penalties.base import SlopedPenalty
+from ranksieve.penalties.base import SlopedPenalty, Slopes
 
 
 def duality_gap(
@@ -15,8 +15,12 @@ def duality_gap(
     The dual point is that of the current hinge values, shrunk by c ≤ 1 until |c·g_j| ≤ slope_j for every
     feature. With a ridge μ the unshrunk point is feasible too and pays Σ_j max(0, |g_j| − slope_j)²/(2μ).
     """
-    slopes = penalty.slopes(len(g))
-    primal = point.value + penalty.value(point.w)
+    return gap_with_slopes(objective, penalty.slopes(len(g)), point, g)
+
+
+def gap_with_slopes(objective: Objective, slopes: Slopes, point: Point, g: FloatArray) -> tuple[float, float]:
+    """:func:`duality_gap` for a penalty given by its slopes."""
+    primal = point.value + slopes.value(point.w)
     dual = objective.dual(point, slopes.dual_scale(g))
     if slopes.ridge > 0:
         dual = max(dual, objective.dual(point, 1.0) - slopes.excess(g) / (2.0 * slopes.ridge))

@@ -9,7 +9,7 @@ from ranksieve._types import FloatArray, IntArray
 from ranksieve.kernels.coordinate_descent import minimise_quadratic
 from ranksieve.objective import Objective, Point
 from ranksieve.penalties.base import SlopedPenalty, Slopes
-from ranksieve.solvers.certificate import duality_gap
+from ranksieve.solvers.certificate import gap_with_slopes
 from ranksieve.solvers.result import Callback, Result, Trace
 
 NEAR = 0.8  # a feature whose gradient reaches this share of its slope joins the working set
@@ -49,29 +49,25 @@ def newton_steps(
     slopes, trace = penalty.slopes(objective.n_features), Trace()
     for n_iter in range(max_iter + 1):
         g = objective.gradient(point)
-        primal, gap = duality_gap(objective, penalty, point, g)
+        primal, gap = gap_with_slopes(objective, slopes, point, g)
         trace.record(primal, gap, point.w)
         if callback is not None:
             callback(n_iter, point.w, primal, gap)
         converged = gap <= tol * primal
-        moved = (
-            None if converged or n_iter == max_iter else _step(objective, penalty, slopes, point, g, primal)
-        )
+        moved = None if converged or n_iter == max_iter else _step(objective, slopes, point, g, primal)
         if moved is None:
             break
         point = moved
     return Result(point.w, primal, gap, n_iter, converged, trace), point
 
 
-def _step(
-    objective: Objective, penalty: SlopedPenalty, slopes: Slopes, point: Point, g: FloatArray, primal: float
-) -> Point | None:
+def _step(objective: Objective, slopes: Slopes, point: Point, g: FloatArray, primal: float) -> Point | None:
     """One Newton step, or None when rounding leaves no decrease to be had."""
     columns = working_set(slopes, point.w, g)
     target = point.w.copy()
     target[columns] = _model_minimum(objective.hessian(point, columns), slopes, point.w, g, columns)
     direction = target - point.w
-    decrease = float(g @ direction) + penalty.value(target) - penalty.value(point.w)
+    decrease = float(g @ direction) + slopes.value(target) - slopes.value(point.w)
     if not np.any(direction) or decrease > ROUNDING * primal:
         return None
     slide = objective.scores(direction)
@@ -79,7 +75,7 @@ def _step(
     while step > 1e-10:
         w = target if step == 1.0 else point.w + step * direction
         moved = objective.evaluate_scores(w, point.scores + step * slide)
-        if moved.value + penalty.value(w) <= primal * (1.0 + ROUNDING) + SUFFICIENT * step * decrease:
+        if moved.value + slopes.value(w) <= primal * (1.0 + ROUNDING) + SUFFICIENT * step * decrease:
             return moved
         step *= 0.5
     return None
