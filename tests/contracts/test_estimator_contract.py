@@ -18,13 +18,23 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import check_estimator
 
 from ranksieve.data.dataset import Dataset
-from ranksieve.estimators import ESTIMATORS
+from ranksieve.estimators import ESTIMATORS, LinearRanker
 from ranksieve.model import load_model
 from tests.conftest import random_dataset
 
 
 @pytest.fixture(params=ESTIMATORS)
 def estimator(request):
+    return ESTIMATORS[request.param]()
+
+
+@pytest.fixture(params=[name for name, kind in ESTIMATORS.items() if issubclass(kind, LinearRanker)])
+def linear(request):
+    return ESTIMATORS[request.param]()
+
+
+@pytest.fixture(params=[name for name, kind in ESTIMATORS.items() if not issubclass(kind, LinearRanker)])
+def nonlinear(request):
     return ESTIMATORS[request.param]()
 
 
@@ -49,7 +59,6 @@ def test_check_estimator(estimator):
 def test_arrays_and_dataset_give_the_same(estimator, data):
     a = clone(estimator).fit(data)
     b = clone(estimator).fit(data.X, data.y, qid=data.qid)
-    np.testing.assert_array_equal(a.coef_, b.coef_)
     np.testing.assert_array_equal(a.predict(data), b.predict(data.X))
 
 
@@ -61,7 +70,7 @@ def test_row_order_and_ids_do_not_matter_and_scores_keep_the_row_order(estimator
     rows = np.concatenate([_first_rows(data), np.setdiff1d(rows, _first_rows(data), assume_unique=True)])
     shuffled = clone(estimator).fit(data.X[rows], data.y[rows], qid=ids[rows])
     np.testing.assert_allclose(fitted.predict(data.select_rows(rows)), fitted.predict(data)[rows], rtol=1e-12)
-    np.testing.assert_allclose(shuffled.coef_, fitted.coef_, atol=1e-5)
+    np.testing.assert_allclose(shuffled.predict(data.X), fitted.predict(data), atol=1e-4)
 
 
 def _first_rows(data):
@@ -81,8 +90,9 @@ def test_frames_bring_their_names(estimator, data, frame):
     X = frame({name: data.X[:, j] for j, name in enumerate(names)})
     fitted = clone(estimator).fit(X, data.y, qid=data.qid)
     assert list(fitted.feature_names_in_) == names
-    np.testing.assert_allclose(fitted.predict(X), data.X @ fitted.coef_, rtol=1e-12)
-    assert set(fitted.to_model().names) == {names[j] for j in fitted.support_}
+    np.testing.assert_allclose(
+        fitted.predict(X), clone(estimator).fit(data).predict(data), rtol=1e-6, atol=1e-8
+    )
 
 
 def test_grid_search_with_routing_uses_the_queries(estimator, data, routing):
@@ -123,24 +133,34 @@ def test_pickle_and_clone(estimator, data):
     assert clone(fitted).get_params() == estimator.get_params()
 
 
-def test_fit_leaves_parameters_alone_and_says_how_near_the_optimum_it_is(estimator, data):
+def test_fit_leaves_parameters_alone(estimator, data):
     before = estimator.get_params()
-    fitted = estimator.fit(data)
-    assert fitted.get_params() == before
-    assert fitted.gap_ >= 0
-    assert fitted.objective_ > 0
+    assert estimator.fit(data).get_params() == before
+
+
+def test_a_linear_ranker_says_how_near_the_optimum_it_is(linear, data):
+    fitted = linear.fit(data)
+    assert fitted.gap_ >= 0 or np.isnan(fitted.gap_)
     assert fitted.n_iter_ >= 1
     assert len(fitted.trace_) >= 1
     np.testing.assert_array_equal(fitted.support_, np.flatnonzero(fitted.coef_))
+    np.testing.assert_allclose(fitted.predict(data), data.X @ fitted.coef_, rtol=1e-10, atol=1e-12)
 
 
-def test_model_file_gives_the_same_scores(estimator, data, tmp_path):
-    fitted = estimator.fit(data)
+def test_model_file_gives_the_same_scores(linear, data, tmp_path):
+    names = [f"signal_{j}" for j in range(6)]
+    fitted = linear.fit(data.replace_features(data.X, names))
     fitted.to_model().save(tmp_path / "model.json")
     model = load_model(tmp_path / "model.json")
-    np.testing.assert_array_equal(model.predict(data), fitted.predict(data))
-    assert model.method == type(estimator).__name__
+    np.testing.assert_array_equal(model.predict(data.X), fitted.predict(data))
+    assert model.method == type(linear).__name__
     assert model.n_features == 6
+    assert set(model.names) == {names[j] for j in fitted.support_}
+
+
+def test_a_ranker_that_is_not_linear_says_why_it_has_no_model(nonlinear, data):
+    with pytest.raises(ValueError, match="is not linear"):
+        nonlinear.fit(data).to_model()
 
 
 def test_labels_beside_a_dataset_are_refused(estimator, data):

@@ -1,8 +1,9 @@
-"""What every linear ranker shares: input checks, prediction, scores, the model, scikit-learn's rules."""
+"""What every ranker shares: input checks, scores, scikit-learn's rules; and what every linear one adds."""
 
 from __future__ import annotations
 
 import warnings
+from abc import abstractmethod
 from typing import Any, ClassVar
 
 import numpy as np
@@ -23,27 +24,27 @@ ONE_QUERY = (
 )
 
 
-class LinearRanker(BaseEstimator):  # type: ignore[misc]
-    """A ranker with score(x) = ⟨coef_, x⟩.
+class Ranker(BaseEstimator):  # type: ignore[misc]
+    """An estimator that scores documents.
 
-    Subclasses define ``fit``: it takes its data from ``_training_data`` and sets ``coef_``, ``objective_``,
-    ``gap_``, ``n_iter_``, ``trace_``.
+    Subclasses define ``fit``, which takes its data from ``_training_data``, and ``_scores``.
     """
 
     # Metadata requests: scikit-learn's splitters and searches call query ids "groups".
     __metadata_request__fit: ClassVar[dict[str, Any]] = {"qid": "groups"}
     __metadata_request__score: ClassVar[dict[str, Any]] = {"qid": "groups"}
 
-    coef_: FloatArray
-    objective_: float
-    gap_: float
-    n_iter_: int
-    trace_: Trace
+    n_features_in_: int
+    _fingerprint: str
 
     def predict(self, X: Any) -> FloatArray:
         """Scores in the input's row order: higher ranks first."""
-        check_is_fitted(self, "coef_")
-        return linear_scores(self._checked_features(X), self.support_, self.coef_[self.support_])
+        check_is_fitted(self)
+        return self._scores(self._checked_features(X))
+
+    @abstractmethod
+    def _scores(self, X: Matrix) -> FloatArray:
+        """Scores of checked features."""
 
     def score(self, X: Any, y: Any = None, qid: Any = None, sample_weight: Any = None) -> float:
         """Mean NDCG@10 (standard profile); a query weighs the mean of its rows' sample weights."""
@@ -51,36 +52,16 @@ class LinearRanker(BaseEstimator):  # type: ignore[misc]
         values = evaluate(self.predict(X), data, ["ndcg@10"], profile="standard").per_query["ndcg@10"]
         return float(np.average(values, weights=_query_means(sample_weight, data)))
 
-    @property
-    def support_(self) -> IntArray:
-        """Columns with a nonzero weight, ascending."""
-        return np.flatnonzero(self.coef_)
-
+    @abstractmethod
     def to_model(self) -> LinearModel:
-        """The fitted ranker as a model that can be saved, exported and explained."""
-        check_is_fitted(self, "coef_")
-        names = self._names()
-        return LinearModel(
-            terms=tuple(Term(names[j], int(j), float(self.coef_[j])) for j in self.support_),
-            n_features=len(self.coef_),
-            method=type(self).__name__,
-            parameters={k: _plain(v) for k, v in self.get_params(deep=False).items()},
-            certificate={k: v for k, v in self._certificate().items() if np.isfinite(v)},
-            metrics=self._measured(),
-            fingerprint=self._fingerprint,
-        )
-
-    def _certificate(self) -> dict[str, float]:
-        gap = relative(self.gap_, self.objective_)
-        return {"objective": float(self.objective_), "gap": float(self.gap_), "relative_gap": float(gap)}
-
-    def _measured(self) -> dict[str, float]:
-        return {}
+        """The fitted ranker as a linear model, or a ValueError that says why it is none."""
 
     def _names(self) -> list[str]:
         names = getattr(self, "feature_names_in_", None)
         return (
-            [f"f{j + 1}" for j in range(len(self.coef_))] if names is None else [str(name) for name in names]
+            [f"f{j + 1}" for j in range(self.n_features_in_)]
+            if names is None
+            else [str(name) for name in names]
         )
 
     def _training_data(self, X: Any, y: Any, qid: Any) -> Dataset:
@@ -131,6 +112,45 @@ class LinearRanker(BaseEstimator):  # type: ignore[misc]
         tags.input_tags.sparse = True
         tags.target_tags.required = True
         return tags
+
+
+class LinearRanker(Ranker):
+    """A ranker with score(x) = ⟨coef_, x⟩. Its ``fit`` sets the attributes below."""
+
+    coef_: FloatArray
+    objective_: float
+    gap_: float
+    n_iter_: int
+    trace_: Trace
+
+    def _scores(self, X: Matrix) -> FloatArray:
+        return linear_scores(X, self.support_, self.coef_[self.support_])
+
+    @property
+    def support_(self) -> IntArray:
+        """Columns with a nonzero weight, ascending."""
+        return np.flatnonzero(self.coef_)
+
+    def to_model(self) -> LinearModel:
+        """The fitted ranker as a model that can be saved, exported and explained."""
+        check_is_fitted(self)
+        names = self._names()
+        return LinearModel(
+            terms=tuple(Term(names[j], int(j), float(self.coef_[j])) for j in self.support_),
+            n_features=len(self.coef_),
+            method=type(self).__name__,
+            parameters={k: _plain(v) for k, v in self.get_params(deep=False).items()},
+            certificate={k: v for k, v in self._certificate().items() if np.isfinite(v)},
+            metrics=self._measured(),
+            fingerprint=self._fingerprint,
+        )
+
+    def _certificate(self) -> dict[str, float]:
+        gap = relative(self.gap_, self.objective_)
+        return {"objective": float(self.objective_), "gap": float(self.gap_), "relative_gap": float(gap)}
+
+    def _measured(self) -> dict[str, float]:
+        return {}
 
 
 def _query_means(sample_weight: Any, data: Dataset) -> AnyArray | None:
