@@ -75,7 +75,7 @@ def main(names: list[str]) -> None:
         for name in names or PAPER_METHODS:
             row = table.setdefault(data_set, {})[name] = run(data_set, name, folds)
             show(data_set, name, row)
-    keep("papers", {k: v for k, v in table.items() if k != "about"}, quiet=True)
+            keep("papers", {k: v for k, v in table.items() if k != "about"}, quiet=True)
 
 
 if __name__ == "__main__":

@@ -55,11 +55,17 @@ class Objective:
 
     def gradient(self, point: Point) -> FloatArray:
         """Xᵀ∇loss / normaliser."""
-        g = self.loss.queries.restore(point.at.gradient)
-        return (
-            _ordered_sum(map_blocks(lambda a, b: self._rows(a, b).T @ g[a:b], self._cuts))
-            / self.loss.normaliser
-        )
+        return self._transposed(point.at.gradient) / self.loss.normaliser
+
+    def hessian_product(self, point: Point, v: FloatArray) -> FloatArray:
+        """The (generalised) Hessian times ``v``, without forming it: Xᵀ S X v / normaliser."""
+        slide, offsets = self.loss.queries.group(self.scores(v)), self.loss.queries.offsets
+
+        def work(first: int, last: int) -> FloatArray:
+            V = slide[offsets[first] : offsets[last], None]
+            return self.loss.curvature(point.at, first, last, V)[:, 0]
+
+        return self._transposed(np.concatenate(map_blocks(work, self.loss.cuts))) / self.loss.normaliser
 
     def hessian(self, point: Point, columns: IntArray) -> FloatArray:
         """The block of the (generalised) Hessian on ``columns``: X_Aᵀ S X_A / normaliser."""
@@ -99,6 +105,11 @@ class Objective:
     def at_zero(self) -> Point:
         """The loss at w = 0."""
         return self.evaluate(np.zeros(self.n_features))
+
+    def _transposed(self, grouped: FloatArray) -> FloatArray:
+        """Xᵀ times one number a document, given in grouped order."""
+        g = self.loss.queries.restore(grouped)
+        return _ordered_sum(map_blocks(lambda a, b: self._rows(a, b).T @ g[a:b], self._cuts))
 
     def _rows(self, start: int, stop: int) -> Matrix:
         if sp.issparse(self.X):

@@ -105,9 +105,10 @@ def _add_row(target, at, source, row, factor):
 
 
 @njit(cache=True, nogil=True)
-def lower_partner_sums(t, level, order, offsets, first, last, weights, rows, sums):
+def lower_partner_sums(t, level, order, offsets, first, last, weights, rows, sums, mirrored=False):
     """``sums[i] = Σ_j weight · rows[j]`` over the active lower partners j of each document i.
 
+    With ``mirrored``, over its active upper partners: the same sweep from the other end, levels upside down.
     ``rows`` and ``sums`` hold the documents offsets[first]..offsets[last] only; ``sums`` comes in as zeros.
     """
     weighted = len(weights) > 0
@@ -124,21 +125,25 @@ def lower_partner_sums(t, level, order, offsets, first, last, weights, rows, sum
         for node in range(top + 2):
             for c in range(rows.shape[1]):
                 tree[node, c] = 0.0
-        k = hi - 1
-        for a in range(hi - 1, lo - 1, -1):
-            i = order[a]
-            while k >= lo and 1.0 - (t[i] - t[order[k]]) > 0.0:
-                j = order[k]
-                node = level[j] if weighted else level[j] + 1
+        k = 0
+        for a in range(hi - lo):
+            i = order[lo + a] if mirrored else order[hi - 1 - a]
+            while k < hi - lo:
+                j = order[lo + k] if mirrored else order[hi - 1 - k]
+                if not 1.0 - (t[j] - t[i] if mirrored else t[i] - t[j]) > 0.0:
+                    break
+                node = (top - level[j] if mirrored else level[j]) + (0 if weighted else 1)
                 while node <= top:
                     _add_row(tree, node, rows, j - base, 1.0)
                     node += top + 1 if weighted else node & -node
-                k -= 1
+                k += 1
+            depth = top - level[i] if mirrored else level[i]
             if weighted:
-                for other in range(level[i]):
-                    _add_row(sums, i - base, tree, other, weights[level[i], other])
+                for other in range(depth):
+                    weight = weights[top - other, level[i]] if mirrored else weights[level[i], other]
+                    _add_row(sums, i - base, tree, other, weight)
             else:
-                node = level[i]
+                node = depth
                 while node > 0:
                     _add_row(sums, i - base, tree, node, 1.0)
                     node -= node & -node

@@ -102,16 +102,32 @@ class BoundSquaredHinge:
 
     def half_curvature(self, at: ScoreValue, first: int, last: int, V: FloatArray) -> FloatArray:
         """R = deg·V − 2N, N_i the sum of V over i's active lower partners: VᵀR + RᵀV = 2 VᵀLV."""
-        state: PairState = at.state
-        offsets = self.queries.offsets
         sums = np.zeros_like(V)
+        self._add_partners(at.state, first, last, V, sums, upper=False)
+        return self._degree_less(at.state, first, last, V, 2.0 * sums)
+
+    def curvature(self, at: ScoreValue, first: int, last: int, V: FloatArray) -> FloatArray:
+        """S·V = 2LV = 2(deg·V − N), N_i the sum of V over all of i's active partners."""
+        sums = np.zeros_like(V)
+        for upper in (False, True):
+            self._add_partners(at.state, first, last, V, sums, upper)
+        return 2.0 * self._degree_less(at.state, first, last, V, sums)
+
+    def _add_partners(
+        self, state: PairState, first: int, last: int, V: FloatArray, sums: FloatArray, upper: bool
+    ) -> None:
         lower_partner_sums(
-            state.t, self._level, state.order, offsets, first, last, self._weights, V, sums
+            state.t, self._level, state.order, self.queries.offsets, first, last, self._weights, V, sums, upper
         )  # fmt: skip
-        rows = slice(offsets[first], offsets[last])
+
+    def _degree_less(
+        self, state: PairState, first: int, last: int, V: FloatArray, sums: FloatArray
+    ) -> FloatArray:
+        """deg·V − sums, the sums times their query's weight (which the degree holds already)."""
+        rows = slice(self.queries.offsets[first], self.queries.offsets[last])
         if self._row_weight is not None:
             sums *= self._row_weight[rows, None]
-        return np.asarray(state.degree[rows, None] * V - 2.0 * sums)
+        return np.asarray(state.degree[rows, None] * V - sums)
 
     def dual(self, value: float, slack: float, scale: float) -> float:
         """D = 2c·(1/p)Σξ − c²·(1/p)Σξ² for the dual point 2cξ."""
