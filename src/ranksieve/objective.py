@@ -10,7 +10,7 @@ import scipy.sparse as sp
 
 from ranksieve._parallel import map_blocks, split_blocks
 from ranksieve._types import AnyArray, FloatArray, IntArray, Matrix
-from ranksieve.losses.base import BoundLoss, ScoreValue
+from ranksieve.losses.base import BoundLoss, CurvedLoss, ScoreValue
 
 
 @dataclass(frozen=True)
@@ -56,16 +56,6 @@ class Objective:
     def gradient(self, point: Point) -> FloatArray:
         """Xᵀ∇loss / normaliser."""
         return self._transposed(point.at.gradient) / self.loss.normaliser
-
-    def hessian_product(self, point: Point, v: FloatArray) -> FloatArray:
-        """The (generalised) Hessian times ``v``, without forming it: Xᵀ S X v / normaliser."""
-        slide, offsets = self.loss.queries.group(self.scores(v)), self.loss.queries.offsets
-
-        def work(first: int, last: int) -> FloatArray:
-            V = slide[offsets[first] : offsets[last], None]
-            return self.loss.curvature(point.at, first, last, V)[:, 0]
-
-        return self._transposed(np.concatenate(map_blocks(work, self.loss.cuts))) / self.loss.normaliser
 
     def hessian(self, point: Point, columns: IntArray) -> FloatArray:
         """The block of the (generalised) Hessian on ``columns``: X_Aᵀ S X_A / normaliser."""
@@ -122,6 +112,25 @@ class Objective:
         block = self.X[rows][:, columns]
         dense = block.toarray() if sp.issparse(block) else block
         return np.ascontiguousarray(dense, dtype=np.float64)
+
+
+class CurvedObjective(Objective):
+    """An objective whose loss gives whole Hessian products: what truncated Newton steps need."""
+
+    loss: CurvedLoss
+
+    def __init__(self, X: Matrix, loss: CurvedLoss) -> None:
+        super().__init__(X, loss)
+
+    def hessian_product(self, point: Point, v: FloatArray) -> FloatArray:
+        """The (generalised) Hessian times ``v``, without forming it: Xᵀ S X v / normaliser."""
+        slide, offsets = self.loss.queries.group(self.scores(v)), self.loss.queries.offsets
+
+        def work(first: int, last: int) -> FloatArray:
+            V = slide[offsets[first] : offsets[last], None]
+            return self.loss.curvature(point.at, first, last, V)[:, 0]
+
+        return self._transposed(np.concatenate(map_blocks(work, self.loss.cuts))) / self.loss.normaliser
 
 
 def _csr_rows(X: Matrix, start: int, stop: int) -> Matrix:

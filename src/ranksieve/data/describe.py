@@ -56,7 +56,7 @@ def describe(dataset: Dataset) -> Description:
     queries, names = dataset.queries, np.array(dataset.feature_names)
     pairs = pairs_per_query(dataset)
     labels, counts = np.unique(dataset.y, return_counts=True)
-    columns = _sparse_columns(dataset) if sp.issparse(dataset.X) else _dense_columns(dataset)
+    columns = _columns(dataset)
     missing = {str(names[j]): int(columns.missing[j]) for j in np.flatnonzero(columns.missing)}
     return Description(
         n_docs=dataset.n_docs,
@@ -80,6 +80,11 @@ def describe(dataset: Dataset) -> Description:
         n_infinite=columns.n_infinite,
         zero_share=columns.n_zero / (dataset.n_docs * dataset.n_features),
     )
+
+
+def varying_columns(dataset: Dataset) -> BoolArray:
+    """Features that are not constant within every query: the others cannot change a ranking."""
+    return _columns(dataset).varies_within
 
 
 def pairs_per_query(dataset: Dataset) -> IntArray:
@@ -114,6 +119,10 @@ class Columns:
     key: AnyArray
     n_zero: int = 0
     n_infinite: int = 0
+
+
+def _columns(dataset: Dataset) -> Columns:
+    return _sparse_columns(dataset) if sp.issparse(dataset.X) else _dense_columns(dataset)
 
 
 def _empty_columns(d: int) -> Columns:

@@ -6,11 +6,24 @@ from collections.abc import Callable
 
 from ranksieve.losses.base import BoundLoss, Loss, ScoreValue
 from ranksieve.losses.cost_sensitive_listmle import CostSensitiveListMLE
+from ranksieve.losses.listnet import ListNet
+from ranksieve.losses.modified_huber import ModifiedHuber
 from ranksieve.losses.squared_hinge import SquaredHinge
 
 LOSSES: dict[str, Callable[[], Loss]] = {
     "squared_hinge": SquaredHinge,
     "cost_sensitive_listmle": CostSensitiveListMLE,
+    "modified_huber": ModifiedHuber,
+    "listnet": ListNet,
 }
 
-__all__ = ["LOSSES", "BoundLoss", "CostSensitiveListMLE", "Loss", "ScoreValue", "SquaredHinge"]
+__all__ = [
+    "LOSSES",
+    "BoundLoss",
+    "CostSensitiveListMLE",
+    "ListNet",
+    "Loss",
+    "ModifiedHuber",
+    "ScoreValue",
+    "SquaredHinge",
+]

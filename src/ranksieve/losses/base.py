@@ -37,11 +37,15 @@ class BoundLoss(Protocol):
     def half_curvature(self, at: ScoreValue, first: int, last: int, V: FloatArray) -> FloatArray:
         """R with VᵀR + RᵀV = VᵀSV, S the (generalised) Hessian in scores of the queries first..last."""
 
-    def curvature(self, at: ScoreValue, first: int, last: int, V: FloatArray) -> FloatArray:
-        """S·V, the whole product of which :meth:`half_curvature` is the cheaper half."""
-
     def dual(self, value: float, slack: float, scale: float) -> float:
         """The dual value at ``scale`` times the dual point that belongs to the scores (means, not sums)."""
+
+
+class CurvedLoss(BoundLoss, Protocol):
+    """A bound loss that can be multiplied by its whole Hessian, as truncated Newton steps need."""
+
+    def curvature(self, at: ScoreValue, first: int, last: int, V: FloatArray) -> FloatArray:
+        """S·V, S the (generalised) Hessian in scores of the queries first..last."""
 
 
 class Loss(Protocol):

@@ -1,0 +1,88 @@
+"""ListNet: the cross entropy of the probabilities to come first."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from ranksieve._parallel import split_blocks
+from ranksieve._types import FloatArray
+from ranksieve.data.queries import Queries
+from ranksieve.losses.base import ScoreValue
+from ranksieve.losses.levels import NO_PAIRS, checked_query_weight, local_levels
+
+
+@dataclass(frozen=True)
+class ListNet:
+    """Mean over queries of Σ_j P_j log(P_j/Q_j), P = softmax(y), Q = softmax(s).
+
+    This is the cross entropy −Σ P_j log Q_j less the entropy of P, which no score changes: at least 0, and 0
+    exactly where the scores are the labels plus a constant. P_j is the probability that document j comes
+    first in the Plackett–Luce model whose scores are the labels. A query whose labels are all equal asks for
+    equal scores. Giving a query weight 2 is the same as having it twice.
+    """
+
+    name: ClassVar[str] = "listnet"
+
+    def bind(self, y: FloatArray, queries: Queries, query_weight: FloatArray | None = None) -> BoundListNet:
+        return BoundListNet(y, queries, query_weight)
+
+
+class BoundListNet:
+    """The loss of one data set: O(n) value and gradient, O(n·c) curvature of c columns."""
+
+    def __init__(self, y: FloatArray, queries: Queries, query_weight: FloatArray | None) -> None:
+        weight = checked_query_weight(query_weight, queries.n_queries)
+        levels = local_levels(queries.group(y), queries)
+        if not np.maximum.reduceat(levels, queries.offsets[:-1]) @ weight > 0:
+            raise ValueError(NO_PAIRS)
+        self.queries = queries
+        self.normaliser = float(weight.sum())
+        self.cuts = split_blocks(queries.offsets)
+        self._row_weight = np.repeat(weight, queries.sizes)
+        self._log_target = self._log_softmax(queries.group(y))
+        self._target = np.exp(self._log_target)
+
+    def evaluate(self, s: FloatArray) -> ScoreValue:
+        log_share = self._log_softmax(s)
+        share = np.exp(log_share)
+        value = self._total(self._target * (self._log_target - log_share))
+        # f − ⟨s, ∇f⟩ is the entropy of the shares less that of the target.
+        slack = self._total(self._target * self._log_target - share * log_share)
+        gradient = self._row_weight * (share - self._target)
+        return ScoreValue(max(0.0, value), gradient, slack, share)
+
+    def half_curvature(self, at: ScoreValue, first: int, last: int, V: FloatArray) -> FloatArray:
+        """R = ½(Q∘V − Q·mean), mean = Σ_j Q_j V_j of the query: the Hessian is the softmax's covariance."""
+        offsets = self.queries.offsets[first : last + 1]
+        rows = slice(offsets[0], offsets[-1])
+        share = at.state[rows, None]
+        means = np.add.reduceat(share * V, offsets[:-1] - offsets[0])
+        centred = V - np.repeat(means, np.diff(offsets), axis=0)
+        return np.asarray(0.5 * self._row_weight[rows, None] * share * centred)
+
+    def dual(self, value: float, slack: float, scale: float) -> float:
+        """D = max(0, c·(f − ⟨s, ∇f⟩)), a lower bound of the dual value −f*(c′∇f) for the best c′ in [0, c].
+
+        f*(∇f) = ⟨s, ∇f⟩ − f, f*(0) = −min f = 0, and f* is convex.
+        """
+        return max(0.0, scale * slack)
+
+    def lipschitz_bound(self, squared_radius: float | FloatArray) -> float:
+        """L0 ≥ ‖∇²f‖₂ everywhere: the mean over queries of ρ², ρ the radius of a ball around the documents.
+
+        The Hessian of a query is the covariance of its documents under the shares, and a distribution in a
+        ball of radius ρ has variance at most ρ² in every direction.
+        """
+        weight = self._row_weight[self.queries.offsets[:-1]]
+        return float(np.sum(squared_radius * weight)) / self.normaliser
+
+    def _total(self, values: FloatArray) -> float:
+        return float(np.sum(self._row_weight * values))
+
+    def _log_softmax(self, s: FloatArray) -> FloatArray:
+        starts, sizes = self.queries.offsets[:-1], self.queries.sizes
+        t = s - np.repeat(np.maximum.reduceat(s, starts), sizes)
+        return np.asarray(t - np.repeat(np.log(np.add.reduceat(np.exp(t), starts)), sizes))

@@ -1,0 +1,139 @@
+"""1-slack cutting planes: minimise a convex loss with a ridge by the tangent planes seen so far."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ranksieve._parallel import single_threaded_blas
+from ranksieve._types import BoolArray, FloatArray, IntArray
+from ranksieve.objective import Objective, Point
+from ranksieve.penalties.ridge import Ridge
+from ranksieve.solvers.result import Callback, Result, Trace
+
+QP_SHARE = 0.01  # error of the quadratic programme, as a share of the gap asked for
+TINY = 1e-12  # ridge of the quadratic programme, as a share of its largest diagonal entry
+
+
+def cutting_plane(
+    objective: Objective,
+    ridge: Ridge,
+    start: FloatArray | None = None,
+    *,
+    usable: BoolArray | None = None,
+    tol: float = 1e-3,
+    max_iter: int = 1000,
+    callback: Callback | None = None,
+) -> Result:
+    """Minimise F(w) = f(w) + ½μ‖w‖² for a convex loss f ≥ 0 until the gap is at most ``tol``.
+
+    Every point w_k gives a plane below the loss, f(w) ≥ b_k + ⟨g_k, w⟩; for the hinge it is the most violated
+    constraint of the 1-slack formulation, the one that collects all active pairs. The next point minimises
+    ½μ‖w‖² + max_k (b_k + ⟨g_k, w⟩), and that minimum is a lower bound of F: the gap is the least F seen
+    less the bound. Features outside ``usable`` keep the weight 0.
+    """
+    free = np.ones(objective.n_features, dtype=bool) if usable is None else usable
+    with single_threaded_blas():
+        point = objective.at_zero if start is None else objective.evaluate(np.where(free, start, 0.0))
+        return _iterate(objective, ridge, point, free, tol, max_iter, callback)
+
+
+def _iterate(
+    objective: Objective,
+    ridge: Ridge,
+    point: Point,
+    free: BoolArray,
+    tol: float,
+    max_iter: int,
+    callback: Callback | None,
+) -> Result:
+    planes, trace = Planes.none(objective.n_features), Trace()
+    best, least, bound = point.w, np.inf, 0.0
+    for n_iter in range(1, max_iter + 1):
+        value = point.value + ridge.value(point.w)
+        if value < least:
+            best, least = point.w, value
+        g = np.where(free, objective.gradient(point), 0.0)
+        planes = planes.with_one(g, point.value - float(g @ point.w), ridge.alpha, QP_SHARE * tol)
+        bound = max(bound, planes.bound(ridge.alpha))
+        gap = max(0.0, least - bound)
+        trace.record(least, gap, best)
+        if callback is not None:
+            callback(n_iter, best, least, gap)
+        if gap <= tol:
+            break
+        point = objective.evaluate(planes.minimiser(ridge.alpha))
+    return Result(best, least, gap, n_iter, gap <= tol, trace)
+
+
+@dataclass(frozen=True)
+class Planes:
+    """Planes b_k + ⟨g_k, w⟩ below a loss, their products ⟨g_k, g_l⟩, and the share of each in the minimum."""
+
+    slopes: FloatArray
+    offsets: FloatArray
+    products: FloatArray
+    shares: FloatArray
+
+    @classmethod
+    def none(cls, n_features: int) -> Planes:
+        """The plane 0 alone."""
+        return cls(np.zeros((1, n_features)), np.zeros(1), np.zeros((1, 1)), np.ones(1))
+
+    def with_one(self, g: FloatArray, offset: float, mu: float, tol: float) -> Planes:
+        """One plane more, and the shares that go with it."""
+        slopes, offsets = np.vstack([self.slopes, g]), np.append(self.offsets, offset)
+        row = slopes @ g
+        products = np.block([[self.products, row[:-1, None]], [row]])
+        shares = minimise_on_simplex(products / mu, offsets, np.append(self.shares, 0.0), tol)
+        return Planes(slopes, offsets, products, shares)
+
+    def minimiser(self, mu: float) -> FloatArray:
+        """argmin_w ½μ‖w‖² + max_k (b_k + ⟨g_k, w⟩) = −Σ_k share_k g_k / μ."""
+        return np.asarray(-(self.shares @ self.slopes) / mu)
+
+    def bound(self, mu: float) -> float:
+        """Σ share_k b_k − ‖Σ share_k g_k‖²/(2μ): below the minimum for any shares."""
+        mean = self.shares @ self.slopes
+        return float(self.shares @ self.offsets) - float(mean @ mean) / (2.0 * mu)
+
+
+def minimise_on_simplex(Q: FloatArray, b: FloatArray, start: FloatArray, tol: float) -> FloatArray:
+    """argmin ½βᵀQβ − bᵀβ over β ≥ 0, Σβ = 1, to within ``tol``, for a positive semidefinite Q.
+
+    Active sets: move to the minimum on the face of the simplex in use; where the move would leave the
+    simplex, stop at its border and drop the coordinate; at the face's minimum, take in the coordinate with
+    the least r_k = (Qβ − b)_k, until ⟨r, β⟩ − min r ≤ ``tol``, which bounds the error.
+    """
+    beta, face = start.copy(), np.flatnonzero(start > 0)
+    for _ in range(20 * len(b) + 100):
+        move = _face_minimum(Q, b, face) - beta[face]
+        shrinking = move < 0
+        room = np.where(shrinking, beta[face] / np.where(shrinking, -move, 1.0), np.inf)
+        if room.min() < 1.0:
+            beta[face] += room.min() * move
+            beta[face[np.argmin(room)]] = 0.0
+            face = face[beta[face] > 0]
+            continue
+        beta[face] += move
+        r = Q @ beta - b
+        entering = int(np.argmin(r))
+        if r @ beta - r[entering] <= tol or entering in face:
+            break
+        face = np.append(face, entering)
+    beta = np.maximum(beta, 0.0)
+    return beta / beta.sum()
+
+
+def _face_minimum(Q: FloatArray, b: FloatArray, face: IntArray) -> FloatArray:
+    """The minimum with Σβ = 1 over the coordinates in ``face``, of either sign.
+
+    A tiny ridge keeps planes that depend on one another from leaving the system singular.
+    """
+    m = len(face)
+    scale = float(Q.diagonal().max()) or 1.0
+    system = np.ones((m + 1, m + 1))
+    system[:m, :m] = Q[np.ix_(face, face)] / scale + TINY * np.eye(m)
+    system[m, m] = 0.0
+    return np.asarray(np.linalg.lstsq(system, np.append(b[face] / scale, 1.0), rcond=None)[0][:m])
