@@ -16,7 +16,7 @@ import time
 from benchmarks.harness import HERE, keep, letor_root
 from ranksieve.data import load_letor_folds
 from ranksieve.experiment import five_fold
-from ranksieve.experiment.papers import PAPER_METHODS
+from ranksieve.experiment.methods import METHODS
 
 COLUMNS = ("ndcg@1", "ndcg@3", "ndcg@5", "ndcg@10", "map")
 # N@1, N@3, N@5, N@10, MAP, sparsity as printed; None where the paper has no such number.
@@ -38,7 +38,7 @@ PAPER = {
 
 
 def run(data_set: str, name: str, folds: list) -> dict:
-    method = PAPER_METHODS[name]
+    method = METHODS[name]
     start = time.perf_counter()
     result = five_fold(
         method.make, method.grid, folds, select=method.select, n_jobs=len(os.sched_getaffinity(0))
@@ -72,7 +72,7 @@ def main(names: list[str]) -> None:
     print(f"{'':24} N@1    N@3    N@5    N@10   MAP     sparsity       | the paper's")
     for data_set in ("OHSUMED", "MQ2008"):
         folds = load_letor_folds(data_set, letor_root())
-        for name in names or PAPER_METHODS:
+        for name in names or METHODS:
             row = table.setdefault(data_set, {})[name] = run(data_set, name, folds)
             show(data_set, name, row)
             keep("papers", {k: v for k, v in table.items() if k != "about"}, quiet=True)

@@ -9,14 +9,14 @@ import pytest
 
 from ranksieve.data import load_letor_folds
 from ranksieve.experiment import five_fold
-from ranksieve.experiment.papers import PAPER_METHODS
+from ranksieve.experiment.methods import METHODS
 
 pytestmark = pytest.mark.letor
 
 
 @cache
 def row(root, data_set, name):
-    method = PAPER_METHODS[name]
+    method = METHODS[name]
     folds = load_letor_folds(data_set, root)
     n_jobs = len(os.sched_getaffinity(0))
     return five_fold(method.make, method.grid, folds, select=method.select, n_jobs=n_jobs).to_row()
@@ -63,6 +63,6 @@ def test_concave_penalties_are_sparser_than_l1(letor_root, data_set, concave):
 
 @pytest.mark.parametrize("data_set", ["OHSUMED", "MQ2008"])
 def test_sparse_listmle_is_no_worse_than_dense_with_fewer_features(letor_root, data_set):
-    sparse, dense = (row(letor_root, data_set, name) for name in ("listmle-sparse", "listmle-dense"))
+    sparse, dense = (row(letor_root, data_set, name) for name in ("sparselistmle", "cslistmle"))
     assert sparse["ndcg@10"] >= dense["ndcg@10"]
     assert sparse["sparsity"] < dense["sparsity"]

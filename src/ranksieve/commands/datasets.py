@@ -17,9 +17,7 @@ def inspect_data(data_file: str, *, as_json: bool) -> None:
     if as_json:
         emit_json(figures)
     else:
-        table(
-            ["", data_file], [(name.replace("_", " "), _in_words(value)) for name, value in figures.items()]
-        )
+        table(["", data_file], [(_heading(name), _in_words(value)) for name, value in figures.items()])
 
 
 def convert_data(source: str, target: str, *, missing: str) -> None:
@@ -28,6 +26,11 @@ def convert_data(source: str, target: str, *, missing: str) -> None:
     data = read_data(source, missing)
     write_dataset(data, target)
     words(f"Wrote {data.n_docs} documents of {data.n_queries} queries to {target}.")
+
+
+def _heading(name: str) -> str:
+    """n_docs -> documents, n_queries_without_pairs -> queries without pairs."""
+    return name.removeprefix("n_").replace("_", " ").replace("docs", "documents")
 
 
 def _in_words(value: Any) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import inspect
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ranksieve.commands.files import check_inputs, check_outputs, read_data
@@ -12,6 +12,8 @@ from ranksieve.commands.guard import while_doing
 from ranksieve.commands.show import emit_json, progress, table, words
 from ranksieve.data import Dataset
 from ranksieve.estimators import ESTIMATORS, LinearRanker
+from ranksieve.estimators.base import Ranker
+from ranksieve.experiment.methods import METHODS
 from ranksieve.metrics import Evaluation, evaluate, parse
 from ranksieve.metrics.lookup import lookup
 from ranksieve.metrics.profiles import as_profile
@@ -62,7 +64,8 @@ def fit_model(
 
 def make_ranker(method: str, settings: Sequence[str], named: Mapping[str, Any]) -> LinearRanker:
     """A ranker by name with its parameters checked."""
-    kind = lookup(ESTIMATORS, method.lower(), "method")
+    makers: dict[str, Callable[..., Ranker]] = {name: entry.make for name, entry in METHODS.items()}
+    kind = lookup({**makers, **ESTIMATORS}, method.lower(), "method")
     defaults = kind().get_params(deep=False)
     parameters = dict(_setting(text, method, defaults) for text in settings)
     for name, value in named.items():
@@ -73,7 +76,10 @@ def make_ranker(method: str, settings: Sequence[str], named: Mapping[str, Any]) 
             raise ValueError(f"{option} does not apply to {method}, which has no {name}; leave it out")
         parameters[name] = value
     _check_metric({**defaults, **parameters})
-    return kind(**parameters)
+    ranker = kind(**parameters)
+    if not isinstance(ranker, LinearRanker):
+        raise ValueError(f"{method} is not linear, so it has no model file; use it from Python")
+    return ranker
 
 
 def _setting(text: str, method: str, defaults: Mapping[str, Any]) -> tuple[str, Any]:
