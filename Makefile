@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test lint test-letor bench clean
+.PHONY: demo test lint test-letor bench docs clean
 
 demo: $(READY)
 	@mkdir -p demo
@@ -22,6 +22,9 @@ lint: $(READY)
 
 test-letor: $(READY)
 	$(BIN)/pytest -m letor
+
+docs: $(READY)
+	$(BIN)/python -m ranksieve.experiment.methods_page > docs/methods/README.md
 
 bench: $(READY)
 	$(BIN)/python -m benchmarks

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from ranksieve.experiment.methods_page import methods_page
+
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
@@ -36,3 +38,9 @@ def test_links_lead_somewhere(page):
     for target in re.findall(r"\]\(([^)#]+)\)", page.read_text(encoding="utf-8")):
         if not target.startswith(("http://", "https://")):
             assert (page.parent / target).exists(), target
+
+
+def test_the_table_of_methods_is_current():
+    assert (ROOT / "docs" / "methods" / "README.md").read_text(encoding="utf-8") == methods_page(), (
+        "run make docs"
+    )

@@ -65,7 +65,8 @@ def fit_model(
 def make_ranker(method: str, settings: Sequence[str], named: Mapping[str, Any]) -> LinearRanker:
     """A ranker by name with its parameters checked."""
     makers: dict[str, Callable[..., Ranker]] = {name: entry.make for name, entry in METHODS.items()}
-    kind = lookup({**makers, **ESTIMATORS}, method.lower(), "method")
+    makers |= ESTIMATORS
+    kind = lookup(makers, method.lower(), "method")
     defaults = kind().get_params(deep=False)
     parameters = dict(_setting(text, method, defaults) for text in settings)
     for name, value in named.items():

@@ -1,0 +1,45 @@
+"""docs/methods/README.md from the table of methods."""
+
+from __future__ import annotations
+
+import sys
+
+from ranksieve.experiment.methods import METHODS, Method
+
+INTRODUCTION = """# Methods
+
+Made from the table `ranksieve.experiment.methods.METHODS` by `make docs`. Every name works with
+`ranksieve fit --method NAME` if it gives a linear model; "choice" is the rule its paper chooses parameters by.
+
+| name | method | source | loss | penalty | solver | linear | grid | choice |
+|---|---|---|---|---|---|---|---|---|
+"""
+
+
+def methods_page() -> str:
+    """The page."""
+    return INTRODUCTION + "".join(_row(name, method) for name, method in METHODS.items())
+
+
+def _row(name: str, method: Method) -> str:
+    linear = "yes" if method.linear else "no"
+    cells = (method.title, method.source, method.loss, method.penalty, method.solver, linear, _grid(method))
+    return f"| `{name}` | {' | '.join(cells)} | {method.select} |\n"
+
+
+def _grid(method: Method) -> str:
+    values: dict[str, list[object]] = {}
+    for point in method.grid:
+        for key, value in point.items():
+            if value not in values.setdefault(key, []):
+                values[key].append(value)
+    return "; ".join(f"`{key}`: {_span(seen)}" for key, seen in values.items()) or "–"
+
+
+def _span(seen: list[object]) -> str:
+    words = [f"{value:.3g}" if isinstance(value, float) else str(value) for value in seen]
+    return ", ".join(words) if len(words) <= 3 else f"{words[0]} … {words[-1]} ({len(words)})"
+
+
+if __name__ == "__main__":
+    sys.stdout.write(methods_page())
