@@ -8,8 +8,8 @@ from ranksieve.experiment.methods import METHODS, Method
 
 INTRODUCTION = """# Methods
 
-Made from the table `ranksieve.experiment.methods.METHODS` by `make docs`. Every name works with
-`ranksieve fit --method NAME` if it gives a linear model; "choice" is the rule its paper chooses parameters by.
+Made from the table `ranksieve.experiment.methods.METHODS` by `make docs`. Every linear method works with
+`ranksieve fit --method NAME`; "choice" is the metric by which its paper chooses parameters.
 
 | name | method | source | loss | penalty | solver | linear | grid | choice |
 |---|---|---|---|---|---|---|---|---|
