@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from ranksieve.data import Fold
+from ranksieve.data.describe import varying_columns
 from ranksieve.estimators import FenchelRank, SparseRankSVM
 from ranksieve.experiment import five_fold, parameter_grid
 from ranksieve.experiment.methods import METHODS
-from ranksieve.experiment.protocol import varying_features
 from ranksieve.metrics import evaluate
 from tests.conftest import random_dataset
 
@@ -53,7 +53,7 @@ def test_a_model_without_features_is_the_last_choice(folds):
 def test_constant_features_count_apart(small):
     X = np.column_stack([small.X, np.ones(small.n_docs), small.qid.astype(float)])
     data = small.replace_features(X, [f"x{j}" for j in range(7)])
-    np.testing.assert_array_equal(varying_features(data), [True] * 5 + [False] * 2)
+    np.testing.assert_array_equal(varying_columns(data), [True] * 5 + [False] * 2)
 
 
 def test_an_empty_grid_is_refused(folds):

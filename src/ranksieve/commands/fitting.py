@@ -20,6 +20,7 @@ from ranksieve.metrics.profiles import as_profile
 from ranksieve.model import LinearModel
 from ranksieve.path import Progress
 from ranksieve.report import build_content, certificate, require_extra, write_report
+from ranksieve.selection import SELECTORS
 from ranksieve.solvers.result import Callback
 
 REPORT_METRICS = ("ndcg@1", "ndcg@3", "ndcg@5", "ndcg@10", "map", "mrr")
@@ -65,7 +66,7 @@ def fit_model(
 def make_ranker(method: str, settings: Sequence[str], named: Mapping[str, Any]) -> LinearRanker:
     """A ranker by name with its parameters checked."""
     makers: dict[str, Callable[..., Ranker]] = {name: entry.make for name, entry in METHODS.items()}
-    makers |= ESTIMATORS
+    makers |= ESTIMATORS | SELECTORS
     kind = lookup(makers, method.lower(), "method")
     defaults = kind().get_params(deep=False)
     parameters = dict(_setting(text, method, defaults) for text in settings)

@@ -95,10 +95,11 @@ class Dataset:
         )
 
     def replace_features(self, X: Matrix, feature_names: Sequence[str] | None = None) -> Dataset:
-        """The same rows with another feature matrix."""
+        """The same rows with another feature matrix; planted weights stay if they still fit."""
+        truth = self.truth if X.shape[1] == self.n_features else None
         return Dataset(
             X, self.y, self.qid, feature_names or self.feature_names, self.doc_ids,
-            comments=self.comments, truth=self.truth, source=self.source,
+            comments=self.comments, truth=truth, source=self.source,
         )  # fmt: skip
 
     def widened(self, n_features: int) -> Dataset:

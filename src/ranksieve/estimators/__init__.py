@@ -2,30 +2,67 @@
 
 from __future__ import annotations
 
-from ranksieve.estimators.base import LinearRanker
+from ranksieve.estimators.adarank import AdaRank
+from ranksieve.estimators.base import LinearRanker, Ranker
+from ranksieve.estimators.cs_listmle import CSListMLE
+from ranksieve.estimators.cs_ranksvm import CSRankSVM
 from ranksieve.estimators.fenchelrank import FenchelRank
 from ranksieve.estimators.fsmrank import FSMRank
+from ranksieve.estimators.lambdamart import LambdaMART
+from ranksieve.estimators.listnet import ListNet
 from ranksieve.estimators.minbatsrank import MinBatSRank
+from ranksieve.estimators.rankboost import RankBoost
+from ranksieve.estimators.ranksvm import RankSVM
+from ranksieve.estimators.ranksvm_struct import RankSVMStruct
+from ranksieve.estimators.rsrank import RSRank
 from ranksieve.estimators.sparse_listmle import SparseListMLE
+from ranksieve.estimators.sparse_rank import SparseRank
 from ranksieve.estimators.sparse_ranker import SparseRanker
 from ranksieve.estimators.sparse_ranksvm import SparseRankSVM
+from ranksieve.estimators.svmmap import SVMMAP
+from ranksieve.estimators.tgrank import TGRank
 
-ESTIMATORS: dict[str, type[LinearRanker]] = {
+ESTIMATORS: dict[str, type[Ranker]] = {
     "sparseranker": SparseRanker,
     "fenchelrank": FenchelRank,
     "sparseranksvm": SparseRankSVM,
     "fsmrank": FSMRank,
     "minbatsrank": MinBatSRank,
     "sparselistmle": SparseListMLE,
+    "ranksvm": RankSVM,
+    "ranksvmstruct": RankSVMStruct,
+    "csranksvm": CSRankSVM,
+    "tgrank": TGRank,
+    "rsrank": RSRank,
+    "sparserank": SparseRank,
+    "listnet": ListNet,
+    "cslistmle": CSListMLE,
+    "adarank": AdaRank,
+    "rankboost": RankBoost,
+    "svmmap": SVMMAP,
+    "lambdamart": LambdaMART,
 }
 
 __all__ = [
     "ESTIMATORS",
+    "SVMMAP",
+    "AdaRank",
+    "CSListMLE",
+    "CSRankSVM",
     "FSMRank",
     "FenchelRank",
+    "LambdaMART",
     "LinearRanker",
+    "ListNet",
     "MinBatSRank",
+    "RSRank",
+    "RankBoost",
+    "RankSVM",
+    "RankSVMStruct",
+    "Ranker",
     "SparseListMLE",
+    "SparseRank",
     "SparseRankSVM",
     "SparseRanker",
+    "TGRank",
 ]

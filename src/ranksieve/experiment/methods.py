@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from ranksieve import estimators as e
+from ranksieve import selection
 from ranksieve.estimators.base import LinearRanker, Ranker
 from ranksieve.experiment.protocol import parameter_grid
 
@@ -58,9 +59,23 @@ _ALPHAS = parameter_grid(alpha=[float(a) for a in np.geomspace(0.2, 1e-4, 40)])
 _REWEIGHTED = "reweighted ℓ1"
 
 
+_FEW_ALPHAS = parameter_grid(alpha=_decades(-1, -4, 2))
+_CS = parameter_grid(C=_decades(-3, 3))
+_SIZES = [5, 10, 15, 20, 25]
+
+
 def _ranksvm(title: str, penalty: str, name: str, solver: str) -> Method:
     make = partial(e.SparseRankSVM, name)
     return Method(title, LAPORTE, HINGE, penalty, solver, make, _ALPHAS, "map")
+
+
+def _selector(kind: Callable[..., Ranker]) -> Callable[..., Ranker]:
+    """A selector whose base is RankSVM with a C of its own."""
+    return partial(_selected, kind)
+
+
+def _selected(kind: Callable[..., Ranker], C: float = 1.0, **options: Any) -> Ranker:
+    return kind(base=e.RankSVM(C, average=True), **options)
 
 
 METHODS: dict[str, Method] = {
@@ -88,5 +103,69 @@ METHODS: dict[str, Method] = {
     "sparselistmle": Method(
         "Sparse CS-ListMLE", "Zhou et al.", "cost-sensitive ListMLE", "ℓ1", "proximal gradient",
         e.SparseListMLE, parameter_grid(alpha=_decades(-1, -7)),
+    ),
+    "ranksvm": Method(
+        "RankSVM-Primal", "Chapelle and Keerthi 2010", HINGE, "ℓ2", "truncated Newton",
+        partial(e.RankSVM, average=True), _CS,
+    ),
+    "ranksvmstruct": Method(
+        "RankSVM-Struct", "Joachims 2006", "hinge", "ℓ2", "1-slack cutting plane", e.RankSVMStruct, _CS
+    ),
+    "csranksvm": Method(
+        "CS-RankSVM", "Cao et al. 2006", "weighted squared hinge", "ℓ2", "truncated Newton",
+        partial(e.CSRankSVM, average=True), _CS,
+    ),
+    "tgrank": Method(
+        "TGRank", "Langford et al. 2009", HINGE, "ℓ1", "truncated gradient", e.TGRank, _FEW_ALPHAS
+    ),
+    "rsrank": Method(
+        "RSRank", "Sun et al. 2009", "modified Huber weighted by NDCG", "ℓ1", "proximal gradient in rounds",
+        e.RSRank, _FEW_ALPHAS,
+    ),
+    "sparserank": Method(
+        "SparseRank", "Lai et al.", HINGE, "ℓ1", "proximal gradient, adaptive L", e.SparseRank, _FEW_ALPHAS
+    ),
+    "listnet": Method(
+        "ListNet", "Cao et al. 2007", "top-one cross entropy", "–", "gradient descent", e.ListNet
+    ),
+    "cslistmle": Method(
+        "CS-ListMLE", "Lu et al. 2010", "cost-sensitive ListMLE", "–", "gradient descent", e.CSListMLE
+    ),
+    "adarank-ndcg": Method(
+        "AdaRank-NDCG", "Xu and Li 2007", "exponential in NDCG@10", "–", "boosting of features", e.AdaRank
+    ),
+    "adarank-map": Method(
+        "AdaRank-MAP", "Xu and Li 2007", "exponential in AP", "–", "boosting of features",
+        partial(e.AdaRank, "map"),
+    ),
+    "rankboost": Method(
+        "RankBoost", "Freund et al. 2003", "pairwise exponential", "–", "boosting of thresholds", e.RankBoost,
+        parameter_grid(n_rounds=[50, 100, 200, 300]),
+    ),
+    "svmmap": Method(
+        "SVM-MAP", "Yue et al. 2007", "structural hinge on AP", "ℓ2", "1-slack cutting plane", e.SVMMAP, _CS
+    ),
+    "lambdamart": Method(
+        "LambdaMART", "Burges 2010; LightGBM", "lambdarank", "–", "boosted trees", e.LambdaMART
+    ),
+    "fsrank": Method(
+        "FS-Rank", "Lai et al. 2013", HINGE, "top k by single-feature NDCG@10", "then RankSVM-Primal",
+        _selector(selection.FSRank), parameter_grid(k=_SIZES, C=_decades(-2, 2)),
+    ),
+    "gas": Method(
+        "GAS-E", "Geng et al. 2007", HINGE, "greedy importance − similarity", "then RankSVM-Primal",
+        _selector(selection.GAS), parameter_grid(k=_SIZES, C=_decades(-2, 2)),
+    ),
+    "fsmsvm": Method(
+        "FSMSVM", "Lai et al. 2013", HINGE, "top t of FSMRank", "then RankSVM-Primal",
+        _selector(selection.FSMSVM), parameter_grid(t=_SIZES, C=_decades(-2, 2)),
+    ),
+    "fbpcrank": Method(
+        "FBPCRank", "forward–backward, Pearson", HINGE, "similarity of chosen features",
+        "then RankSVM-Primal", selection.FBPCRank, parameter_grid(C=_decades(0, 2)),
+    ),
+    "stabilityselection": Method(
+        "StabilitySelection", "Meinshausen and Bühlmann 2010", HINGE, "ℓ1 on subsampled queries",
+        "then RankSVM-Primal", selection.StabilitySelection, parameter_grid(threshold=[0.6, 0.7, 0.8]),
     ),
 }  # fmt: skip

@@ -13,10 +13,9 @@ from joblib import Parallel, delayed
 
 from ranksieve._parallel import use_threads
 from ranksieve._types import BoolArray, FloatArray
-from ranksieve.data.dataset import Dataset
-from ranksieve.data.describe import describe
+from ranksieve.data.describe import varying_columns
 from ranksieve.data.folds import Fold
-from ranksieve.estimators.base import LinearRanker
+from ranksieve.estimators.base import LinearRanker, Ranker
 from ranksieve.metrics import Evaluation, Evaluator, Profile
 
 PAPER_METRICS = ("ndcg@1", "ndcg@3", "ndcg@5", "ndcg@10", "map")
@@ -36,13 +35,13 @@ class FoldResult:
 
     @property
     def sparsity(self) -> float:
-        """Nonzero weights / features."""
-        return float(np.mean(self.coef != 0))
+        """Nonzero weights / features; NaN for a ranker that is not linear."""
+        return _share(self.coef)
 
     @property
     def varying_sparsity(self) -> float:
         """Nonzero weights / features, both without the features that are constant within every query."""
-        return float(np.mean(self.coef[self.varying] != 0))
+        return _share(self.coef[self.varying])
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,7 +72,7 @@ def parameter_grid(**values: Sequence[Any]) -> list[dict[str, Any]]:
 
 
 def five_fold(
-    make: Callable[..., LinearRanker],
+    make: Callable[..., Ranker],
     grid: Sequence[Mapping[str, Any]],
     folds: Sequence[Fold],
     *,
@@ -100,7 +99,7 @@ def _fold_alone(*arguments: Any) -> FoldResult:
 
 
 def _fold(
-    make: Callable[..., LinearRanker],
+    make: Callable[..., Ranker],
     grid: Sequence[Mapping[str, Any]],
     fold: Fold,
     select: str,
@@ -108,23 +107,28 @@ def _fold(
     profile: str | Profile,
 ) -> FoldResult:
     validation = Evaluator(fold.vali, profile)
-    best: tuple[float, LinearRanker, Mapping[str, Any], float] = (-np.inf, make(**grid[0]), grid[0], 0.0)
+    best: tuple[float, Ranker, Mapping[str, Any], float] = (-np.inf, make(**grid[0]), grid[0], 0.0)
     start = time.perf_counter()
     for point in grid:
         began = time.perf_counter()
         ranker = make(**point).fit(fold.train)
         seconds = time.perf_counter() - began
         value = validation.evaluate(ranker.predict(fold.vali), select).mean[select]
-        if not np.any(ranker.coef_):
+        if not np.any(_weights(ranker, fold.train.n_features)):
             value = -1.0  # a model without features ranks by input order alone: the last choice
         if value > best[0]:
             best = (value, ranker, point, seconds)
     grid_seconds = time.perf_counter() - start
     value, ranker, point, seconds = best
     test = Evaluator(fold.test, profile).evaluate(ranker.predict(fold.test), metrics)
-    return FoldResult(point, value, test, ranker.coef_, varying_features(fold.train), seconds, grid_seconds)
+    weights = _weights(ranker, fold.train.n_features)
+    return FoldResult(point, value, test, weights, varying_columns(fold.train), seconds, grid_seconds)
 
 
-def varying_features(data: Dataset) -> BoolArray:
-    """Features that are not constant within every query."""
-    return ~np.isin(data.feature_names, describe(data).constant_within_queries)
+def _weights(ranker: Ranker, n_features: int) -> FloatArray:
+    """The weights of a linear ranker; NaN for one that has none."""
+    return ranker.coef_ if isinstance(ranker, LinearRanker) else np.full(n_features, np.nan)
+
+
+def _share(coef: FloatArray) -> float:
+    return float("nan") if np.isnan(coef).any() else float(np.mean(coef != 0))

@@ -1,52 +1,62 @@
 """The modified Huber loss over the weighted pairs of each query, pair by pair.
 
-A pair is an upper document i and a lower document j of one query with level_i > level_j. Its weight is
-|gain_i − gain_j| · |discount_i − discount_j| times the query's; an empty array stands for a factor of 1. With
-h = min(max(0, 1 − (s_i − s_j)), 2) the loss is h² up to h = 2 and linear beyond, its slope −2h.
+Documents of a query stand by ascending level, so the lower partners of document i are those from the query's
+first up to ``floor[i]``. A pair's weight is the query's times
+(gain_floor + |gain_i − gain_j|) · (discount_floor + |discount_i − discount_j|). With x = 1 − (s_i − s_j) and
+h = min(max(0, x), 2), the loss is h(2x − h): x² on the parabola, 4(x − 1) beyond; its slope in s_i is −2h.
 """
 
-import numpy as np
 from numba import njit
 
 
-@njit(cache=True, nogil=True)
-def _pair_weight(gain, discount, i, j):
-    weight = 1.0
-    if len(gain) > 0:
-        weight *= abs(gain[i] - gain[j])
-    if len(discount) > 0:
-        weight *= abs(discount[i] - discount[j])
-    return weight
+@njit(cache=True, nogil=True, fastmath={"reassoc", "nsz"})  # sums in any, but a fixed, order: vectorised
+def _lower_partners(s, gain, discount, gain_floor, discount_floor, lower, gains, discounts, forces):
+    """Of one upper document, Σ ωψ, Σ ωh(2 − h), which is Σ ω(ψ − tψ′), and Σ 2ωh, each also put to its j."""
+    total, dual, pull = 0.0, 0.0, 0.0
+    for j in range(len(lower)):
+        x = 1.0 - (s - lower[j])
+        h = x if x > 0.0 else 0.0
+        h = h if h < 2.0 else 2.0
+        omega = (gain_floor + abs(gain - gains[j])) * (discount_floor + abs(discount - discounts[j]))
+        total += omega * h * (2.0 * x - h)
+        dual += omega * h * (2.0 - h)
+        pull += 2.0 * omega * h
+        forces[j] += 2.0 * omega * h
+    return total, dual, pull
 
 
 @njit(cache=True, nogil=True)
-def huber_pairs(s, level, gain, discount, weight, offsets, first, last, value, slack, gradient):
-    """Per query Σ ω ψ and Σ ω (2h − h²), which is Σ ω (ψ − tψ′); the gradient, which comes in as zeros."""
+def huber_pairs(
+    s, floor, gain, discount, gain_floor, discount_floor, offsets, first, last, value, slack, gradient
+):  # fmt: skip
+    """Per query Σ ωψ and Σ ω(ψ − tψ′) without the query's weight; the gradient, which comes in as zeros."""
     for q in range(first, last):
-        total, dual = 0.0, 0.0
-        for i in range(offsets[q], offsets[q + 1]):
-            pull = 0.0
-            for j in range(offsets[q], offsets[q + 1]):
-                x = 1.0 - (s[i] - s[j])
-                if level[i] > level[j] and x > 0.0:
-                    omega, h = weight[q] * _pair_weight(gain, discount, i, j), min(x, 2.0)
-                    total += omega * h * (2.0 * x - h)
-                    dual += omega * h * (2.0 - h)
-                    pull += 2.0 * omega * h
-                    gradient[j] += 2.0 * omega * h
+        lo = offsets[q]
+        value[q], slack[q] = 0.0, 0.0
+        for i in range(lo, offsets[q + 1]):
+            end = floor[i]
+            total, dual, pull = _lower_partners(
+                s[i], gain[i], discount[i], gain_floor, discount_floor,
+                s[lo:end], gain[lo:end], discount[lo:end], gradient[lo:end],
+            )  # fmt: skip
+            value[q] += total
+            slack[q] += dual
             gradient[i] -= pull
-        value[q], slack[q] = total, dual
 
 
 @njit(cache=True, nogil=True)
-def huber_curvature(s, level, gain, discount, weight, offsets, first, last, V, R):
-    """R = Σ ω (e_i − e_j)(V_i − V_j) over the pairs on the parabola, |s_i − s_j| < 1; comes in as zeros."""
+def huber_curvature(s, floor, gain, discount, gain_floor, discount_floor, offsets, first, last, V, R):
+    """R = Σ ω (e_i − e_j)(V_i − V_j) over the pairs on the parabola, |s_i − s_j| < 1; comes in as zeros.
+
+    V and R hold the documents of the queries first..last only.
+    """
     base = offsets[first]
     for q in range(first, last):
         for i in range(offsets[q], offsets[q + 1]):
-            for j in range(offsets[q], offsets[q + 1]):
-                if level[i] > level[j] and abs(s[i] - s[j]) < 1.0:
-                    omega = weight[q] * _pair_weight(gain, discount, i, j)
+            for j in range(offsets[q], floor[i]):
+                if abs(s[i] - s[j]) < 1.0:
+                    omega = gain_floor + abs(gain[i] - gain[j])
+                    omega *= discount_floor + abs(discount[i] - discount[j])
                     for c in range(V.shape[1]):
                         change = omega * (V[i - base, c] - V[j - base, c])
                         R[i - base, c] += change

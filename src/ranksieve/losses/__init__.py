@@ -6,22 +6,25 @@ from collections.abc import Callable
 
 from ranksieve.losses.base import BoundLoss, Loss, ScoreValue
 from ranksieve.losses.cost_sensitive_listmle import CostSensitiveListMLE
-from ranksieve.losses.listnet import ListNet
+from ranksieve.losses.hinge import Hinge
+from ranksieve.losses.listnet import ListNetLoss
 from ranksieve.losses.modified_huber import ModifiedHuber
 from ranksieve.losses.squared_hinge import SquaredHinge
 
 LOSSES: dict[str, Callable[[], Loss]] = {
     "squared_hinge": SquaredHinge,
+    "hinge": Hinge,
     "cost_sensitive_listmle": CostSensitiveListMLE,
     "modified_huber": ModifiedHuber,
-    "listnet": ListNet,
+    "listnet": ListNetLoss,
 }
 
 __all__ = [
     "LOSSES",
     "BoundLoss",
     "CostSensitiveListMLE",
-    "ListNet",
+    "Hinge",
+    "ListNetLoss",
     "Loss",
     "ModifiedHuber",
     "ScoreValue",

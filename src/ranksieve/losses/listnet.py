@@ -15,7 +15,7 @@ from ranksieve.losses.levels import NO_PAIRS, checked_query_weight, local_levels
 
 
 @dataclass(frozen=True)
-class ListNet:
+class ListNetLoss:
     """Mean over queries of Σ_j P_j log(P_j/Q_j), P = softmax(y), Q = softmax(s).
 
     This is the cross entropy −Σ P_j log Q_j less the entropy of P, which no score changes: at least 0, and 0

@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from ranksieve._parallel import map_blocks, split_blocks
-from ranksieve._types import FloatArray
+from ranksieve._types import FloatArray, IntArray
 from ranksieve.data.queries import Queries
 from ranksieve.kernels.huber import huber_curvature, huber_pairs
 from ranksieve.losses.base import ScoreValue
@@ -25,9 +25,9 @@ class ModifiedHuber:
     """f(s) = (1/Ω) Σ_{(i,j)} ω_ij ψ(s_i − s_j) over pairs of one query with y_i > y_j, Ω = Σ ω_ij.
 
     ψ(t) = max(0, 1 − t)² for t ≥ −1 and −4t below: the squared hinge, but linear where a pair is badly wrong,
-    so that outliers do not rule. ω_ij is the query's weight times |gain_i − gain_j|·|discount_i − discount_j|.
-    With the gains divided by the query's ideal DCG and the discounts of the documents' ranks, this is the NDCG
-    lost or won when i and j change places.
+    so that outliers do not rule. ω_ij is the query's weight times
+    |gain_i − gain_j|·|discount_i − discount_j|: with gains divided by the query's ideal DCG and the discounts
+    of the documents' ranks, the NDCG lost or won when i and j change places.
 
     Parameters
     ----------
@@ -58,28 +58,41 @@ class BoundModifiedHuber:
     ) -> None:
         self.queries = queries
         self.cuts = split_blocks(queries.offsets)
-        self._level = local_levels(queries.group(y), queries)
-        self._weight = checked_query_weight(query_weight, queries.n_queries)
-        self._gain, self._discount = _grouped("gain", gain, queries), _grouped("discount", discount, queries)
-        if not pairs_per_query(self._level, queries) @ self._weight > 0:
+        level = local_levels(queries.group(y), queries)
+        weight = checked_query_weight(query_weight, queries.n_queries)
+        if not pairs_per_query(level, queries) @ weight > 0:
             raise ValueError(NO_PAIRS)
+        self._weight, self._row_weight = weight, np.repeat(weight, queries.sizes)
+        self._order = np.lexsort((level, queries.query_of_grouped))  # by level within each query
+        factors = [("gain", gain), ("discount", discount)]
+        self._pairs = (
+            _first_of_level(level[self._order], queries),
+            *(_per_document(name, values, queries)[self._order] for name, values in factors),
+            *(float(values is None) for _, values in factors),
+            queries.offsets,
+        )
         self.normaliser = self.evaluate(np.zeros(queries.n_rows)).value  # ψ(0) = 1
         if not self.normaliser > 0:
             raise ValueError(NO_WEIGHT)
 
     def evaluate(self, s: FloatArray) -> ScoreValue:
-        gradient = np.zeros(len(s))
+        by_level, sums, gradient = s[self._order], np.zeros(len(s)), np.empty(len(s))
         value, slack = np.empty(self.queries.n_queries), np.empty(self.queries.n_queries)
 
         def work(first: int, last: int) -> None:
-            huber_pairs(s, *self._pairs(first, last), value, slack, gradient)
+            huber_pairs(by_level, *self._pairs, first, last, value, slack, sums)
 
         map_blocks(work, self.cuts)
-        return ScoreValue(float(np.sum(value)), gradient, float(np.sum(slack)), s)
+        gradient[self._order] = self._row_weight * sums
+        value, slack = self._weight * value, self._weight * slack
+        return ScoreValue(float(np.sum(value)), gradient, float(np.sum(slack)), by_level)
 
     def half_curvature(self, at: ScoreValue, first: int, last: int, V: FloatArray) -> FloatArray:
-        R = np.zeros_like(V)
-        huber_curvature(at.state, *self._pairs(first, last), V, R)
+        start, stop = self.queries.offsets[first], self.queries.offsets[last]
+        rows = self._order[start:stop] - start
+        sums, R = np.zeros_like(V), np.empty_like(V)
+        huber_curvature(at.state, *self._pairs, first, last, V[rows], sums)
+        R[rows] = self._row_weight[start:stop, None] * sums
         return R
 
     def dual(self, value: float, slack: float, scale: float) -> float:
@@ -89,13 +102,18 @@ class BoundModifiedHuber:
         """
         return scale * slack
 
-    def _pairs(self, first: int, last: int) -> tuple[object, ...]:
-        return (self._level, self._gain, self._discount, self._weight, self.queries.offsets, first, last)
+
+def _first_of_level(level: IntArray, queries: Queries) -> IntArray:
+    """Of each document, the first of its level; documents stand by ascending level within their queries."""
+    starts = np.ones(len(level), dtype=bool)
+    starts[1:] = (level[1:] != level[:-1]) | (np.diff(queries.query_of_grouped) > 0)
+    return np.asarray(np.flatnonzero(starts)[np.cumsum(starts) - 1])
 
 
-def _grouped(name: str, values: FloatArray | None, queries: Queries) -> FloatArray:
+def _per_document(name: str, values: FloatArray | None, queries: Queries) -> FloatArray:
+    """One finite number a document, in grouped order; zeros if none are given."""
     if values is None:
-        return np.empty(0)
+        return np.zeros(queries.n_rows)
     values = np.asarray(values, dtype=np.float64)
     if values.shape != (queries.n_rows,) or not np.isfinite(values).all():
         raise ValueError(

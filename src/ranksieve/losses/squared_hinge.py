@@ -116,8 +116,9 @@ class BoundSquaredHinge:
     def _add_partners(
         self, state: PairState, first: int, last: int, V: FloatArray, sums: FloatArray, upper: bool
     ) -> None:
+        offsets = self.queries.offsets
         lower_partner_sums(
-            state.t, self._level, state.order, self.queries.offsets, first, last, self._weights, V, sums, upper
+            state.t, self._level, state.order, offsets, first, last, self._weights, V, sums, upper
         )  # fmt: skip
 
     def _degree_less(

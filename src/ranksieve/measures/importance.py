@@ -38,7 +38,7 @@ def ndcg(data: Dataset, query_weight: FloatArray | None = None) -> FloatArray:
     Lists with fewer than ten documents count 0. Ties keep the input order. A feature that is constant within
     every query ranks nothing: 0.
     """
-    return _single_feature(data, "ndcg@10", query_weight)
+    return single_feature(data, "ndcg@10", query_weight)
 
 
 def mean_average_precision(data: Dataset, query_weight: FloatArray | None = None) -> FloatArray:
@@ -46,7 +46,7 @@ def mean_average_precision(data: Dataset, query_weight: FloatArray | None = None
 
     Ties keep the input order. A feature that is constant within every query ranks nothing: 0.
     """
-    return _single_feature(data, "map", query_weight)
+    return single_feature(data, "map", query_weight)
 
 
 def ones(data: Dataset, query_weight: FloatArray | None = None) -> FloatArray:
@@ -55,7 +55,7 @@ def ones(data: Dataset, query_weight: FloatArray | None = None) -> FloatArray:
     return np.where(Standard(data.X, row_weights(data, weight)).constant, 0.0, 1.0)
 
 
-def _single_feature(data: Dataset, metric: str, query_weight: FloatArray | None) -> FloatArray:
+def single_feature(data: Dataset, metric: str, query_weight: FloatArray | None) -> FloatArray:
     data, weight = counted(data, query_weight)
     evaluator = Evaluator(data, "letor")
 

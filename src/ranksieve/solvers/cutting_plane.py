@@ -50,19 +50,19 @@ def _iterate(
 ) -> Result:
     planes, trace = Planes.none(objective.n_features), Trace()
     best, least, bound = point.w, np.inf, 0.0
-    for n_iter in range(1, max_iter + 1):
+    for n_iter in range(max_iter + 1):
         value = point.value + ridge.value(point.w)
         if value < least:
             best, least = point.w, value
-        g = np.where(free, objective.gradient(point), 0.0)
-        planes = planes.with_one(g, point.value - float(g @ point.w), ridge.alpha, QP_SHARE * tol)
-        bound = max(bound, planes.bound(ridge.alpha))
         gap = max(0.0, least - bound)
         trace.record(least, gap, best)
         if callback is not None:
             callback(n_iter, best, least, gap)
-        if gap <= tol:
+        if gap <= tol or n_iter == max_iter:
             break
+        g = np.where(free, objective.gradient(point), 0.0)
+        planes = planes.with_one(g, point.value - float(g @ point.w), ridge.alpha, QP_SHARE * tol)
+        bound = max(bound, planes.bound(ridge.alpha))  # an inexact programme may let it fall
         point = objective.evaluate(planes.minimiser(ridge.alpha))
     return Result(best, least, gap, n_iter, gap <= tol, trace)
 
@@ -123,7 +123,7 @@ def minimise_on_simplex(Q: FloatArray, b: FloatArray, start: FloatArray, tol: fl
             break
         face = np.append(face, entering)
     beta = np.maximum(beta, 0.0)
-    return beta / beta.sum()
+    return np.asarray(beta / beta.sum())
 
 
 def _face_minimum(Q: FloatArray, b: FloatArray, face: IntArray) -> FloatArray:

@@ -31,7 +31,7 @@ def newton(
 
     Each step solves (H + μI)d = −∇F by conjugate gradients, to a residual that falls with the gradient, and
     halves d until F falls enough. The squared hinge is piecewise quadratic, so the full step is exact as
-    soon as the active pairs stop changing. Its gap is ‖∇F‖²/(2μ).
+    soon as the active pairs stop changing; its gap is ‖∇F‖²/(2μ), or F itself where that is less.
 
     Features outside ``usable`` keep the weight 0: one that is constant within every query has a gradient of
     zero, but only up to rounding.
@@ -58,7 +58,8 @@ def _iterate(
         trace.record(primal, gap, point.w)
         if callback is not None:
             callback(n_iter, point.w, primal, gap)
-        converged = gap <= tol * primal
+        # With a strong ridge w = 0 may be near enough, but it ranks nothing, and one step gives a direction.
+        converged = gap <= tol * primal and bool(np.any(point.w) or not np.any(g))
         if converged or n_iter == max_iter:
             break
         total = g + ridge.alpha * point.w

@@ -1,0 +1,223 @@
+"""AdaRank: boosting on a ranking metric, with single features as weak rankers."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+import scipy.sparse as sp
+
+from ranksieve._types import FloatArray, Matrix
+from ranksieve.data.dataset import Dataset
+from ranksieve.data.describe import pairs_per_query, varying_columns
+from ranksieve.estimators.base import LinearRanker
+from ranksieve.estimators.checks import check_at_least
+from ranksieve.losses.levels import NO_PAIRS, checked_query_weight
+from ranksieve.measures.columns import dense_columns
+from ranksieve.metrics import METRICS, Evaluator, MetricSpec, Profile, parse
+from ranksieve.metrics.profiles import as_profile
+from ranksieve.solvers.result import Callback, Trace
+
+PERFECT = 1.0 - 1e-15  # a feature that ranks every query perfectly would get an infinite weight
+NO_GUIDE = (
+    "{metric} ({profile} profile) is 0 for every feature, so it cannot guide the choice of features and all "
+    "weights are 0; use another metric or profile (letor gives lists shorter than k an NDCG@k of 0)"
+)
+
+
+class AdaRank(LinearRanker):
+    """Greedily reduce Σ_q exp(−E(q, f)), E the metric of query q ranked by f = Σ_t α_t x_{j_t}.
+
+    Each round looks at the queries through P(q) ∝ exp(−E(q, f)), so those that are ranked badly count more,
+    takes the feature j with the largest r = Σ_q P(q) E(q, x_j) and adds it with the weight
+    α = ½ ln[Σ_q P(q)(1 + E(q, x_j)) / Σ_q P(q)(1 − E(q, x_j))] = artanh r. So the model is linear and sparse.
+    Features rank as they are, higher values first (the paper's rule): negate one that falls with relevance.
+
+    Parameters
+    ----------
+    metric : str
+        E, a metric in [0, 1], such as "ndcg@10" or "map". A query without a relevant document has E = 0.
+    n_rounds : int
+        Most rounds. LETOR's practice is to choose it on validation data.
+    tol : float
+        Stop before a round after which the mean metric would be more than ``tol`` below the round before
+        (as RankLib, which uses 0.002); infinity takes all rounds.
+    profile : "letor", "mslr", "standard" or Profile
+        How the metric reads labels, ranks and short lists.
+    repeat : bool
+        Whether a feature may be chosen twice in a row, as in the paper. When the second choice is the first
+        feature again, neither the ranking nor P changes, and it is chosen for ever; hence False.
+
+    Attributes
+    ----------
+    chosen_ : array
+        The feature of each round.
+    round_weights_ : array
+        α of each round; ``coef_`` holds their sums by feature.
+    performance_ : array
+        Mean metric of the training queries after each round.
+    objective_ : float
+        Σ_q exp(−E(q, f)), weighted with ``query_weight``; ``trace_`` has it for each round.
+    gap_ : float
+        NaN: nothing is proven on how far the objective is from its least value.
+
+    References
+    ----------
+    J. Xu, H. Li: AdaRank: A Boosting Algorithm for Information Retrieval, SIGIR 2007.
+    """
+
+    def __init__(
+        self,
+        metric: str = "ndcg@10",
+        n_rounds: int = 100,
+        *,
+        tol: float = 0.002,
+        profile: str | Profile = "letor",
+        repeat: bool = False,
+    ) -> None:
+        self.metric = metric
+        self.n_rounds = n_rounds
+        self.tol = tol
+        self.profile = profile
+        self.repeat = repeat
+
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        qid: Any = None,
+        *,
+        query_weight: FloatArray | None = None,
+        callback: Callback | None = None,
+    ) -> Self:
+        """Choose features and their weights.
+
+        Parameters
+        ----------
+        X : Dataset, array, CSR matrix or frame
+        y, qid : arrays
+            Labels, such as the metric takes (not negative for NDCG), and query ids, unless X is a Dataset.
+        query_weight : array, optional
+            One weight a query, in order of first appearance; 2 is the same as having the query twice.
+        callback : callable, optional
+            Called once a round with (round, weights, objective, NaN).
+        """
+        spec = self._checked_metric()
+        data = self._training_data(X, y, qid)
+        weight = checked_query_weight(query_weight, data.n_queries)
+        if not pairs_per_query(data) @ weight > 0:
+            raise ValueError(NO_PAIRS)
+        weak = WeakRankers.of(data, self.profile, spec)
+        self.coef_, self.trace_, rounds = np.zeros(data.n_features), Trace(), []
+        for done in boost(weak, weight, self.n_rounds, self.tol, self.repeat):
+            rounds.append(done)
+            self.coef_[done.feature] += done.weight
+            self.trace_.record(done.loss, np.nan, self.coef_)
+            if callback is not None:
+                callback(len(rounds), self.coef_.copy(), done.loss, np.nan)
+        self._keep(rounds, float(weight.sum()))
+        return self
+
+    def _checked_metric(self) -> MetricSpec:
+        check_at_least("n_rounds", self.n_rounds, 1)
+        if not self.tol >= 0:
+            raise ValueError(f"tol must be a number ≥ 0, got {self.tol}")
+        spec = parse(self.metric)
+        if not METRICS[spec.name].at_most_one:
+            raise ValueError(
+                f"AdaRank needs a metric between 0 and 1, got {self.metric!r}; use for example ndcg@10"
+            )
+        return spec
+
+    def _keep(self, rounds: list[Round], loss_at_zero: float) -> None:
+        if not rounds:
+            name = as_profile(self.profile).name
+            warnings.warn(NO_GUIDE.format(metric=self.metric, profile=name), UserWarning, stacklevel=3)
+        self.chosen_ = np.array([done.feature for done in rounds], dtype=np.int64)
+        self.round_weights_ = np.array([done.weight for done in rounds])
+        self.performance_ = np.array([done.performance for done in rounds])
+        self.objective_ = rounds[-1].loss if rounds else loss_at_zero
+        self.gap_, self.n_iter_ = np.nan, len(rounds)
+
+    def _measured(self) -> dict[str, float]:
+        return {f"train {self.metric}": float(self.performance_[-1])} if self.n_iter_ else {}
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.positive_only = True
+        return tags
+
+
+@dataclass(frozen=True, eq=False)
+class WeakRankers:
+    """The features of a data set and the metric of each on each query (features × queries).
+
+    A feature that is constant within every query ranks nothing: it counts 0.
+    """
+
+    data: Dataset
+    evaluator: Evaluator
+    metric: MetricSpec
+    values: FloatArray
+
+    @classmethod
+    def of(cls, data: Dataset, profile: str | Profile, metric: MetricSpec) -> WeakRankers:
+        evaluator = Evaluator(data, profile, empty=0.0)
+        values = np.zeros((data.n_features, data.n_queries))
+        varies = varying_columns(data)
+        for j, column in enumerate(dense_columns(data.X)):
+            if varies[j]:
+                (values[j],) = evaluator.per_query(column, [metric])
+        return cls(data, evaluator, metric, values)
+
+    def best(self, P: FloatArray, barred: int | None) -> tuple[int, float]:
+        """The feature with the largest r = Σ_q P(q) E(q, x_j), other than ``barred``, and r."""
+        r = self.values @ P
+        if barred is not None:
+            r[barred] = 0.0
+        feature = int(np.argmax(r))
+        return feature, float(r[feature])
+
+    def measure(self, scores: FloatArray) -> FloatArray:
+        """The metric of each query."""
+        return self.evaluator.per_query(scores, [self.metric])[0]
+
+
+@dataclass(frozen=True)
+class Round:
+    """The feature a round added, its weight, and the training metric and loss it led to."""
+
+    feature: int
+    weight: float
+    performance: float
+    loss: float
+
+
+def boost(
+    weak: WeakRankers, query_weight: FloatArray, n_rounds: int, tol: float, repeat: bool
+) -> Iterator[Round]:
+    """The rounds of AdaRank, until one would fall back by more than ``tol`` or no feature helps."""
+    losses, scores = query_weight, np.zeros(weak.data.n_docs)
+    reached, last = -np.inf, None
+    for _ in range(n_rounds):
+        feature, r = weak.best(losses / losses.sum(), last)
+        if not r > 0:
+            return
+        weight = float(np.arctanh(min(r, PERFECT)))
+        scores = scores + weight * column(weak.data.X, feature)
+        values = weak.measure(scores)
+        performance = float(np.average(values, weights=query_weight))
+        if performance < reached - tol:
+            return
+        losses = query_weight * np.exp(-values)
+        yield Round(feature, weight, performance, float(losses.sum()))
+        reached, last = performance, None if repeat else feature
+
+
+def column(X: Matrix, j: int) -> FloatArray:
+    """One feature of every document."""
+    values = X[:, [j]].toarray()[:, 0] if sp.issparse(X) else X[:, j]
+    return np.asarray(values, dtype=np.float64)

@@ -1,0 +1,211 @@
+"""LambdaMART: gradient boosted trees on the lambdas of NDCG, by LightGBM."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib import import_module
+from typing import Any, Self
+
+import numpy as np
+import scipy.sparse as sp
+
+from ranksieve._parallel import available_threads
+from ranksieve._types import FloatArray, IntArray, Matrix
+from ranksieve.data.dataset import Dataset
+from ranksieve.data.describe import pairs_per_query
+from ranksieve.estimators.base import Ranker
+from ranksieve.estimators.checks import check_at_least, check_not_negative, check_positive
+from ranksieve.losses.levels import NO_PAIRS, checked_query_weight
+from ranksieve.metrics import Evaluator
+from ranksieve.model import LinearModel
+from ranksieve.solvers.result import Callback
+
+DOCS_PER_THREAD = 4096  # with fewer, LightGBM's threads wait for one another longer than they work
+EXTRA = 'LambdaMART needs lightgbm: pip install "ranksieve[baselines]"'
+
+
+class LambdaMART(Ranker):
+    """Regression trees, each fitted to the lambdas |ΔNDCG_ij| / (1 + e^{s_i − s_j}) of pairs with y_i > y_j.
+
+    ΔNDCG_ij is the NDCG lost by swapping i and j in the current ranking. LightGBM does the work (objective
+    ``lambdarank``), quietly and with the same result for any number of threads and any order of the rows.
+    The gain of a label is 2^y − 1. LightGBM wants whole labels and a table of gains; it gets the numbers of
+    the levels that occur and their gains, so that labels may be any numbers ≥ 0.
+
+    Parameters
+    ----------
+    n_rounds : int
+        Trees.
+    learning_rate : float
+        Shrinkage of each tree.
+    n_leaves : int
+        Most leaves a tree.
+    min_leaf_docs : int
+        Least documents a leaf.
+    l2 : float
+        ℓ2 penalty on leaf values.
+    truncation : int
+        Only pairs with a document among the first ``truncation`` count.
+    options : mapping, optional
+        Further parameters of LightGBM by its own names; they override those above.
+    n_jobs : int, optional
+        Threads; by default those of ranksieve (RANKSIEVE_THREADS or all cores), fewer for little data.
+    seed : int
+        For what LightGBM draws at random, if ``options`` ask for it.
+
+    Attributes
+    ----------
+    booster_ : lightgbm.Booster
+    n_iter_ : int
+        Trees grown; fewer than ``n_rounds`` when nothing can be split any more.
+
+    References
+    ----------
+    Q. Wu, C. J. C. Burges, K. M. Svore, J. Gao: Adapting boosting for information retrieval measures,
+    Information Retrieval 13(3), 2010. G. Ke et al.: LightGBM, NIPS 2017.
+    """
+
+    def __init__(
+        self,
+        n_rounds: int = 200,
+        *,
+        learning_rate: float = 0.05,
+        n_leaves: int = 31,
+        min_leaf_docs: int = 20,
+        l2: float = 0.0,
+        truncation: int = 30,
+        options: Mapping[str, Any] | None = None,
+        n_jobs: int | None = None,
+        seed: int = 0,
+    ) -> None:
+        self.n_rounds = n_rounds
+        self.learning_rate = learning_rate
+        self.n_leaves = n_leaves
+        self.min_leaf_docs = min_leaf_docs
+        self.l2 = l2
+        self.truncation = truncation
+        self.options = options
+        self.n_jobs = n_jobs
+        self.seed = seed
+
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        qid: Any = None,
+        *,
+        query_weight: FloatArray | None = None,
+        callback: Callback | None = None,
+    ) -> Self:
+        """Grow the trees.
+
+        Parameters
+        ----------
+        X : Dataset, array, CSR matrix or frame
+        y, qid : arrays
+            Labels, not negative, and query ids, unless X is a Dataset.
+        query_weight : array, optional
+            One weight a query, in order of first appearance.
+        callback : callable, optional
+            Called once a tree with (tree, an empty array, NaN, NaN).
+        """
+        lightgbm = _lightgbm()
+        self._check()
+        data = self._training_data(X, y, qid)
+        weight = checked_query_weight(query_weight, data.n_queries)
+        if not pairs_per_query(data) @ weight > 0:
+            raise ValueError(NO_PAIRS)
+        label_gain, label = _levels(data)
+        rows = _neutral_order(data)
+        train = lightgbm.Dataset(
+            _plain_matrix(data.X[rows]),
+            label[rows],
+            group=data.queries.sizes,
+            weight=None if query_weight is None else np.repeat(weight, data.queries.sizes),
+        )
+        parameters = {"label_gain": label_gain.tolist(), **self._parameters(data.n_docs)}
+        self.booster_ = lightgbm.train(parameters, train, self.n_rounds, callbacks=_told(callback))
+        self.n_iter_ = int(self.booster_.num_trees())
+        return self
+
+    def _check(self) -> None:
+        for name, least in (("n_rounds", 1), ("n_leaves", 2), ("min_leaf_docs", 1), ("truncation", 1)):
+            check_at_least(name, getattr(self, name), least)
+        check_positive("learning_rate", self.learning_rate)
+        check_not_negative("l2", self.l2)
+
+    def _parameters(self, n_docs: int) -> dict[str, Any]:
+        return {
+            "objective": "lambdarank",
+            "learning_rate": self.learning_rate,
+            "num_leaves": self.n_leaves,
+            "min_data_in_leaf": self.min_leaf_docs,
+            "lambda_l2": self.l2,
+            "lambdarank_truncation_level": self.truncation,
+            "num_threads": self._threads(n_docs),
+            "seed": self.seed,
+            "deterministic": True,
+            "force_row_wise": True,
+            "verbose": -1,
+            **(self.options or {}),
+        }
+
+    def _threads(self, n_docs: int) -> int:
+        return min(available_threads(), 1 + n_docs // DOCS_PER_THREAD) if self.n_jobs is None else self.n_jobs
+
+    @property
+    def support_(self) -> IntArray:
+        """Columns that some tree splits on, ascending."""
+        return np.flatnonzero(self.booster_.feature_importance("split"))
+
+    def _scores(self, X: Matrix) -> FloatArray:
+        n_threads = self._threads(X.shape[0])
+        return np.asarray(self.booster_.predict(_plain_matrix(X), raw_score=True, num_threads=n_threads))
+
+    def to_model(self) -> LinearModel:
+        """Raises: there is no linear model."""
+        raise ValueError(
+            "LambdaMART is not linear: its score is a sum of regression trees, which no weight per feature "
+            "expresses; save booster_ with LightGBM's save_model, or export a linear ranker instead"
+        )
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.positive_only = True
+        return tags
+
+
+def _lightgbm() -> Any:
+    try:
+        return import_module("lightgbm")
+    except ImportError:
+        raise ImportError(EXTRA) from None
+
+
+def _levels(data: Dataset) -> tuple[FloatArray, IntArray]:
+    """The gains 2^y − 1 that occur, ascending, and the number of each document's gain among them."""
+    evaluator = Evaluator(data, "standard")
+    gains = data.queries.restore(evaluator.judged.gains(evaluator.profile))
+    levels, codes = np.unique(gains, return_inverse=True)
+    return levels, codes
+
+
+def _neutral_order(data: Dataset) -> IntArray:
+    """Rows grouped by query, and within a query in an order that depends on the features alone.
+
+    All scores are equal before the first tree, and then LightGBM ranks by row: labels that fall with the row
+    number would leak into the first lambdas.
+    """
+    projection = np.random.default_rng(0).normal(size=data.n_features)
+    grouped = data.queries.group(np.asarray(data.X @ projection))
+    return data.queries.order[np.lexsort((grouped, data.queries.query_of_grouped))]
+
+
+def _plain_matrix(X: Matrix) -> Matrix:
+    return sp.csr_matrix(X) if sp.issparse(X) else np.asarray(X)
+
+
+def _told(callback: Callback | None) -> list[Any]:
+    if callback is None:
+        return []
+    return [lambda env: callback(env.iteration + 1, np.empty(0), np.nan, np.nan)]

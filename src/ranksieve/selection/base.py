@@ -1,0 +1,169 @@
+"""What every selector shares: features are chosen, then a linear ranker is fitted on them."""
+
+from __future__ import annotations
+
+import warnings
+from abc import abstractmethod
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.feature_selection import SelectorMixin
+from sklearn.utils.validation import check_is_fitted, has_fit_parameter
+
+from ranksieve._types import BoolArray, FloatArray, IntArray
+from ranksieve.data.dataset import Dataset
+from ranksieve.data.describe import varying_columns
+from ranksieve.estimators import RankSVM
+from ranksieve.estimators.base import LinearRanker
+from ranksieve.estimators.checks import check_at_least
+from ranksieve.losses.levels import checked_query_weight
+from ranksieve.solvers.result import Trace
+
+NOTHING_TO_CHOOSE = (
+    "none of the {n} features tells two documents of a query apart, so there is nothing to choose"
+)
+
+
+class FeatureSelector(SelectorMixin, LinearRanker):  # type: ignore[misc]
+    """A scikit-learn selector that is also the ranker ``base``, fitted on the chosen features.
+
+    ``transform`` keeps the chosen columns, ``predict`` scores with the base's weights. Features that are
+    constant within every query are never chosen. Subclasses have a parameter ``base`` and define ``_select``.
+
+    Attributes
+    ----------
+    selected_ : array
+        Chosen columns, in the order of choice. ``support_`` holds those of them to which the base gave a
+        nonzero weight.
+    base_ : ranker or None
+        The base, fitted on the chosen columns in ascending order; None if no feature was chosen.
+    coef_ : array
+        Its weights, in full width.
+    """
+
+    base: Any
+    selected_: IntArray
+    base_: Any
+
+    def fit(self, X: Any, y: Any = None, qid: Any = None, *, query_weight: FloatArray | None = None) -> Self:
+        """Choose features and fit the base on them.
+
+        Parameters
+        ----------
+        X : Dataset, array, CSR matrix or frame
+        y, qid : arrays
+            Labels and query ids, unless X is a Dataset.
+        query_weight : array, optional
+            One weight a query, in order of first appearance.
+        """
+        data = self._training_data(X, y, qid)
+        if query_weight is not None:
+            query_weight = checked_query_weight(query_weight, data.n_queries)
+        base = fresh_base(self.base)
+        self.selected_ = self._select(data, usable_features(data), query_weight)
+        if len(self.selected_):
+            self._adopt(fit_on(base, data, np.sort(self.selected_), query_weight))
+        else:
+            self._adopt_nothing()
+        return self
+
+    @abstractmethod
+    def _select(self, data: Dataset, usable: IntArray, query_weight: FloatArray | None) -> IntArray:
+        """Columns among ``usable``, in the order of choice."""
+
+    def transform(self, X: Any) -> Any:
+        """The chosen columns of X, in ascending order; a Dataset gives a Dataset."""
+        if not isinstance(X, Dataset):
+            return super().transform(X)
+        check_is_fitted(self)
+        chosen = self._transform(self._checked_features(X))
+        return X.replace_features(chosen, [X.feature_names[j] for j in self.get_support(indices=True)])
+
+    def _get_support_mask(self) -> BoolArray:
+        check_is_fitted(self)
+        mask = np.zeros(self.n_features_in_, dtype=bool)
+        mask[self.selected_] = True
+        return mask
+
+    def _adopt(self, base: Any) -> None:
+        self.base_ = base
+        self.coef_ = np.zeros(self.n_features_in_)
+        self.coef_[np.sort(self.selected_)] = base.coef_
+        self.objective_ = float(getattr(base, "objective_", np.nan))
+        self.gap_ = float(getattr(base, "gap_", np.nan))
+        self.n_iter_ = int(getattr(base, "n_iter_", 1))
+        self.trace_ = getattr(base, "trace_", Trace())
+
+    def _adopt_nothing(self) -> None:
+        warnings.warn(
+            f"{type(self).__name__} chose no feature, so every score is 0; {self._cure()}",
+            UserWarning,
+            stacklevel=3,
+        )
+        self.base_, self.coef_ = None, np.zeros(self.n_features_in_)
+        self.objective_, self.gap_, self.n_iter_, self.trace_ = np.nan, np.nan, 0, Trace()
+
+    def _cure(self) -> str:
+        """What to change when no feature was chosen."""
+        return "ask for more features"
+
+
+def usable_features(data: Dataset) -> IntArray:
+    """Columns that vary within a query; at least one."""
+    usable = np.flatnonzero(varying_columns(data))
+    if not len(usable):
+        raise ValueError(NOTHING_TO_CHOOSE.format(n=data.n_features))
+    return usable
+
+
+def fresh_base(base: Any) -> Any:
+    """A copy of the second stage's ranker, RankSVM without one."""
+    if base is None:
+        return RankSVM()
+    if isinstance(base, type):
+        raise ValueError(f"base must be a ranker, got the class {base.__name__}; give {base.__name__}()")
+    missing = [method for method in ("fit", "get_params") if not hasattr(base, method)]
+    if missing:
+        raise ValueError(
+            f"base must be a linear ranker such as RankSVM(), got {type(base).__name__}, which has no "
+            f"{' and no '.join(missing)}"
+        )
+    return clone(base)
+
+
+def fit_on(base: Any, data: Dataset, columns: IntArray, query_weight: FloatArray | None) -> Any:
+    """``base``, fitted on some columns."""
+    names = [data.feature_names[j] for j in columns]
+    narrow = data.replace_features(data.X[:, columns], names)
+    base.fit(narrow, **_weighted(base, query_weight))
+    if np.shape(getattr(base, "coef_", ())) != (len(columns),):
+        kind = type(base).__name__
+        raise ValueError(
+            f"base must be a linear ranker, but {kind} has no coef_ with one weight a feature after fit; "
+            f"use the selector before {kind} in a Pipeline instead"
+        )
+    return base
+
+
+def _weighted(base: Any, query_weight: FloatArray | None) -> dict[str, Any]:
+    if query_weight is None:
+        return {}
+    if not has_fit_parameter(base, "query_weight"):
+        raise ValueError(f"{type(base).__name__}, the base, cannot weigh queries; leave out query_weight")
+    return {"query_weight": query_weight}
+
+
+def check_size(name: str, size: int, usable: IntArray, data: Dataset) -> None:
+    """The number of features asked for is at least 1 and at most that of usable ones."""
+    check_at_least(name, size, 1)
+    if size > len(usable):
+        raise ValueError(
+            f"{name}={size} features were asked for, but only {len(usable)} of {data.n_features} can be "
+            f"chosen (a feature must vary within a query); use {name} ≤ {len(usable)}"
+        )
+
+
+def largest(values: FloatArray, among: IntArray, k: int) -> IntArray:
+    """The k columns of ``among`` with the largest values, best first; of equals the earlier column."""
+    return among[np.argsort(-values[among], kind="stable")[:k]]

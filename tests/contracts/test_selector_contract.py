@@ -1,0 +1,250 @@
+"""Every selector of the table: chosen columns, scikit-learn's rules, and the ranker it becomes."""
+
+from __future__ import annotations
+
+import pickle
+import warnings
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+import scipy.sparse as sp
+import sklearn
+from sklearn.base import clone
+from sklearn.feature_selection import SelectorMixin
+from sklearn.model_selection import GridSearchCV, GroupKFold
+from sklearn.pipeline import make_pipeline
+from sklearn.utils.estimator_checks import check_estimator
+
+from ranksieve.data.dataset import Dataset
+from ranksieve.estimators import RankSVM, SparseRankSVM
+from ranksieve.model import load_model
+from ranksieve.selection import SELECTORS
+from tests.conftest import random_dataset
+
+SIZES = ("k", "t")  # parameters that ask for an exact number of features
+LIMITS = ("K", "max_features")
+QUICK = {"n_subsamples": 8, "n_alphas": 10}
+N_FEATURES, CONSTANT = 14, (3, 11)
+NAMES = [f"signal_{j}" for j in range(N_FEATURES)]
+
+
+def with_parameters(selector, values):
+    """The selector with those of the values that it has a parameter for."""
+    return selector.set_params(**{name: value for name, value in values.items() if hasattr(selector, name)})
+
+
+def with_size(selector, size):
+    """The selector, asked for that many features if it can be asked."""
+    return with_parameters(selector, dict.fromkeys(SIZES, size))
+
+
+@pytest.fixture(params=SELECTORS)
+def selector(request):
+    return with_parameters(with_size(SELECTORS[request.param](), 4), QUICK)
+
+
+@pytest.fixture(scope="module")
+def data():
+    data = random_dataset(seed=21, n_queries=30, n_features=N_FEATURES, longest=24)
+    data.X[:, CONSTANT[0]] = 2.0
+    data.X[:, CONSTANT[1]] = data.qid
+    return data
+
+
+@pytest.fixture
+def routing():
+    with sklearn.config_context(enable_metadata_routing=True):
+        yield
+
+
+@pytest.mark.filterwarnings("ignore:qid is None")
+@pytest.mark.filterwarnings("ignore:.* chose no feature")
+@pytest.mark.filterwarnings("ignore:there is only one query")
+@pytest.mark.filterwarnings("ignore:No features were selected")
+@pytest.mark.filterwarnings("ignore:Can't check dok sparse matrix")
+def test_check_estimator(selector):
+    check_estimator(with_size(selector, 1), on_skip=None)
+
+
+def test_it_is_a_selector_and_chooses_as_many_as_asked(selector, data):
+    assert isinstance(selector, SelectorMixin)
+    support = selector.fit(data).get_support()
+    assert support.shape == (N_FEATURES,)
+    sizes = [value for name, value in selector.get_params().items() if name in SIZES]
+    limits = [value for name, value in selector.get_params().items() if name in LIMITS and value is not None]
+    assert 1 <= support.sum() <= min(limits, default=N_FEATURES)
+    assert all(support.sum() == size for size in sizes)
+    np.testing.assert_array_equal(np.sort(selector.selected_), selector.get_support(indices=True))
+
+
+def test_constant_features_are_never_chosen(selector, data):
+    assert not selector.fit(data).get_support()[list(CONSTANT)].any()
+
+
+def test_every_size_up_to_the_usable_features_and_not_beyond(selector, data):
+    asked = [name for name in SIZES if name in selector.get_params()]
+    if not asked:
+        pytest.skip("asks for no exact number")
+    usable = N_FEATURES - len(CONSTANT)
+    assert with_size(selector, usable).fit(data).get_support().sum() == usable
+    cure = rf"{asked[0]}=13 features were asked for, but only 12 of 14 can be chosen .*; use {asked[0]} ≤ 12"
+    with pytest.raises(ValueError, match=cure):
+        with_size(selector, usable + 1).fit(data)
+    for wrong in (0, -1, 2.5):
+        with pytest.raises(ValueError, match=f"{asked[0]} must be a whole number, at least 1, got {wrong}"):
+            with_size(selector, wrong).fit(data)
+
+
+def test_the_same_fit_chooses_the_same(selector, data):
+    first, second = clone(selector).fit(data), clone(selector).fit(data)
+    np.testing.assert_array_equal(first.selected_, second.selected_)
+    np.testing.assert_array_equal(first.coef_, second.coef_)
+
+
+@pytest.mark.parametrize("kind", [np.asarray, sp.csr_array, sp.csr_matrix])
+def test_transform_keeps_the_chosen_columns(selector, data, kind):
+    fitted = selector.fit(kind(data.X), data.y, qid=data.qid)
+    chosen = fitted.transform(kind(data.X))
+    assert sp.issparse(chosen) == (kind is not np.asarray)
+    dense = chosen.toarray() if sp.issparse(chosen) else chosen
+    np.testing.assert_array_equal(dense, data.X[:, fitted.get_support()])
+    np.testing.assert_array_equal(fitted.selected_, clone(selector).fit(data).selected_)
+
+
+def test_a_dataset_becomes_a_dataset(selector, data):
+    named = data.replace_features(data.X, NAMES)
+    chosen = selector.fit(named).transform(named)
+    np.testing.assert_array_equal(chosen.X, data.X[:, selector.get_support()])
+    assert list(chosen.feature_names) == [NAMES[j] for j in selector.get_support(indices=True)]
+    np.testing.assert_array_equal(chosen.qid, data.qid)
+    with pytest.raises(ValueError, match="was fitted on 14 features but the data set has 4"):
+        selector.transform(Dataset(data.X[:, :4], data.y, data.qid))
+
+
+@pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame])
+def test_frames_bring_their_names(selector, data, frame):
+    X = frame({name: data.X[:, j] for j, name in enumerate(NAMES)})
+    fitted = selector.fit(X, data.y, qid=data.qid)
+    names = [NAMES[j] for j in fitted.get_support(indices=True)]
+    assert list(fitted.get_feature_names_out()) == names
+    np.testing.assert_array_equal(fitted.transform(X), data.X[:, fitted.get_support()])
+
+
+def test_frames_out(selector, data):
+    X = pd.DataFrame(data.X, columns=NAMES)
+    chosen = selector.set_output(transform="pandas").fit(X, data.y, qid=data.qid).transform(X)
+    pd.testing.assert_frame_equal(chosen, X.loc[:, selector.get_support()])
+
+
+@pytest.mark.parametrize("ranker", [RankSVM(), SparseRankSVM(alpha=1e-3)])
+def test_in_a_pipeline_with_routing(selector, ranker, data, routing):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        pipe = make_pipeline(clone(selector), clone(ranker)).fit(data.X, data.y, groups=data.qid)
+    support = clone(selector).fit(data).get_support()
+    narrow = data.replace_features(data.X[:, support], [NAMES[j] for j in np.flatnonzero(support)])
+    expected = clone(ranker).fit(narrow)
+    np.testing.assert_allclose(pipe.predict(data.X), expected.predict(narrow), rtol=1e-9)
+    assert pipe.score(data.X, data.y, groups=data.qid) == pytest.approx(expected.score(narrow))
+
+
+def test_in_a_search_with_routing(selector, data, routing):
+    search = GridSearchCV(selector, {"base": [RankSVM(C=1e-3), RankSVM(C=1.0)]}, cv=GroupKFold(2))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        search.fit(data.X, data.y, groups=data.qid)
+    train, test = next(iter(GroupKFold(2).split(data.X, data.y, data.qid)))
+    alone = clone(selector).set_params(base=RankSVM(C=1e-3)).fit(data.select_rows(train))
+    assert search.cv_results_["split0_test_score"][0] == pytest.approx(alone.score(data.select_rows(test)))
+
+
+def test_the_ranker_is_the_base_on_the_chosen_columns(selector, data):
+    fitted = selector.fit(data)
+    support = fitted.get_support()
+    narrow = Dataset(data.X[:, support], data.y, data.qid)
+    base = RankSVM().fit(narrow) if selector.base is None else clone(selector.base).fit(narrow)
+    np.testing.assert_array_equal(fitted.coef_[support], base.coef_)
+    assert not fitted.coef_[~support].any()
+    np.testing.assert_array_equal(fitted.predict(data), base.predict(narrow))
+    assert fitted.score(data) == base.score(narrow)
+    assert (fitted.objective_, fitted.gap_) == (base.objective_, base.gap_)
+
+
+def test_any_linear_base(selector, data):
+    fitted = selector.set_params(base=SparseRankSVM(alpha=0.05)).fit(data)
+    assert type(fitted.base_) is SparseRankSVM
+    assert set(fitted.support_) <= set(fitted.selected_)
+
+
+def test_model_file_gives_the_same_scores(selector, data, tmp_path):
+    fitted = selector.fit(data.replace_features(data.X, NAMES))
+    fitted.to_model().save(tmp_path / "model.json")
+    model = load_model(tmp_path / "model.json")
+    np.testing.assert_array_equal(model.predict(data.X), fitted.predict(data))
+    assert model.method == type(selector).__name__
+
+
+def test_pickle_and_clone(selector, data):
+    fitted = clone(selector).fit(data)
+    again = pickle.loads(pickle.dumps(fitted))
+    np.testing.assert_array_equal(again.predict(data), fitted.predict(data))
+    np.testing.assert_array_equal(again.transform(data).X, fitted.transform(data).X)
+    assert clone(fitted).get_params() == selector.get_params()
+
+
+def test_query_weights_reach_every_stage(selector, data):
+    """A query of weight 0 counts as if it were not there."""
+    used = np.arange(data.n_queries) < 20
+    weighted = clone(selector).fit(data, query_weight=used.astype(float))
+    without = clone(selector).fit(data.select_queries(used))
+    np.testing.assert_array_equal(weighted.selected_, without.selected_)
+    np.testing.assert_allclose(weighted.coef_, without.coef_, rtol=1e-5, atol=1e-7)
+
+
+class WithoutFit:
+    def get_params(self, deep=False):
+        return {}
+
+
+class WithoutWeights(RankSVM):
+    """Ranks, but is not linear."""
+
+    def fit(self, X, y=None, qid=None):
+        super().fit(X, y, qid)
+        del self.coef_
+        return self
+
+
+@pytest.mark.parametrize(
+    ("base", "message"),
+    [
+        (RankSVM, r"base must be a ranker, got the class RankSVM; give RankSVM\(\)"),
+        (WithoutFit(), r"base must be a linear ranker such as RankSVM\(\), got WithoutFit, which has no fit"),
+        ("ranksvm", "got str, which has no fit and no get_params"),
+        (
+            WithoutWeights(),
+            "WithoutWeights has no coef_ with one weight a feature after fit; use the selector",
+        ),
+    ],
+)
+def test_a_base_that_cannot_be_the_second_stage(selector, data, base, message):
+    with pytest.raises(ValueError, match=message):
+        selector.set_params(base=base).fit(data)
+
+
+def test_a_base_that_cannot_weigh_queries(selector, data):
+    with pytest.raises(ValueError, match="WithoutWeights, the base, cannot weigh queries"):
+        selector.set_params(base=WithoutWeights()).fit(data, query_weight=np.ones(data.n_queries))
+
+
+def test_wrong_query_weights(selector, data):
+    with pytest.raises(ValueError, match="query_weight"):
+        selector.fit(data, query_weight=np.ones(3))
+
+
+def test_no_pairs(selector):
+    rng = np.random.default_rng(0)
+    with pytest.raises(ValueError, match="there is no pair to learn from"):
+        selector.fit(Dataset(rng.normal(size=(8, 6)), np.ones(8), np.repeat([0, 1], 4)))

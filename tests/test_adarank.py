@@ -1,0 +1,184 @@
+"""AdaRank against a literal transcription of its definition, its stopping rule, its errors, LETOR."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from ranksieve.data import load_letor_folds
+from ranksieve.data.dataset import Dataset
+from ranksieve.estimators import AdaRank
+from ranksieve.experiment import five_fold
+from ranksieve.experiment.protocol import parameter_grid
+from tests.conftest import random_dataset
+
+
+def letor_ndcg(labels, k):
+    """NDCG@k of labels in rank order, as LETOR's script: discount 1 for the first two, short lists 0."""
+
+    def dcg(ranked):
+        return sum((2**label - 1) / math.log2(max(rank, 2)) for rank, label in enumerate(ranked[:k], start=1))
+
+    ideal = dcg(sorted(labels, reverse=True))
+    return 0.0 if len(labels) < k or ideal == 0 else dcg(labels) / ideal
+
+
+def average_precision(labels, _):
+    found, total = 0, 0.0
+    for rank, label in enumerate(labels, start=1):
+        if label >= 1:
+            found += 1
+            total += found / rank
+    return total / found if found else 0.0
+
+
+def literal(data, metric, k, n_rounds, repeat):
+    """The algorithm box of the paper, query by query: [(feature, weight, Σ exp(−E))]."""
+    rows_of = [np.flatnonzero(data.qid == q) for q in dict.fromkeys(data.qid.tolist())]
+
+    def performance(scores):
+        return [metric([data.y[i] for i in sorted(rows, key=lambda i: -scores[i])], k) for rows in rows_of]
+
+    single = [performance(data.X[:, j]) for j in range(data.n_features)]
+    P, f, rounds = [1 / len(rows_of)] * len(rows_of), np.zeros(data.n_docs), []
+    for _ in range(n_rounds):
+        values = [sum(p * e for p, e in zip(P, single[j], strict=True)) for j in range(data.n_features)]
+        if rounds and not repeat:
+            values[rounds[-1][0]] = -1.0
+        j = max(range(data.n_features), key=values.__getitem__)
+        gain = sum(p * (1 + e) for p, e in zip(P, single[j], strict=True))
+        lack = sum(p * (1 - e) for p, e in zip(P, single[j], strict=True))
+        alpha = 0.5 * math.log(gain / lack)
+        f = f + alpha * data.X[:, j]
+        losses = [math.exp(-e) for e in performance(f)]
+        P = [loss / sum(losses) for loss in losses]
+        rounds.append((j, alpha, sum(losses)))
+    return rounds
+
+
+@pytest.mark.parametrize("repeat", [False, True])
+@pytest.mark.parametrize(
+    ("name", "metric", "k"), [("ndcg@3", letor_ndcg, 3), ("map", average_precision, None)]
+)
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_equals_the_literal_definition(seed, name, metric, k, repeat):
+    data = random_dataset(seed=seed, n_queries=12, n_features=6)
+    fitted = AdaRank(name, 15, tol=np.inf, repeat=repeat).fit(data)
+    features, weights, losses = zip(*literal(data, metric, k, 15, repeat), strict=True)
+    np.testing.assert_array_equal(fitted.chosen_, features)
+    np.testing.assert_allclose(fitted.round_weights_, weights, rtol=1e-10)
+    np.testing.assert_allclose(fitted.trace_.objective, losses, rtol=1e-10)
+    np.testing.assert_allclose(fitted.coef_, np.bincount(features, weights, minlength=6), rtol=1e-10)
+    assert fitted.objective_ == fitted.trace_.objective[-1]
+    assert fitted.n_iter_ == 15
+    assert np.isnan(fitted.gap_)
+
+
+def test_a_feature_does_not_follow_itself_unless_it_may():
+    data = random_dataset(seed=4, n_queries=20)
+    assert np.all(np.diff(AdaRank("map", 30, tol=np.inf).fit(data).chosen_) != 0)
+    stuck = AdaRank("map", 30, tol=np.inf, repeat=True).fit(data).chosen_
+    assert np.any(np.diff(stuck) == 0)
+
+
+def test_stops_before_falling_back():
+    data = random_dataset(seed=0, n_queries=12, n_features=6)
+    free = AdaRank("map", 40, tol=np.inf).fit(data)
+    falls = np.flatnonzero(np.diff(free.performance_) < -0.01)
+    assert len(falls) > 0
+    held = AdaRank("map", 40, tol=0.01).fit(data)
+    assert held.n_iter_ == falls[0] + 1
+    np.testing.assert_array_equal(held.performance_, free.performance_[: held.n_iter_])
+
+
+def test_a_query_of_weight_two_counts_as_two():
+    data = random_dataset(seed=5, n_queries=8)
+    weight = np.array([1.0, 2.0, 1.0, 1.0, 0.0, 1.0, 2.0, 1.0])
+    copies = [np.flatnonzero(data.qid == q) for q in range(8) for _ in range(int(weight[q]))]
+    qid = np.repeat(np.arange(len(copies)), [len(rows) for rows in copies])
+    rows = np.concatenate(copies)
+    weighted = AdaRank("map", 10, tol=np.inf).fit(data, query_weight=weight)
+    repeated = AdaRank("map", 10, tol=np.inf).fit(data.X[rows], data.y[rows], qid=qid)
+    np.testing.assert_allclose(weighted.coef_, repeated.coef_, rtol=1e-10)
+    assert weighted.objective_ == pytest.approx(repeated.objective_)
+
+
+def test_constant_features_are_never_chosen():
+    data = random_dataset(seed=6, n_queries=10, n_features=3)
+    # Input order is by falling label, so a feature that ranks nothing looks perfect.
+    rows = np.lexsort((-data.y, data.qid))
+    X = np.column_stack([data.X[rows], data.qid[rows]])
+    fitted = AdaRank("map", 20, tol=np.inf).fit(X, data.y[rows], qid=data.qid[rows])
+    assert fitted.coef_[3] == 0.0
+    assert np.any(fitted.coef_[:3])
+
+
+def test_a_perfect_feature_gets_a_finite_weight():
+    data = random_dataset(seed=7, n_queries=10)
+    judged = data.select_rows(
+        np.isin(data.qid, [q for q in range(10) if data.y[data.qid == q].max(initial=0) >= 1])
+    )
+    X = np.column_stack([judged.X, judged.y])
+    fitted = AdaRank("map", 1).fit(X, judged.y, qid=judged.qid)
+    assert fitted.chosen_.tolist() == [5]
+    assert 10 < fitted.coef_[5] < 100
+    assert fitted.performance_[-1] == pytest.approx(1.0)
+
+
+def test_sparse_features_give_the_same():
+    data = random_dataset(seed=8)
+    sparse = AdaRank("map").fit(sp.csr_array(data.X), data.y, qid=data.qid)
+    np.testing.assert_array_equal(sparse.coef_, AdaRank("map").fit(data).coef_)
+
+
+def test_callback_sees_every_round():
+    seen = []
+    fitted = AdaRank("map", 5, tol=np.inf).fit(random_dataset(), callback=lambda *news: seen.append(news))
+    assert [news[0] for news in seen] == [1, 2, 3, 4, 5]
+    np.testing.assert_array_equal(seen[-1][1], fitted.coef_)
+    assert [news[2] for news in seen] == fitted.trace_.objective
+    assert not np.array_equal(seen[0][1], seen[-1][1])
+
+
+def test_a_metric_without_information_is_said_to_be_one():
+    data = Dataset([[1.0], [0.0], [3.0]], [1, 0, 0], [0, 0, 0])
+    with pytest.warns(UserWarning, match=r"ndcg@10 \(letor profile\) is 0 for every feature"):
+        fitted = AdaRank().fit(data)
+    assert not np.any(fitted.coef_)
+    assert np.any(AdaRank(profile="standard").fit(data).coef_)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"metric": "dcg@10"}, "needs a metric between 0 and 1, got 'dcg@10'"),
+        ({"metric": "ndgc@10"}, "unknown metric 'ndgc'"),
+        ({"n_rounds": 0}, "n_rounds must be a whole number, at least 1, got 0"),
+        ({"tol": -0.1}, "tol must be a number ≥ 0, got -0.1"),
+        ({"tol": np.nan}, "tol must be a number ≥ 0, got nan"),
+    ],
+)
+def test_bad_parameters(parameters, message, small):
+    with pytest.raises(ValueError, match=message):
+        AdaRank(**parameters).fit(small)
+
+
+def test_negative_labels_need_another_metric(small):
+    shifted = Dataset(small.X, small.y - 1.0, small.qid)
+    with pytest.raises(ValueError, match="shift the labels so that the lowest is 0, or use map"):
+        AdaRank("ndcg@10").fit(shifted)
+    assert np.any(AdaRank("map").fit(shifted).coef_)
+
+
+PUBLISHED = {"OHSUMED": (0.4496, 0.4498), "MQ2008": (0.2307, 0.4824)}  # AdaRank-NDCG, N@10 and MAP
+
+
+@pytest.mark.letor
+@pytest.mark.parametrize("data_set", PUBLISHED)
+def test_published_numbers(letor_root, data_set):
+    grid = parameter_grid(n_rounds=[1, 2, 3, 4, 5, 7, 10, 14, 20, 30, 50, 70, 100, 140, 200], tol=[np.inf])
+    row = five_fold(AdaRank, grid, load_letor_folds(data_set, letor_root), n_jobs=2).to_row()
+    assert (row["ndcg@10"], row["map"]) == pytest.approx(PUBLISHED[data_set], abs=0.012)

@@ -1,0 +1,300 @@
+"""RankSVM and CSRankSVM: Hessian products, Newton steps, and LinearSVC on explicit pairs."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.svm import LinearSVC
+
+from ranksieve._parallel import use_threads
+from ranksieve.data.dataset import Dataset
+from ranksieve.data.describe import varying_columns
+from ranksieve.data.queries import group_queries
+from ranksieve.estimators import CSRankSVM, RankSVM, RankSVMStruct
+from ranksieve.estimators.cs_ranksvm import balance, ndcg_losses
+from ranksieve.kernels.ordering import centre_and_sort
+from ranksieve.kernels.pairs import lower_partner_sums
+from ranksieve.losses import Hinge, SquaredHinge
+from ranksieve.objective import CurvedObjective, Objective
+from ranksieve.penalties.ridge import Ridge
+from ranksieve.solvers.newton import newton
+from ranksieve.solvers.prox_newton import prox_newton
+from tests.conftest import random_dataset
+from tests.pairs import explicit_pairs, pair_weights, squared_hinge
+
+
+def linear_svc(data, C, weight=None):
+    """LinearSVC on explicit pairs, every other one turned round so that there are two classes."""
+    pairs = explicit_pairs(data.y, data.qid)
+    K = data.X[pairs[:, 0]] - data.X[pairs[:, 1]]
+    sign = np.where(np.arange(len(K)) % 2, 1, -1)
+    svc = LinearSVC(C=C, loss="squared_hinge", dual=False, fit_intercept=False, tol=1e-12, max_iter=100_000)
+    return svc.fit(K * sign[:, None], sign, sample_weight=weight).coef_[0]
+
+
+def objective_of(data, X=None, table=None, weight=None):
+    loss = SquaredHinge(table).bind(data.y, data.queries, weight)
+    return CurvedObjective(data.X if X is None else X, loss)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 2**31), st.booleans(), st.integers(1, 8))
+def test_sums_over_upper_partners(seed, weighted, n_levels):
+    rng = np.random.default_rng(seed)
+    sizes = rng.integers(1, 25, 3)
+    offsets, n = np.concatenate(([0], np.cumsum(sizes))), int(sizes.sum())
+    level, rows = rng.integers(0, n_levels, n), rng.normal(size=(n, 2))
+    s = rng.integers(-8, 9, n) / 4  # many ties and many differences of exactly 1
+    weights = rng.uniform(0, 2, size=(8, 8)) if weighted else np.empty((0, 0))
+    t, order, sums = np.empty(n), np.arange(n), np.zeros_like(rows)
+    centre_and_sort(s, t, order, offsets, 0, 3)
+    lower_partner_sums(t, level, order, offsets, 0, 3, weights, rows, sums, True)
+    expected = np.zeros_like(rows)
+    for lo, hi in itertools.pairwise(offsets):
+        for upper, lower in itertools.product(range(lo, hi), repeat=2):
+            if level[upper] > level[lower] and 1.0 - (t[upper] - t[lower]) > 0:
+                omega = weights[level[upper], level[lower]] if weighted else 1.0
+                expected[lower] += omega * rows[upper]
+    np.testing.assert_allclose(sums, expected, atol=1e-10)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_curvature_is_the_hessian_on_explicit_pairs(weighted):
+    data = random_dataset(seed=2, n_queries=7)
+    rng = np.random.default_rng(0)
+    table = rng.uniform(0.5, 2, size=(3, 3)) if weighted else None
+    weight = rng.uniform(0.5, 2, data.n_queries) if weighted else None
+    s, V = rng.normal(size=data.n_docs), rng.normal(size=(data.n_docs, 3))
+    pairs = explicit_pairs(data.y, data.qid)
+    hessian = squared_hinge(s, pairs, pair_weights(pairs, data.y, data.qid, weight, table))[2]
+    bound = SquaredHinge(table).bind(data.y, data.queries, weight)
+    at = bound.evaluate(s)
+    np.testing.assert_allclose(bound.curvature(at, 0, data.n_queries, V), hessian @ V, atol=1e-10)
+    rows = slice(data.queries.offsets[2], data.queries.offsets[5])
+    np.testing.assert_allclose(bound.curvature(at, 2, 5, V[rows]), (hessian @ V)[rows], atol=1e-10)
+
+
+@pytest.mark.parametrize("kind", [np.asarray, sp.csr_array])
+@pytest.mark.parametrize("scattered", [False, True])
+def test_hessian_product_is_the_hessian_block_and_the_gradients_slope(kind, scattered):
+    data = random_dataset(seed=3, n_queries=9)
+    if scattered:
+        data = data.select_rows(np.random.default_rng(0).permutation(data.n_docs))
+    objective = objective_of(data, kind(data.X))
+    w, v = np.random.default_rng(1).normal(size=(2, 5))
+    point = objective.evaluate(w)
+    product = objective.hessian_product(point, v)
+    np.testing.assert_allclose(product, objective.hessian(point, np.arange(5)) @ v, atol=1e-12)
+    ahead, behind = (objective.gradient(objective.evaluate(w + h * v)) for h in (1e-7, -1e-7))
+    np.testing.assert_allclose(product, (ahead - behind) / 2e-7, atol=1e-6)
+
+
+def test_hessian_product_has_the_same_bits_for_any_number_of_threads():
+    data = random_dataset(seed=5, n_queries=500, n_features=20, longest=30)
+    objective = objective_of(data)
+    assert len(objective.loss.cuts) > 3
+    w, v = np.random.default_rng(1).normal(size=(2, 20))
+    products = []
+    for n in (1, 2, 4):
+        with use_threads(n):
+            products.append(objective.hessian_product(objective.evaluate(w), v))
+    np.testing.assert_array_equal(products[0], products[1])
+    np.testing.assert_array_equal(products[0], products[2])
+
+
+@pytest.mark.parametrize("mu", [1e-6, 1e-2, 10.0])
+def test_newton_agrees_with_proximal_newton_and_certifies_itself(mu):
+    objective = objective_of(random_dataset(seed=6, n_queries=12))
+    exact = prox_newton(objective, Ridge(mu), tol=1e-13)
+    loose, tight = (newton(objective, Ridge(mu), tol=tol) for tol in (1e-2, 1e-12))
+    np.testing.assert_allclose(tight.w, exact.w, atol=1e-6)
+    assert tight.converged
+    assert tight.gap <= 1e-12 * tight.objective
+    assert loose.objective - exact.objective <= loose.gap <= 1e-2 * loose.objective
+    assert np.all(np.diff(tight.trace.objective) < 0)
+    assert len(tight.trace) == tight.n_iter + 1
+
+
+def test_the_gap_is_the_squared_gradient_over_twice_the_ridge_or_all_of_the_objective():
+    objective, gaps = objective_of(random_dataset(seed=6)), []
+
+    def check(n_iter, w, value, gap):
+        g = objective.gradient(objective.evaluate(w)) + 0.3 * w
+        gaps.append((gap, min(value, g @ g / 0.6)))
+
+    newton(objective, Ridge(0.3), tol=1e-6, callback=check)
+    assert len(gaps) > 1
+    for found, expected in gaps:
+        assert found == pytest.approx(expected, abs=1e-12)
+
+
+def test_newton_stops_at_max_iter_and_says_so():
+    result = newton(objective_of(random_dataset(seed=6)), Ridge(1e-4), tol=1e-14, max_iter=1)
+    assert not result.converged
+    assert result.n_iter == 1
+
+
+@pytest.mark.parametrize("C", [1e-3, 0.1, 10.0])
+def test_ranksvm_is_linear_svc_on_explicit_pairs(C):
+    data = random_dataset(seed=8, n_queries=10, n_features=6)
+    fitted = RankSVM(C, tol=1e-13).fit(data)
+    np.testing.assert_allclose(fitted.coef_, linear_svc(data, C), atol=1e-6)
+
+
+def test_query_weights_are_the_pairs_sample_weights():
+    data = random_dataset(seed=9, n_queries=8)
+    weight = np.random.default_rng(0).uniform(0.2, 3, data.n_queries)
+    pairs = explicit_pairs(data.y, data.qid)
+    expected = linear_svc(data, 0.5, pair_weights(pairs, data.y, data.qid, weight))
+    fitted = RankSVM(0.5, tol=1e-13).fit(data, query_weight=weight)
+    np.testing.assert_allclose(fitted.coef_, expected, atol=1e-6)
+
+
+@pytest.mark.parametrize("kind", [RankSVM, CSRankSVM])
+def test_average_takes_c_per_pair(kind):
+    data = random_dataset(seed=9, n_queries=8)
+    mean = kind(20.0, average=True, tol=1e-13).fit(data)
+    weight = mean._loss(data, None).normaliser
+    np.testing.assert_allclose(mean.coef_, kind(20.0 / weight, tol=1e-13).fit(data).coef_, atol=1e-9)
+
+
+def test_objective_is_on_the_scale_of_the_mean_loss():
+    data = random_dataset(seed=10)
+    fitted = RankSVM(0.7).fit(data)
+    pairs = explicit_pairs(data.y, data.qid)
+    xi = np.maximum(0, 1 - (data.X[pairs[:, 0]] - data.X[pairs[:, 1]]) @ fitted.coef_)
+    total = fitted.coef_ @ fitted.coef_ / 2 + 0.7 * xi @ xi
+    assert fitted.objective_ * 0.7 * len(pairs) == pytest.approx(total, rel=1e-10)
+    assert fitted.gap_ <= 1e-6 * fitted.objective_
+
+
+@pytest.mark.parametrize("ranker", [RankSVM(1e-12), CSRankSVM(1e-12), RankSVMStruct(1e-9)])
+def test_a_tiny_c_still_gives_the_direction_of_the_gradient(ranker):
+    data = random_dataset(seed=10)
+    squared = SquaredHinge(ndcg_losses(data.y, data.queries)[1])
+    losses = {
+        "RankSVM": SquaredHinge().bind(data.y, data.queries),
+        "CSRankSVM": squared.bind(data.y, data.queries, balance(data)),
+        "RankSVMStruct": Hinge().bind(data.y, data.queries),
+    }
+    objective = Objective(data.X, losses[type(ranker).__name__])
+    downhill = -objective.gradient(objective.at_zero)
+    w = ranker.fit(data).coef_
+    np.testing.assert_allclose(w / np.linalg.norm(w), downhill / np.linalg.norm(downhill), atol=1e-6)
+
+
+@pytest.mark.parametrize("kind", [RankSVM, CSRankSVM])
+@pytest.mark.parametrize("matrix", [np.asarray, sp.csr_array])
+def test_features_constant_within_every_query_get_exactly_zero(kind, matrix):
+    data = random_dataset(seed=11, n_queries=20)
+    of_query = np.random.default_rng(0).normal(size=20)[data.qid]
+    X = np.column_stack([data.X, of_query, np.full(data.n_docs, 0.1)])
+    wide = data.replace_features(matrix(X), [f"f{j}" for j in range(7)])
+    np.testing.assert_array_equal(varying_columns(wide), [True] * 5 + [False] * 2)
+    fitted = kind(0.1, tol=1e-12).fit(wide)
+    np.testing.assert_array_equal(fitted.support_, np.arange(5))
+    np.testing.assert_allclose(fitted.coef_[:5], kind(0.1, tol=1e-12).fit(data).coef_, atol=1e-7)
+
+
+def test_warm_start_starts_where_the_last_fit_ended():
+    data = random_dataset(seed=12, n_queries=15)
+    ranker = RankSVM(1.0, warm_start=True, tol=1e-10).fit(data)
+    assert ranker.n_iter_ > 1
+    assert ranker.fit(data).n_iter_ == 0
+
+
+def test_cost_sensitive_ranksvm_on_explicit_pairs():
+    data = random_dataset(seed=13, n_queries=9)
+    table = np.array([[0, 0, 0], [0.5, 0, 0], [2.0, 1.0, 0]])
+    pairs = explicit_pairs(data.y, data.qid)
+    counts = np.bincount(data.qid[pairs[:, 0]], minlength=9)
+    weight = np.where(counts > 0, counts.max() / np.maximum(counts, 1), 1.0)
+    expected = linear_svc(data, 0.02, pair_weights(pairs, data.y, data.qid, weight, table))
+    fitted = CSRankSVM(0.02, table, tol=1e-13).fit(data)
+    np.testing.assert_allclose(fitted.coef_, expected, atol=1e-6)
+    np.testing.assert_array_equal(fitted.level_weights_, table)
+
+
+def test_balance_gives_every_query_the_same_number_of_pairs():
+    data = Dataset(np.ones((7, 1)), [1, 0, 0, 1, 0, 2, 2], [0, 0, 0, 1, 1, 2, 2])
+    np.testing.assert_array_equal(balance(data), [1.0, 2.0, 1.0])
+
+
+def ndcg1_losses_by_swapping(y, qid):
+    """Swap every pair of every query's perfect ranking, and take the mean loss of NDCG@1 literally."""
+    labels = np.unique(y)
+    sums, counts = np.zeros((2, len(labels), len(labels)))
+    gain = 2.0 ** (y - y.min()) - 1.0
+    for q in np.unique(qid):
+        ranking = [int(i) for i in sorted(np.flatnonzero(qid == q), key=lambda i: -y[i])]
+        for a, b in itertools.product(range(len(labels)), repeat=2):
+            lost = []
+            for i, j in itertools.product(ranking, repeat=2):
+                if y[i] == labels[a] and y[j] == labels[b] and a > b:
+                    first = {i: j, j: i}.get(ranking[0], ranking[0])
+                    lost.append(1.0 - gain[first] / gain[ranking[0]])
+            if lost:
+                sums[a, b] += np.mean(lost)
+                counts[a, b] += 1
+    return sums / np.maximum(counts, 1)
+
+
+@pytest.mark.parametrize("labels", [[0, 1, 2, 4], [-1.5, 0, 0.25, 3]])
+def test_default_level_weights_are_the_mean_ndcg_lost_by_a_swap(labels):
+    rng = np.random.default_rng(3)
+    qid = rng.integers(0, 12, 60)
+    y = rng.choice(labels, size=60)
+    level, table = ndcg_losses(y.astype(float), group_queries(qid))
+    np.testing.assert_array_equal(np.unique(y)[level.astype(int)], y)
+    np.testing.assert_allclose(table, ndcg1_losses_by_swapping(y, qid), atol=1e-12)
+    assert table.sum() > 0
+
+
+def test_level_weights_of_large_labels_are_finite():
+    table = ndcg_losses(np.array([0.0, 2000.0, 5000.0]), group_queries([0, 0, 0]))[1]
+    np.testing.assert_array_equal(table[2], [1.0, 1.0, 0.0])
+
+
+@pytest.mark.parametrize(
+    ("ranker", "sentence"),
+    [
+        (RankSVM(0.0), "C must be a finite number > 0, got 0.0"),
+        (RankSVM(np.inf), "C must be a finite number > 0, got inf"),
+        (RankSVM(tol=-1.0), "tol must be a finite number > 0, got -1.0"),
+        (RankSVM(max_iter=0), "max_iter must be a whole number, at least 1, got 0"),
+        (CSRankSVM(level_weights=np.ones((3, 2))), "level_weights must be a square table, got shape (3, 2)"),
+        (CSRankSVM(level_weights=-np.ones((3, 3))), "level_weights must be finite and not negative"),
+        (
+            CSRankSVM(level_weights=np.ones((2, 2))),
+            "level weights of shape 2×2 need integer labels 0 to 1, but labels run from 0 to 2",
+        ),
+    ],
+)
+def test_bad_parameters(ranker, sentence, small):
+    with pytest.raises(ValueError) as error:
+        ranker.fit(small)
+    assert str(error.value) == sentence
+
+
+def test_too_many_labels_for_a_table():
+    data = Dataset(np.random.default_rng(0).normal(size=(300, 2)), np.arange(300.0), np.zeros(300))
+    with pytest.raises(ValueError, match="there are 300 distinct labels, but weights per pair of labels"):
+        CSRankSVM().fit(data)
+    assert len(RankSVM().fit(data).support_) == 2
+
+
+def test_bad_query_weight(small):
+    with pytest.raises(ValueError, match="query_weight needs one weight for each of 6 queries, got shape"):
+        CSRankSVM().fit(small, query_weight=np.ones(3))
+
+
+def test_no_varying_feature_gives_no_weights():
+    data = Dataset(np.full((4, 2), 0.1), [0, 1, 0, 1], [0, 0, 1, 1])
+    fitted = RankSVM().fit(data)
+    np.testing.assert_array_equal(fitted.coef_, 0.0)
+    assert fitted.gap_ == 0.0

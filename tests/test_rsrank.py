@@ -1,0 +1,276 @@
+"""RSRank and the weighted modified Huber loss: against literal sums over pairs and literal NDCG swaps."""
+
+from __future__ import annotations
+
+from itertools import permutations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ranksieve.data.dataset import Dataset
+from ranksieve.estimators import RSRank
+from ranksieve.estimators.rsrank import Stakes
+from ranksieve.losses import ModifiedHuber
+from ranksieve.metrics.profiles import PROFILES
+from ranksieve.objective import Objective
+from ranksieve.penalties import L1
+from ranksieve.solvers.prox_newton import prox_newton
+from tests.conftest import random_dataset
+from tests.pairs import explicit_pairs
+
+
+@pytest.fixture(scope="module")
+def data():
+    return random_dataset(seed=63, n_queries=25, n_features=6, longest=14)
+
+
+# ---------------------------------------------------------------- the loss with given weights
+
+
+def psi(t):
+    return np.where(t >= -1, np.maximum(0, 1 - t) ** 2, -4 * t)
+
+
+def psi_slope(t):
+    return np.where(t >= -1, -2 * np.maximum(0, 1 - t), -4)
+
+
+def literal_loss(s, pairs, omega):
+    """(Σ ωψ, gradient, Σ ω(ψ − tψ′))."""
+    t = s[pairs[:, 0]] - s[pairs[:, 1]]
+    gradient = np.zeros(len(s))
+    np.add.at(gradient, pairs[:, 0], omega * psi_slope(t))
+    np.add.at(gradient, pairs[:, 1], -omega * psi_slope(t))
+    return omega @ psi(t), gradient, omega @ (psi(t) - t * psi_slope(t))
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.integers(0, 2**31), st.sampled_from([0.1, 1.0, 3.0, 1e4]), st.booleans(), st.booleans(), st.booleans()
+)
+def test_value_gradient_and_curvature(seed, scale, with_gain, with_discount, weighted):
+    rng = np.random.default_rng(seed)
+    n = 20
+    qid, y = rng.integers(0, 4, n), np.append(rng.integers(0, 3, n - 2), [0.0, 1.0])
+    qid[-2:] = 0
+    data = Dataset(np.zeros((n, 1)), y, qid)
+    gain, discount, s = rng.random(n), rng.random(n), scale * rng.normal(size=n)
+    weight = rng.uniform(0.1, 2, data.n_queries) if weighted else np.ones(data.n_queries)
+    pairs = explicit_pairs(y, qid)
+    i, j = pairs.T
+    ids = data.queries.ids.tolist()
+    omega = np.array([weight[ids.index(qid[a])] for a in i])
+    omega = omega * (np.abs(gain[i] - gain[j]) if with_gain else 1.0)
+    omega = omega * (np.abs(discount[i] - discount[j]) if with_discount else 1.0)
+    loss = ModifiedHuber(gain if with_gain else None, discount if with_discount else None)
+    bound = loss.bind(y, data.queries, weight if weighted else None)
+    at = bound.evaluate(data.queries.group(s))
+    value, gradient, slack = literal_loss(s, pairs, omega)
+    assert bound.normaliser == pytest.approx(omega.sum(), rel=1e-12)
+    assert at.value == pytest.approx(value, rel=1e-12, abs=1e-12)
+    np.testing.assert_allclose(data.queries.restore(at.gradient), gradient, rtol=1e-10, atol=1e-11)
+    assert at.slack == pytest.approx(slack, rel=1e-9, abs=1e-9)
+    v = rng.normal(size=n)
+    on_parabola = np.abs(s[i] - s[j]) < 1
+    V = data.queries.group(v)[:, None]
+    curvature = 2 * float(np.sum(V * bound.half_curvature(at, 0, data.n_queries, V)))
+    assert curvature == pytest.approx(
+        2 * np.sum(omega * (v[i] - v[j]) ** 2 * on_parabola), rel=1e-10, abs=1e-12
+    )
+
+
+def test_gradient_and_curvature_with_weights_against_differences(data):
+    rng = np.random.default_rng(1)
+    bound = ModifiedHuber(rng.random(data.n_docs), rng.random(data.n_docs)).bind(data.y, data.queries)
+    s, v, h = 2 * rng.normal(size=data.n_docs), rng.normal(size=data.n_docs), 1e-6
+    at, ahead, back = (bound.evaluate(s + step * v) for step in (0.0, h, -h))
+    assert at.gradient @ v == pytest.approx((ahead.value - back.value) / (2 * h), rel=1e-7)
+    R = bound.half_curvature(at, 0, data.n_queries, v[:, None])
+    assert 2 * v @ R[:, 0] == pytest.approx(v @ (ahead.gradient - back.gradient) / (2 * h), rel=1e-6)
+
+
+@pytest.mark.parametrize("alpha", [0.1, 0.01])
+def test_the_dual_value_never_passes_the_minimum(data, alpha):
+    """Weak duality at arbitrary points, strong duality at the optimum that Newton finds."""
+    rng = np.random.default_rng(2)
+    loss = ModifiedHuber(rng.random(data.n_docs), rng.random(data.n_docs)).bind(data.y, data.queries)
+    objective = Objective(data.X, loss)
+    best = prox_newton(objective, L1(alpha), tol=1e-9)
+    assert best.converged
+    for _ in range(50):
+        point = objective.evaluate(rng.choice([0.1, 1.0, 10.0]) * rng.normal(size=6))
+        scale = min(1.0, alpha / np.abs(objective.gradient(point)).max())
+        assert objective.dual(point, scale) <= best.objective * (1 + 1e-12)
+
+
+# ---------------------------------------------------------------- the pairs' stakes
+
+
+def ndcg_of(order, y, discount):
+    gains = 2.0**y - 1
+    return gains[order] @ discount / (np.sort(gains)[::-1] @ discount)
+
+
+def swap_costs(s, y, profile):
+    """{(i, j): |NDCG − NDCG after i and j changed places|} of one query, for y_i > y_j."""
+    discount = profile.discount(np.arange(1, len(y) + 1))
+    order = np.argsort(-s, kind="stable")
+    before, costs = ndcg_of(order, y, discount), {}
+    for a in range(len(y)):
+        for b in range(len(y)):
+            swapped = order.copy()
+            swapped[[a, b]] = order[[b, a]]
+            costs[order[a], order[b]] = abs(before - ndcg_of(swapped, y, discount))
+    return {pair: cost for pair, cost in costs.items() if y[pair[0]] > y[pair[1]]}
+
+
+@pytest.mark.parametrize("profile", ["standard", "letor"])
+def test_weights_are_the_ndcg_at_stake(data, profile):
+    rng = np.random.default_rng(3)
+    rows = rng.permutation(data.n_docs)
+    shuffled, w = data.select_rows(rows), rng.normal(size=6)
+    stakes = Stakes(shuffled, PROFILES[profile])
+    loss = stakes.loss(stakes.discounts(w))
+    for q in range(data.n_queries):
+        members = np.flatnonzero(shuffled.qid == q)
+        y = shuffled.y[members]
+        for (i, j), cost in swap_costs(shuffled.X[members] @ w, y, PROFILES[profile]).items():
+            a, b = members[i], members[j]
+            weight = abs(loss.gain[a] - loss.gain[b]) * abs(loss.discount[a] - loss.discount[b])
+            assert weight == pytest.approx(cost, rel=1e-10, abs=1e-15)
+
+
+@pytest.mark.parametrize("w", [None, np.zeros(1)])
+def test_before_any_ranking_the_weights_are_the_mean_over_all_rankings(w):
+    y = np.array([2.0, 0.0, 1.0, 0.0])
+    stakes = Stakes(Dataset(np.eye(4)[:, :1], y, [0, 0, 0, 0]), PROFILES["standard"])
+    loss = stakes.loss(stakes.discounts(w))
+    assert loss.discount is None
+    all_costs = [
+        swap_costs(np.array(s, dtype=float), y, PROFILES["standard"]) for s in permutations(range(4))
+    ]
+    for i, j in all_costs[0]:
+        mean = np.mean([costs[i, j] for costs in all_costs])
+        assert abs(loss.gain[i] - loss.gain[j]) == pytest.approx(mean, rel=1e-12)
+
+
+# ---------------------------------------------------------------- the estimator
+
+
+@pytest.mark.parametrize("alpha", [0.0, 0.01])
+def test_the_objective_falls_within_each_round(data, alpha):
+    fitted = RSRank(alpha, n_rounds=4, tol=1e-8, max_iter=30).fit(data)
+    rounds = fitted.round_iterations_
+    assert len(rounds) >= 2
+    assert sum(rounds) == fitted.n_iter_ == len(fitted.trace_)
+    for part in np.split(np.array(fitted.trace_.objective), np.cumsum(rounds)[:-1]):
+        assert np.all(np.diff(part) <= 1e-14)
+        assert len(part) == 1 or part[-1] < part[0]
+
+
+@pytest.mark.parametrize("profile", ["standard", "letor"])
+def test_rounds_are_solved_problems_with_the_weights_of_the_ranking_before(data, profile):
+    """Four rounds are four literal problems, each with the NDCG at stake in the ranking of the one before."""
+    fitted = RSRank(0.02, profile=profile, n_rounds=4, tol=1e-9, max_iter=20_000).fit(data)
+    stakes, w = Stakes(data, PROFILES[profile]), None
+    for _ in fitted.round_iterations_:
+        loss = stakes.loss(stakes.discounts(w))
+        result = prox_newton(Objective(data.X, loss.bind(data.y, data.queries)), L1(0.02), tol=1e-12)
+        w = result.w
+    assert fitted.objective_ == pytest.approx(result.objective, rel=1e-8)
+    np.testing.assert_allclose(fitted.coef_, w, atol=1e-3)
+    assert 0 <= fitted.objective_ - result.objective <= fitted.gap_ <= 1e-9 * fitted.objective_
+
+
+def test_weights_change_the_model(data):
+    one, more = (RSRank(0.02, n_rounds=n, tol=1e-8, max_iter=5000).fit(data) for n in (1, 5))
+    assert np.abs(one.coef_ - more.coef_).max() > 1e-3
+
+
+@pytest.fixture(scope="module")
+def clear():
+    """Labels that follow the scores without noise, in wide steps: the ranking soon stays."""
+    rng = np.random.default_rng(5)
+    y = rng.integers(0, 3, 40).astype(float)
+    return Dataset(
+        np.column_stack([y + 0.1 * rng.normal(size=40), rng.normal(size=40)]), y, np.repeat(range(8), 5)
+    )
+
+
+def test_a_ranking_that_stays_ends_the_rounds(clear):
+    settled = RSRank(0.05, n_rounds=50, tol=1e-6, max_iter=2000).fit(clear)
+    assert settled.converged_
+    assert 1 < len(settled.round_iterations_) < 50
+    assert not RSRank(0.05, n_rounds=1, tol=1e-6, max_iter=2000).fit(clear).converged_
+
+
+def test_alpha_max_gives_the_empty_model_in_one_round(data):
+    fitted = RSRank(100.0).fit(data)
+    assert len(fitted.support_) == 0
+    assert fitted.converged_
+    assert fitted.round_iterations_ == [1]
+
+
+def test_constant_features_get_no_weight_even_without_penalty(data):
+    per_query = np.random.default_rng(0).normal(size=(data.n_queries, 1))[data.qid]
+    fitted = RSRank(0.0, n_rounds=2, max_iter=20).fit(
+        Dataset(np.hstack([data.X, per_query]), data.y, data.qid)
+    )
+    assert list(fitted.support_) == list(range(6))
+
+
+def test_certificate_claims_the_last_round_only(data):
+    certificate = RSRank().fit(data).to_model().certificate
+    assert set(certificate) == {"objective", "gap_of_last_round"}
+
+
+def test_callback_counts_through_all_rounds(data):
+    seen = []
+    fitted = RSRank(0.02, n_rounds=3).fit(data, callback=lambda n, w, objective, gap: seen.append(n))
+    assert seen == list(range(1, fitted.n_iter_ + 1))
+
+
+def test_warm_start_begins_with_the_ranking_of_the_weights(clear):
+    ranker = RSRank(0.05, n_rounds=50, tol=1e-6, max_iter=2000, warm_start=True).fit(clear)
+    before = ranker.coef_
+    assert ranker.fit(clear).round_iterations_ == [1]
+    np.testing.assert_allclose(ranker.coef_, before, atol=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "sentence"),
+    [
+        ({"alpha": -1.0}, "alpha must be a finite number ≥ 0, got -1.0"),
+        ({"n_rounds": 0}, "n_rounds must be a whole number, at least 1, got 0"),
+        ({"tol": 0.0}, "tol must be a finite number > 0, got 0.0"),
+        ({"max_iter": 0}, "max_iter must be a whole number, at least 1, got 0"),
+        ({"profile": "trec"}, "unknown profile 'trec'"),
+    ],
+)
+def test_bad_parameters(data, parameters, sentence):
+    with pytest.raises(ValueError) as error:
+        RSRank(**parameters).fit(data)
+    assert str(error.value).startswith(sentence)
+
+
+def test_negative_labels():
+    with pytest.raises(
+        ValueError, match=r"the label of row 1 is -1; its gain in the standard profile must be"
+    ):
+        RSRank().fit(np.eye(3), [1.0, -1.0, 0.0], qid=[0, 0, 0])
+
+
+def test_pairs_that_cost_nothing():
+    """LETOR's discount is the same at ranks 1 and 2."""
+    X, y, qid = np.array([[1.0], [0.0], [2.0], [0.0]]), [1.0, 0.0, 1.0, 0.0], [0, 0, 1, 1]
+    with pytest.raises(ValueError, match="every pair has weight 0"):
+        RSRank(profile="letor").fit(X, y, qid=qid)
+
+
+@pytest.mark.parametrize("gain", [np.ones(3), np.full(4, np.nan)])
+def test_gains_of_another_data_set(gain):
+    data = Dataset(np.eye(4), [1.0, 0.0, 1.0, 0.0], [0, 0, 1, 1])
+    with pytest.raises(ValueError, match="gain needs one finite number for each of 4 documents"):
+        ModifiedHuber(gain).bind(data.y, data.queries)

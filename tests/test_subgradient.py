@@ -1,0 +1,75 @@
+"""Subgradient descent against a literal transcription and against the certified optimum."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from ranksieve.losses import Hinge, SquaredHinge
+from ranksieve.objective import Objective
+from ranksieve.penalties import L1
+from ranksieve.solvers.prox_newton import prox_newton
+from ranksieve.solvers.subgradient import subgradient
+from tests.conftest import random_dataset
+from tests.pairs import explicit_pairs, squared_hinge
+
+
+@pytest.fixture(scope="module")
+def data():
+    return random_dataset(seed=31, n_queries=12, n_features=6)
+
+
+@pytest.fixture(scope="module")
+def objective(data):
+    return Objective(data.X, SquaredHinge().bind(data.y, data.queries))
+
+
+def test_each_step_is_the_definition(data, objective):
+    seen = []
+    subgradient(
+        objective, L1(0.05), step=0.3, max_iter=6, callback=lambda n, w, value, gap: seen.append((w, value))
+    )
+    pairs, w = explicit_pairs(data.y, data.qid), np.zeros(6)
+    assert len(seen) == 7
+    for t, (found, value) in enumerate(seen, start=1):
+        np.testing.assert_allclose(found, w, atol=1e-12)
+        loss, gradient, _, _ = squared_hinge(data.X @ w, pairs, np.ones(len(pairs)))
+        assert value == pytest.approx(loss / len(pairs) + 0.05 * np.abs(w).sum())
+        w = w - 0.3 / np.sqrt(t) * (data.X.T @ gradient / len(pairs) + 0.05 * np.sign(w))
+
+
+def test_it_nears_the_optimum_slowly(objective):
+    best = prox_newton(objective, L1(0.3), tol=1e-12)
+    assert 0 < np.count_nonzero(best.w) < 6
+    results = [subgradient(objective, L1(0.3), step=0.3, max_iter=n) for n in (10, 100, 3000)]
+    errors = [result.objective - best.objective for result in results]
+    assert errors[0] > errors[1] > errors[2] > 1e-7  # no descent through the kinks at zero
+    assert errors[2] < 1e-4
+    assert np.count_nonzero(results[2].w) == 6
+
+
+def test_result_is_the_best_step_and_its_gap_holds(objective):
+    best = prox_newton(objective, L1(0.3), tol=1e-10)
+    result = subgradient(objective, L1(0.3), step=2.0, max_iter=50)
+    assert np.any(np.diff(result.trace.objective) > 0)  # such a step overshoots
+    assert result.objective == min(result.trace.objective)
+    at = int(np.argmin(result.trace.objective))
+    assert result.gap == result.trace.gap[at]
+    assert result.objective - best.objective <= result.gap
+    assert not result.converged
+    assert result.n_iter == 50
+
+
+def test_it_starts_and_stops_where_told(objective):
+    largest = np.abs(objective.gradient(objective.at_zero)).max()
+    at_once = subgradient(objective, L1(1.1 * largest))
+    assert at_once.converged
+    assert at_once.n_iter == 0
+    best = prox_newton(objective, L1(0.05), tol=1e-9)
+    assert subgradient(objective, L1(0.05), best.w, tol=1e-6).n_iter == 0
+
+
+def test_the_hinge_has_subgradients_too(data):
+    objective = Objective(data.X, Hinge().bind(data.y, data.queries))
+    result = subgradient(objective, L1(0.01), step=0.5, max_iter=200)
+    assert result.objective < 0.95 * result.trace.objective[0]
