@@ -36,9 +36,8 @@ def main() -> None:
             a, b = fenchel.pooled(metric), svm.pooled(metric)
             p, r = paired_t(a, b, "greater"), randomisation(a, b, alternative="greater")
             means = (fenchel.mean(metric), svm.mean(metric))
-            print(
-                f"{'':{len(data_set)}}  {metric:8} {means[0]:.4f}      {means[1]:.4f}   {p:.4f}  {r:.4f}   {paper}"
-            )
+            left = f"{'':{len(data_set)}}  {metric:8} {means[0]:.4f}      {means[1]:.4f}"
+            print(f"{left}   {p:.4f}  {r:.4f}   {paper}")
             kept[f"{data_set} {metric}"] = {
                 "fenchelrank": means[0], "ranksvm": means[1], "p_t": p, "p_randomisation": r, "p_paper": paper
             }  # fmt: skip

@@ -466,7 +466,7 @@ def test_output_folder_without_permission(home, here, monkeypatch):
 
 def test_unknown_names_suggest_the_nearest(home, here):
     fit = ("fit", home / "train.txt", "-o", "m.json")
-    assert "did you mean 'sparseranker'" in refused(*fit, "--method", "sparserank")
+    assert "did you mean 'sparseranker'" in refused(*fit, "--method", "sparsranker")
     assert "did you mean 'ndcg'" in refused(*fit, "--metric", "ndgc@10")
     assert "did you mean 'letor'" in refused(*fit, "--profile", "lettor")
     sentence = refused(*fit, "--set", "n_alpha=3")

@@ -15,7 +15,7 @@ from ranksieve.data.dataset import Dataset
 from ranksieve.estimators import RankBoost
 from ranksieve.estimators.rankboost import EQUAL, WeightedPairs, feature_thresholds
 from ranksieve.experiment import five_fold
-from ranksieve.experiment.protocol import parameter_grid
+from ranksieve.experiment.methods import METHODS
 from tests.conftest import random_dataset
 from tests.pairs import explicit_pairs
 
@@ -173,6 +173,6 @@ PUBLISHED = {"OHSUMED": (0.4302, 0.4411), "MQ2008": (0.2255, 0.4775)}  # N@10 an
 @pytest.mark.letor
 @pytest.mark.parametrize("data_set", PUBLISHED)
 def test_published_numbers(letor_root, data_set):
-    grid = parameter_grid(n_rounds=[10, 20, 30, 50, 100, 200, 300, 500])
-    row = five_fold(RankBoost, grid, load_letor_folds(data_set, letor_root), n_jobs=2).to_row()
+    method = METHODS["rankboost"]
+    row = five_fold(method.make, method.grid, load_letor_folds(data_set, letor_root), n_jobs=2).to_row()
     assert (row["ndcg@10"], row["map"]) == pytest.approx(PUBLISHED[data_set], abs=0.02)

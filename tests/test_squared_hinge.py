@@ -47,6 +47,9 @@ def test_value_gradient_hessian(case, with_queries, with_levels, seed):
     assert at.value == pytest.approx(value, rel=1e-10, abs=1e-10 * scale)
     assert at.slack == pytest.approx(slack, rel=1e-10, abs=1e-10)
     np.testing.assert_allclose(queries.restore(at.gradient), gradient, rtol=1e-9, atol=1e-9 * scale)
+    slack_of_pairs = 1 - (s[pairs[:, 0]] - s[pairs[:, 1]])
+    if np.any(np.abs(slack_of_pairs) < 1e-9):
+        return  # at a kink the second derivative is any value between its two sides
     V = rng.normal(size=(len(s), 2))
     R = bound.half_curvature(at, 0, queries.n_queries, queries.group(V))
     half = queries.group(V).T @ R

@@ -17,7 +17,7 @@ from ranksieve.data.queries import one_query
 from ranksieve.estimators import SVMMAP
 from ranksieve.estimators.svmmap import AveragePrecisionHinge, relevant_documents
 from ranksieve.experiment import five_fold
-from ranksieve.experiment.protocol import parameter_grid
+from ranksieve.experiment.methods import METHODS
 from tests.conftest import random_dataset
 
 
@@ -200,6 +200,6 @@ PUBLISHED = {"OHSUMED": (0.4319, 0.4453), "MQ2008": (0.2179, 0.4569)}  # N@10 an
 @pytest.mark.letor
 @pytest.mark.parametrize("data_set", PUBLISHED)
 def test_published_numbers(letor_root, data_set):
-    grid = parameter_grid(C=[0.1, 1.0, 10.0, 100.0, 1000.0])
-    row = five_fold(SVMMAP, grid, load_letor_folds(data_set, letor_root), n_jobs=2).to_row()
+    method = METHODS["svmmap"]
+    row = five_fold(method.make, method.grid, load_letor_folds(data_set, letor_root), n_jobs=2).to_row()
     assert (row["ndcg@10"], row["map"]) == pytest.approx(PUBLISHED[data_set], abs=0.02)

@@ -61,6 +61,8 @@ _REWEIGHTED = "reweighted ℓ1"
 
 _FEW_ALPHAS = parameter_grid(alpha=_decades(-1, -4, 2))
 _CS = parameter_grid(C=_decades(-3, 3))
+# Every model that a tolerance would stop at is a prefix of the run without one: validation chooses among all.
+_ROUNDS = parameter_grid(n_rounds=[1, 2, 3, 4, 5, 7, 10, 14, 20, 30, 50, 70, 100, 140, 200], tol=[np.inf])
 _SIZES = [5, 10, 15, 20, 25]
 
 
@@ -132,11 +134,12 @@ METHODS: dict[str, Method] = {
         "CS-ListMLE", "Lu et al. 2010", "cost-sensitive ListMLE", "–", "gradient descent", e.CSListMLE
     ),
     "adarank-ndcg": Method(
-        "AdaRank-NDCG", "Xu and Li 2007", "exponential in NDCG@10", "–", "boosting of features", e.AdaRank
+        "AdaRank-NDCG", "Xu and Li 2007", "exponential in NDCG@10", "–", "boosting of features",
+        e.AdaRank, _ROUNDS,
     ),
     "adarank-map": Method(
         "AdaRank-MAP", "Xu and Li 2007", "exponential in AP", "–", "boosting of features",
-        partial(e.AdaRank, "map"),
+        partial(e.AdaRank, "map"), _ROUNDS,
     ),
     "rankboost": Method(
         "RankBoost", "Freund et al. 2003", "pairwise exponential", "–", "boosting of thresholds", e.RankBoost,
@@ -146,7 +149,8 @@ METHODS: dict[str, Method] = {
         "SVM-MAP", "Yue et al. 2007", "structural hinge on AP", "ℓ2", "1-slack cutting plane", e.SVMMAP, _CS
     ),
     "lambdamart": Method(
-        "LambdaMART", "Burges 2010; LightGBM", "lambdarank", "–", "boosted trees", e.LambdaMART
+        "LambdaMART", "Burges 2010; LightGBM", "lambdarank", "–", "boosted trees", e.LambdaMART,
+        parameter_grid(n_leaves=[7, 31], n_rounds=[50, 100, 200]),
     ),
     "fsrank": Method(
         "FS-Rank", "Lai et al. 2013", HINGE, "top k by single-feature NDCG@10", "then RankSVM-Primal",
