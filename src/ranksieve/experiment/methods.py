@@ -128,7 +128,8 @@ METHODS: dict[str, Method] = {
         "SparseRank", "Lai et al.", HINGE, "ℓ1", "proximal gradient, adaptive L", e.SparseRank, _FEW_ALPHAS
     ),
     "listnet": Method(
-        "ListNet", "Cao et al. 2007", "top-one cross entropy", "–", "gradient descent", e.ListNet
+        "ListNet", "Cao et al. 2007", "top-one cross entropy", "–", "gradient descent", e.ListNet,
+        parameter_grid(max_iter=[3, 10, 30, 100, 300, 1000]),
     ),
     "cslistmle": Method(
         "CS-ListMLE", "Lu et al. 2010", "cost-sensitive ListMLE", "–", "gradient descent", e.CSListMLE

@@ -39,8 +39,8 @@ class L1:
         return float(np.max(np.abs(g) / self._weights(len(g))))
 
     def slopes(self, n_features: int) -> Slopes:
-        weights = self._weights(n_features)
-        slope = np.where(np.isinf(weights), np.inf, self.alpha * weights)
+        slope = self._weights(n_features).copy()
+        slope[np.isfinite(slope)] *= self.alpha  # a forbidden feature stays forbidden at α = 0
         return Slopes(slope, slope)
 
     def _weights(self, n_features: int) -> FloatArray:
