@@ -11,6 +11,11 @@ INTRODUCTION = """# Methods
 Made from the table `ranksieve.experiment.methods.METHODS` by `make docs`. Every linear method works with
 `ranksieve fit --method NAME`; "choice" is the metric by which its paper chooses parameters.
 
+In depth: [FenchelRank](fenchelrank.md), [FSMRank](fsmrank.md), [MinBatSRank](minbatsrank.md),
+[SparseRankSVM](sparse_ranksvm.md), [SparseListMLE](sparse_listmle.md); baselines: [SVMs](ranksvm.md),
+[first-order methods](first_order.md), [boosting and structural SVM](boosting.md); [selectors](selectors.md);
+the [certified path](../path.md) of SparseRanker.
+
 | name | method | source | loss | penalty | solver | linear | grid | choice |
 |---|---|---|---|---|---|---|---|---|
 """
