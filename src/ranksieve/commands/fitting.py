@@ -13,14 +13,12 @@ from ranksieve.commands.show import emit_json, progress, table, words
 from ranksieve.data import Dataset
 from ranksieve.estimators import ESTIMATORS, LinearRanker
 from ranksieve.estimators.base import Ranker
-from ranksieve.experiment.methods import METHODS
 from ranksieve.metrics import Evaluation, evaluate, parse
 from ranksieve.metrics.lookup import lookup
 from ranksieve.metrics.profiles import as_profile
 from ranksieve.model import LinearModel
 from ranksieve.path import Progress
 from ranksieve.report import build_content, certificate, require_extra, write_report
-from ranksieve.selection import SELECTORS
 from ranksieve.solvers.result import Callback
 
 REPORT_METRICS = ("ndcg@1", "ndcg@3", "ndcg@5", "ndcg@10", "map", "mrr")
@@ -65,9 +63,7 @@ def fit_model(
 
 def make_ranker(method: str, settings: Sequence[str], named: Mapping[str, Any]) -> LinearRanker:
     """A ranker by name with its parameters checked."""
-    makers: dict[str, Callable[..., Ranker]] = {name: entry.make for name, entry in METHODS.items()}
-    makers |= ESTIMATORS | SELECTORS
-    kind = lookup(makers, method.lower(), "method")
+    kind = _maker(method.lower())
     defaults = kind().get_params(deep=False)
     parameters = dict(_setting(text, method, defaults) for text in settings)
     for name, value in named.items():
@@ -82,6 +78,18 @@ def make_ranker(method: str, settings: Sequence[str], named: Mapping[str, Any]) 
     if not isinstance(ranker, LinearRanker):
         raise ValueError(f"{method} is not linear, so it has no model file; use it from Python")
     return ranker
+
+
+def _maker(method: str) -> Callable[..., Ranker]:
+    """An estimator; or, loaded only then, a selector or a variant from the table of methods."""
+    if method in ESTIMATORS:
+        return ESTIMATORS[method]
+    from ranksieve.experiment.methods import METHODS
+    from ranksieve.selection import SELECTORS
+
+    makers: dict[str, Callable[..., Ranker]] = {name: entry.make for name, entry in METHODS.items()}
+    makers |= SELECTORS | ESTIMATORS
+    return lookup(makers, method, "method")
 
 
 def _setting(text: str, method: str, defaults: Mapping[str, Any]) -> tuple[str, Any]:

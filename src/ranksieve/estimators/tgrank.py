@@ -35,7 +35,7 @@ class TGRank(DirectRanker):
         How fast rates fall; 0 keeps them.
     truncate_every : int
         K. With 1 and no decay this is proximal gradient descent and goes to the optimum. With more, weights
-        end at a distance from it that grows with K·step; ``gap_`` tells how far. The default 10 is a choice of ours.
+        end at a distance from it that grows with K·step; ``gap_`` tells how far. 10 is a choice of ours.
     tol : float
         Largest duality gap at a truncation, as a share of the objective.
     max_iter : int
