@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -13,7 +13,7 @@ import scipy.sparse as sp
 from ranksieve._types import FloatArray, Matrix
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.describe import pairs_per_query, varying_columns
-from ranksieve.estimators.base import LinearRanker
+from ranksieve.estimators.base import LinearRanker, PlainFit
 from ranksieve.estimators.checks import check_at_least
 from ranksieve.losses.levels import NO_PAIRS, checked_query_weight
 from ranksieve.measures.columns import dense_columns
@@ -28,7 +28,7 @@ NO_GUIDE = (
 )
 
 
-class AdaRank(LinearRanker):
+class AdaRank(PlainFit, LinearRanker):
     """Greedily reduce Σ_q exp(−E(q, f)), E the metric of query q ranked by f = Σ_t α_t x_{j_t}.
 
     Each round looks at the queries through P(q) ∝ exp(−E(q, f)), so those that are ranked badly count more,
@@ -84,29 +84,8 @@ class AdaRank(LinearRanker):
         self.profile = profile
         self.repeat = repeat
 
-    def fit(
-        self,
-        X: Any,
-        y: Any = None,
-        qid: Any = None,
-        *,
-        query_weight: FloatArray | None = None,
-        callback: Callback | None = None,
-    ) -> Self:
-        """Choose features and their weights.
-
-        Parameters
-        ----------
-        X : Dataset, array, CSR matrix or frame
-        y, qid : arrays
-            Labels, such as the metric takes (not negative for NDCG), and query ids, unless X is a Dataset.
-        query_weight : array, optional
-            One weight a query, in order of first appearance; 2 is the same as having the query twice.
-        callback : callable, optional
-            Called once a round with (round, weights, objective, NaN).
-        """
+    def _learn(self, data: Dataset, query_weight: FloatArray | None, callback: Callback | None) -> None:
         spec = self._checked_metric()
-        data = self._training_data(X, y, qid)
         weight = checked_query_weight(query_weight, data.n_queries)
         if not pairs_per_query(data) @ weight > 0:
             raise ValueError(NO_PAIRS)
@@ -119,7 +98,6 @@ class AdaRank(LinearRanker):
             if callback is not None:
                 callback(len(rounds), self.coef_.copy(), done.loss, np.nan)
         self._keep(rounds, float(weight.sum()))
-        return self
 
     def _checked_metric(self) -> MetricSpec:
         check_at_least("n_rounds", self.n_rounds, 1)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from abc import abstractmethod
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -16,7 +16,7 @@ from ranksieve.data.fingerprint import fingerprint
 from ranksieve.data.finite import check_finite
 from ranksieve.metrics import evaluate
 from ranksieve.model import LinearModel, Term, linear_scores
-from ranksieve.solvers.result import Trace, relative
+from ranksieve.solvers.result import Callback, Trace, relative
 
 ONE_QUERY = (
     "qid is None, so all {n} rows count as one query and every document is compared with every other; "
@@ -112,6 +112,38 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         tags.input_tags.sparse = True
         tags.target_tags.required = True
         return tags
+
+
+class PlainFit(Ranker):
+    """A ranker that learns from nothing but the data: ``fit`` checks them and calls ``_learn``."""
+
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        qid: Any = None,
+        *,
+        query_weight: FloatArray | None = None,
+        callback: Callback | None = None,
+    ) -> Self:
+        """Learn to rank.
+
+        Parameters
+        ----------
+        X : Dataset, array, CSR matrix or frame
+        y, qid : arrays
+            Labels and query ids, unless X is a Dataset.
+        query_weight : array, optional
+            One weight a query, in order of first appearance.
+        callback : callable, optional
+            Called once an iteration, round or tree with (its number, weights, objective, gap).
+        """
+        self._learn(self._training_data(X, y, qid), query_weight, callback)
+        return self
+
+    @abstractmethod
+    def _learn(self, data: Dataset, query_weight: FloatArray | None, callback: Callback | None) -> None:
+        """Set the fitted attributes."""
 
 
 class LinearRanker(Ranker):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from importlib import import_module
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -13,7 +13,7 @@ from ranksieve._parallel import available_threads
 from ranksieve._types import FloatArray, IntArray, Matrix
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.describe import pairs_per_query
-from ranksieve.estimators.base import Ranker
+from ranksieve.estimators.base import PlainFit
 from ranksieve.estimators.checks import check_at_least, check_not_negative, check_positive
 from ranksieve.losses.levels import NO_PAIRS, checked_query_weight
 from ranksieve.metrics import Evaluator
@@ -24,7 +24,7 @@ DOCS_PER_THREAD = 4096  # with fewer, LightGBM's threads wait for one another lo
 EXTRA = 'LambdaMART needs lightgbm: pip install "ranksieve[baselines]"'
 
 
-class LambdaMART(Ranker):
+class LambdaMART(PlainFit):
     """Regression trees, each fitted to the lambdas |ΔNDCG_ij| / (1 + e^{s_i − s_j}) of pairs with y_i > y_j.
 
     ΔNDCG_ij is the NDCG lost by swapping i and j in the current ranking. LightGBM does the work (objective
@@ -88,30 +88,9 @@ class LambdaMART(Ranker):
         self.n_jobs = n_jobs
         self.seed = seed
 
-    def fit(
-        self,
-        X: Any,
-        y: Any = None,
-        qid: Any = None,
-        *,
-        query_weight: FloatArray | None = None,
-        callback: Callback | None = None,
-    ) -> Self:
-        """Grow the trees.
-
-        Parameters
-        ----------
-        X : Dataset, array, CSR matrix or frame
-        y, qid : arrays
-            Labels, not negative, and query ids, unless X is a Dataset.
-        query_weight : array, optional
-            One weight a query, in order of first appearance.
-        callback : callable, optional
-            Called once a tree with (tree, an empty array, NaN, NaN).
-        """
+    def _learn(self, data: Dataset, query_weight: FloatArray | None, callback: Callback | None) -> None:
         lightgbm = _lightgbm()
         self._check()
-        data = self._training_data(X, y, qid)
         weight = checked_query_weight(query_weight, data.n_queries)
         if not pairs_per_query(data) @ weight > 0:
             raise ValueError(NO_PAIRS)
@@ -126,7 +105,6 @@ class LambdaMART(Ranker):
         parameters = {"label_gain": label_gain.tolist(), **self._parameters(data.n_docs)}
         self.booster_ = lightgbm.train(parameters, train, self.n_rounds, callbacks=_told(callback))
         self.n_iter_ = int(self.booster_.num_trees())
-        return self
 
     def _check(self) -> None:
         for name, least in (("n_rounds", 1), ("n_leaves", 2), ("min_leaf_docs", 1), ("truncation", 1)):

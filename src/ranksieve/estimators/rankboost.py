@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Self
 
 import numpy as np
 
 from ranksieve._parallel import map_blocks, split_blocks
 from ranksieve._types import AnyArray, FloatArray, IntArray, Matrix
 from ranksieve.data.dataset import Dataset
-from ranksieve.estimators.base import Ranker
+from ranksieve.estimators.base import PlainFit
 from ranksieve.estimators.checks import check_at_least
 from ranksieve.kernels.boosting import pair_potentials, threshold_margins
 from ranksieve.losses.levels import NO_PAIRS, checked_query_weight, local_levels, pairs_per_query
@@ -23,7 +22,7 @@ EQUAL = 1e-12  # margins nearer than this are one: rounding must not choose betw
 MOST_THRESHOLDS = 2**16 - 1
 
 
-class RankBoost(Ranker):
+class RankBoost(PlainFit):
     """Greedily minimise (1/p) Σ_{pairs} exp(−(s_i − s_j)), s(x) = Σ_t α_t 1[x_{j_t} > θ_t].
 
     Pairs (i, j) are of one query with y_i > y_j. Each round weighs them with D_ij ∝ exp(−(s_i − s_j)), takes
@@ -59,35 +58,13 @@ class RankBoost(Ranker):
         self.n_rounds = n_rounds
         self.n_thresholds = n_thresholds
 
-    def fit(
-        self,
-        X: Any,
-        y: Any = None,
-        qid: Any = None,
-        *,
-        query_weight: FloatArray | None = None,
-        callback: Callback | None = None,
-    ) -> Self:
-        """Choose the weak rankers and their weights.
-
-        Parameters
-        ----------
-        X : Dataset, array, CSR matrix or frame
-        y, qid : arrays
-            Labels and query ids, unless X is a Dataset.
-        query_weight : array, optional
-            One weight a query, in order of first appearance.
-        callback : callable, optional
-            Called once a round with (round, the rounds' weights α so far, objective, NaN).
-        """
+    def _learn(self, data: Dataset, query_weight: FloatArray | None, callback: Callback | None) -> None:
         check_at_least("n_rounds", self.n_rounds, 1)
         check_at_least("n_thresholds", self.n_thresholds, 1)
         if self.n_thresholds > MOST_THRESHOLDS:
             raise ValueError(f"n_thresholds must be at most {MOST_THRESHOLDS}, got {self.n_thresholds}")
-        data = self._training_data(X, y, qid)
         pairs = WeightedPairs(data, checked_query_weight(query_weight, data.n_queries))
         self._boost(pairs, Stumps.of(data, self.n_thresholds), callback)
-        return self
 
     def _boost(self, pairs: WeightedPairs, stumps: Stumps, callback: Callback | None) -> None:
         scores, rounds, used = np.zeros(stumps.n_docs), [], np.zeros(stumps.n_features)

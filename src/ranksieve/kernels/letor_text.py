@@ -167,6 +167,27 @@ def _features(text, i, largest, entries, repairs, out):
 
 
 @njit(cache=True, nogil=True)
+def _comment(text, i, comment, row, out):
+    """Copy what follows a # at i behind the ``comment`` bytes kept so far, and mark the document id in it.
+
+    Returns (end of the line, bytes kept).
+    """
+    out.id_begins[row] = out.id_ends[row] = comment
+    if at(text, i) == HASH:
+        begin = i + 1
+        i = _line_end(text, begin)
+        stop = i - 1 if at(text, i - 1) == RETURN else i
+        id_begin, id_end = _document_id(text, begin, stop)
+        out.id_begins[row] += id_begin - begin
+        out.id_ends[row] += id_end - begin
+        for k in range(begin, stop):
+            out.comments[comment + k - begin] = at(text, k)
+        comment += stop - begin
+    out.comment_ends[row] = comment
+    return i, comment
+
+
+@njit(cache=True, nogil=True)
 def parse_lines(text, i, end, line, largest, out):
     """Parse text[i:end], whole lines that follow line number ``line``, into ``out``; stop at a fault.
 
@@ -217,18 +238,7 @@ def parse_lines(text, i, end, line, largest, out):
         if missing > 0 and missing_line == 0:
             missing_line = line
             missing_feature = missing
-        out.id_begins[rows] = out.id_ends[rows] = comment
-        if at(text, i) == HASH:
-            begin = i + 1
-            i = _line_end(text, begin)
-            stop = i - 1 if at(text, i - 1) == RETURN else i
-            id_begin, id_end = _document_id(text, begin, stop)
-            out.id_begins[rows] += id_begin - begin
-            out.id_ends[rows] += id_end - begin
-            for k in range(begin, stop):
-                out.comments[comment + k - begin] = at(text, k)
-            comment += stop - begin
-        out.comment_ends[rows] = comment
+        i, comment = _comment(text, i, comment, rows, out)
         rows += 1
         i += 1
     if fault == GOOD:
