@@ -1,0 +1,9 @@
+"""The command line: one function a command. What they do is in ``ranksieve.commands``.
+
+Help lists the commands in the order of these imports.
+"""
+
+from ranksieve.cli import learning, scoring, datasets  # isort: skip
+from ranksieve.cli.app import app, main
+
+__all__ = ["app", "datasets", "learning", "main", "scoring"]
