@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from ranksieve.cli.app import command
-from ranksieve.commands.options import Json, Missing, Train
+from ranksieve.commands.options import FitMissing, Json, Missing, Train
 
 
 @command("ranksieve demo", "ranksieve demo --seed 7 --out results")
@@ -52,7 +52,11 @@ def fit(
     profile: Annotated[
         str | None, typer.Option(metavar="NAME", help="Metric conventions: letor, mslr or standard.")
     ] = None,
-    missing: Missing = "error",
+    normalise: Annotated[
+        str | None,
+        typer.Option(metavar="KIND", help="none, z, min_max, query_min_max or query_z; kept in the model."),
+    ] = None,
+    missing: FitMissing = None,
     report: Annotated[str | None, typer.Option(metavar="FILE", help="Also write an HTML page.")] = None,
     as_json: Json = False,
 ) -> None:
@@ -70,6 +74,7 @@ def fit(
         method=method,
         settings=settings or [],
         named=named,
+        normalise=normalise,
         missing=missing,
         output=output,
         report=report,

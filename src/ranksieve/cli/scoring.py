@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from ranksieve.cli.app import command
-from ranksieve.commands.options import DEFAULT_METRICS, Data, Json, Metrics, Missing, Profile
+from ranksieve.commands.options import DEFAULT_METRICS, Data, Json, Metrics, Profile, StoredMissing
 
 
 @command(
@@ -22,7 +22,7 @@ def rank(
     form: Annotated[
         str, typer.Option("--format", metavar="NAME", help="scores, one a line in input order, or trec.")
     ] = "scores",
-    missing: Missing = "error",
+    missing: StoredMissing = None,
 ) -> None:
     """Score documents with a model.
 
@@ -49,7 +49,7 @@ def evaluate(
         str | None,
         typer.Option(metavar="RULE", help="What a query without a relevant document counts: 0, 1 or skip."),
     ] = None,
-    missing: Missing = "error",
+    missing: StoredMissing = None,
     per_query: Annotated[bool, typer.Option("--per-query", help="Show every query too.")] = False,
     as_json: Json = False,
 ) -> None:
@@ -89,7 +89,7 @@ def compare(
     alternative: Annotated[
         str, typer.Option(metavar="NAME", help="two-sided, or greater: is the first better than the second?")
     ] = "two-sided",
-    missing: Missing = "error",
+    missing: StoredMissing = None,
     as_json: Json = False,
 ) -> None:
     """Test whether rankings differ, query by query.

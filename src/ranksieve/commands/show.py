@@ -10,7 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 from rich import box
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
+from rich.progress import (
+    BarColumn,
+    Progress,
+    TaskProgressColumn,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
 from rich.table import Table
 from rich.text import Text
 
@@ -18,17 +25,24 @@ if TYPE_CHECKING:  # the type alone would load the solvers
     from ranksieve.path import Progress as Report
 
 WIDTH_WITHOUT_TERMINAL = 120
+MARKS = " %*†‡"
 
 
-def table(columns: Sequence[str], rows: Iterable[Sequence[Any]], title: str | None = None) -> None:
-    """Print a table; floats have four significant digits, numbers stand right."""
+def table(
+    columns: Sequence[str],
+    rows: Iterable[Sequence[Any]],
+    title: str | None = None,
+    bold: Sequence[Sequence[bool]] | None = None,
+) -> None:
+    """Print a table; floats have four significant digits, numbers stand right, ``bold`` cells are bold."""
     cells = [[_cell(value) for value in row] for row in rows]
     view = Table(title=title, title_justify="left", box=box.SIMPLE, pad_edge=False)
     for column, name in enumerate(columns):
         numeric = bool(cells) and all(_is_number(row[column]) for row in cells)
         view.add_column(Text(name), justify="right" if numeric else "left", overflow="fold")
-    for row in cells:
-        view.add_row(*(Text(cell) for cell in row))
+    for number, row in enumerate(cells):
+        styles = ["bold" if bold and bold[number][column] else "" for column in range(len(row))]
+        view.add_row(*(Text(cell, style) for cell, style in zip(row, styles, strict=True)))
     _console().print(view)
 
 
@@ -49,7 +63,7 @@ def json_text(content: Any) -> str:
 
 @contextmanager
 def progress(title: str) -> Iterator[Report | None]:
-    """A bar on stderr, driven by (done, total); None unless stderr is a terminal."""
+    """A bar with the time left on stderr, driven by (done, total); None unless stderr is a terminal."""
     if not sys.stderr.isatty():
         yield None
         return
@@ -58,6 +72,7 @@ def progress(title: str) -> Iterator[Report | None]:
         BarColumn(),
         TaskProgressColumn(),
         TimeElapsedColumn(),
+        TimeRemainingColumn(),
     )
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task(title, total=None)
@@ -74,7 +89,7 @@ def _cell(value: Any) -> str:
 
 def _is_number(cell: str) -> bool:
     try:
-        float(cell)
+        float(cell.rstrip(MARKS) if cell != "–" else "0")
     except ValueError:
         return False
     return True

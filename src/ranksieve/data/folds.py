@@ -42,7 +42,24 @@ def letor_root(root: PathLike | None = None) -> Path:
     return Path(root if root is not None else os.environ.get(ROOT_VARIABLE) or DEFAULT_ROOT)
 
 
-def load_letor_folds(name_or_path: PathLike, root: PathLike | None = None, **read_options: Any) -> list[Fold]:
+def find_collections(root: PathLike) -> dict[str, Path]:
+    """The collections of a folder by name: the folder itself if it holds folds, else those in it that do."""
+    base = Path(root)
+    if not base.is_dir():
+        raise FileNotFoundError(f"{base}: there is no such folder; expected one with LETOR collections")
+    if _has_folds(base):
+        return {base.resolve().name: base}
+    found = {path.name: path for path in sorted(base.iterdir()) if path.is_dir() and _has_folds(path)}
+    if not found:
+        raise FileNotFoundError(
+            f"{base}: has no folds; expected Fold1, Fold2, … in it, or in the folders of its collections"
+        )
+    return found
+
+
+def load_letor_folds(
+    name_or_path: PathLike, root: PathLike | None = None, *, widen: bool = True, **read_options: Any
+) -> list[Fold]:
     """Read ``Fold1``, ``Fold2``, … of a collection, each with a train, vali and test file.
 
     Parameters
@@ -52,13 +69,17 @@ def load_letor_folds(name_or_path: PathLike, root: PathLike | None = None, **rea
         below it is found.
     root : path, optional
         Folder of collections; default: the variable RANKSIEVE_LETOR, else ``../shared/data``.
+    widen : bool
+        Parts with fewer features than the widest get columns of 0; False refuses them.
     **read_options
-        For :func:`read_letor`. All parts get the same number of features, the largest found.
+        For :func:`read_letor`.
     """
     folds = _fold_folders(_collection(name_or_path, root))
     files = [[_split_file(fold, split) for split in SPLITS] for fold in folds]
     parts = [[read_letor(file, **read_options) for file in splits] for splits in files]
     width = max(part.n_features for splits in parts for part in splits)
+    if not widen:
+        _check_widths([part for splits in parts for part in splits], width)
     return [Fold(*(part.widened(width) for part in splits)) for splits in parts]
 
 
@@ -81,14 +102,31 @@ def _collection(name_or_path: PathLike, root: PathLike | None) -> Path:
     return base / path
 
 
+def _check_widths(parts: list[Dataset], width: int) -> None:
+    for part in parts:
+        if part.n_features != width:
+            raise ValueError(
+                f"{part.source}: has {part.n_features} features, but other parts of the collection have "
+                f"{width}; all need the same columns (if absent means 0, write {width}:0 once in the file)"
+            )
+
+
 def _fold_folders(collection: Path) -> list[Path]:
     """Fold1, Fold2, … in the order of their numbers."""
     for folder in (collection, collection / NORMALISED):
-        numbers = {path: FOLD.fullmatch(path.name) for path in folder.glob("Fold*") if path.is_dir()}
-        found = {int(match[1]): path for path, match in numbers.items() if match}
+        found = _numbered_folds(folder)
         if found:
             return [found[number] for number in sorted(found)]
     raise FileNotFoundError(f"{collection}: has no folds; expected folders Fold1, Fold2, … in it")
+
+
+def _has_folds(collection: Path) -> bool:
+    return any(_numbered_folds(folder) for folder in (collection, collection / NORMALISED))
+
+
+def _numbered_folds(folder: Path) -> dict[int, Path]:
+    numbers = {path: FOLD.fullmatch(path.name) for path in folder.glob("Fold*") if path.is_dir()}
+    return {int(match[1]): path for path, match in numbers.items() if match}
 
 
 def _split_file(fold: Path, split: str) -> Path:

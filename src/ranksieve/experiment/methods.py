@@ -30,6 +30,7 @@ class Method:
     make: Callable[..., Ranker]
     grid: Sequence[Mapping[str, Any]] = ({},)
     select: str = "ndcg@10"
+    warm: bool = False  # start each grid point from the one before; only where the optimum is reached anyway
 
     @property
     def parameters(self) -> dict[str, Any]:
@@ -66,9 +67,9 @@ _ROUNDS = parameter_grid(n_rounds=[1, 2, 3, 4, 5, 7, 10, 14, 20, 30, 50, 70, 100
 _SIZES = [5, 10, 15, 20, 25]
 
 
-def _ranksvm(title: str, penalty: str, name: str, solver: str) -> Method:
+def _ranksvm(title: str, penalty: str, name: str, solver: str, warm: bool = False) -> Method:
     make = partial(e.SparseRankSVM, name)
-    return Method(title, LAPORTE, HINGE, penalty, solver, make, _ALPHAS, "map")
+    return Method(title, LAPORTE, HINGE, penalty, solver, make, _ALPHAS, "map", warm)
 
 
 def _selector(kind: Callable[..., Ranker]) -> Callable[..., Ranker]:
@@ -97,7 +98,7 @@ METHODS: dict[str, Method] = {
         "MinBatSRank", "Cheng et al. 2018", HINGE, "ℓ1", "FTRL-proximal",
         partial(e.MinBatSRank, n_epochs=20, shuffle=False), _MINBAT,
     ),
-    "ranksvm-l1": _ranksvm("RankSVM-ℓ1", "ℓ1", "l1", "proximal Newton or FISTA"),
+    "ranksvm-l1": _ranksvm("RankSVM-ℓ1", "ℓ1", "l1", "proximal Newton or FISTA", warm=True),
     "ranksvm-log": _ranksvm("RankSVM-log", "log", "log", _REWEIGHTED),
     "ranksvm-mcp": _ranksvm("RankSVM-MCP", "MCP", "mcp", _REWEIGHTED),
     "ranksvm-l0.5": _ranksvm("RankSVM-ℓ0.5", "ℓ0.5", "lp", _REWEIGHTED),
@@ -174,3 +175,21 @@ METHODS: dict[str, Method] = {
         "then RankSVM-Primal", selection.StabilitySelection, parameter_grid(threshold=[0.6, 0.7, 0.8]),
     ),
 }  # fmt: skip
+
+
+def thinned(grid: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """The fast grid: of each parameter at most five values, of two or more parameters at most three each."""
+    values = {name: list(dict.fromkeys(point[name] for point in grid)) for name in grid[0]}
+    most = 5 if sum(len(v) > 1 for v in values.values()) < 2 else 3
+    kept = {name: [v[k] for k in _evenly(len(v), most)] for name, v in values.items()}
+    return [point for point in grid if all(point[name] in kept[name] for name in point)]
+
+
+def _evenly(count: int, most: int) -> list[int]:
+    return sorted({round(k) for k in np.linspace(0, count - 1, min(count, most))})
+
+
+GRIDS: dict[str, Callable[[Sequence[Mapping[str, Any]]], Sequence[Mapping[str, Any]]]] = {
+    "paper": list,
+    "fast": thinned,
+}

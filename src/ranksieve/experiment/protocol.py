@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
 import itertools
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +20,9 @@ from ranksieve.estimators.base import LinearRanker, Ranker
 from ranksieve.metrics import Evaluation, Evaluator, Profile
 
 PAPER_METRICS = ("ndcg@1", "ndcg@3", "ndcg@5", "ndcg@10", "map")
+NO_FEATURES = -1.0  # a model without features ranks by input order alone: the last choice
+
+Point = Mapping[str, Any]
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,6 +36,11 @@ class FoldResult:
     varying: BoolArray
     fit_seconds: float
     grid_seconds: float
+
+    @property
+    def n_selected(self) -> float:
+        """Nonzero weights; NaN for a ranker that is not linear."""
+        return len(self.coef) * self.sparsity
 
     @property
     def sparsity(self) -> float:
@@ -61,9 +70,21 @@ class ProtocolResult:
     def to_row(self) -> dict[str, float]:
         """Metrics, sparsity and time, averaged over folds."""
         means = {metric: self.mean(metric) for metric in self.folds[0].test.mean}
-        of = {name: [getattr(fold, name) for fold in self.folds] for name in ("sparsity", "varying_sparsity")}
+        shares = ("sparsity", "varying_sparsity", "n_selected")
+        of = {name: [getattr(fold, name) for fold in self.folds] for name in shares}
         times = {name: sum(getattr(f, name) for f in self.folds) for name in ("fit_seconds", "grid_seconds")}
         return {**means, **{name: float(np.mean(values)) for name, values in of.items()}, **times}
+
+
+@dataclass(frozen=True, eq=False)
+class Trial:
+    """One fitted grid point: its validation value is NO_FEATURES for a linear model without features."""
+
+    point: int
+    parameters: Mapping[str, Any]
+    ranker: Ranker
+    validation: float
+    seconds: float
 
 
 def parameter_grid(**values: Sequence[Any]) -> list[dict[str, Any]]:
@@ -73,7 +94,7 @@ def parameter_grid(**values: Sequence[Any]) -> list[dict[str, Any]]:
 
 def five_fold(
     make: Callable[..., Ranker],
-    grid: Sequence[Mapping[str, Any]],
+    grid: Sequence[Point],
     folds: Sequence[Fold],
     *,
     select: str = "ndcg@10",
@@ -93,6 +114,49 @@ def five_fold(
     return ProtocolResult(tuple(Parallel(n_jobs=n_jobs)(jobs)))
 
 
+def trials(
+    make: Callable[..., Ranker],
+    points: Sequence[tuple[int, Point]],
+    fold: Fold,
+    select: str,
+    profile: str | Profile,
+    start: FloatArray | None = None,
+    *,
+    warm: bool = False,
+) -> Iterator[Trial]:
+    """Fit the points one after another; ``warm`` starts each from the weights before it, at first ``start``.
+
+    A ranker whose ``fit`` takes ``valid`` chooses among its own candidates by ``select`` on vali.
+    """
+    evaluator = Evaluator(fold.vali, profile)
+    for number, point in points:
+        ranker = make(**point)
+        began = time.perf_counter()
+        _learn(ranker, fold, select, profile, start if warm else None)
+        seconds = time.perf_counter() - began
+        value = evaluator.evaluate(ranker.predict(fold.vali), select).mean[select]
+        weights = weights_of(ranker, fold.train.n_features)
+        yield Trial(number, point, ranker, value if np.any(weights) else NO_FEATURES, seconds)
+        start = weights
+
+
+def weights_of(ranker: Ranker, n_features: int) -> FloatArray:
+    """The weights of a linear ranker; NaN for one that has none."""
+    return ranker.coef_ if isinstance(ranker, LinearRanker) else np.full(n_features, np.nan)
+
+
+def _learn(ranker: Ranker, fold: Fold, select: str, profile: str | Profile, start: FloatArray | None) -> None:
+    fit: Any = ranker.fit
+    if "valid" in inspect.signature(fit).parameters:
+        ranker.set_params(metric=select, profile=profile)
+        fit(fold.train, valid=fold.vali)
+        return
+    if start is not None:
+        ranker.set_params(warm_start=True)
+        ranker.coef_ = start
+    fit(fold.train)
+
+
 def _fold_alone(*arguments: Any) -> FoldResult:
     with use_threads(1):
         return _fold(*arguments)
@@ -100,34 +164,19 @@ def _fold_alone(*arguments: Any) -> FoldResult:
 
 def _fold(
     make: Callable[..., Ranker],
-    grid: Sequence[Mapping[str, Any]],
+    grid: Sequence[Point],
     fold: Fold,
     select: str,
     metrics: Sequence[str],
     profile: str | Profile,
 ) -> FoldResult:
-    validation = Evaluator(fold.vali, profile)
-    best: tuple[float, Ranker, Mapping[str, Any], float] = (-np.inf, make(**grid[0]), grid[0], 0.0)
     start = time.perf_counter()
-    for point in grid:
-        began = time.perf_counter()
-        ranker = make(**point).fit(fold.train)
-        seconds = time.perf_counter() - began
-        value = validation.evaluate(ranker.predict(fold.vali), select).mean[select]
-        if not np.any(_weights(ranker, fold.train.n_features)):
-            value = -1.0  # a model without features ranks by input order alone: the last choice
-        if value > best[0]:
-            best = (value, ranker, point, seconds)
+    best = max(trials(make, list(enumerate(grid)), fold, select, profile), key=lambda t: t.validation)
     grid_seconds = time.perf_counter() - start
-    value, ranker, point, seconds = best
-    test = Evaluator(fold.test, profile).evaluate(ranker.predict(fold.test), metrics)
-    weights = _weights(ranker, fold.train.n_features)
-    return FoldResult(point, value, test, weights, varying_columns(fold.train), seconds, grid_seconds)
-
-
-def _weights(ranker: Ranker, n_features: int) -> FloatArray:
-    """The weights of a linear ranker; NaN for one that has none."""
-    return ranker.coef_ if isinstance(ranker, LinearRanker) else np.full(n_features, np.nan)
+    test = Evaluator(fold.test, profile).evaluate(best.ranker.predict(fold.test), metrics)
+    weights = weights_of(best.ranker, fold.train.n_features)
+    varying = varying_columns(fold.train)
+    return FoldResult(best.parameters, best.validation, test, weights, varying, best.seconds, grid_seconds)
 
 
 def _share(coef: FloatArray) -> float:

@@ -13,6 +13,7 @@ def lookup(table: Mapping[str, Entry], name: str, kind: str) -> Entry:
     """``table[name]``; for an unknown name an error that lists the known ones and suggests the nearest."""
     if name in table:
         return table[name]
-    nearest = get_close_matches(name.lower(), table, n=1, cutoff=0.4)
-    hint = f" (did you mean {nearest[0]!r}?)" if nearest else ""
+    folded = {key.lower(): key for key in table}
+    nearest = get_close_matches(name.lower(), folded, n=1, cutoff=0.4)
+    hint = f" (did you mean {folded[nearest[0]]!r}?)" if nearest else ""
     raise ValueError(f"unknown {kind} {name!r}{hint}; known are {', '.join(table)}")

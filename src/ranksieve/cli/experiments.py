@@ -1,0 +1,66 @@
+"""Commands that reproduce the papers' experiments: bench, report."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from ranksieve.cli.app import command
+from ranksieve.commands.options import Json, Profile
+
+Baseline = Annotated[
+    str | None, typer.Option(metavar="METHOD", help="What the others are compared with; default ranksvm.")
+]
+
+
+@command(
+    "ranksieve bench LETOR -o results",
+    "ranksieve bench LETOR --data OHSUMED --methods fenchelrank,ranksvm --grid fast -o results",
+)
+def bench(
+    root: Annotated[
+        str, typer.Argument(metavar="ROOT", help="A folder of LETOR collections, or one of them.")
+    ],
+    output: Annotated[
+        str, typer.Option("-o", "--output", metavar="DIR", help="The folder of results; it may hold others.")
+    ],
+    methods: Annotated[
+        str | None, typer.Option(metavar="A,B,…", help="Methods; default the papers' and their baselines.")
+    ] = None,
+    data: Annotated[
+        str | None, typer.Option("--data", metavar="A,B,…", help="Collections of ROOT; default all.")
+    ] = None,
+    grid: Annotated[
+        str, typer.Option(metavar="NAME", help="paper: all points the papers try; fast: a few of them.")
+    ] = "paper",
+    select: Annotated[
+        str | None,
+        typer.Option(metavar="METRIC", help="What the choice on vali maximises; default as in the papers."),
+    ] = None,
+    profile: Profile = "letor",
+    baseline: Baseline = None,
+    jobs: Annotated[
+        int | None, typer.Option(metavar="N", min=1, help="Processes; default one for each core.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Run the papers' experiments on LETOR folds.
+
+    Fits every grid point on train, chooses on vali, measures test, over all folds. Each finished fit is
+    written down: a run that was stopped goes on where it was when the same command is given again.
+    """
+    from ranksieve.commands.benching import run_bench
+
+    run_bench(
+        root,
+        methods=methods,
+        data_sets=data,
+        grid=grid,
+        select=select,
+        profile=profile,
+        baseline=baseline,
+        jobs=jobs,
+        output=output,
+        as_json=as_json,
+    )

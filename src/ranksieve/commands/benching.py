@@ -1,0 +1,64 @@
+"""bench: the papers' experiments on a folder of LETOR folds."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+
+import typer
+
+from ranksieve.commands.guard import INTERRUPTED, say
+from ranksieve.commands.show import emit_json, progress, table, words
+from ranksieve.experiment.bench import PAPER_METHODS, bench
+from ranksieve.experiment.formats import json_table
+from ranksieve.experiment.tables import Table, all_tables
+
+SHOWN = ("accuracy", "significance", "times")
+
+
+def run_bench(
+    root: str,
+    *,
+    methods: str | None,
+    data_sets: str | None,
+    grid: str,
+    select: str | None,
+    profile: str,
+    baseline: str | None,
+    jobs: int | None,
+    output: str,
+    as_json: bool,
+) -> None:
+    """Run, then show the tables."""
+    n_jobs = jobs or len(os.sched_getaffinity(0))
+    names = PAPER_METHODS if methods is None else _listed(methods)
+    wanted = None if data_sets is None else _listed(data_sets)
+    try:
+        with progress("fitting") as bar:
+            results = bench(
+                root, names, out=output, data_sets=wanted, grid=grid, select=select, profile=profile,
+                n_jobs=n_jobs, progress=bar,
+            )  # fmt: skip
+    except KeyboardInterrupt:
+        say(f"interrupted; finished fits are kept in {output}, the same command goes on from there")
+        raise typer.Exit(INTERRUPTED) from None
+    show_tables(all_tables(results, baseline), as_json)
+    if not as_json:
+        words(f"All results are in {output}; a page about them: ranksieve report {output} -o report.html")
+
+
+def show_tables(tables: Sequence[Table], as_json: bool) -> None:
+    """Tables on the terminal, or all of them as JSON."""
+    if as_json:
+        emit_json([json_table(one) for one in tables])
+        return
+    for one in tables:
+        if one.rows and one.name in SHOWN:
+            cells = [[f"{c.text}{c.marks}" for c in row] for row in one.rows]
+            bold = [[c.bold for c in row] for row in one.rows]
+            table(one.columns, cells, one.title, bold)
+            words(one.note)
+
+
+def _listed(text: str) -> list[str]:
+    return [name.strip() for name in text.split(",") if name.strip()]

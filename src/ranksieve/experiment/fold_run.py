@@ -1,0 +1,163 @@
+"""One method on one fold, written down fit by fit, so that a killed run goes on where it stopped."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ranksieve._types import FloatArray
+from ranksieve.data.describe import varying_columns
+from ranksieve.data.fingerprint import fingerprint
+from ranksieve.data.folds import Fold
+from ranksieve.estimators.base import LinearRanker, Ranker
+from ranksieve.experiment.journal import Journal, Row
+from ranksieve.experiment.methods import Method
+from ranksieve.experiment.protocol import Point, Trial, trials
+from ranksieve.metrics import Evaluator
+from ranksieve.model import linear_scores
+
+CUTOFFS = range(1, 11)
+ALL_METRICS = (*(f"ndcg@{k}" for k in CUTOFFS), *(f"p@{k}" for k in CUTOFFS), "map", "mrr", "err@10")
+CURVE_METRICS = ("ndcg@10", "map")
+LIBRARIES = ("numpy", "scipy", "scikit-learn", "numba")
+
+
+@dataclass(frozen=True, eq=False)
+class Place:
+    """One fold of a data set, where its results go, and what they say of the data."""
+
+    folder: Path
+    data_set: str
+    number: int
+    n_folds: int
+    profile: str
+    fold: Fold
+    fingerprints: Mapping[str, str]
+    notes: Mapping[str, Any]
+
+    def journal(self, what: str, identity: Mapping[str, Any], title: str) -> Journal:
+        """The file of one piece of work on this fold."""
+        shared = {
+            "data_set": self.data_set, "fold": self.number, "n_folds": self.n_folds, "profile": self.profile,
+            "fingerprints": self.fingerprints,
+        }  # fmt: skip
+        path = self.folder / self.data_set / what / f"Fold{self.number}.jsonl"
+        return Journal(path, {**shared, **identity}, {**self.notes, "title": title})
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return self.fold.train.feature_names
+
+
+def make_places(folder: Path, data_set: str, folds: Sequence[Fold], profile: str) -> list[Place]:
+    """The folds of a data set, ready to be worked on."""
+    return [
+        Place(folder, data_set, k, len(folds), profile, fold, _by_part(fold, fingerprint), _notes(fold))
+        for k, fold in enumerate(folds, start=1)
+    ]
+
+
+def _notes(fold: Fold) -> dict[str, Any]:
+    """What a reader of the results wants to know of the data and of the software."""
+    return {
+        "features": fold.train.feature_names,
+        "varying": varying_columns(fold.train),
+        "n_queries": _by_part(fold, lambda data: data.n_queries),
+        "n_docs": _by_part(fold, lambda data: data.n_docs),
+        "versions": {"python": platform.python_version(), **{name: version(name) for name in LIBRARIES}},
+    }
+
+
+def _by_part(fold: Fold, value: Any) -> dict[str, Any]:
+    return {part: value(getattr(fold, part)) for part in ("train", "vali", "test")}
+
+
+def run_fold(place: Place, name: str, method: Method, grid: Sequence[Point], select: str) -> None:
+    """Fit the grid points that are not in the file yet, then choose and test."""
+    identity = {
+        "method": name, "grid": grid, "select": select, "metrics": ALL_METRICS,
+        "parameters": method.parameters,
+    }  # fmt: skip
+    journal = place.journal(name, identity, method.title)
+    if not journal.of_kind("chosen"):
+        fitted = _fit_missing(journal, place, method, grid, select)
+        _choose(journal, place, method, grid, select, fitted)
+
+
+def _fit_missing(
+    journal: Journal, place: Place, method: Method, grid: Sequence[Point], select: str
+) -> dict[int, Ranker]:
+    """Fit and write down; gives those rankers of this process that have no weights to write."""
+    done = {row["point"]: row for row in journal.of_kind("fit")}
+    todo = [(k, point) for k, point in enumerate(grid) if k not in done]
+    start = dense(done[max(done)]["weights"], place.names) if done else None
+    fitted = {}
+    for trial in trials(method.make, todo, place.fold, select, place.profile, start, warm=method.warm):
+        journal.append(_fit_row(trial, place.names))
+        if not isinstance(trial.ranker, LinearRanker):
+            fitted[trial.point] = trial.ranker
+    return fitted
+
+
+def _fit_row(trial: Trial, names: Sequence[str]) -> Row:
+    row: Row = {
+        "kind": "fit", "point": trial.point, "parameters": trial.parameters, "validation": trial.validation,
+        "seconds": trial.seconds, "weights": None, "certificate": {},
+    }  # fmt: skip
+    if isinstance(trial.ranker, LinearRanker):
+        row["weights"] = sparse(trial.ranker.coef_, names)
+        row["certificate"] = trial.ranker.to_model().certificate
+    return row
+
+
+def _choose(
+    journal: Journal, place: Place, method: Method, grid: Sequence[Point], select: str,
+    fitted: Mapping[int, Ranker],
+) -> None:  # fmt: skip
+    """The best on validation, the earlier of equals, with its test values query by query."""
+    fits = sorted(journal.of_kind("fit"), key=lambda row: row["point"])
+    best = max(fits, key=lambda row: row["validation"])
+    point, test = best["point"], place.fold.test
+    evaluator = Evaluator(test, place.profile)
+    if best["weights"] is None:  # the file does not hold such a ranker: fit it once more, to the same
+        again = trials(method.make, [(point, grid[point])], place.fold, select, place.profile)
+        ranker = fitted[point] if point in fitted else next(again).ranker
+        scores, curve = ranker.predict(test), None
+    else:
+        coef = dense(best["weights"], place.names)
+        used = np.flatnonzero(coef)
+        scores, curve = linear_scores(test.X, used, coef[used]), truncated(coef, place.fold, evaluator)
+    measured = evaluator.evaluate(scores, ALL_METRICS)
+    chosen = {key: value for key, value in best.items() if key not in ("kind", "seconds")}
+    journal.append({
+        "kind": "chosen", **chosen, "query_ids": measured.query_ids, "test": measured.per_query,
+        "truncated": curve, "fit_seconds": best["seconds"],
+        "grid_seconds": sum(row["seconds"] for row in fits),
+    })  # fmt: skip
+
+
+def truncated(coef: FloatArray, fold: Fold, evaluator: Evaluator) -> dict[str, list[float]]:
+    """Test metrics of the model cut to its k largest weights, k = 1, 2, … (FSMRank's protocol)."""
+    order = np.argsort(-np.abs(coef), kind="stable")[: np.count_nonzero(coef)]
+    columns = fold.test.X[:, order]
+    values = columns.toarray() if hasattr(columns, "toarray") else columns
+    scores = np.cumsum(np.asarray(values, np.float64) * coef[order], axis=1)
+    return {metric: evaluator.evaluate_many(scores, metric).mean(axis=1).tolist() for metric in CURVE_METRICS}
+
+
+def sparse(coef: FloatArray, names: Sequence[str]) -> dict[str, float]:
+    """Nonzero weights by name."""
+    return {names[j]: float(coef[j]) for j in np.flatnonzero(coef).tolist()}
+
+
+def dense(weights: Mapping[str, float] | None, names: Sequence[str]) -> FloatArray:
+    """The inverse of :func:`sparse`; NaN without weights."""
+    if weights is None:
+        return np.full(len(names), np.nan)
+    return np.array([weights.get(name, 0.0) for name in names])

@@ -1,0 +1,124 @@
+"""Tables as Markdown, LaTeX, CSV and JSON."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from ranksieve.data.atomic import atomic_write
+from ranksieve.experiment.tables import Cell, Table
+
+LATEX = {"&": r"\&", "%": r"\%", "_": r"\_", "#": r"\#", "$": r"\$", "ℓ": r"$\ell$", "–": "--", "−": "$-$"}
+LATEX_MARKS = {"*": "*", "†": r"\dagger", "‡": r"\ddagger"}
+
+
+def write_tables(tables: Sequence[Table], path: str | os.PathLike[str]) -> None:
+    """Write tables whole or not at all; the suffix tells the format."""
+    text = format_of(path)(tables)
+    with atomic_write(path) as file:
+        file.write(text)
+
+
+def format_of(path: str | os.PathLike[str]) -> Callable[[Sequence[Table]], str]:
+    """The format that a file's suffix asks for."""
+    suffix = Path(path).suffix.lower()
+    if suffix not in FORMATS:
+        raise ValueError(
+            f"{path}: tables can be written as {', '.join(FORMATS)}; give a file with such an end"
+        )
+    return FORMATS[suffix]
+
+
+def markdown(tables: Sequence[Table]) -> str:
+    """GitHub's pipe tables, the best values in bold."""
+    return "\n\n".join(_markdown_table(table) for table in tables if table.rows) + "\n"
+
+
+def latex(tables: Sequence[Table]) -> str:
+    """booktabs tables, to be included in a paper."""
+    return "% needs \\usepackage{booktabs}\n" + "\n\n".join(_latex_table(t) for t in tables if t.rows) + "\n"
+
+
+def csv_text(tables: Sequence[Table]) -> str:
+    """One line a cell: table, row, column, value, best, marks; values in full precision."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(["table", "title", "row", "column", "value", "best", "marks"])
+    for table in tables:
+        for number, row in enumerate(table.rows, start=1):
+            for column, cell in zip(table.columns, row, strict=True):
+                value = "" if cell.value is None else cell.value
+                writer.writerow([table.name, table.title, number, column, value, int(cell.bold), cell.marks])
+    return text.getvalue()
+
+
+def json_text(tables: Sequence[Table]) -> str:
+    """A list of tables; values in full precision."""
+    return json.dumps([json_table(table) for table in tables], ensure_ascii=False, indent=1) + "\n"
+
+
+FORMATS: dict[str, Callable[[Sequence[Table]], str]] = {
+    ".md": markdown,
+    ".tex": latex,
+    ".csv": csv_text,
+    ".json": json_text,
+}
+
+
+def _markdown_table(table: Table) -> str:
+    numeric = _numeric_columns(table)
+    rule = ["---:" if right else "---" for right in numeric]
+    lines = [table.columns, rule, *([_markdown_cell(cell) for cell in row] for row in table.rows)]
+    body = "\n".join("| " + " | ".join(line) + " |" for line in lines)
+    return f"### {table.title}\n\n{body}\n" + (f"\n{table.note}" if table.note else "")
+
+
+def _numeric_columns(table: Table) -> list[bool]:
+    columns = zip(*table.rows, strict=True)
+    return [not any(isinstance(cell.value, str) for cell in column) for column in columns]
+
+
+def _markdown_cell(cell: Cell) -> str:
+    text = cell.text.replace("|", r"\|") + cell.marks.replace("*", r"\*")
+    return f"**{text}**" if cell.bold else text
+
+
+def _latex_table(table: Table) -> str:
+    numeric = _numeric_columns(table)
+    lines = [
+        r"\begin{table}\centering",
+        rf"\caption{{{_latex_text(table.title)}. {_latex_text(table.note)}}}",
+        rf"\begin{{tabular}}{{{''.join('r' if right else 'l' for right in numeric)}}}",
+        r"\toprule",
+        " & ".join(_latex_text(column) for column in table.columns) + r" \\ \midrule",
+        *(" & ".join(_latex_cell(cell) for cell in row) + r" \\" for row in table.rows),
+        r"\bottomrule",
+        r"\end{tabular}\end{table}",
+    ]
+    return "\n".join(lines)
+
+
+def _latex_cell(cell: Cell) -> str:
+    text = _latex_text(cell.text)
+    marks = "".join(LATEX_MARKS[mark] for mark in cell.marks)
+    return (rf"\textbf{{{text}}}" if cell.bold else text) + (f"$^{{{marks}}}$" if marks else "")
+
+
+def _latex_text(text: str) -> str:
+    escaped = "".join(LATEX.get(letter, letter) for letter in text)
+    for mark in "†‡":
+        escaped = escaped.replace(mark, f"${LATEX_MARKS[mark]}$")
+    return escaped
+
+
+def json_table(table: Table) -> dict[str, object]:
+    """Plain data for JSON."""
+    rows = [
+        [{"value": c.value, "text": c.text, "best": c.bold, "marks": c.marks} for c in row]
+        for row in table.rows
+    ]
+    return {**vars(table), "rows": rows}

@@ -1,0 +1,147 @@
+"""A file that only grows: one JSON object a line, the first says what the others belong to.
+
+A line is written and synced whole. What a killed process or a full disk leaves behind is at most one torn
+last line, which the next writer cuts off.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ranksieve._version import __version__
+
+FORMAT = "ranksieve-results"
+FORMAT_VERSION = 1
+Row = dict[str, Any]
+
+
+class Journal:
+    """Rows of one piece of work, kept in ``path``. ``identity`` must be the same for all who write it."""
+
+    def __init__(self, path: Path, identity: Mapping[str, Any], notes: Mapping[str, Any]) -> None:
+        self.path = path
+        self.rows: list[Row] = []
+        header = {
+            "kind": "header",
+            "format": FORMAT,
+            "format_version": FORMAT_VERSION,
+            "version": __version__,
+        }
+        header = plain({**header, "identity": identity, "notes": notes})
+        if path.exists() and (kept := _cut_torn_line(path)):
+            first, *self.rows = kept
+            _check_same(path, first, header)
+        else:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            self._write(header)
+
+    def append(self, row: Mapping[str, Any]) -> Row:
+        """Add a row; when this returns, it is on the disk. Gives the row as a reader would get it."""
+        written = self._write(plain(row))
+        self.rows.append(written)
+        return written
+
+    def of_kind(self, kind: str) -> list[Row]:
+        return [row for row in self.rows if row["kind"] == kind]
+
+    def _write(self, row: Row) -> Row:
+        line = json.dumps(row, ensure_ascii=False, allow_nan=False) + "\n"
+        with open(self.path, "ab", buffering=0) as file:
+            _write_all(file.fileno(), line.encode(), self.path)
+            os.fsync(file.fileno())
+        return row
+
+
+def read_journal(path: Path) -> tuple[Row, list[Row]]:
+    """Header and rows; a torn last line is left out."""
+    rows, _ = _whole_rows(path)
+    if not rows:
+        raise ValueError(f"{path}: is empty or torn in its first line; remove it and run bench again")
+    header, *rest = rows
+    check_format(path, header)
+    return header, rest
+
+
+def check_format(path: Path, header: Mapping[str, Any]) -> None:
+    """Refuse what is no journal of this format version."""
+    if header.get("format") != FORMAT:
+        raise ValueError(f'{path}:1: not a results file (no "format": "{FORMAT}")')
+    if header.get("format_version") != FORMAT_VERSION:
+        raise ValueError(
+            f"{path}:1: results of format version {header.get('format_version')!r}, but this ranksieve "
+            f"({__version__}) reads version {FORMAT_VERSION}; run bench into a new folder"
+        )
+
+
+def plain(value: Any) -> Any:
+    """As JSON can hold it: arrays as lists, NaN as None, infinities and other objects as their text."""
+    if isinstance(value, np.ndarray | np.generic):
+        return plain(value.tolist())
+    if isinstance(value, Mapping):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(item) for item in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None if math.isnan(value) else repr(value)
+    return value if isinstance(value, str | int | float | bool | type(None)) else repr(value)
+
+
+def _write_all(handle: int, content: bytes, path: Path) -> None:
+    """A full disk may take a part first: go on until all is written or the system says why not."""
+    written = 0
+    try:
+        while written < len(content):
+            written += os.write(handle, content[written:])
+    except OSError as error:
+        raise OSError(
+            error.errno, f"{error.strerror} (finished fits are kept; make room and run again)", str(path)
+        ) from None
+
+
+def _whole_rows(path: Path) -> tuple[list[Row], int]:
+    """The rows of all lines that end, and where the last of them ends."""
+    content = path.read_bytes()
+    end = content.rfind(b"\n") + 1
+    rows = []
+    for number, line in enumerate(content[:end].splitlines(), start=1):
+        try:
+            rows.append(json.loads(line))
+        except (json.JSONDecodeError, UnicodeDecodeError) as error:
+            raise ValueError(
+                f"{path}:{number}: damaged line ({error}); remove the file to run it again"
+            ) from None
+    return rows, end
+
+
+def _cut_torn_line(path: Path) -> list[Row]:
+    rows, end = _whole_rows(path)
+    if end < path.stat().st_size:
+        os.truncate(path, end)
+    return rows
+
+
+def _check_same(path: Path, kept: Row, ours: Row) -> None:
+    check_format(path, kept)
+    if kept["version"] != ours["version"]:
+        raise ValueError(
+            f"{path}: was begun by ranksieve {kept['version']}, this is {ours['version']}; "
+            "finish it with that version or give a new folder"
+        )
+    for name, value in ours["identity"].items():
+        if kept["identity"].get(name) != value:
+            raise ValueError(
+                f"{path}: was begun with another {name} ({_short(kept['identity'].get(name))}) than now "
+                f"({_short(value)}); give a new folder, or the same options to go on"
+            )
+
+
+def _short(value: Any) -> str:
+    text = json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= 60 else text[:57] + "…"

@@ -1,0 +1,147 @@
+"""A folder of results as data: what each method reached on each data set, fold by fold."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ranksieve.experiment.fold_run import dense
+from ranksieve.experiment.journal import Row, read_journal
+from ranksieve.experiment.methods import METHODS
+from ranksieve.experiment.protocol import FoldResult, ProtocolResult
+from ranksieve.metrics import Evaluation
+from ranksieve.metrics.evaluate import mean_of_defined
+from ranksieve.metrics.profiles import as_profile
+
+STUDIES_FOLDER = "studies"
+
+
+@dataclass(frozen=True, eq=False)
+class MethodFold:
+    """One method on one fold: header, the rows of its fits, and the row of the chosen one if it is there."""
+
+    header: Row
+    fits: Sequence[Row]
+    chosen: Row | None
+
+    @cached_property
+    def result(self) -> FoldResult:
+        """What the chosen model reached."""
+        chosen: Row = self.chosen or {}
+        names, profile = self.header["notes"]["features"], as_profile(self.header["identity"]["profile"])
+        per_query = {name: np.array(values, dtype=np.float64) for name, values in chosen["test"].items()}
+        mean = {name: mean_of_defined(values) for name, values in per_query.items()}
+        ids = np.array(chosen["query_ids"], dtype=object)
+        return FoldResult(
+            chosen["parameters"],
+            chosen["validation"],
+            Evaluation(mean, per_query, ids, profile, profile.empty),
+            dense(chosen["weights"], names),
+            np.array(self.header["notes"]["varying"]),
+            chosen["fit_seconds"],
+            chosen["grid_seconds"],
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class DataSetResults:
+    """All finished methods on one data set, the unfinished ones by name, and the studies of each fold."""
+
+    name: str
+    methods: Mapping[str, Sequence[MethodFold]]
+    unfinished: Mapping[str, str]
+    studies: Sequence[Mapping[str, Row]]
+
+    @cached_property
+    def results(self) -> dict[str, ProtocolResult]:
+        """The protocol's result of each method."""
+        return {
+            name: ProtocolResult(tuple(fold.result for fold in folds)) for name, folds in self.methods.items()
+        }
+
+    @cached_property
+    def pooled(self) -> dict[str, Evaluation]:
+        """Test values of all folds' queries as one evaluation a method, for paired tests."""
+        return {name: _pool([fold.test for fold in result.folds]) for name, result in self.results.items()}
+
+    @property
+    def header(self) -> Row:
+        """The header of any file: what they share on data and software."""
+        return next(iter(self.methods.values()))[0].header
+
+    @property
+    def features(self) -> list[str]:
+        return list(self.header["notes"]["features"])
+
+    @property
+    def n_queries(self) -> int:
+        """Test queries of all folds."""
+        return len(next(iter(self.pooled.values())).query_ids)
+
+
+@dataclass(frozen=True, eq=False)
+class Results:
+    """The content of a results folder."""
+
+    folder: Path
+    data_sets: Mapping[str, DataSetResults]
+
+
+def load_results(folder: str | os.PathLike[str]) -> Results:
+    """Read a folder that :func:`ranksieve.bench` wrote, finished or not."""
+    root = Path(folder)
+    if not root.is_dir():
+        raise FileNotFoundError(f"{root}: there is no such folder; expected the results of ranksieve bench")
+    found = {path.name: _data_set(path) for path in sorted(root.iterdir()) if path.is_dir()}
+    data_sets = {name: results for name, results in found.items() if results.methods}
+    if not data_sets:
+        raise ValueError(f"{root}: holds no finished method; expected the results of ranksieve bench")
+    return Results(root, data_sets)
+
+
+def _data_set(folder: Path) -> DataSetResults:
+    methods, unfinished = {}, {}
+    known = [path for name in (*METHODS, STUDIES_FOLDER) if (path := folder / name).is_dir()]
+    for path in known:
+        folds = [_method_fold(file) for file in _fold_files(path)]
+        if path.name == STUDIES_FOLDER or not folds:
+            continue
+        finished, expected = sum(f.chosen is not None for f in folds), folds[0].header["identity"]["n_folds"]
+        if finished == expected:
+            methods[path.name] = folds
+        else:
+            unfinished[path.name] = f"{finished} of {expected} folds are finished"
+    studies = [_study_rows(file) for file in _fold_files(folder / STUDIES_FOLDER)]
+    return DataSetResults(folder.name, methods, unfinished, studies)
+
+
+def _fold_files(folder: Path) -> list[Path]:
+    return sorted(folder.glob("Fold*.jsonl"), key=lambda path: int(path.stem.removeprefix("Fold")))
+
+
+def _method_fold(file: Path) -> MethodFold:
+    header, rows = read_journal(file)
+    by_kind: dict[str, list[Row]] = {"fit": [], "chosen": []}
+    for row in rows:
+        by_kind.setdefault(row["kind"], []).append(row)
+    return MethodFold(header, by_kind["fit"], by_kind["chosen"][0] if by_kind["chosen"] else None)
+
+
+def _study_rows(file: Path) -> dict[str, Row]:
+    return {row["kind"]: row for row in read_journal(file)[1]}
+
+
+def _pool(parts: Sequence[Evaluation]) -> Evaluation:
+    names = parts[0].per_query
+    per_query = {name: np.concatenate([part.per_query[name] for part in parts]) for name in names}
+    mean = {name: mean_of_defined(values) for name, values in per_query.items()}
+    ids = np.empty(sum(len(part.query_ids) for part in parts), dtype=object)
+    labels: list[Any] = [f"Fold{k} {q}" for k, part in enumerate(parts, 1) for q in part.query_ids]
+    ids[:] = labels
+    return Evaluation(mean, per_query, ids, parts[0].profile, parts[0].empty)

@@ -1,0 +1,122 @@
+"""What the papers' pictures need beside the methods' results, measured on each fold."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ranksieve._types import FloatArray
+from ranksieve.data.dataset import Dataset
+from ranksieve.data.folds import Fold
+from ranksieve.estimators.choice import standard_error
+from ranksieve.experiment.fold_run import CURVE_METRICS, Place, sparse
+from ranksieve.measures.columns import dense_columns
+from ranksieve.metrics import Evaluator, evaluate_many
+from ranksieve.path import Path, make_objective, sparse_path
+from ranksieve.penalties import L1, L1Ball
+from ranksieve.selection import FBPCRank
+from ranksieve.solvers.fista import fista
+from ranksieve.solvers.frank_wolfe import VARIANTS, frank_wolfe
+from ranksieve.solvers.prox_newton import prox_newton
+from ranksieve.solvers.result import Result
+
+METRIC = "ndcg@10"
+N_RANDOM = 10  # random weight vectors, as in FenchelRank's Fig. 1
+SIZES = (1, 2, 3, 5, 7, 10, 15, 20)
+CONVERGED, MAX_ITER = 1e-6, 3000
+
+
+def single_features(fold: Fold, profile: str) -> dict[str, Any]:
+    """Test NDCG@10 of each feature alone, and of random weights w ≥ 0, Σw = 1 (FenchelRank, Fig. 1)."""
+    test = fold.test
+    evaluator = Evaluator(test, profile)
+    alone = [
+        float(evaluator.evaluate_many(column[:, None], METRIC).mean()) for column in dense_columns(test.X)
+    ]
+    weights = np.random.default_rng(0).dirichlet(np.ones(test.n_features), N_RANDOM)
+    random = evaluator.evaluate_many(np.asarray(test.X @ weights.T), METRIC).mean(axis=1)
+    return {"metric": METRIC, "features": test.feature_names, "alone": alone, "random": random}
+
+
+def certified_path(fold: Fold, profile: str) -> dict[str, Any]:
+    """The ℓ1 path on train: its points with weights and gaps, measured on vali and test."""
+    path = sparse_path(fold.train)
+    return {
+        "alphas": path.alphas,
+        "n_nonzero": path.n_nonzero,
+        "objectives": path.objectives,
+        "relative_gaps": path.relative_gaps,
+        "seconds": path.seconds,
+        "weights": [sparse(w, path.feature_names) for w in path.coefs],
+        "validation": _measured(path, fold.vali, profile),
+        "test": _measured(path, fold.test, profile),
+    }
+
+
+def _measured(path: Path, data: Dataset, profile: str) -> dict[str, dict[str, FloatArray]]:
+    scores = np.asarray(data.X @ path.coefs.T)
+    values = {metric: evaluate_many(scores, data, metric, profile) for metric in CURVE_METRICS}
+    return {m: {"mean": v.mean(axis=1), "standard_error": standard_error(v)} for m, v in values.items()}
+
+
+def sizes(fold: Fold, profile: str) -> dict[str, Any]:
+    """Test metrics of FBPCRank with at most K features."""
+    evaluator = Evaluator(fold.test, profile)
+    kept = [k for k in SIZES if k <= fold.train.n_features]
+    rankers = [FBPCRank(K=k, eps=0.0).fit(fold.train) for k in kept]
+    means = [evaluator.evaluate(ranker.predict(fold.test), CURVE_METRICS).mean for ranker in rankers]
+    used = [len(ranker.support_) for ranker in rankers]
+    return {
+        "n_features": used,
+        "test": {metric: [mean[metric] for mean in means] for metric in CURVE_METRICS},
+    }
+
+
+def convergence(fold: Fold, profile: str) -> dict[str, Any]:
+    """Objective and gap against time, of solvers of one ℓ1 problem: the middle of the path.
+
+    Frank–Wolfe minimises the same loss over the ball of the solution's norm r; α·r is added to its objective.
+    """
+    alphas = sparse_path(fold.train).alphas
+    alpha = float(alphas[len(alphas) // 2])
+    objective = make_objective(fold.train)
+    best = prox_newton(objective, L1(alpha), tol=1e-12)
+    radius = float(np.abs(best.w).sum())
+    runs = {
+        "proximal Newton": _trace(prox_newton(objective, L1(alpha), tol=CONVERGED)),
+        "FISTA": _trace(fista(objective, L1(alpha), tol=CONVERGED, max_iter=MAX_ITER)),
+    }
+    tol = CONVERGED * (best.objective - alpha * radius)
+    for name, variant in VARIANTS.items():
+        result = frank_wolfe(objective, L1Ball(radius), variant=variant, tol=tol, max_iter=MAX_ITER)
+        runs[f"Frank–Wolfe, {name}"] = _trace(result, alpha * radius)
+    return {"alpha": alpha, "radius": radius, "optimum": best.objective - best.gap, "runs": runs}
+
+
+def _trace(result: Result, constant: float = 0.0) -> dict[str, Any]:
+    """At most 200 points of a solver's trace."""
+    kept = np.unique(np.linspace(0, len(result.trace) - 1, 200).round().astype(int))
+    columns = {name: np.asarray(values)[kept] for name, values in result.trace.to_dict().items()}
+    return columns | {"objective": columns["objective"] + constant}
+
+
+Study = Callable[[Fold, str], dict[str, Any]]
+STUDIES: dict[str, Study] = {
+    "single_features": single_features,
+    "path": certified_path,
+    "sizes": sizes,
+    "convergence": convergence,
+}
+FIRST_FOLD_ONLY = ("convergence",)  # a picture of solvers, not of the data
+
+
+def run_studies(place: Place) -> None:
+    """Run those studies of a fold that its file does not hold yet."""
+    wanted = [name for name in STUDIES if place.number == 1 or name not in FIRST_FOLD_ONLY]
+    journal = place.journal("studies", {"studies": list(STUDIES)}, "Studies")
+    done = {row["kind"] for row in journal.rows}
+    for name in wanted:
+        if name not in done:
+            journal.append({"kind": name, **STUDIES[name](place.fold, place.profile)})

@@ -1,0 +1,187 @@
+"""Bench: the protocol written down, and a killed run that goes on."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ranksieve.data import write_letor
+from ranksieve.experiment import five_fold
+from ranksieve.experiment.bench import bench
+from ranksieve.experiment.fold_run import ALL_METRICS, truncated
+from ranksieve.experiment.formats import json_text
+from ranksieve.experiment.methods import METHODS, thinned
+from ranksieve.experiment.results import load_results
+from ranksieve.experiment.studies import STUDIES
+from ranksieve.experiment.tables import accuracy_table, all_tables, significance_table
+from ranksieve.metrics import Evaluator, evaluate
+
+METHODS_HERE = ["ranksvm-l1", "ranksvm", "rankboost", "sparseranker"]
+
+
+@pytest.fixture(scope="module")
+def results(synthetic_folds, tmp_path_factory):
+    return bench({"toy": synthetic_folds}, METHODS_HERE, out=tmp_path_factory.mktemp("results"), grid="fast")
+
+
+def tables_without_times(results):
+    return json_text([table for table in all_tables(results) if table.name not in ("times", "published")])
+
+
+@pytest.mark.parametrize("name", ["ranksvm", "rankboost"])
+def test_bench_is_the_protocol(synthetic_folds, results, name):
+    method = METHODS[name]
+    direct = five_fold(
+        method.make, thinned(method.grid), synthetic_folds, select=method.select, metrics=ALL_METRICS
+    )
+    stored = results.data_sets["toy"].results[name]
+    for metric in ALL_METRICS:
+        np.testing.assert_array_equal(stored.pooled(metric), direct.pooled(metric))
+    for ours, theirs in zip(stored.folds, direct.folds, strict=True):
+        np.testing.assert_array_equal(ours.coef, theirs.coef)
+        assert (ours.validation, dict(ours.parameters)) == (theirs.validation, dict(theirs.parameters))
+    row, other = stored.to_row(), direct.to_row()
+    assert row["sparsity"] == pytest.approx(other["sparsity"], nan_ok=True)
+
+
+def test_warm_starts_reach_the_same_optimum(synthetic_folds, results):
+    method = METHODS["ranksvm-l1"]
+    for fold, stored in zip(synthetic_folds, results.data_sets["toy"].methods["ranksvm-l1"], strict=True):
+        for row in stored.fits:
+            alone = method.make(**row["parameters"]).fit(fold.train)
+            assert row["certificate"]["objective"] == pytest.approx(alone.objective_, rel=2e-6)
+
+
+def test_the_sparse_ranker_chooses_on_vali(synthetic_folds, results):
+    for fold, stored in zip(
+        synthetic_folds, results.data_sets["toy"].results["sparseranker"].folds, strict=True
+    ):
+        scores = fold.vali.X @ stored.coef
+        assert evaluate(scores, fold.vali, "ndcg@10").mean["ndcg@10"] == pytest.approx(stored.validation)
+
+
+def test_truncation_keeps_the_largest_weights(synthetic_folds, results):
+    fold, stored = synthetic_folds[0], results.data_sets["toy"].methods["ranksvm"][0]
+    coef = stored.result.coef
+    curve = stored.chosen["truncated"]
+    assert len(curve["map"]) == np.count_nonzero(coef)
+    kept = np.where(np.abs(coef) >= np.sort(np.abs(coef))[-3], coef, 0.0)
+    expected = evaluate(fold.test.X @ kept, fold.test, "map").mean["map"]
+    assert curve["map"][2] == pytest.approx(expected)
+    assert truncated(coef, fold, Evaluator(fold.test)) == curve
+
+
+def test_studies_are_there_for_every_fold(results):
+    studies = results.data_sets["toy"].studies
+    assert [set(STUDIES) - set(rows) for rows in studies] == [set(), {"convergence"}, {"convergence"}]
+    for run in studies[0]["convergence"]["runs"].values():
+        assert min(run["objective"]) >= studies[0]["convergence"]["optimum"] - 1e-9
+
+
+def test_processes_change_nothing(synthetic_folds, results, tmp_path):
+    two = bench({"toy": synthetic_folds}, METHODS_HERE, out=tmp_path, grid="fast", n_jobs=2)
+    assert tables_without_times(two) == tables_without_times(results)
+
+
+def test_a_folder_grows_by_data_sets_and_methods(synthetic_folds, tmp_path):
+    bench({"a": synthetic_folds}, ["ranksvm"], out=tmp_path, grid="fast")
+    bench({"a": synthetic_folds}, ["adarank-ndcg"], out=tmp_path, grid="fast")
+    grown = bench({"b": synthetic_folds[:2]}, ["ranksvm"], out=tmp_path, grid="fast")
+    assert {name: list(d.methods) for name, d in grown.data_sets.items()} == {
+        "a": ["ranksvm", "adarank-ndcg"],
+        "b": ["ranksvm"],
+    }
+
+
+def test_an_unfinished_method_is_named_and_left_out(synthetic_folds, tmp_path):
+    results = bench({"toy": synthetic_folds}, ["ranksvm", "listnet"], out=tmp_path, grid="fast")
+    path = tmp_path / "toy" / "listnet" / "Fold2.jsonl"
+    path.write_bytes(b"\n".join(path.read_bytes().splitlines()[:3]) + b"\n")
+    found = load_results(tmp_path).data_sets["toy"]
+    assert list(found.methods) == ["ranksvm"]
+    assert found.unfinished == {"listnet": "2 of 3 folds are finished"}
+    assert "ListNet is left out: 2 of 3 folds are finished" in accuracy_table(found, "ranksvm").note
+    assert significance_table(found, "ranksvm").rows == ()
+    again = bench({"toy": synthetic_folds}, ["ranksvm", "listnet"], out=tmp_path, grid="fast")
+    assert tables_without_times(again) == tables_without_times(results)
+
+
+@pytest.mark.parametrize("lines", [1, 2, 4])
+@pytest.mark.parametrize("name", METHODS_HERE)
+def test_a_file_cut_anywhere_is_completed_to_the_same_results(
+    synthetic_folds, results, tmp_path, name, lines
+):
+    first = bench({"toy": synthetic_folds[:1]}, [name], out=tmp_path, grid="fast")
+    path = tmp_path / "toy" / name / "Fold1.jsonl"
+    content = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(b"".join(content[:lines]) + content[-1][:17])
+    again = bench({"toy": synthetic_folds[:1]}, [name], out=tmp_path, grid="fast")
+    assert tables_without_times(again) == tables_without_times(first)
+
+
+KILLED = """
+import sys
+from ranksieve.experiment.bench import bench
+bench(sys.argv[1], ["ranksvm", "fsmrank"], out=sys.argv[2], n_jobs=2)
+"""
+
+
+def test_kill_and_resume_give_the_same_tables(synthetic_folds, tmp_path):
+    for number, fold in enumerate(synthetic_folds, start=1):
+        folder = tmp_path / "letor" / "toy" / f"Fold{number}"
+        folder.mkdir(parents=True)
+        for part, data in zip(("train", "vali", "test"), fold, strict=True):
+            write_letor(data, folder / f"{part}.txt")
+    root, killed, whole = (str(tmp_path / name) for name in ("letor", "killed", "whole"))
+    process = subprocess.Popen([sys.executable, "-c", KILLED, root, killed], start_new_session=True)
+    while process.poll() is None and not _some_fits(killed):
+        time.sleep(0.01)
+    assert process.poll() is None, "the run ended before it could be killed"
+    subprocess.run(["kill", "-KILL", "--", f"-{process.pid}"], check=True)
+    assert process.wait() == -signal.SIGKILL
+    time.sleep(0.2)  # its workers are in the same process group; let the last of them go
+    resumed = bench(root, ["ranksvm", "fsmrank"], out=killed)
+    uninterrupted = bench(root, ["ranksvm", "fsmrank"], out=whole)
+    assert tables_without_times(resumed) == tables_without_times(uninterrupted)
+
+
+def _some_fits(folder):
+    files = Path(folder).glob("toy/fsmrank/*.jsonl")
+    return any(path.read_bytes().count(b"\n") > 5 for path in files)
+
+
+def test_bad_requests(synthetic_folds, tmp_path):
+    folds = {"toy": synthetic_folds}
+    with pytest.raises(ValueError, match=r"unknown method 'fenchelrnk' \(did you mean 'fenchelrank'\?\)"):
+        bench(folds, ["fenchelrnk"], out=tmp_path)
+    with pytest.raises(ValueError, match=r"unknown data set 'TOI' \(did you mean 'toy'\?\)"):
+        bench(folds, ["ranksvm"], out=tmp_path, data_sets=["TOI"])
+    with pytest.raises(ValueError, match="no method was named"):
+        bench(folds, [], out=tmp_path)
+    with pytest.raises(ValueError, match="unknown grid"):
+        bench(folds, ["ranksvm"], out=tmp_path, grid="slow")
+    with pytest.raises(FileNotFoundError, match="there is no such folder"):
+        load_results(tmp_path / "nowhere")
+    with pytest.raises(ValueError, match="holds no finished method"):
+        load_results(tmp_path)
+
+
+def test_roots_without_folds_and_differing_widths(synthetic_folds, tmp_path):
+    with pytest.raises(FileNotFoundError, match="has no folds; expected Fold1"):
+        bench(tmp_path, ["ranksvm"], out=tmp_path / "out")
+    for part, data in zip(("train", "vali", "test"), synthetic_folds[0], strict=True):
+        (tmp_path / "toy" / "Fold1").mkdir(parents=True, exist_ok=True)
+        narrow = data.replace_features(data.X[:, :9], data.feature_names[:9]) if part == "test" else data
+        write_letor(narrow, tmp_path / "toy" / "Fold1" / f"{part}.txt")
+    with pytest.raises(ValueError, match=r"test.txt: has 9 features, but other parts .* have 15"):
+        bench(tmp_path, ["ranksvm"], out=tmp_path / "out")
+    (tmp_path / "toy" / "Fold1" / "vali.txt").unlink()
+    with pytest.raises(FileNotFoundError, match="Fold1: has no vali file"):
+        bench(tmp_path, ["ranksvm"], out=tmp_path / "out")
+    assert not (tmp_path / "out").exists()

@@ -1,0 +1,108 @@
+"""Files that only grow: whole lines, torn lines, other owners, a full disk."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from ranksieve.experiment.journal import Journal, plain, read_journal
+
+IDENTITY = {"method": "a", "grid": [{"C": 1.0}]}
+
+
+def make(path, identity=IDENTITY):
+    return Journal(path, identity, {"title": "A"})
+
+
+def test_what_was_appended_is_read_again(tmp_path):
+    path = tmp_path / "deep" / "Fold1.jsonl"
+    journal = make(path)
+    journal.append({"kind": "fit", "weights": np.array([0.1, 1 / 3]), "gap": np.nan, "tol": np.inf})
+    header, rows = read_journal(path)
+    assert header["identity"] == IDENTITY
+    assert rows == journal.rows
+    assert rows == [{"kind": "fit", "weights": [0.1, 1 / 3], "gap": None, "tol": "inf"}]
+    assert make(path).rows == rows
+
+
+@pytest.mark.parametrize("cut", [1, 5, 20])
+def test_a_torn_line_is_cut_off_and_written_again(tmp_path, cut):
+    path = tmp_path / "Fold1.jsonl"
+    journal = make(path)
+    journal.append({"kind": "fit", "point": 0})
+    whole = path.read_bytes()
+    journal.append({"kind": "fit", "point": 1, "value": 0.25})
+    path.write_bytes(path.read_bytes()[:-cut])
+    assert read_journal(path)[1] == [{"kind": "fit", "point": 0}]
+    again = make(path)
+    assert path.read_bytes() == whole
+    again.append({"kind": "fit", "point": 1, "value": 0.25})
+    assert [row["point"] for row in read_journal(path)[1]] == [0, 1]
+
+
+def test_a_torn_header_is_begun_again(tmp_path):
+    path = tmp_path / "Fold1.jsonl"
+    path.write_text('{"kind": "head')
+    with pytest.raises(ValueError, match=r"Fold1\.jsonl: is empty or torn in its first line"):
+        read_journal(path)
+    make(path).append({"kind": "fit"})
+    assert read_journal(path)[1] == [{"kind": "fit"}]
+
+
+def test_a_damaged_line_is_named(tmp_path):
+    path = tmp_path / "Fold1.jsonl"
+    make(path).append({"kind": "fit"})
+    path.write_bytes(path.read_bytes() + b"{broken}\n")
+    with pytest.raises(ValueError, match=r"Fold1\.jsonl:3: damaged line"):
+        read_journal(path)
+
+
+def test_other_options_and_other_versions_are_refused(tmp_path):
+    path = tmp_path / "Fold1.jsonl"
+    make(path)
+    with pytest.raises(ValueError, match=r"another grid \(\[\{\"C\": 1.0\}\]\) than now"):
+        make(path, {**IDENTITY, "grid": [{"C": 2.0}]})
+    header = json.loads(path.read_text())
+    path.write_text(json.dumps({**header, "version": "0.0.1"}) + "\n")
+    with pytest.raises(ValueError, match=r"was begun by ranksieve 0\.0\.1"):
+        make(path)
+    path.write_text(json.dumps({**header, "format_version": 99}) + "\n")
+    with pytest.raises(ValueError, match="results of format version 99, but this ranksieve"):
+        read_journal(path)
+    path.write_text('{"something": "else"}\n')
+    with pytest.raises(ValueError, match="not a results file"):
+        read_journal(path)
+
+
+FULL_DISK = """
+import resource, signal, sys
+from pathlib import Path
+from ranksieve.experiment.journal import Journal
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+journal = Journal(Path(sys.argv[1]), {"a": 1}, {})
+journal.append({"kind": "fit", "point": 0})
+resource.setrlimit(resource.RLIMIT_FSIZE, (Path(sys.argv[1]).stat().st_size + 30,) * 2)
+try:
+    journal.append({"kind": "fit", "point": 1, "text": "x" * 1000})
+except OSError as error:
+    print(error.strerror)
+"""
+
+
+def test_a_disk_that_is_full_says_so_and_loses_nothing(tmp_path):
+    path = tmp_path / "Fold1.jsonl"
+    run = subprocess.run(
+        [sys.executable, "-c", FULL_DISK, str(path)], capture_output=True, text=True, check=True
+    )
+    assert "finished fits are kept; make room and run again" in run.stdout
+    assert path.read_bytes()[-1:] != b"\n"  # the system took a part of the line
+    assert read_journal(path)[1] == [{"kind": "fit", "point": 0}]
+
+
+def test_plain_keeps_every_bit_of_a_float():
+    values = np.random.default_rng(0).normal(size=100)
+    assert json.loads(json.dumps(plain(values))) == values.tolist()
