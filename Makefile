@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test lint test-letor bench docs clean
+.PHONY: demo test lint test-letor bench docs results clean
 
 demo: $(READY)
 	@mkdir -p demo
@@ -25,6 +25,9 @@ test-letor: $(READY)
 
 docs: $(READY)
 	$(BIN)/python -m ranksieve.experiment.methods_page > docs/methods/README.md
+
+results: $(READY)
+	$(BIN)/python -m benchmarks.results_page
 
 bench: $(READY)
 	$(BIN)/python -m benchmarks

@@ -26,7 +26,8 @@ def bench(
         str, typer.Option("-o", "--output", metavar="DIR", help="The folder of results; it may hold others.")
     ],
     methods: Annotated[
-        str | None, typer.Option(metavar="A,B,…", help="Methods; default the papers' and their baselines.")
+        str | None,
+        typer.Option(metavar="A,B,…", help="Methods, or all; default the papers' and baselines."),
     ] = None,
     data: Annotated[
         str | None, typer.Option("--data", metavar="A,B,…", help="Collections of ROOT; default all.")

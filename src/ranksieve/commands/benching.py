@@ -31,7 +31,9 @@ def run_bench(
 ) -> None:
     """Run, then show the tables."""
     n_jobs = jobs or len(os.sched_getaffinity(0))
-    names = PAPER_METHODS if methods is None else _listed(methods)
+    names: str | Sequence[str] = PAPER_METHODS
+    if methods is not None:
+        names = methods if methods == "all" else _listed(methods)
     wanted = None if data_sets is None else _listed(data_sets)
     try:
         with progress("fitting") as bar:

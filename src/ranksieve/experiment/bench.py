@@ -30,7 +30,7 @@ Task = tuple[int, Callable[[], None]]  # how many fits it is worth, and how to d
 
 def bench(
     source: str | os.PathLike[str] | Mapping[str, Sequence[Fold]],
-    methods: Sequence[str] = PAPER_METHODS,
+    methods: str | Sequence[str] = PAPER_METHODS,
     *,
     out: str | os.PathLike[str],
     data_sets: Sequence[str] | None = None,
@@ -50,7 +50,7 @@ def bench(
     ----------
     source : path, or mapping of name to folds
         A folder of LETOR collections (or one collection), each with Fold1, Fold2, …
-    methods : sequence of str
+    methods : sequence of str, or "all"
         Names of the table METHODS.
     out : path
         The folder of results.
@@ -67,7 +67,8 @@ def bench(
     progress : callable, optional
         Called with (fits done, fits in all).
     """
-    chosen = {name: lookup(METHODS, name, "method") for name in dict.fromkeys(methods)}
+    names = METHODS if methods == "all" else dict.fromkeys(methods)
+    chosen = {name: lookup(METHODS, name, "method") for name in names}
     if not chosen:
         raise ValueError(f"no method was named; known: {', '.join(METHODS)}")
     if select is not None:

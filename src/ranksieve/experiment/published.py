@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
@@ -46,15 +46,23 @@ PAIR = re.compile(r"(.+) vs (.+)")
 
 @dataclass(frozen=True)
 class Printed:
-    """One number of a paper; ``against`` is the second method of a p-value, ``fold`` 0 if it is a mean."""
+    """One number of a paper's table.
 
-    source: str
+    ``against`` is the second method of a p-value; ``fold`` is 0 for a mean over folds.
+    """
+
+    paper: str
+    table: str
     data_set: str
     method: str
     metric: str
     value: float
     fold: int = 0
     against: str = ""
+
+    @property
+    def source(self) -> str:
+        return _source(self.paper, [self.table])
 
 
 @cache
@@ -65,12 +73,30 @@ def published() -> tuple[Printed, ...]:
 
 
 def means_of(data_set: str, method: str) -> dict[str, dict[str, float]]:
-    """By source and metric, what the papers print for a method on a data set, averaged over folds."""
-    found: dict[str, dict[str, list[float]]] = {}
+    """What each paper prints for a method on a data set, by metric, as a mean over folds.
+
+    Tables of one paper are taken together unless they contradict each other.
+    """
+    by_table: dict[tuple[str, str], dict[str, list[float]]] = {}
     for entry in published():
         if (entry.data_set, entry.method, entry.against) == (data_set, method, ""):
-            found.setdefault(entry.source, {}).setdefault(entry.metric, []).append(entry.value)
-    return {source: {m: fmean(values) for m, values in printed.items()} for source, printed in found.items()}
+            place = by_table.setdefault((entry.paper, entry.table), {})
+            place.setdefault(entry.metric, []).append(entry.value)
+    groups: list[tuple[str, list[str], dict[str, float]]] = []
+    for (paper, table), values in by_table.items():
+        means = {metric: fmean(found) for metric, found in values.items()}
+        for other, tables, known in groups:
+            if other == paper and all(known.get(metric, mean) == mean for metric, mean in means.items()):
+                tables.append(table)
+                known.update(means)
+                break
+        else:
+            groups.append((paper, [table], means))
+    return {_source(paper, tables): means for paper, tables, means in groups}
+
+
+def _source(paper: str, tables: Sequence[str]) -> str:
+    return f"{paper}, table{'s' if len(tables) > 1 else ''} {', '.join(tables)}"
 
 
 def p_values_of(data_set: str) -> list[Printed]:
@@ -84,10 +110,10 @@ def _printed(row: dict[str, str]) -> Iterator[Printed]:
     metric = metric_name(row["metric"].removeprefix("p-value "))
     if written not in NAMES or metric is None or (against and against not in NAMES):
         return
-    source = f"{row['paper']}, table {row['table']}"
     fold = int(row["fold"].removeprefix("Fold") or 0)
     other = NAMES[against] if against else ""
-    yield Printed(source, row["dataset"], NAMES[written], metric, float(row["value"]), fold, other)
+    place = (row["paper"], row["table"], row["dataset"])
+    yield Printed(*place, NAMES[written], metric, float(row["value"]), fold, other)
 
 
 def metric_name(written: str) -> str | None:

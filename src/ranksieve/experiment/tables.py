@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -17,6 +17,7 @@ from ranksieve.metrics.lookup import lookup
 from ranksieve.significance import Row, compare, paired_t
 
 LEVEL = 0.05
+PUBLISHED_METRICS = (*(f"ndcg@{k}" for k in range(1, 11)), "map", "sparsity", "seconds")
 SPARSITIES = {"sparsity": "sparsity", "varying_sparsity": "of varying"}
 MARKS_NOTE = (
     "Means over folds; the best value of a column is bold. Better than {baseline} at 5 %, over the test "
@@ -99,13 +100,18 @@ def significance_table(results: DataSetResults, baseline: str) -> Table:
 
 
 def published_table(results: DataSetResults, baseline: str) -> Table:
-    """Our number beside every published one, with the difference."""
-    rows = tuple(cells for name in results.results for cells in _published_rows(results, name))
+    """Our numbers, those that the papers print for the method, and the differences."""
+    printed = {name: means_of(results.name, name) for name in results.results}
+    used = {metric for by_paper in printed.values() for means in by_paper.values() for metric in means}
+    metrics = [metric for metric in PUBLISHED_METRICS if metric in used]
+    rows = [
+        row for name, by_paper in printed.items() for row in _published_rows(results, name, by_paper, metrics)
+    ]
     return Table(
         "published",
         f"{results.name}: ours beside the published numbers",
-        ("method", "source", "metric", "ours", "published", "difference"),
-        rows,
+        ("method", "source", *(heading(metric) for metric in metrics)),
+        tuple(rows),
         "Difference: ours − published. Seconds: of the chosen fit, a mean over folds, on different machines.",
     )
 
@@ -201,12 +207,20 @@ def _significance_cells(row: Row) -> tuple[Cell, ...]:
     return (word(title(row.a)), word(heading(row.metric)), difference, change, *counts, *p_values)
 
 
-def _published_rows(results: DataSetResults, name: str) -> Iterator[tuple[Cell, ...]]:
-    row = results.results[name].to_row()
-    row["seconds"] = row["fit_seconds"] / len(results.results[name].folds)
-    for source, printed in means_of(results.name, name).items():
-        for metric, value in printed.items():
-            form = "{:.3g}" if metric == "seconds" else "{:.4f}"
-            ours, theirs = number(row[metric], form), number(value, form)
-            difference = number(row[metric] - value, form.replace(":", ":+"))
-            yield (word(title(name)), word(source), word(heading(metric)), ours, theirs, difference)
+def _published_rows(
+    results: DataSetResults, name: str, by_paper: Mapping[str, Mapping[str, float]], metrics: Sequence[str]
+) -> Iterator[tuple[Cell, ...]]:
+    """Ours, then for each paper what it prints and the difference; nothing if no paper prints any."""
+    reached = results.results[name].to_row()
+    reached["seconds"] = reached["fit_seconds"] / len(results.results[name].folds)
+
+    def row(label: str, values: Mapping[str, float], sign: str = "") -> tuple[Cell, ...]:
+        forms = [f"{{:{sign}.3g}}" if metric == "seconds" else f"{{:{sign}.4f}}" for metric in metrics]
+        cells = [number(values.get(m, math.nan), form) for m, form in zip(metrics, forms, strict=True)]
+        return (word(title(name)), word(label), *cells)
+
+    if by_paper:
+        yield row("ours", reached)
+    for paper, printed in by_paper.items():
+        yield row(paper, printed)
+        yield row("difference", {metric: reached[metric] - value for metric, value in printed.items()}, "+")
