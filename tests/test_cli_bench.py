@@ -1,0 +1,95 @@
+"""ranksieve bench, as a user calls it."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+from typer.testing import CliRunner
+
+from ranksieve.cli import app
+from ranksieve.data import write_letor
+
+RUN = CliRunner()
+MAIN = "from ranksieve.cli import main; main()"
+
+
+@pytest.fixture(scope="module")
+def letor(synthetic_folds, tmp_path_factory):
+    root = tmp_path_factory.mktemp("letor")
+    for number, fold in enumerate(synthetic_folds, start=1):
+        folder = root / "toy" / f"Fold{number}"
+        folder.mkdir(parents=True)
+        for part, data in zip(("train", "vali", "test"), fold, strict=True):
+            write_letor(data, folder / f"{part}.txt")
+    return root
+
+
+def call(*arguments):
+    return RUN.invoke(app, ["bench", *map(str, arguments)])
+
+
+def test_tables_on_the_terminal_and_as_json(letor, tmp_path):
+    arguments = (letor, "--methods", "ranksvm,adarank-ndcg", "--grid", "fast", "-o", tmp_path, "--jobs", 1)
+    shown = call(*arguments)
+    assert shown.exit_code == 0, shown.output
+    assert "toy: test accuracy" in shown.stdout
+    assert "AdaRank-NDCG" in shown.stdout
+    assert f"ranksieve report {tmp_path} -o report.html" in shown.stdout.replace("\n", "")
+    again = call(*arguments, "--json")
+    tables = json.loads(again.stdout)
+    assert [table["name"] for table in tables][:2] == ["accuracy", "significance"]
+    number = tables[0]["rows"][0][tables[0]["columns"].index("MAP")]["text"]
+    assert number in shown.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--methods", "rankswm"], "did you mean 'ranksvm'?"),
+        (["--data", "toi"], "unknown data set 'toi' (did you mean 'toy'?)"),
+        (["--select", "ndgc@10"], "did you mean 'ndcg'?"),
+        (["--profile", "lettor"], "lettor"),
+        (["--methods", ","], "no method was named"),
+    ],
+)
+def test_bad_requests_are_one_sentence(letor, tmp_path, arguments, words):
+    failed = call(letor, "-o", tmp_path / "out", *arguments)
+    assert failed.exit_code == 2
+    assert words in failed.stderr
+    assert failed.stderr.count("\n") == 1
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_folder_of_another_version_is_refused(letor, tmp_path):
+    arguments = (letor, "--methods", "ranksvm", "--grid", "fast", "-o", tmp_path, "--jobs", 2)
+    assert call(*arguments).exit_code == 0
+    path = tmp_path / "toy" / "ranksvm" / "Fold2.jsonl"
+    header, *rows = path.read_text().splitlines(keepends=True)
+    path.write_text(header.replace('"format_version": 1', '"format_version": 7') + "".join(rows))
+    failed = call(*arguments)
+    assert failed.exit_code == 2
+    assert "Fold2.jsonl:1: results of format version 7" in failed.stderr
+
+
+def test_an_output_that_is_a_file_is_refused(letor, tmp_path):
+    (tmp_path / "out").write_text("mine")
+    failed = call(letor, "--methods", "ranksvm", "-o", tmp_path / "out")
+    assert failed.exit_code == 2
+    assert "out" in failed.stderr
+    assert (tmp_path / "out").read_text() == "mine"
+
+
+def test_interrupted_runs_say_how_to_go_on(letor, tmp_path):
+    out = tmp_path / "out"
+    command = [sys.executable, "-c", MAIN, "bench", str(letor), "--methods", "fsmrank", "-o", str(out)]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    while process.poll() is None and not list(out.glob("toy/fsmrank/*.jsonl")):
+        time.sleep(0.01)
+    process.send_signal(signal.SIGINT)
+    assert "the same command goes on from there" in process.communicate()[1]
+    assert process.returncode == 130

@@ -1,0 +1,177 @@
+"""Tables: what they say, checked against the numbers they come from; their formats; published numbers."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy.stats import ttest_rel
+
+from ranksieve.experiment.bench import bench
+from ranksieve.experiment.formats import FORMATS, write_tables
+from ranksieve.experiment.methods import METHODS
+from ranksieve.experiment.published import NAMES, means_of, p_values_of, published
+from ranksieve.experiment.results import Results, load_results
+from ranksieve.experiment.tables import (
+    Cell,
+    Table,
+    accuracy_table,
+    all_tables,
+    default_baseline,
+    p_value_table,
+    published_table,
+    significance_table,
+    time_table,
+)
+
+HERE = ["fenchelrank", "ranksvm", "rankboost", "ranksvm-l1"]
+
+
+@pytest.fixture(scope="module")
+def results(synthetic_folds, tmp_path_factory):
+    """Under the name of a data set that papers have numbers for."""
+    folder = tmp_path_factory.mktemp("results")
+    return bench({"OHSUMED": synthetic_folds}, HERE, out=folder, grid="fast").data_sets["OHSUMED"]
+
+
+def column(table, name):
+    place = table.columns.index(name)
+    return {row[0].text: row[place] for row in table.rows}
+
+
+def test_accuracy_is_the_mean_over_folds_and_the_best_is_bold(results):
+    table = accuracy_table(results, "ranksvm")
+    cells = column(table, "N@10")
+    for name, result in results.results.items():
+        expected = np.mean([fold.test.per_query["ndcg@10"].mean() for fold in result.folds])
+        assert cells[METHODS[name].title].value == pytest.approx(expected)
+        assert cells[METHODS[name].title].text == f"{expected:.4f}"
+    best = max(cells.values(), key=lambda cell: cell.value)
+    assert [cell.bold for cell in cells.values()] == [cell.value == best.value for cell in cells.values()]
+    sparsities = column(table, "sparsity")
+    assert sparsities["RankBoost"] == Cell(None, "–")
+    linear = {name: cell.value for name, cell in sparsities.items() if cell.value is not None}
+    assert [name for name, cell in sparsities.items() if cell.bold] == [min(linear, key=linear.get)]
+
+
+def test_significance_is_that_of_pooled_queries(results):
+    table = significance_table(results, "ranksvm")
+    place = table.columns.index("p (t)")
+    for row in table.rows:
+        name = next(name for name in HERE if METHODS[name].title == row[0].text)
+        metric = {"MAP": "map"}.get(row[1].text, row[1].text.replace("N@", "ndcg@"))
+        a, b = (results.results[method].pooled(metric) for method in (name, "ranksvm"))
+        assert row[place].value == pytest.approx(ttest_rel(a, b, alternative="greater").pvalue)
+        assert row[2].value == pytest.approx((a - b).mean())
+    marked = {(row[0].text, row[1].text) for row in table.rows if row[place].value < 0.05}
+    accuracy = accuracy_table(results, "ranksvm")
+    found = {
+        (row[0].text, head)
+        for row in accuracy.rows
+        for head, cell in zip(accuracy.columns, row, strict=True)
+        if "*" in cell.marks
+    }
+    assert found == marked
+
+
+def test_published_numbers_stand_beside_ours(results):
+    table = published_table(results, "ranksvm")
+    rows = [row for row in table.rows if row[0].text == "FenchelRank"]
+    ours, printed, difference = rows[:3]
+    assert (ours[1].text, printed[1].text) == ("ours", "FenchelRank, tables 2, 4, 5, 7, 8")
+    place = table.columns.index("N@10")
+    assert printed[place].value == 0.4637
+    reached = results.results["fenchelrank"].mean("ndcg@10")
+    assert ours[place].value == pytest.approx(reached)
+    assert difference[place].value == pytest.approx(reached - 0.4637)
+    assert difference[place].text == f"{reached - 0.4637:+.4f}"
+    p_values = p_value_table(results, "ranksvm")
+    assert p_values.rows[0][0].text == "FenchelRank over RankSVM-Primal"
+
+
+def test_published_facts():
+    assert means_of("MQ2008", "ranksvm")["FenchelRank, tables 2, 4"]["map"] == 0.4744
+    assert means_of("OHSUMED", "ranksvm-log")["NonconvexRankSVM, tables IV, VI"] == {
+        "sparsity": 0.12,
+        "ndcg@10": 0.4591,
+    }
+    folds = [entry for entry in published() if entry.paper == "SparseCSListMLE" and entry.table == "4"]
+    seconds = [e.value for e in folds if (e.method, e.metric) == ("sparselistmle", "seconds")]
+    assert len(seconds) == 5
+    assert means_of("MQ2008", "sparselistmle")["SparseCSListMLE, tables 4, 6"]["seconds"] == np.mean(seconds)
+    assert set(NAMES.values()) <= set(METHODS)
+    assert {entry.against for entry in p_values_of("OHSUMED")} == {
+        "ranksvm", "rankboost", "listnet", "adarank-ndcg",
+    }  # fmt: skip
+
+
+def test_times_count_every_fit(results):
+    table = time_table(results, "ranksvm")
+    assert column(table, "fits")["RankSVM-Primal"].value == 5 * 3
+    for name in ("chosen fit", "whole grid, all folds"):
+        assert all(cell.value > 0 for cell in column(table, name).values())
+
+
+def test_the_baseline_can_be_chosen(results):
+    assert default_baseline(results) == "ranksvm"
+    assert default_baseline(results, "fenchelrank") == "fenchelrank"
+    with pytest.raises(ValueError, match=r"unknown method of the results 'fenchel' \(did you mean"):
+        default_baseline(results, "fenchel")
+
+
+@pytest.fixture
+def tables():
+    cells = (Cell("A_1 & ℓ|", "A_1 & ℓ|"), Cell(0.123456789, "0.1235", True, "*†"), Cell(None, "–"))
+    return [Table("t", "50 % of", ("method", "N@1", "x"), (cells,), "note")]
+
+
+def test_markdown(tables, tmp_path):
+    write_tables(tables, tmp_path / "t.md")
+    assert (tmp_path / "t.md").read_text() == (
+        "### 50 % of\n\n| method | N@1 | x |\n| --- | ---: | ---: |\n"
+        "| A_1 & ℓ\\| | **0.1235\\*†** | – |\n\nnote\n"
+    )
+
+
+def test_latex(tables, tmp_path):
+    write_tables(tables, tmp_path / "t.tex")
+    text = (tmp_path / "t.tex").read_text()
+    assert r"A\_1 \& $\ell$| & \textbf{0.1235}$^{*\dagger}$ & -- \\" in text
+    assert r"\caption{50 \% of. note}" in text
+    assert text.count("{tabular}") == 2
+    assert r"\begin{tabular}{lrr}" in text
+
+
+def test_csv_and_json_keep_full_precision(tables, tmp_path):
+    for suffix in (".csv", ".json"):
+        write_tables(tables, tmp_path / f"t{suffix}")
+    rows = list(csv.DictReader(io.StringIO((tmp_path / "t.csv").read_text())))
+    assert [row["value"] for row in rows] == ["A_1 & ℓ|", "0.123456789", ""]
+    assert (rows[1]["column"], rows[1]["best"], rows[1]["marks"]) == ("N@1", "1", "*†")
+    (table,) = json.loads((tmp_path / "t.json").read_text())
+    assert table["rows"][0][1] == {"value": 0.123456789, "text": "0.1235", "best": True, "marks": "*†"}
+
+
+def test_an_unknown_format_is_refused(tables, tmp_path):
+    with pytest.raises(ValueError, match=r"t\.doc: tables can be written as \.md, \.tex, \.csv, \.json"):
+        write_tables(tables, tmp_path / "t.doc")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_every_format_writes_all_tables(results):
+    tables = all_tables(Results(Path(), {"OHSUMED": results}))
+    assert [table.name for table in tables] == ["accuracy", "significance", "published", "p_values", "times"]
+    for write in FORMATS.values():
+        text = write(tables)
+        assert all(table.title in text.replace("\\", "") for table in tables)
+
+
+def test_load_results_gives_what_bench_returned(results, synthetic_folds, tmp_path):
+    bench({"x": synthetic_folds}, ["ranksvm"], out=tmp_path, grid="fast")
+    loaded = load_results(tmp_path).data_sets["x"]
+    assert loaded.results["ranksvm"].mean("map") == results.results["ranksvm"].mean("map")
+    assert loaded.n_queries == sum(fold.test.n_queries for fold in synthetic_folds)
