@@ -13,7 +13,7 @@ import time
 
 from benchmarks.harness import HERE, letor_root
 from ranksieve.data.atomic import atomic_write
-from ranksieve.experiment.bench import bench
+from ranksieve.experiment.running import bench
 from ranksieve.experiment.formats import markdown
 from ranksieve.experiment.results import Results
 from ranksieve.experiment.tables import all_tables

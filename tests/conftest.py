@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ranksieve.data import Fold, make_ranking
+from ranksieve.data import Fold, deal_folds, make_ranking
 from ranksieve.data.dataset import Dataset
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -38,17 +38,6 @@ def random_dataset(seed=0, n_queries=6, n_features=5, longest=14, n_levels=3, sp
 @pytest.fixture
 def small() -> Dataset:
     return random_dataset()
-
-
-def deal_folds(data, n_folds=5):
-    """Folds whose test parts rotate, as LETOR's do."""
-    parts = [data.select_queries(np.arange(k, data.n_queries, n_folds)) for k in range(n_folds)]
-
-    def train(k):
-        queries = [q for q in range(data.n_queries) if (q - k) % n_folds not in (n_folds - 2, n_folds - 1)]
-        return data.select_queries(np.array(queries))
-
-    return [Fold(train(k), parts[(k - 2) % n_folds], parts[(k - 1) % n_folds]) for k in range(n_folds)]
 
 
 @pytest.fixture(scope="session")

@@ -11,13 +11,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ranksieve.data import write_letor
+from ranksieve.data import make_ranking, write_letor
 from ranksieve.experiment import five_fold
-from ranksieve.experiment.bench import bench
 from ranksieve.experiment.fold_run import ALL_METRICS, truncated
 from ranksieve.experiment.formats import json_text
 from ranksieve.experiment.methods import METHODS, thinned
 from ranksieve.experiment.results import load_results
+from ranksieve.experiment.running import bench
 from ranksieve.experiment.studies import STUDIES
 from ranksieve.experiment.tables import accuracy_table, all_tables, significance_table
 from ranksieve.metrics import Evaluator, evaluate
@@ -127,7 +127,7 @@ def test_a_file_cut_anywhere_is_completed_to_the_same_results(
 
 KILLED = """
 import sys
-from ranksieve.experiment.bench import bench
+from ranksieve.experiment.running import bench
 bench(sys.argv[1], ["ranksvm", "fsmrank"], out=sys.argv[2], n_jobs=2)
 """
 
@@ -185,3 +185,11 @@ def test_roots_without_folds_and_differing_widths(synthetic_folds, tmp_path):
     with pytest.raises(FileNotFoundError, match="Fold1: has no vali file"):
         bench(tmp_path, ["ranksvm"], out=tmp_path / "out")
     assert not (tmp_path / "out").exists()
+
+
+def test_a_data_file_is_dealt_into_folds(tmp_path):
+    data = make_ranking(40, 8, 3, docs_per_query=12, seed=1)
+    write_letor(data, tmp_path / "judged.txt.gz")
+    found = bench(tmp_path / "judged.txt.gz", ["ranksvm"], out=tmp_path / "out", grid="fast").data_sets
+    assert list(found) == ["judged"]
+    assert found["judged"].n_queries == 40

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from ranksieve.data import Fold, load_letor_folds
+from ranksieve.data import Fold, deal_folds, load_letor_folds
+from tests.conftest import random_dataset
 
 LINES = "1 qid:{q} 1:0.5 2:1\n0 qid:{q} 1:0.25\n"
 
@@ -101,3 +102,17 @@ def test_the_real_folds(letor_root):
     for fold in folds:
         ids = [query for part in fold for query in part.queries.ids.tolist()]
         assert len(set(ids)) == len(ids) == 784
+
+
+def test_dealt_folds_test_every_query_once():
+    data = random_dataset(n_queries=17)
+    folds = deal_folds(data, 5, seed=1)
+    tested = [q for fold in folds for q in fold.test.queries.ids.tolist()]
+    assert sorted(tested) == sorted(data.queries.ids.tolist())
+    for fold in folds:
+        parts = [set(part.queries.ids.tolist()) for part in fold]
+        assert sum(map(len, parts)) == len(set().union(*parts)) == 17
+    again = deal_folds(data, 5, seed=1)
+    np.testing.assert_array_equal(folds[0].train.X, again[0].train.X)
+    with pytest.raises(ValueError, match="n_folds=18 must lie between 3"):
+        deal_folds(data, 18)

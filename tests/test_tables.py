@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from scipy.stats import ttest_rel
 
-from ranksieve.experiment.bench import bench
+from ranksieve.experiment.running import bench
 from ranksieve.experiment.formats import FORMATS, write_tables
 from ranksieve.experiment.methods import METHODS
 from ranksieve.experiment.published import NAMES, means_of, p_values_of, published

@@ -20,7 +20,8 @@ Baseline = Annotated[
 )
 def bench(
     root: Annotated[
-        str, typer.Argument(metavar="ROOT", help="A folder of LETOR collections, or one of them.")
+        str,
+        typer.Argument(metavar="ROOT", help="A folder of LETOR collections, one of them, or a data file."),
     ],
     output: Annotated[
         str, typer.Option("-o", "--output", metavar="DIR", help="The folder of results; it may hold others.")
@@ -48,8 +49,9 @@ def bench(
 ) -> None:
     """Run the papers' experiments on LETOR folds.
 
-    Fits every grid point on train, chooses on vali, measures test, over all folds. Each finished fit is
-    written down: a run that was stopped goes on where it was when the same command is given again.
+    Fits every grid point on train, chooses on vali, measures test, over all folds; a single data file is
+    dealt into five folds. Each finished fit is written down: a run that was stopped goes on where it was when
+    the same command is given again.
     """
     from ranksieve.commands.benching import run_bench
 

@@ -9,6 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from ranksieve._types import BoolArray
 from ranksieve.data.byte_source import PathLike
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.letor import read_letor
@@ -40,6 +43,25 @@ class Fold:
 def letor_root(root: PathLike | None = None) -> Path:
     """The folder of collections: ``root``, else the variable RANKSIEVE_LETOR, else ``../shared/data``."""
     return Path(root if root is not None else os.environ.get(ROOT_VARIABLE) or DEFAULT_ROOT)
+
+
+def deal_folds(data: Dataset, n_folds: int = 5, seed: int = 0) -> list[Fold]:
+    """Deal the queries at random into parts; of each fold one part is test, the next vali, the others train.
+
+    Every query is a test query once, as in LETOR's folds.
+    """
+    if not 3 <= n_folds <= data.n_queries:
+        raise ValueError(
+            f"n_folds={n_folds} must lie between 3 (train, vali and test) and the number of queries, "
+            f"{data.n_queries}"
+        )
+    part = np.random.default_rng(seed).permutation(data.n_queries) % n_folds
+
+    def queries(k: int) -> tuple[BoolArray, BoolArray, BoolArray]:
+        test, vali = part == k, part == (k + 1) % n_folds
+        return ~(test | vali), vali, test
+
+    return [Fold(*(data.select_queries(chosen) for chosen in queries(k))) for k in range(n_folds)]
 
 
 def find_collections(root: PathLike) -> dict[str, Path]:

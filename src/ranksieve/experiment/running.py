@@ -10,7 +10,7 @@ from pathlib import Path
 from joblib import Parallel, delayed
 
 from ranksieve._parallel import use_threads
-from ranksieve.data.folds import Fold, find_collections, load_letor_folds
+from ranksieve.data import Fold, deal_folds, find_collections, load_letor_folds, read_dataset
 from ranksieve.experiment.fold_run import Place, make_places, run_fold
 from ranksieve.experiment.methods import GRIDS, METHODS, Method
 from ranksieve.experiment.protocol import Point
@@ -49,7 +49,8 @@ def bench(
     Parameters
     ----------
     source : path, or mapping of name to folds
-        A folder of LETOR collections (or one collection), each with Fold1, Fold2, …
+        A folder of LETOR collections (or one collection), each with Fold1, Fold2, …; or one data file, whose
+        queries are dealt into five folds.
     methods : sequence of str, or "all"
         Names of the table METHODS.
     out : path
@@ -90,11 +91,13 @@ def bench(
 def _folds(
     source: str | os.PathLike[str] | Mapping[str, Sequence[Fold]], names: Sequence[str] | None
 ) -> Mapping[str, Sequence[Fold]]:
-    given: Mapping[str, object] = source if isinstance(source, Mapping) else find_collections(source)
-    wanted = list(given) if names is None else [name for name in names if lookup(given, name, "data set")]
     if isinstance(source, Mapping):
-        return {name: source[name] for name in wanted}
-    return {name: load_letor_folds(Path(str(given[name])), widen=False) for name in wanted}
+        return {name: lookup(source, name, "data set") for name in names or source}
+    if Path(source).is_file():
+        return {Path(source).name.partition(".")[0]: deal_folds(read_dataset(source))}
+    found = find_collections(source)
+    paths = {name: lookup(found, name, "data set") for name in names or found}
+    return {name: load_letor_folds(path, widen=False) for name, path in paths.items()}
 
 
 def _tasks(
