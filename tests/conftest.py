@@ -43,3 +43,17 @@ def small() -> Dataset:
 @pytest.fixture(scope="session")
 def synthetic_folds() -> list[Fold]:
     return deal_folds(make_ranking(60, 15, 4, docs_per_query=(12, 20), seed=3), 3)
+
+
+@pytest.fixture(scope="session")
+def shop_results(tmp_path_factory):
+    """Two small data sets in one folder: one with sparse, dense and non-linear methods and odd names."""
+    from ranksieve.experiment.running import bench
+
+    names = ["<b>price</b>", "clicks & views", *(f"f{j}" for j in range(3, 13))]
+    shop = make_ranking(45, 12, 3, docs_per_query=(10, 14), seed=2, feature_names=names)
+    corner = make_ranking(24, 6, 2, docs_per_query=(10, 12), seed=4)
+    folder = tmp_path_factory.mktemp("shop")
+    methods = ["sparseranker", "fenchelrank", "ranksvm-log", "ranksvm", "rankboost"]
+    bench({"shop": deal_folds(shop, 3)}, methods, out=folder, grid="fast")
+    return bench({"corner": deal_folds(corner, 3)}, ["sparseranker", "ranksvm"], out=folder, grid="fast")

@@ -18,6 +18,7 @@ from ranksieve.data import (
     read_dataset,
     read_letor,
     read_parquet,
+    to_frame,
     write_dataset,
     write_letor,
     write_parquet,
@@ -199,7 +200,10 @@ def test_bad_parquet_files(tmp_path):
 @pytest.mark.parametrize(
     ("data", "sentence"),
     [
-        (Dataset([[1.0]], [1], [1], ["qid"]), "features cannot be called qid in a parquet file; rename them"),
+        (
+            Dataset([[1.0]], [1], [1], ["qid"]),
+            "features cannot be called qid in a frame or parquet file; rename",
+        ),
         (Dataset([[1.0], [2.0]], [1, 0], [(1,), (2,)]), "query ids of mixed or compound kinds do not fit"),
     ],
 )
@@ -207,6 +211,63 @@ def test_what_parquet_cannot_hold(tmp_path, data, sentence):
     with pytest.raises(ValueError, match=sentence):
         write_parquet(data, tmp_path / "x.parquet")
     assert list(tmp_path.iterdir()) == []
+
+
+# ---------------------------------------------------------------- to_frame
+
+FRAMES = {"pandas": pd.DataFrame, "polars": pl.DataFrame, "arrow": pa.Table}
+
+
+@pytest.mark.parametrize("kind", FRAMES)
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("qid", [["b", "a", "b"], [3, 1, 3]])
+@pytest.mark.parametrize("doc_ids", [None, ["d1", None, "d3"], [7, 8, 9]])
+def test_frame_round_trip(kind, sparse, qid, doc_ids):
+    X = np.array([[0.1, np.nan], [-0.0, 1e300], [3, 0]])
+    data = Dataset(sp.csr_array(X) if sparse else X, [2, 0, 1.5], qid, ["bm25 title", "é"], doc_ids)
+    frame = to_frame(data, kind)
+    assert isinstance(frame, FRAMES[kind])
+    back = from_frame(frame, missing="keep")
+    np.testing.assert_array_equal(back.X, X)
+    assert back.feature_names == ("bm25 title", "é")
+    assert back.y.tolist() == [2, 0, 1.5]
+    assert back.qid.tolist() == qid
+    assert (None if back.doc_ids is None else list(back.doc_ids)) == doc_ids
+
+
+def test_missing_values_are_null_in_a_frame():
+    data = Dataset([[np.nan], [1.0]], [1, 0], ["a", "a"])
+    assert to_frame(data, "polars")["f1"].null_count() == 1
+    assert to_frame(data, "arrow")["f1"].null_count == 1
+
+
+def test_unknown_kind_of_frame():
+    with pytest.raises(ValueError, match="kind='spark' is unknown; choose one of pandas, polars, arrow"):
+        to_frame(Dataset([[1.0]], [1], [1]), "spark")
+
+
+@pytest.mark.parametrize("doc_ids", [["d1", None], [7, 8], [7, "x"]])
+def test_document_ids_keep_their_kind_in_parquet(tmp_path, doc_ids):
+    write_parquet(Dataset([[1.0], [2.0]], [1, 0], ["a", "a"], doc_ids=doc_ids), tmp_path / "d.parquet")
+    expected = ["7", "x"] if "x" in doc_ids else doc_ids
+    assert list(read_parquet(tmp_path / "d.parquet").doc_ids) == expected
+
+
+@pytest.mark.parametrize(
+    "qid",
+    [
+        pd.Series(["b", "a", "a"], dtype="category"),
+        pl.Series(["b", "a", "a"], dtype=pl.Enum(["a", "b"])),
+        pa.array(["b", "a", "a"]).dictionary_encode(),
+    ],
+    ids=["pandas", "polars", "arrow"],
+)
+def test_categorical_query_ids_become_text(qid):
+    columns = {"qid": qid, "label": [1, 0, 1], "x": [1.0, 2.0, 3.0]}
+    makers = {pd.Series: pd.DataFrame, pl.Series: pl.DataFrame}
+    data = from_frame(makers.get(type(qid), pa.table)(columns))
+    assert data.qid.tolist() == ["b", "a", "a"]
+    assert data.queries.ids.tolist() == ["b", "a"]
 
 
 # ---------------------------------------------------------------- read_dataset and write_dataset

@@ -140,9 +140,9 @@ def test_max_iter_is_kept(small):
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        ({"l1_ratio": 0.0}, "l1_ratio must be in (0, 1], got 0.0"),
-        ({"weights": np.array([1.0, 0.0])}, "penalty weights must be one number > 0 per feature"),
-        ({"weights": np.array([1.0, np.nan])}, "penalty weights must be one number > 0 per feature"),
+        ({"l1_ratio": -0.1}, "l1_ratio must be in [0, 1], got -0.1"),
+        ({"weights": np.array([1.0, -1.0])}, "penalty weights must be one number ≥ 0 per feature"),
+        ({"weights": np.array([1.0, np.nan])}, "penalty weights must be one number ≥ 0 per feature"),
     ],
 )
 def test_bad_penalties(arguments, sentence):

@@ -11,13 +11,22 @@ from html.parser import HTMLParser
 import numpy as np
 import plotly.graph_objects as go
 import pytest
+from scipy import stats
 
-from ranksieve.data import Dataset
-from ranksieve.estimators import SparseRanker
+from ranksieve.commands.fit_page import N_SUBSAMPLES, selection_frequency, support_of
+from ranksieve.data import Dataset, make_ranking
+from ranksieve.estimators import FenchelRank, SparseRanker
+from ranksieve.measures.importance import single_feature
 from ranksieve.metrics import evaluate
-from ranksieve.report import build_content, certificate, percent, write_report
-from ranksieve.report.content import MAX_LINES, Planted, planted_features
-from ranksieve.report.figures import PALETTE, path_figure
+from ranksieve.report import Support, build_content, certificate, percent, write_report
+from ranksieve.report.answers import significant
+from ranksieve.report.canvas import PALETTE
+from ranksieve.report.content import Planted, planted_features
+from ranksieve.report.feature_rows import MAX_ROWS, Column, make_rows, percent_text, share_text, weight_text
+from ranksieve.report.figures import path_figure
+from ranksieve.report.gains import difference
+from ranksieve.report.paths import MAX_LINES, curves_of_ranker
+from ranksieve.report.words import counted, listed, p_value, signed
 from tests.conftest import random_dataset
 
 NASTY = ("<b>&", "</script><i>", "{{ 7 * 7 }}", '"quoted"', "plain")
@@ -36,7 +45,9 @@ def page(fitted, tmp_path_factory) -> str:
     path = tmp_path_factory.mktemp("page") / "r.html"
     truth = np.array([1.0, 0.0, 0.0, 0.0, -1.0])
     means = {"test": evaluate(ranker.predict(data), data, ["ndcg@3", "map"], "standard")}
-    write_report(build_content(ranker, choice="on old data", evaluations=means, truth=truth), path)
+    support = Support(np.array([1.0, 0.9, 0.5, 0.0, 0.25]), 20, np.array([0.5, 0.4, 0.3, 0.2, 0.1]), "map")
+    content = build_content(ranker, choice="on old data", evaluations=means, truth=truth, support=support)
+    write_report(content, path)
     return path.read_text(encoding="utf-8")
 
 
@@ -54,11 +65,20 @@ class Links(HTMLParser):
 
 
 def without_scripts(page: str) -> str:
-    return re.sub(r"<script>.*?</script>", "", page, flags=re.DOTALL)
+    return re.sub(r"<script.*?</script>", "", page, flags=re.DOTALL)
 
 
-def figures_of(page: str) -> dict:
-    return json.loads(re.search(r"^const figures = (.*);$", page, flags=re.MULTILINE).group(1))
+def text_of(page: str) -> str:
+    return " ".join(unescape(re.sub(r"<[^>]+>", " ", without_scripts(page))).split())
+
+
+def data_of(page: str) -> dict:
+    found = re.search(r'<script type="application/json" id="page-data">(.*?)</script>', page, flags=re.DOTALL)
+    return json.loads(found.group(1), parse_constant=lambda name: pytest.fail(f"{name} is no JSON"))
+
+
+def figure_of(page: str) -> dict:
+    return data_of(page)["explorers"]["path"][0]["figure"]
 
 
 def test_page_needs_no_network(page):
@@ -66,7 +86,7 @@ def test_page_needs_no_network(page):
     links.feed(page)
     assert links.found == []
     assert {"link", "img", "iframe"}.isdisjoint(links.tags)
-    assert links.tags.count("script") == 2  # plotly once, the figures once
+    assert links.tags.count("script") == 3  # the data, plotly, the page's own
     rest = without_scripts(page)
     assert "http://" not in rest
     assert "https://" not in rest
@@ -76,11 +96,11 @@ def test_page_needs_no_network(page):
 
 def test_page_names_every_chosen_feature_with_its_weight(fitted, page):
     ranker, _ = fitted
-    text = unescape(re.sub(r"<[^>]+>", " ", without_scripts(page)))
+    text = text_of(page)
     assert len(ranker.support_) >= 2
     for j in ranker.support_:
         assert NASTY[j] in text
-        assert f"{ranker.coef_[j]:+.5g}" in text
+        assert f"{ranker.coef_[j]:+.5g}".replace("-", "−") in text
     assert certificate(ranker.to_model().certificate["relative_gap"]) in text
     assert "on old data" in text
     assert f"{ranker.validation_.mean[ranker.chosen_]:.4f}" in text
@@ -93,14 +113,14 @@ def test_names_are_escaped_in_html_and_in_the_figure(fitted, page):
         assert name not in rest
     assert "&lt;b&gt;&amp;" in rest
     assert "{{ 7 * 7 }}" in rest  # a name is never a template
-    traces = {trace.get("name") for trace in figures_of(page)["path"]["data"]}
+    traces = {trace.get("name") for trace in figure_of(page)["data"]}
     used = [NASTY[j] for j in np.flatnonzero(np.abs(fitted[0].path_.coefs).max(axis=0))]
     assert {escape(name, quote=False) for name in used} <= traces
     assert not any(name in traces for name in NASTY[:2])
 
 
 def test_plotly_accepts_the_figure(page):
-    figure = figures_of(page)["path"]
+    figure = figure_of(page)
     built = go.Figure(figure)  # refuses unknown properties
     assert len(built.data) == len(figure["data"])
     assert built.layout.xaxis.type == "log"
@@ -108,14 +128,14 @@ def test_plotly_accepts_the_figure(page):
 
 def test_chosen_point_stands_where_the_path_has_it(fitted, page):
     ranker, _ = fitted
-    layout = figures_of(page)["path"]["layout"]
+    layout = figure_of(page)["layout"]
     assert layout["shapes"][0]["x0"] == pytest.approx(ranker.alpha_)
     assert layout["annotations"][0]["x"] == pytest.approx(np.log10(ranker.alpha_))
 
 
 def test_band_is_one_standard_error(fitted, page):
     ranker, _ = fitted
-    band = next(t for t in figures_of(page)["path"]["data"] if t.get("fill") == "toself")
+    band = next(t for t in figure_of(page)["data"] if t.get("fill") == "toself")
     shown = ranker.path_.n_nonzero > 0
     mean, error = ranker.validation_.mean[shown], ranker.validation_.standard_error[shown]
     np.testing.assert_allclose(band["y"], np.concatenate([mean - error, (mean + error)[::-1]]))
@@ -180,3 +200,146 @@ def test_percent_has_no_exponent(share, words):
 def test_certificate_in_words():
     assert certificate(9.2e-7) == "within 0.000092 % of the best possible objective"
     assert certificate(0.0) == "equal to the best possible objective up to rounding"
+    assert certificate(0.37) == "not proved to be near the best possible objective (gap 37 %)"
+    assert certificate(None).startswith("without a proof")
+
+
+def test_numbers_in_words():
+    assert [p_value(p) for p in (0.0, 9e-5, 0.0123, 1.0)] == [
+        "p < 0.0001", "p < 0.0001", "p = 0.012", "p = 1",
+    ]  # fmt: skip
+    assert [signed(v) for v in (0.5, -0.25, -1e-9, 0.0)] == ["+0.5000", "−0.2500", "0.0000", "0.0000"]
+    assert [counted(1, "query", "queries"), counted(2, "query", "queries")] == ["1 query", "2 queries"]
+    assert [listed([]), listed(["a"]), listed(["a", "b", "c"])] == ["", "a", "a, b and c"]
+    assert listed(["a", "b", "c", "d"], most=3) == "a, b and 2 more"
+    assert [weight_text(0.0), weight_text(-0.5), share_text(0.25), percent_text(0.5)] == [
+        "0", "−0.5", "+0.2500", "50 %",
+    ]  # fmt: skip
+
+
+def test_difference_agrees_with_scipy():
+    rng = np.random.default_rng(0)
+    theirs = rng.random(30)
+    ours = theirs + rng.normal(0.05, 0.1, 30)
+    ours[:4] = theirs[:4]
+    found = difference(ours, theirs)
+    test = stats.ttest_rel(ours, theirs)
+    interval = test.confidence_interval(0.95)
+    assert (found.low, found.high) == pytest.approx((interval.low, interval.high))
+    assert found.p_t == pytest.approx(test.pvalue)
+    assert found.p_t_greater == pytest.approx(stats.ttest_rel(ours, theirs, alternative="greater").pvalue)
+    assert (found.wins, found.ties, found.losses) == (
+        np.sum(ours > theirs), 4, np.sum(ours < theirs),
+    )  # fmt: skip
+    assert found.mean == pytest.approx(np.mean(ours - theirs))
+
+
+@pytest.mark.parametrize(
+    ("shift", "verdict"),
+    [(0.2, "significantly better"), (-0.2, "significantly worse"), (0.0, "within noise")],
+)
+def test_verdict_follows_the_interval(shift, verdict):
+    theirs = np.linspace(0.2, 0.7, 40)
+    noise = 0.1 * np.resize([1.0, -1.0], 40)
+    assert difference(theirs + shift + noise, theirs).verdict == verdict
+
+
+def test_one_query_proves_nothing():
+    found = difference(np.array([0.9]), np.array([0.1]))
+    assert found.verdict == "within noise"
+    assert found.low == -np.inf
+
+
+def test_queries_that_guided_the_choice_are_no_test():
+    theirs = np.linspace(0.2, 0.7, 40)
+    better = difference(theirs + 0.2 + 0.1 * np.resize([1.0, -1.0], 40), theirs)
+    assert significant(better).short == "significantly better"
+    guided = significant(better, guided=True)
+    assert guided.short == "no fair test here"
+    assert "choice was made on these queries" in guided.words
+
+
+def test_rows_are_sorted_and_bounded():
+    columns = (Column("weight", "weight", weight_text, ""), Column("lacking", "lacking", weight_text, ""))
+    weights = np.linspace(-1.0, 0.5, MAX_ROWS + 5)
+    rows = make_rows(columns, [f"f{j}" for j in range(len(weights))], {"weight": weights})
+    assert [column.key for column in rows.columns] == ["weight"]
+    assert len(rows.rows) == MAX_ROWS
+    assert rows.n_features == MAX_ROWS + 5
+    sizes = [abs(values["weight"]) for _, values in rows.rows]
+    assert sizes == sorted(sizes, reverse=True)
+    assert rows.heaviest == 1.0
+
+
+def test_support_is_shown_beside_the_weights(page, fitted):
+    text = text_of(page)
+    assert "Share of 20 refits" in text
+    assert "alone, MAP" in text
+    used = {NASTY[j] for j in fitted[0].support_}
+    stable = len(used & set(NASTY[:2]))
+    assert f"{stable} of {len(used)} stable" in text
+
+
+def test_gains_are_those_of_the_validation(fitted, page):
+    ranker, _ = fitted
+    gains = data_of(page)["gains"]["gains"]
+    densest = int(np.argmax(ranker.path_.n_nonzero))
+    values = ranker.validation_.values
+    np.testing.assert_allclose(gains["methods"]["chosen"]["values"], values[ranker.chosen_], atol=1e-6)
+    np.testing.assert_allclose(gains["theirs"], values[densest], atol=1e-6)
+    assert gains["queries"] == [str(query) for query in ranker.validation_.query_ids]
+    assert go.Figure(gains["figure"]).layout.yaxis.title.text == "change of NDCG@10"
+
+
+def test_explorer_holds_every_point(fitted, page):
+    ranker, _ = fitted
+    (path,) = data_of(page)["explorers"]["path"]
+    names = path["features"]
+    for k, point in enumerate(path["points"]):
+        coef = dict.fromkeys(NASTY, 0.0) | {names[j]: weight for j, weight in point}
+        np.testing.assert_allclose([coef[name] for name in NASTY], ranker.path_.coefs[k], rtol=1e-6)
+    first_use = [
+        next(k for k, point in enumerate(path["points"]) if j in dict(point)) for j in range(len(names))
+    ]
+    assert first_use == sorted(first_use)
+    assert path["chosen"] == ranker.chosen_
+    assert path["test"] == []
+
+
+def test_a_ranker_without_a_path_has_a_page(tmp_path):
+    data = random_dataset(seed=3, n_queries=20, n_features=5)
+    content = build_content(
+        FenchelRank(radius=2.0).fit(data), support=support_of(FenchelRank().fit(data), data)
+    )
+    assert content.curves is None
+    assert content.gains is None
+    assert [column.key for column in content.features.columns] == ["weight", "strength"]
+    write_report(content, tmp_path / "r.html")
+    page = (tmp_path / "r.html").read_text(encoding="utf-8")
+    assert data_of(page)["explorers"] == {}
+    assert "What is lost per query?" not in page
+
+
+def test_selection_frequency_counts_refits_at_the_chosen_point():
+    data = make_ranking(40, 10, 2, docs_per_query=(8, 12), noise=0.1, seed=0)
+    ranker = SparseRanker(2, n_alphas=20, profile="standard", normalise="z").fit(data, valid=data)
+    support = support_of(ranker, data)
+    assert support.n_subsamples == N_SUBSAMPLES
+    counts = support.frequency * N_SUBSAMPLES
+    np.testing.assert_allclose(counts, counts.round(), atol=1e-9)
+    assert support.frequency[np.flatnonzero(data.truth)].min() > 0.9
+    prepared = ranker.normalisation_.for_learning(data)
+    np.testing.assert_array_equal(support.frequency, selection_frequency(ranker, prepared))
+    assert not np.array_equal(support.frequency, selection_frequency(ranker, data))  # of other columns
+    np.testing.assert_allclose(support.strength, single_feature(prepared, "ndcg@10", None))
+
+
+def test_selection_frequency_obeys_the_demands_on_features():
+    data = make_ranking(40, 10, 2, docs_per_query=(8, 12), noise=0.1, seed=0)
+    banned = int(np.flatnonzero(data.truth)[0])
+    ranker = SparseRanker(n_alphas=20, profile="standard", must_not=[banned]).fit(data, valid=data)
+    assert selection_frequency(ranker, data)[banned] == 0.0
+
+
+def test_curves_need_a_path():
+    assert curves_of_ranker(FenchelRank().fit(random_dataset())) is None

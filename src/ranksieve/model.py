@@ -4,22 +4,27 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
-from ranksieve._types import FloatArray, IntArray, Matrix
+from ranksieve._types import AnyArray, FloatArray, IntArray, Matrix
 from ranksieve._version import __version__
 from ranksieve.data.atomic import atomic_write
 from ranksieve.data.dataset import Dataset, as_matrix
+from ranksieve.data.missing import MissingPolicy, missing_from_dict
+from ranksieve.data.normalise import Normalisation, normalisation_from_dict
+from ranksieve.data.queries import Queries, group_queries, one_query
 
 FORMAT = "ranksieve-linear-model"
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
+READABLE_VERSIONS = (1, 2)  # version 1 has neither normalisation nor a policy for missing values
 ROWS_AT_ONCE = 8192
+Prepare = Callable[[FloatArray], FloatArray]
 
 
 @dataclass(frozen=True)
@@ -35,6 +40,8 @@ class Term:
 class LinearModel:
     """score(x) = intercept + Σ_j weight_j · x_j over the few features in use, with where it came from.
 
+    ``missing`` says what takes the place of a missing x_j (None: nothing does, and the score is NaN), then
+    ``normalisation`` (None: none) gives x_j its scale; both hold what the features in use need and no more.
     ``certificate`` holds the objective and the duality gap of the fit, ``metrics`` what was measured,
     ``fingerprint`` the content of the training data, ``version`` the release that wrote it.
     """
@@ -42,13 +49,14 @@ class LinearModel:
     terms: tuple[Term, ...]
     n_features: int
     intercept: float = 0.0
-    normalisation: Mapping[str, Any] | None = None
+    normalisation: Normalisation | None = None
     method: str = ""
     parameters: Mapping[str, Any] = field(default_factory=dict)
     certificate: Mapping[str, float] = field(default_factory=dict)
     metrics: Mapping[str, float] = field(default_factory=dict)
     fingerprint: str = ""
     version: str = __version__
+    missing: MissingPolicy | None = None
 
     @property
     def names(self) -> list[str]:
@@ -67,19 +75,91 @@ class LinearModel:
         w[[term.index for term in self.terms]] = self.weights
         return w
 
-    def predict(self, X: Dataset | Matrix) -> FloatArray:
+    @property
+    def per_query(self) -> bool:
+        """Whether a score depends on the other documents of the query."""
+        return any(step is not None and step.per_query for step in (self.missing, self.normalisation))
+
+    def predict(self, X: Dataset | Matrix, qid: Any = None) -> FloatArray:
         """Scores in row order; only the columns in use are read.
 
-        Columns are found by name in a Dataset or frame, by position in a bare array.
+        Columns are found by name in a Dataset or frame, by position in a bare array. ``qid`` is needed if
+        X is not a Dataset and the model normalises, or fills missing values, within each query.
         """
+        matrix, columns = self._located(X)
+        prepare, rows_at_once = self._preparation(X, qid, matrix.shape[0])
+        scores = linear_scores(matrix, columns, self.weights, prepare, rows_at_once) + self.intercept
+        if self.missing is not None and self.missing.policy == "error":
+            self._refuse_missing(scores, matrix, columns)
+        return scores
+
+    def inputs(self, X: Dataset | Matrix, qid: Any = None) -> FloatArray:
+        """What the weights multiply: a row a document, a column a feature in use, filled and normalised."""
+        matrix, columns = self._located(X)
+        prepare, _ = self._preparation(X, qid, matrix.shape[0])
+        values = dense_block(matrix, slice(None), columns)
+        return values if prepare is None else prepare(values)
+
+    def folded(self) -> LinearModel:
+        """The same scores without normalisation: weights w/scale, and Σ w·centre/scale off the intercept."""
+        if self.normalisation is None or self.normalisation.kind == "none":
+            return self
+        if self.normalisation.per_query:
+            raise ValueError(
+                f"normalisation {self.normalisation.kind!r} has other scales for each query, so no weights "
+                "can stand for it; fit with normalise='z' or 'min_max' instead"
+            )
+        weights = self.weights / np.array(self.normalisation.scale)
+        terms = (replace(term, weight=float(w)) for term, w in zip(self.terms, weights, strict=True))
+        offset = float(np.sum(weights * np.array(self.normalisation.centre)))
+        return replace(self, terms=tuple(terms), intercept=self.intercept - offset, normalisation=None)
+
+    def _located(self, X: Dataset | Matrix) -> tuple[Matrix, IntArray]:
         names: tuple[str, ...] | list[str] | None
         matrix, names = (X.X, X.feature_names) if isinstance(X, Dataset) else as_matrix(X)
-        if not self.terms:
-            return np.full(matrix.shape[0], self.intercept)
-        columns = self._columns(matrix.shape[1], names)
-        return linear_scores(matrix, columns, self.weights) + self.intercept
+        return matrix, self._columns(matrix.shape[1], names)
+
+    def _preparation(self, X: Any, qid: Any, n_rows: int) -> tuple[Prepare | None, int]:
+        """What is done to the values before they are weighted, and to how many rows at a time."""
+        fills = self.missing is not None and self.missing.fills
+        if not self.terms or not (fills or self.normalisation):
+            return None, ROWS_AT_ONCE
+        queries = self._queries(X, qid, n_rows) if self.per_query else None
+
+        def prepare(values: FloatArray) -> FloatArray:
+            groups = one_query(len(values)) if queries is None else queries
+            if self.missing is not None and self.missing.fills:
+                self.missing.fill(values, groups)
+            return values if self.normalisation is None else self.normalisation.transform(values, groups)
+
+        return prepare, n_rows if self.per_query else ROWS_AT_ONCE
+
+    def _queries(self, X: Any, qid: Any, n_rows: int) -> Queries:
+        if isinstance(X, Dataset):
+            return X.queries
+        if qid is None:
+            raise ValueError(
+                "the model prepares features within each query, so it needs the query of each row; give "
+                "predict a Dataset, or qid with one query id a row"
+            )
+        queries = group_queries(qid)
+        if queries.n_rows != n_rows:
+            raise ValueError(f"qid has {queries.n_rows} entries but X has {n_rows} rows; give one a row")
+        return queries
+
+    def _refuse_missing(self, scores: FloatArray, matrix: Matrix, columns: IntArray) -> None:
+        for row in np.flatnonzero(np.isnan(scores)):
+            holes = np.flatnonzero(np.isnan(dense_block(matrix, slice(row, row + 1), columns)[0]))
+            if len(holes):
+                raise ValueError(
+                    f"feature {self.names[holes[0]]} of row {row} is missing, and the model was fitted with "
+                    "missing='error'; fill missing values first, or fit with missing='zero', 'query_min' or "
+                    "'column_mean'"
+                )
 
     def _columns(self, width: int, names: tuple[str, ...] | list[str] | None) -> IntArray:
+        if not self.terms:
+            return np.empty(0, dtype=np.int64)
         if names is None:
             if width != self.n_features:
                 raise ValueError(f"the model was trained on {self.n_features} features but X has {width}")
@@ -103,19 +183,35 @@ class LinearModel:
             file.write(text + "\n")
 
 
-def linear_scores(X: Matrix, columns: IntArray, weights: FloatArray) -> FloatArray:
-    """Σ_j weight_j · x_j over the given columns, added in their order.
+def linear_scores(
+    X: Matrix,
+    columns: IntArray,
+    weights: FloatArray,
+    prepare: Prepare | None = None,
+    rows_at_once: int = ROWS_AT_ONCE,
+) -> FloatArray:
+    """Σ_j weight_j · x_j over the given columns, added in their order, after ``prepare`` changed them.
 
     Equal rows get equal scores to the last bit, wherever they stand (a BLAS product does not promise that),
     so that ties stay ties.
     """
     scores = np.zeros(X.shape[0])
-    for start in range(0, len(scores), ROWS_AT_ONCE):
-        block = X[start : start + ROWS_AT_ONCE][:, columns]
-        dense = block.toarray() if sp.issparse(block) else block
-        for column, weight in zip(dense.T, weights, strict=True):
-            scores[start : start + ROWS_AT_ONCE] += np.multiply(column, weight, dtype=np.float64)
+    for start in range(0, len(scores), rows_at_once):
+        rows = slice(start, start + rows_at_once)
+        values = _taken(X, rows, columns) if prepare is None else prepare(dense_block(X, rows, columns))
+        for column, weight in zip(values.T, weights, strict=True):
+            scores[rows] += np.multiply(column, weight, dtype=np.float64)
     return scores
+
+
+def dense_block(X: Matrix, rows: slice, columns: IntArray) -> FloatArray:
+    """Some rows and columns as an own float64 array."""
+    return np.array(_taken(X, rows, columns), dtype=np.float64)
+
+
+def _taken(X: Matrix, rows: slice, columns: IntArray) -> AnyArray:
+    block = X[rows][:, columns]
+    return np.asarray(block.toarray() if sp.issparse(block) else block)
 
 
 def load_model(path: str | os.PathLike[str]) -> LinearModel:
@@ -131,14 +227,17 @@ def model_from_dict(content: Any, source: str = "model") -> LinearModel:
     """The inverse of :meth:`LinearModel.to_dict`."""
     if not isinstance(content, dict) or content.get("format") != FORMAT:
         raise ValueError(f'{source}: not a ranksieve model (no "format": "{FORMAT}")')
-    if content.get("format_version") != FORMAT_VERSION:
+    if content.get("format_version") not in READABLE_VERSIONS:
         raise ValueError(
-            f"{source}: model format version {content.get('format_version')!r}, "
-            f"but this ranksieve reads version {FORMAT_VERSION}"
+            f"{source}: model format version {content.get('format_version')!r}, but this ranksieve reads "
+            f"versions {' and '.join(str(version) for version in READABLE_VERSIONS)}"
         )
     try:
-        fields = {k: v for k, v in content.items() if k not in ("format", "format_version", "terms")}
-        model = LinearModel(terms=tuple(_term(t) for t in content["terms"]), **fields)
+        fields = {name: value for name, value in content.items() if name not in ("format", "format_version")}
+        fields["terms"] = tuple(_term(term) for term in content["terms"])
+        fields["normalisation"] = normalisation_from_dict(content.get("normalisation"))
+        fields["missing"] = missing_from_dict(content.get("missing"))
+        model = LinearModel(**fields)
         _check(model)
     except (KeyError, TypeError, ValueError) as error:
         raise ValueError(f"{source}: damaged model file ({error})") from None
@@ -157,3 +256,6 @@ def _check(model: LinearModel) -> None:
         raise ValueError(f"a feature index is outside 0..{model.n_features - 1}")
     if not np.isfinite([*model.weights, model.intercept]).all():
         raise ValueError("a weight is not a finite number")
+    for what, step in (("normalisation", model.normalisation), ("missing", model.missing)):
+        if step is not None and list(step.features) != (model.names if step.learns else []):
+            raise ValueError(f"{what} is not that of the model's features")

@@ -13,8 +13,9 @@ from ranksieve._types import BoolArray, FloatArray, IntArray
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.finite import check_finite
 from ranksieve.losses import SquaredHinge
-from ranksieve.objective import Objective
+from ranksieve.objective import Objective, Point
 from ranksieve.penalties import PENALTIES, SlopedPenalty
+from ranksieve.penalties.constraints import Features, Signs, make_constraints
 from ranksieve.solvers.prox_newton import newton_steps
 from ranksieve.solvers.result import Result, Trace
 
@@ -80,6 +81,9 @@ def sparse_path(
     *,
     weights: Sequence[float] | FloatArray | None = None,
     l1_ratio: float | None = None,
+    signs: Signs | None = None,
+    must_have: Features = (),
+    must_not: Features = (),
     min_ratio: float = 1e-3,
     max_features: int | None = None,
     query_weight: FloatArray | None = None,
@@ -88,8 +92,8 @@ def sparse_path(
 ) -> Path:
     """Fit min_w f(w) + α·penalty(w) along a falling grid of α, each point with its duality gap.
 
-    f is the mean squared hinge over pairs. The grid runs from the smallest α with w = 0 down to ``min_ratio``
-    times it, evenly in log α, unless ``alphas`` gives it.
+    f is the mean squared hinge over pairs. The grid runs from the smallest α with w = 0 (or only the weights
+    of ``must_have``) down to ``min_ratio`` times it, evenly in log α, unless ``alphas`` gives it.
 
     Parameters
     ----------
@@ -102,9 +106,14 @@ def sparse_path(
     tol : float
         Largest duality gap, as a share of the objective.
     weights : sequence of float, optional
-        One ℓ1 weight a feature, > 0; infinity forbids the feature.
+        One ℓ1 weight a feature; infinity forbids the feature, 0 is as in ``must_have``.
     l1_ratio : float, optional
-        Share of ℓ1 in the elastic net.
+        Share of ℓ1 in the elastic net, above 0.
+    signs : mapping of feature to sign, or one sign a feature; optional
+        "+" or +1: the weight is never negative, "-" or −1: never positive, 0: either.
+    must_have, must_not : names or column numbers
+        Features that ℓ1 leaves free at every point (its slope there is 1e-6, not 0, so that the gap stays a
+        proof), and features that are never used.
     max_features : int, optional
         Stop the path after the first point that uses more than twice as many features.
     query_weight : array, optional
@@ -114,10 +123,21 @@ def sparse_path(
         raise ValueError(f"tol must be a number > 0, got {tol}")
     check_finite(data)
     objective = make_objective(data, query_weight)
-    family = as_penalty(penalty, weights, l1_ratio)
-    grid = _grid(objective, family, n_alphas, min_ratio) if alphas is None else _given(alphas)
+    demands = make_constraints(data.feature_names, must_have, must_not, signs)
+    weights = demands.weights(weights)
+    family = as_penalty(penalty, weights, l1_ratio, demands.signs)
     with single_threaded_blas():
-        results = _walk(objective, family, grid, tol, max_iter, max_features, progress)
+        if alphas is not None:
+            start, grid = objective.at_zero, _given(alphas)
+        elif weights is None or np.all(weights):
+            start = objective.at_zero
+            grid = _grid(family.alpha_max(objective.gradient(start)), n_alphas, min_ratio)
+        else:
+            free = weights == 0
+            alone = as_penalty(penalty, np.where(free, 0.0, np.inf), l1_ratio, demands.signs)
+            start, largest = _free_optimum(objective, family, alone, free, tol, max_iter)
+            grid = _grid(largest, n_alphas, min_ratio)
+        results = _walk(objective, family, grid, start, tol, max_iter, max_features, progress)
     return _collect(grid[: len(results)], results, data.feature_names)
 
 
@@ -130,13 +150,18 @@ def as_penalty(
     penalty: str | SlopedPenalty,
     weights: Sequence[float] | FloatArray | None = None,
     l1_ratio: float | None = None,
+    signs: FloatArray | None = None,
 ) -> SlopedPenalty:
     """A penalty by name or as it is."""
-    options = {"weights": None if weights is None else np.asarray(weights, float), "l1_ratio": l1_ratio}
+    weights = None if weights is None else np.asarray(weights, float)
+    options = {"weights": weights, "l1_ratio": l1_ratio, "signs": signs}
     given = {key: value for key, value in options.items() if value is not None}
     if not isinstance(penalty, str):
         if given:
-            raise ValueError(f"{' and '.join(given)} belong into the penalty object itself when one is given")
+            raise ValueError(
+                f"{' and '.join(given)} belong into the penalty object itself when one is given "
+                "(costs, must_have and must_not act through weights)"
+            )
         return penalty
     if penalty not in PATH_PENALTIES:
         raise ValueError(f"unknown penalty {penalty!r} for a path; known: {', '.join(PATH_PENALTIES)}")
@@ -146,20 +171,48 @@ def as_penalty(
 
 
 PATH_PENALTIES = ("l1", "elastic_net")
+TURNS = 30  # between the free features' optimum and the α at which the others enter
 
 
-def _grid(objective: Objective, family: SlopedPenalty, n_alphas: int, min_ratio: float) -> FloatArray:
+def _grid(largest: float, n_alphas: int, min_ratio: float) -> FloatArray:
     if n_alphas < 1:
         raise ValueError(f"n_alphas must be at least 1, got {n_alphas}")
     if not 0 < min_ratio < 1:
         raise ValueError(f"min_ratio must be between 0 and 1, got {min_ratio}")
-    largest = family.alpha_max(objective.gradient(objective.at_zero))
+    if largest == np.inf:
+        raise ValueError(
+            "no strength of the penalty brings every weight to zero, so the path has no beginning; "
+            "give alphas, or an l1_ratio above 0, or name free features in must_have"
+        )
     if not largest > 0:
         raise ValueError(
             "no feature tells any pair of documents apart: every usable feature is constant within every "
-            "query that has different labels"
+            "query that has different labels, or bound to a sign against them"
         )
     return np.asarray(largest * np.logspace(0.0, np.log10(min_ratio), n_alphas))
+
+
+def _free_optimum(
+    objective: Objective,
+    family: SlopedPenalty,
+    alone: SlopedPenalty,
+    free: BoolArray,
+    tol: float,
+    max_iter: int,
+) -> tuple[Point, float]:
+    """The optimum over the free features, and the smallest α at which it is that over all features.
+
+    ``alone`` is the penalty that forbids all others. Only a ridge makes the optimum depend on α; then the two
+    are found in turn. If no other feature can follow, α does not matter and is the free features' own.
+    """
+    point = objective.at_zero
+    largest = float(np.max(np.abs(objective.gradient(point)[free]), initial=0.0))
+    for _ in range(TURNS):
+        _, point = newton_steps(objective, alone.scaled(largest), point, tol, max_iter)
+        before, largest = largest, family.alpha_max(np.where(free, 0.0, objective.gradient(point))) or largest
+        if abs(largest - before) <= tol * before:
+            break
+    return point, largest
 
 
 def _given(alphas: Sequence[float] | FloatArray) -> FloatArray:
@@ -173,12 +226,13 @@ def _walk(
     objective: Objective,
     family: SlopedPenalty,
     grid: FloatArray,
+    point: Point,
     tol: float,
     max_iter: int,
     max_features: int | None,
     progress: Progress | None,
 ) -> list[Result]:
-    point, results = objective.at_zero, []
+    results = []
     for k, alpha in enumerate(grid):
         result, point = newton_steps(objective, family.scaled(float(alpha)), point, tol, max_iter)
         results.append(result)

@@ -3,7 +3,7 @@
 Help lists the commands in the order of these imports.
 """
 
-from ranksieve.cli import learning, scoring, datasets, experiments  # isort: skip
+from ranksieve.cli import learning, scoring, datasets, engines, experiments  # isort: skip
 from ranksieve.cli.app import app, main
 
-__all__ = ["app", "datasets", "experiments", "learning", "main", "scoring"]
+__all__ = ["app", "datasets", "engines", "experiments", "learning", "main", "scoring"]

@@ -21,16 +21,32 @@ def inspect(data: Data, as_json: Json = False) -> None:
     inspect_data(data, as_json=as_json)
 
 
-@command("ranksieve convert train.txt train.parquet", "ranksieve convert train.parquet train.txt.gz")
+@command(
+    "ranksieve convert train.txt train.parquet",
+    "ranksieve convert log.json train.parquet --judgements judgements.txt",
+)
 def convert(
-    source: Annotated[str, typer.Argument(metavar="IN", help=FORMATS)],
+    source: Annotated[str, typer.Argument(metavar="IN", help=f"{FORMATS} Or a feature log (.json, .jsonl).")],
     target: Annotated[str, typer.Argument(metavar="OUT", help="A .parquet or .gz file, or LETOR text.")],
+    judgements: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="Grades for a feature log: qrels, CSV, or 4 qid:1 # 7555 lines."),
+    ] = None,
+    unjudged: Annotated[
+        str | None,
+        typer.Option(metavar="RULE", help="Logged documents without a grade: drop (default) or zero."),
+    ] = None,
+    entry: Annotated[
+        str | None, typer.Option(metavar="NAME", help="The log entry to take; default: all of them.")
+    ] = None,
     missing: Missing = "keep",
 ) -> None:
-    """Convert between LETOR text, gzip and parquet.
+    """Convert between LETOR text, gzip and parquet, also from feature logs.
 
-    The name of the output tells its format. Missing values are kept unless a policy is given.
+    The name of the output tells its format. Missing values are kept unless a policy is given. A feature
+    log holds search responses of Elasticsearch or OpenSearch with _ltrlog fields.
     """
     from ranksieve.commands.datasets import convert_data
 
-    convert_data(source, target, missing=missing)
+    log = {"judgements": judgements, "unjudged": unjudged, "entry": entry}
+    convert_data(source, target, missing=missing, log=log)

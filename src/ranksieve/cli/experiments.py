@@ -67,3 +67,31 @@ def bench(
         output=output,
         as_json=as_json,
     )
+
+
+@command(
+    "ranksieve report results -o report.html",
+    "ranksieve report results --baseline listnet -o tables.md",
+)
+def report(
+    folder: Annotated[str, typer.Argument(metavar="RESULTS", help="A folder that ranksieve bench wrote.")],
+    output: Annotated[
+        str | None,
+        typer.Option(
+            "-o",
+            "--output",
+            metavar="FILE",
+            help="A page (.html) or tables (.md, .tex, .csv, .json); without it, tables on the terminal.",
+        ),
+    ] = None,
+    baseline: Baseline = None,
+    as_json: Json = False,
+) -> None:
+    """Turn results into a page to show, or into tables.
+
+    The page is one file that needs no network: which features, how sure, what is lost per query, whether it
+    is significant, with all tables and pictures. Without --baseline it compares with the best dense method.
+    """
+    from ranksieve.commands.reporting import report_results
+
+    report_results(folder, output=output, baseline=baseline, as_json=as_json)

@@ -1,4 +1,4 @@
-"""Commands that learn: demo, fit, path."""
+"""Commands that learn: demo, fit, frontier, path."""
 
 from __future__ import annotations
 
@@ -8,6 +8,37 @@ import typer
 
 from ranksieve.cli.app import command
 from ranksieve.commands.options import FitMissing, Json, Missing, Train
+
+Valid = Annotated[
+    str | None,
+    typer.Option(metavar="FILE", help="Held-out queries for the choice; without it, cross-validation."),
+]
+MaxFeatures = Annotated[int | None, typer.Option(metavar="K", min=1, help="Use at most this many features.")]
+Metric = Annotated[
+    str | None, typer.Option(metavar="NAME", help="What the choice maximises, such as ndcg@10 or map.")
+]
+OwnProfile = Annotated[
+    str | None, typer.Option(metavar="NAME", help="Metric conventions: letor, mslr or standard.")
+]
+Normalise = Annotated[
+    str | None,
+    typer.Option(metavar="KIND", help="none, z, min_max, query_min_max or query_z; kept in the model."),
+]
+Costs = Annotated[
+    str | None,
+    typer.Option("--costs", "--feature-costs", metavar="FILE", help="CSV feature,cost[,group] or JSON."),
+]
+MaxCost = Annotated[
+    float | None, typer.Option(metavar="C", min=0, help="The features in use cost at most this.")
+]
+MustHave = Annotated[
+    str | None, typer.Option(metavar="A,B", help="Features that are not penalised, at every point.")
+]
+MustNot = Annotated[str | None, typer.Option(metavar="A,B", help="Features that are never used.")]
+Signs = Annotated[
+    str | None,
+    typer.Option(metavar="A=+,B=-", help="Signs that weights must have; or a CSV file feature,sign."),
+]
 
 
 @command("ranksieve demo", "ranksieve demo --seed 7 --out results")
@@ -30,32 +61,26 @@ def demo(
 @command(
     "ranksieve fit train.txt --valid vali.txt --max-features 10 -o model.json",
     "ranksieve fit train.parquet --set cv=10 -o model.json --report page.html",
+    "ranksieve fit train.txt --costs ms.csv --max-cost 5 -o model.json",
 )
 def fit(
     train: Train,
     output: Annotated[str, typer.Option("-o", "--output", metavar="FILE", help="The model file to write.")],
-    valid: Annotated[
-        str | None,
-        typer.Option(metavar="FILE", help="Held-out queries for the choice; without it, cross-validation."),
-    ] = None,
+    valid: Valid = None,
     method: Annotated[str, typer.Option(metavar="NAME", help="The learning method.")] = "sparseranker",
     settings: Annotated[
         list[str] | None,
         typer.Option("--set", metavar="NAME=VALUE", help="Any parameter of the method; may be repeated."),
     ] = None,
-    max_features: Annotated[
-        int | None, typer.Option(metavar="K", min=1, help="Use at most this many features.")
-    ] = None,
-    metric: Annotated[
-        str | None, typer.Option(metavar="NAME", help="What the choice maximises, such as ndcg@10 or map.")
-    ] = None,
-    profile: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Metric conventions: letor, mslr or standard.")
-    ] = None,
-    normalise: Annotated[
-        str | None,
-        typer.Option(metavar="KIND", help="none, z, min_max, query_min_max or query_z; kept in the model."),
-    ] = None,
+    max_features: MaxFeatures = None,
+    metric: Metric = None,
+    profile: OwnProfile = None,
+    costs: Costs = None,
+    max_cost: MaxCost = None,
+    must_have: MustHave = None,
+    must_not: MustNot = None,
+    signs: Signs = None,
+    normalise: Normalise = None,
     missing: FitMissing = None,
     report: Annotated[str | None, typer.Option(metavar="FILE", help="Also write an HTML page.")] = None,
     as_json: Json = False,
@@ -65,9 +90,11 @@ def fit(
     The default method fits a whole path of models, from no feature to many, each with a proof of how near
     the best possible it is, and keeps the one that ranks held-out queries best.
     """
+    from ranksieve.commands.demands import parse_demands
     from ranksieve.commands.fitting import fit_model
 
     named = {"max_features": max_features, "metric": metric, "profile": profile}
+    named |= parse_demands(costs, max_cost, must_have, must_not, signs)
     fit_model(
         train,
         valid=valid,
@@ -78,6 +105,52 @@ def fit(
         missing=missing,
         output=output,
         report=report,
+        as_json=as_json,
+    )
+
+
+@command(
+    "ranksieve frontier train.txt --valid vali.txt --costs ms.csv",
+    "ranksieve frontier train.txt --costs ms.csv --max-cost 20 -o frontier.html",
+)
+def frontier(
+    train: Train,
+    valid: Valid = None,
+    max_features: MaxFeatures = None,
+    metric: Metric = None,
+    profile: OwnProfile = None,
+    costs: Costs = None,
+    max_cost: MaxCost = None,
+    must_have: MustHave = None,
+    must_not: MustNot = None,
+    signs: Signs = None,
+    normalise: Normalise = None,
+    missing: FitMissing = None,
+    output: Annotated[
+        str | None,
+        typer.Option(
+            "-o", "--output", metavar="FILE", help="Write all points as .json or a picture as .html."
+        ),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Show what features and cost buy in accuracy.
+
+    Fits the models that "fit" would choose from at many cost limits; the table shows about ten steps of the
+    best metric that a cost can buy. Look here for a budget, then give it to "fit".
+    """
+    from ranksieve.commands.demands import parse_demands
+    from ranksieve.commands.frontier import measure_frontier
+
+    named = {"max_features": max_features, "metric": metric, "profile": profile}
+    named |= parse_demands(costs, max_cost, must_have, must_not, signs)
+    measure_frontier(
+        train,
+        valid=valid,
+        named=named,
+        normalise=normalise,
+        missing=missing,
+        output=output,
         as_json=as_json,
     )
 

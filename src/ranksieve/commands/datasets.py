@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from ranksieve.commands.files import check_outputs, read_data
-from ranksieve.commands.show import emit_json, table, words
-from ranksieve.data import describe, write_dataset
+from ranksieve.commands.show import emit_json, progress, table, words
+from ranksieve.data import describe, read_dataset, read_ltr_log, write_dataset
+from ranksieve.data.load import format_of
 
 SHOWN_NAMES = 12
 
@@ -20,10 +22,14 @@ def inspect_data(data_file: str, *, as_json: bool) -> None:
         table(["", data_file], [(_heading(name), _in_words(value)) for name, value in figures.items()])
 
 
-def convert_data(source: str, target: str, *, missing: str) -> None:
-    """Read one format, write another."""
-    check_outputs([target])
-    data = read_data(source, missing)
+def convert_data(source: str, target: str, *, missing: str, log: Mapping[str, str | None]) -> None:
+    """Read one format, write another; ``log`` holds the options of feature logs."""
+    given = {name: value for name, value in log.items() if value is not None}
+    if given and format_of(source).read is not read_ltr_log:
+        raise ValueError(f"--{next(iter(given))} belongs to feature logs (.json), but {source} is none")
+    check_outputs([target], [source, log["judgements"]])
+    with progress(f"reading {source}"):
+        data = read_dataset(source, missing=missing, **given)
     write_dataset(data, target)
     words(f"Wrote {data.n_docs} documents of {data.n_queries} queries to {target}.")
 

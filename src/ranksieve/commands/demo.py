@@ -7,7 +7,9 @@ from pathlib import Path
 
 import numpy as np
 
+from ranksieve._types import FloatArray
 from ranksieve.commands.files import check_outputs
+from ranksieve.commands.fit_page import support_of
 from ranksieve.commands.fitting import run
 from ranksieve.commands.show import table, words
 from ranksieve.data import Dataset, make_ranking
@@ -16,6 +18,7 @@ from ranksieve.metrics import Evaluation, evaluate
 from ranksieve.path import sparse_path
 from ranksieve.report import (
     Content,
+    Gains,
     Planted,
     build_content,
     certificate,
@@ -48,24 +51,42 @@ def run_demo(seed: int, folder: str, report: str | None) -> None:
     _show(ranker, evaluations, planted_features(truth, ranker), seconds)
     ranker.to_model().save(model_file)
     words(f"Wrote {model_file}.")
-    content = build_content(
-        ranker,
-        title="Synthetic data with planted features",
-        choice=f"on {valid.n_queries} held-out queries",
-        evaluations=evaluations,
-        truth=truth,
-    )
-    _write_page(content, page)
-
-
-def _write_page(content: Content, page: Path) -> None:
     try:
         require_extra()
     except ImportError as error:
         words(f"No page: {error}")
         return
-    write_report(content, page)
+    choice = f"on {valid.n_queries} held-out queries"
+    write_report(_content(ranker, train, evaluations, truth, choice), page)
     words(f"Wrote {page}: open it in a browser.")
+
+
+def _content(
+    ranker: SparseRanker,
+    train: Dataset,
+    evaluations: dict[str, Evaluation],
+    truth: FloatArray,
+    choice: str,
+) -> Content:
+    ours, theirs = evaluations.values()
+    n_test, densest = len(ours.query_ids), list(evaluations)[1]
+    gains = Gains(
+        METRIC,
+        f"on {n_test} test queries",
+        f"the {densest.removeprefix('test, ')}",
+        ours.query_ids.tolist(),
+        theirs.per_query[METRIC],
+        {"chosen": ("Chosen model", ours.per_query[METRIC])},
+    )
+    return build_content(
+        ranker,
+        title="Synthetic data with planted features",
+        choice=choice,
+        evaluations=evaluations,
+        truth=truth,
+        support=support_of(ranker, train),
+        gains=gains,
+    )
 
 
 def split_queries(data: Dataset, seed: int) -> tuple[Dataset, Dataset, Dataset]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import sys
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -28,6 +29,18 @@ def read_data(path: str, missing: str = "error") -> Dataset:
 def read_for(model: LinearModel, path: str, missing: str = "error") -> Dataset:
     """Read data that a model shall score: features that a LETOR file never mentions are 0."""
     return widen(read_data(path, missing), model.n_features)
+
+
+def reading_policy(missing: str | None, models: Sequence[LinearModel]) -> str:
+    """How to read missing values for models: as asked, else left to models that have their own rule."""
+    if missing is not None:
+        return missing
+    return "keep" if any(model.missing and model.missing.fills for model in models) else "error"
+
+
+def overridden(model: LinearModel, missing: str | None) -> LinearModel:
+    """A model without its own rule for missing values if another one was asked for."""
+    return model if missing is None else replace(model, missing=None)
 
 
 def widen(data: Dataset, n_features: int) -> Dataset:

@@ -8,9 +8,12 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ranksieve.commands.files import check_inputs, check_outputs, read_data
+from ranksieve.commands.fit_page import support_of
 from ranksieve.commands.guard import while_doing
 from ranksieve.commands.show import emit_json, progress, table, words
 from ranksieve.data import Dataset
+from ranksieve.data.missing import MissingPolicy, check_policy
+from ranksieve.data.normalise import check_kind
 from ranksieve.estimators import ESTIMATORS, LinearRanker
 from ranksieve.estimators.base import Ranker
 from ranksieve.metrics import Evaluation, evaluate, parse
@@ -31,7 +34,8 @@ def fit_model(
     method: str,
     settings: Sequence[str],
     named: Mapping[str, Any],
-    missing: str,
+    normalise: str | None,
+    missing: str | None,
     output: str,
     report: str | None,
     as_json: bool,
@@ -43,8 +47,9 @@ def fit_model(
     check_outputs([output, report], [train, valid])
     if report:
         require_extra()
-    data = read_data(train, missing)
-    held_out = None if valid is None else read_data(valid, missing)
+    policy = prepare_with(ranker, normalise, missing)
+    data = read_data(train, policy)
+    held_out = None if valid is None else read_data(valid, policy)
     if held_out is not None:
         check_widths(data, train, held_out, valid or "")
         options["valid"] = held_out
@@ -53,7 +58,9 @@ def fit_model(
     model.save(output)
     if report:
         evaluations = {} if held_out is None else {f"{valid}": _measure(ranker, held_out)}
-        write_report(build_content(ranker, choice=choice, evaluations=evaluations), report)
+        support = support_of(ranker, data)
+        content = build_content(ranker, choice=choice, evaluations=evaluations, support=support)
+        write_report(content, report)
     if as_json:
         emit_json({"model": model.to_dict(), "choice": choice, "output": output, "report": report})
     else:
@@ -78,6 +85,17 @@ def make_ranker(method: str, settings: Sequence[str], named: Mapping[str, Any]) 
     if not isinstance(ranker, LinearRanker):
         raise ValueError(f"{method} is not linear, so it has no model file; use it from Python")
     return ranker
+
+
+def prepare_with(ranker: LinearRanker, normalise: str | None, missing: str | None) -> str:
+    """Let any linear ranker normalise and fill its features; the policy to read files with."""
+    if normalise is not None:
+        check_kind(normalise)
+        ranker.normalise = normalise
+    if missing is not None:
+        check_policy(missing)
+        ranker.missing = missing
+    return "keep" if MissingPolicy(ranker.missing).fills else ranker.missing
 
 
 def _maker(method: str) -> Callable[..., Ranker]:
@@ -166,7 +184,11 @@ def show_model(model: LinearModel, choice: str) -> None:
     words(f"{model.method} uses {len(ordered)} of {model.n_features} features.")
     table(["feature", "weight"], [(term.name, f"{term.weight:+.5g}") for term in ordered])
     for name, value in model.metrics.items():
-        words(f"{name.capitalize()}: {value:.4f}, chosen {choice}.")
+        if name != "cost":
+            words(f"{name.capitalize()}: {value:.4f}, chosen {choice}.")
+    if "cost" in model.metrics:
+        limit = model.parameters.get("max_cost")
+        words(f"Cost: {model.metrics['cost']:g}{'' if limit is None else f' of at most {limit:g}'}.")
     proof = model.certificate
     at = f" at alpha = {proof['alpha']:.4g}" if "alpha" in proof else ""
     words(f"Objective{at}: {proof['objective']:.6g}, {certificate(proof.get('relative_gap'))}.")

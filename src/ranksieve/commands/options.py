@@ -13,6 +13,22 @@ Missing = Annotated[
     str,
     typer.Option(metavar="POLICY", help="Missing values: error, zero, query_min, column_mean or keep."),
 ]
+FitMissing = Annotated[
+    str | None,
+    typer.Option(
+        "--missing",
+        metavar="POLICY",
+        help="Missing values: error, zero, query_min or column_mean; kept in the model.",
+    ),
+]
+StoredMissing = Annotated[
+    str | None,
+    typer.Option(
+        "--missing",
+        metavar="POLICY",
+        help="Missing values: error, zero, query_min, column_mean or keep; default: as the model says.",
+    ),
+]
 Profile = Annotated[str, typer.Option(metavar="NAME", help="Metric conventions: letor, mslr or standard.")]
 Metrics = Annotated[
     list[str], typer.Option("--metric", metavar="NAME", help="Such as ndcg@10 or map; may be repeated.")

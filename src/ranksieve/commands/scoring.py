@@ -2,92 +2,91 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
-
-import numpy as np
+from typing import Any, NamedTuple
 
 from ranksieve._types import FloatArray
-from ranksieve.commands.files import check_inputs, check_outputs, read_data, read_for, read_scores, write_text
+from ranksieve.commands.files import check_inputs, check_outputs, read_data, read_scores, write_text
 from ranksieve.commands.guard import while_doing
+from ranksieve.commands.models import finite_scores, is_model, read_with_models
 from ranksieve.commands.show import emit_json, table, words
 from ranksieve.data import Dataset
-from ranksieve.metrics import Evaluation, evaluate
+from ranksieve.data.judgements import Table
+from ranksieve.data.trec import read_qrels, read_run, run_lines
+from ranksieve.metrics import PROFILES, Evaluation, Profile, evaluate
 from ranksieve.metrics.evaluate import parse_all
 from ranksieve.metrics.lookup import lookup
-from ranksieve.metrics.profiles import Empty, as_profile
-from ranksieve.model import LinearModel, load_model
+from ranksieve.metrics.profiles import Empty
+from ranksieve.metrics.run import TREC, evaluate_run
 from ranksieve.significance import Alternative, Comparison, Row, compare
 
 EMPTY: dict[str, Empty] = {"0": 0.0, "1": 1.0, "skip": "skip"}
 ALTERNATIVES: dict[str, Alternative] = {"two-sided": "two-sided", "greater": "greater"}
+ALL_PROFILES = {**PROFILES, TREC.name: TREC}
+Write = Callable[[Dataset, FloatArray, str], Iterator[str]]
 
 
-def rank_documents(model_file: str, data_file: str, *, missing: str, output: str | None, form: str) -> None:
+class Yardstick(NamedTuple):
+    """How rankings are measured."""
+
+    metrics: Sequence[str]
+    profile: Profile
+    empty: Empty | None = None
+
+    def of_scores(self, scores: FloatArray, data: Dataset) -> Evaluation:
+        return evaluate(scores, data, *self)
+
+    def of_run(self, run: Table, qrels: Table) -> Evaluation:
+        return evaluate_run(run, qrels, *self)
+
+
+def rank_documents(
+    model_file: str,
+    data_file: str,
+    *,
+    missing: str | None,
+    first_feature: int | None,
+    output: str | None,
+    form: str,
+) -> None:
     """Score documents and write the scores."""
     write = lookup(FORMATS, form, "format")
-    model = load_model(model_file)
     check_outputs([output], [model_file, data_file])
-    data = read_for(model, data_file, missing)
+    data, models = read_with_models(data_file, [model_file], missing, first_feature)
+    model = models[model_file]
     write_text("".join(write(data, finite_scores(model, data), model.method or "ranksieve")), output)
-
-
-def finite_scores(model: LinearModel, data: Dataset) -> FloatArray:
-    """Scores in row order; a row without one is refused."""
-    scores = model.predict(data)
-    bad = np.flatnonzero(~np.isfinite(scores))
-    if len(bad):
-        raise ValueError(
-            f"{data.source or 'the data'}: the score of document {bad[0] + 1} is {scores[bad[0]]}, because a "
-            "feature in use is missing or infinite; choose --missing zero, query_min or column_mean"
-        )
-    return scores
 
 
 def _score_lines(data: Dataset, scores: FloatArray, tag: str) -> Iterator[str]:
     return (f"{score!r}\n" for score in scores.tolist())
 
 
-def _trec_lines(data: Dataset, scores: FloatArray, tag: str) -> Iterator[str]:
-    """``qid Q0 docid rank score tag``, best first; documents without an id go by their row number."""
-    queries = data.queries
-    for q, query in enumerate(queries.ids.tolist()):
-        rows = queries.order[queries.offsets[q] : queries.offsets[q + 1]]
-        for rank, row in enumerate(rows[np.argsort(-scores[rows], kind="stable")].tolist(), start=1):
-            document = data.doc_ids[row] if data.doc_ids is not None else ""
-            yield f"{_token(query)} Q0 {_token(document) or row + 1} {rank} {float(scores[row])!r} {tag}\n"
-
-
-FORMATS = {"scores": _score_lines, "trec": _trec_lines}
-
-
-def _token(value: Any) -> str:
-    """An id as one word."""
-    return "_".join(str(value).split())
+FORMATS: dict[str, Write] = {"scores": _score_lines, "trec": run_lines}
 
 
 def evaluate_scores(
-    data_file: str,
+    data_file: str | None,
     *,
     model: str | None,
     scores: str | None,
+    run: str | None,
+    qrels: str | None,
     metrics: Sequence[str],
-    profile: str,
+    profile: str | None,
     empty: str | None,
-    missing: str,
+    missing: str | None,
+    first_feature: int | None,
     per_query: bool,
     as_json: bool,
 ) -> None:
-    """Measure a model or a file of scores."""
-    if (model is None) == (scores is None):
-        raise ValueError("give either --model or --scores, so that there is one ranking to evaluate")
-    _check_names(metrics, profile, empty)
-    check_inputs(data_file, scores)
-    data = _judged(data_file, [model] if model else [], missing)
-    given = finite_scores(load_model(model), data) if model else _scores_from(data, data_file, scores or "")
-    with while_doing(f"evaluating {data_file}"):
-        evaluation = evaluate(given, data, metrics, profile, None if empty is None else EMPTY[empty])
+    """Measure a model or a file of scores on data, or a TREC run against qrels."""
+    rule = None if empty is None else lookup(EMPTY, empty, "rule for queries without a relevant document")
+    yardstick = Yardstick(metrics, _conventions(metrics, profile, qrels), rule)
+    ranking = _one_ranking(data_file, model, scores, run, qrels)
+    check_inputs(data_file or qrels, ranking)
+    models = [model] if model else []
+    evaluation = _measure(yardstick, data_file, qrels, models, missing, first_feature)(ranking)
     if as_json:
         emit_json(_plain(evaluation, per_query))
         return
@@ -95,35 +94,82 @@ def evaluate_scores(
         columns = [values.tolist() for values in evaluation.per_query.values()]
         table(["query", *evaluation.per_query], zip(evaluation.query_ids.tolist(), *columns, strict=True))
     table(["metric", "mean"], [(name, f"{value:.4f}") for name, value in evaluation.mean.items()])
-    words(f"{data.n_queries} queries, {profile} profile.")
+    words(f"{len(evaluation.query_ids)} queries, {yardstick.profile.name} profile.")
+
+
+def _one_ranking(
+    data_file: str | None, model: str | None, scores: str | None, run: str | None, qrels: str | None
+) -> str:
+    """The file that is to be evaluated."""
+    if (run is None) != (qrels is None) or (run is not None and (data_file or model or scores)):
+        raise ValueError("--run and --qrels go together, without DATA, --model and --scores")
+    if run is not None:
+        return run
+    if data_file is None:
+        raise ValueError(
+            "there is nothing to evaluate; give DATA with --model or --scores, or --run and --qrels"
+        )
+    if (model is None) == (scores is None):
+        raise ValueError("give either --model or --scores, so that there is one ranking to evaluate")
+    return model or scores or ""
 
 
 def compare_rankings(
-    data_file: str,
     files: Sequence[str],
     *,
+    qrels: str | None,
     baseline: str | None,
     metrics: Sequence[str],
-    profile: str,
+    profile: str | None,
     alternative: str,
-    missing: str,
+    missing: str | None,
+    first_feature: int | None,
     as_json: bool,
 ) -> None:
-    """Measure several models or files of scores and test their differences."""
-    _check_names(metrics, profile, None)
+    """Measure several rankings and test their differences.
+
+    The files are data and then models or scores; or, with qrels, TREC runs.
+    """
+    yardstick = Yardstick(metrics, _conventions(metrics, profile, qrels))
     side = lookup(ALTERNATIVES, alternative, "alternative")
-    names = short_names(files)
-    check_inputs(data_file, *files)
-    data = _judged(data_file, [file for file in files if _is_model(file)], missing)
-    scores = {names[file]: _scores(data, data_file, file) for file in files}
-    with while_doing(f"evaluating {data_file}"):
-        evaluations = {name: evaluate(values, data, metrics, profile) for name, values in scores.items()}
+    data_file, rankings = (None, files) if qrels else (files[0], files[1:])
+    names = short_names(rankings)
+    check_inputs(data_file or qrels, *rankings)
+    models = [file for file in rankings if is_model(file)]
+    measure = _measure(yardstick, data_file, qrels, models, missing, first_feature)
+    evaluations = {names[file]: measure(file) for file in rankings}
     result = compare(evaluations, names.get(baseline or "", baseline), alternative=side)
     if as_json:
         means = {name: _plain(evaluation, False)["mean"] for name, evaluation in evaluations.items()}
-        emit_json({"profile": profile, "mean": means, **result.to_dict()})
+        emit_json({"profile": yardstick.profile.name, "mean": means, **result.to_dict()})
     else:
         _show_comparison(evaluations, result)
+
+
+def _measure(
+    yardstick: Yardstick,
+    data_file: str | None,
+    qrels: str | None,
+    model_files: Sequence[str],
+    missing: str | None,
+    first_feature: int | None,
+) -> Callable[[str], Evaluation]:
+    """How to evaluate a file: as a run against the qrels, or as a model or scores on the data."""
+    if qrels is not None:
+        judged = read_qrels(qrels)
+        return lambda file: yardstick.of_run(read_run(file), judged)
+    source = data_file or ""
+    if model_files:
+        data, models = read_with_models(source, model_files, missing, first_feature)
+    else:  # without a model features do not matter
+        data, models = read_data(source, "keep"), {}
+
+    def on_data(file: str) -> Evaluation:
+        scores = finite_scores(models[file], data) if file in models else _scores_from(data, source, file)
+        with while_doing(f"evaluating {source}"):
+            return yardstick.of_scores(scores, data)
+
+    return on_data
 
 
 def short_names(files: Sequence[str]) -> dict[str, str]:
@@ -151,29 +197,10 @@ def _comparison_cells(row: Row) -> tuple[Any, ...]:
     return (row.metric, row.a, row.b, f"{row.difference:+.4f}", row.wins, row.ties, row.losses, *p_values)
 
 
-def _check_names(metrics: Sequence[str], profile: str, empty: str | None) -> None:
+def _conventions(metrics: Sequence[str], profile: str | None, qrels: str | None) -> Profile:
+    """The profile asked for, else letor, or trec for runs; metrics that do not exist are refused."""
     parse_all(metrics)
-    as_profile(profile)
-    if empty is not None:
-        lookup(EMPTY, empty, "rule for queries without a relevant document")
-
-
-def _judged(data_file: str, models: Sequence[str], missing: str) -> Dataset:
-    """Data wide enough for all models; without a model features do not matter."""
-    if not models:
-        return read_data(data_file, "keep")
-    widest = max((load_model(model) for model in models), key=lambda model: model.n_features)
-    return read_for(widest, data_file, missing)
-
-
-def _is_model(file: str) -> bool:
-    return file.endswith(".json")
-
-
-def _scores(data: Dataset, data_file: str, file: str) -> FloatArray:
-    if _is_model(file):
-        return finite_scores(load_model(file), data)
-    return _scores_from(data, data_file, file)
+    return lookup(ALL_PROFILES, profile or (TREC.name if qrels else "letor"), "profile")
 
 
 def _scores_from(data: Dataset, data_file: str, file: str) -> FloatArray:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from difflib import get_close_matches
 from importlib import import_module
 from typing import Any
@@ -88,25 +88,46 @@ def read_parquet(
 
 
 def write_parquet(dataset: Dataset, path: PathLike) -> None:
-    """Write columns ``label``, ``qid``, ``doc_id`` and ``comment`` (if any) and the features.
+    """Write the columns of :func:`to_frame`; the file appears whole or not at all."""
+    parquet, table = _extra("pyarrow.parquet"), _arrow_table(dataset)
+    with atomic_write(path, "wb") as file:
+        parquet.write_table(table, file)
 
-    NaN becomes null. The file appears whole or not at all.
+
+def to_frame(dataset: Dataset, kind: str = "pandas") -> Any:
+    """A pandas, polars or arrow table; :func:`from_frame` gives the data set back.
+
+    Columns are ``label``, ``qid``, ``doc_id`` and ``comment`` (if any) and the features. A missing value is
+    null.
     """
-    parquet, arrow = _extra("pyarrow.parquet"), _extra("pyarrow")
+    if kind not in FRAMES:
+        raise ValueError(f"kind={kind!r} is unknown; choose one of {', '.join(FRAMES)}")
+    return FRAMES[kind](_arrow_table(dataset))
+
+
+FRAMES: dict[str, Callable[[Any], Any]] = {
+    "pandas": lambda table: table.to_pandas(),
+    "polars": lambda table: _extra("polars").from_arrow(table),
+    "arrow": lambda table: table,
+}
+
+
+def _arrow_table(dataset: Dataset) -> Any:
+    arrow = _extra("pyarrow")
     columns: dict[str, Any] = {"label": dataset.y, "qid": _storable_ids(dataset.qid)}
     if dataset.doc_ids is not None:
-        columns[DOC_ID] = _texts(dataset.doc_ids)
+        columns[DOC_ID] = _storable_names(dataset.doc_ids)
     if dataset.comments is not None:
-        columns[COMMENT] = _texts(dataset.comments)
+        columns[COMMENT] = [str(comment) for comment in dataset.comments]
     taken = sorted(columns.keys() & set(dataset.feature_names))
     if taken:
-        raise ValueError(f"features cannot be called {', '.join(taken)} in a parquet file; rename them")
+        names = ", ".join(taken)
+        raise ValueError(f"features cannot be called {names} in a frame or parquet file; rename them")
     X = dataset.X.tocsc() if sp.issparse(dataset.X) else dataset.X
     for j, name in enumerate(dataset.feature_names):
         column = X[:, [j]].toarray().ravel() if sp.issparse(X) else np.ascontiguousarray(X[:, j])
         columns[name] = arrow.array(column, from_pandas=True)
-    with atomic_write(path, "wb") as file:
-        parquet.write_table(arrow.table(columns), file)
+    return arrow.table(columns)
 
 
 def _extra(module: str) -> Any:
@@ -192,5 +213,8 @@ def _storable_ids(ids: AnyArray) -> Any:
     return list(ids)
 
 
-def _texts(values: Sequence[Any]) -> list[str]:
-    return [str(value) for value in values]
+def _storable_names(names: Sequence[Any]) -> list[Any]:
+    """Document ids as they are if all of them are whole numbers, else as text; None stays None."""
+    if all(isinstance(name, int | np.integer) or name is None for name in names):
+        return list(names)
+    return [None if name is None else str(name) for name in names]

@@ -11,34 +11,47 @@ from ranksieve.data.byte_source import PARQUET_MAGIC, PathLike
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.frames import read_parquet, write_parquet
 from ranksieve.data.letor import read_letor, write_letor
+from ranksieve.data.ltr_log import read_ltr_log
 
 
 class Format(NamedTuple):
     """How one kind of file is recognised, read and written."""
 
     suffixes: tuple[str, ...]
-    magic: bytes
+    magic: tuple[bytes, ...]
     read: Callable[..., Dataset]
     write: Callable[[Dataset, PathLike], None]
 
 
-FORMATS = (Format((".parquet", ".pq"), PARQUET_MAGIC, read_parquet, write_parquet),)
-LETOR = Format((".txt", ".gz"), b"", read_letor, write_letor)
+def _refuse_log(dataset: Dataset, path: PathLike) -> None:
+    raise ValueError(f"{path}: only a search engine writes feature logs; choose a .txt, .gz or .parquet file")
+
+
+FORMATS = (
+    Format((".parquet", ".pq"), (PARQUET_MAGIC,), read_parquet, write_parquet),
+    Format((".json", ".jsonl", ".ndjson"), (b"{", b"["), read_ltr_log, _refuse_log),
+)
+LETOR = Format((".txt", ".gz"), (), read_letor, write_letor)
 
 
 def read_dataset(path: PathLike | Sequence[PathLike], **options: Any) -> Dataset:
-    """Read a parquet file (known by its suffix or first bytes), else LETOR text; ``-`` is standard input.
+    """Read parquet or a feature log (known by suffix or first bytes), else LETOR text; ``-`` is stdin.
 
-    Options go to :func:`read_parquet` or :func:`read_letor`.
+    Options go to :func:`read_parquet`, :func:`read_ltr_log` or :func:`read_letor`.
     """
     if not isinstance(path, str | os.PathLike):
         return read_letor(path, **options)
-    return (_by_suffix(path) or _by_magic(path) or LETOR).read(path, **options)
+    return format_of(path).read(path, **options)
 
 
 def write_dataset(dataset: Dataset, path: PathLike) -> None:
     """Write parquet if the suffix says so, else LETOR text."""
     (_by_suffix(path) or LETOR).write(dataset, path)
+
+
+def format_of(path: PathLike) -> Format:
+    """The format of a file that is to be read."""
+    return _by_suffix(path) or _by_magic(path) or LETOR
 
 
 def _by_suffix(path: PathLike) -> Format | None:
@@ -51,7 +64,7 @@ def _by_magic(path: PathLike) -> Format | None:
         return None
     try:
         with open(path, "rb") as file:
-            start = file.read(max(len(kind.magic) for kind in FORMATS))
+            start = file.read(max(len(magic) for kind in FORMATS for magic in kind.magic))
     except OSError:
         return None
     return next((kind for kind in FORMATS if start.startswith(kind.magic)), None)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -11,6 +13,7 @@ from ranksieve._types import FloatArray, IntArray, Matrix
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.queries import Queries
 
+CELLS_AT_ONCE = 2**21
 Fill = Callable[[FloatArray, Queries], FloatArray]
 
 
@@ -41,6 +44,109 @@ def check_policy(policy: str) -> None:
         raise ValueError(f"missing={policy!r} is unknown; choose one of {', '.join(MISSING_POLICIES)}")
 
 
+@dataclass(frozen=True)
+class MissingPolicy:
+    """What takes the place of a missing feature, with what it has to remember of the training data.
+
+    "zero" puts 0, "query_min" the feature's least value over the documents of the query that are scored
+    together, "column_mean" the mean of the present training values: ``means``, one for each of ``features``.
+    "error" refuses missing values and "keep" leaves them.
+    """
+
+    policy: str
+    features: tuple[str, ...] = ()
+    means: tuple[float, ...] = ()
+
+    def __post_init__(self) -> None:
+        check_policy(self.policy)
+        object.__setattr__(self, "features", tuple(str(name) for name in self.features))
+        object.__setattr__(self, "means", tuple(float(mean) for mean in self.means))
+        if len(self.means) != len(self.features) or not np.isfinite(self.means).all():
+            raise ValueError(
+                f"missing={self.policy!r} needs one finite mean a feature, got {len(self.means)} for "
+                f"{len(self.features)} features"
+            )
+
+    @property
+    def fills(self) -> bool:
+        """Whether it puts a value in the place of a missing one."""
+        return self.policy in FILLS
+
+    @property
+    def learns(self) -> bool:
+        """Whether it remembers something of the training data."""
+        return self.policy == "column_mean"
+
+    @property
+    def per_query(self) -> bool:
+        """Whether it needs the query of each row."""
+        return self.policy == "query_min"
+
+    def fill(self, X: Matrix, queries: Queries) -> None:
+        """Replace the NaNs of a matrix that nobody else holds; its columns are ``features``."""
+        stored = [_constant(mean) for mean in self.means]
+        _fill_columns(X, queries, stored or [FILLS[self.policy]] * X.shape[1])
+
+    def apply(self, data: Dataset) -> Dataset:
+        """The data without missing values; with "error" they are refused."""
+        if not self.fills or not has_missing(data.X):
+            return fill_missing(data, self.policy)
+        if self.features:
+            check_same_features(self.features, data, "missing values")
+        X = data.X.copy() if sp.issparse(data.X) else np.array(data.X)
+        self.fill(X, data.queries)
+        return data.replace_features(X)
+
+    def of(self, features: Sequence[str]) -> MissingPolicy:
+        """The policy for some of the features, in the order given."""
+        if not self.features:
+            return self
+        mean = dict(zip(self.features, self.means, strict=True))
+        return MissingPolicy(self.policy, tuple(features), tuple(mean[name] for name in features))
+
+
+def learn_missing(data: Dataset, policy: str) -> MissingPolicy:
+    """A policy with what it has to remember: the means of the present values, 0 if there are none."""
+    stateless = MissingPolicy(policy)
+    if not stateless.learns:
+        return stateless
+    means = np.concatenate([_present_means(block) for _, block in column_blocks(data.X)])
+    return MissingPolicy(policy, data.feature_names, tuple(means.tolist()))
+
+
+def missing_from_dict(content: Any) -> MissingPolicy | None:
+    """A policy as a model file holds it."""
+    return None if content is None else MissingPolicy(**content)
+
+
+def _present_means(columns: FloatArray) -> FloatArray:
+    present = ~np.isnan(columns)
+    return np.asarray(np.sum(columns, axis=0, where=present) / np.maximum(present.sum(axis=0), 1))
+
+
+def _constant(value: float) -> Fill:
+    return lambda column, queries: np.full(len(column), value)
+
+
+def column_blocks(X: Matrix) -> Iterator[tuple[slice, FloatArray]]:
+    """All columns as dense float64, about 16 MB at a time."""
+    by_column = X.tocsc() if sp.issparse(X) else X
+    step = max(1, CELLS_AT_ONCE // X.shape[0])
+    for first in range(0, X.shape[1], step):
+        columns = slice(first, first + step)
+        block = by_column[:, columns]
+        yield columns, np.array(block.toarray() if sp.issparse(block) else block, dtype=np.float64)
+
+
+def check_same_features(learned: Sequence[str], data: Dataset, what: str) -> None:
+    """Refuse data whose columns are not those that something was learned on."""
+    if tuple(learned) != data.feature_names:
+        raise ValueError(
+            f"the rule for {what} was learned on {len(learned)} features ({', '.join(learned[:5])} …) but "
+            f"the data have {data.n_features} ({', '.join(data.feature_names[:5])} …); give the same columns"
+        )
+
+
 def fill_missing(dataset: Dataset, policy: str) -> Dataset:
     """Replace NaN features.
 
@@ -65,15 +171,20 @@ def has_missing(X: Matrix) -> bool:
 
 def fill_in_place(X: Matrix, queries: Queries, policy: str) -> None:
     """Replace the NaNs of a matrix that nobody else holds."""
+    _fill_columns(X, queries, [FILLS[policy]] * X.shape[1])
+
+
+def _fill_columns(X: Matrix, queries: Queries, fills: Sequence[Fill]) -> None:
+    """Replace the NaNs of each column by its own rule."""
     if sp.issparse(X):
-        _fill_sparse(X, queries, FILLS[policy])
+        _fill_sparse(X, queries, fills)
         return
     for j in np.flatnonzero(np.isnan(X.min(axis=0))):
         column = X[:, j].astype(np.float64)
-        X[:, j] = np.where(np.isnan(column), FILLS[policy](column, queries), column)
+        X[:, j] = np.where(np.isnan(column), fills[int(j)](column, queries), column)
 
 
-def _fill_sparse(X: Matrix, queries: Queries, fill: Fill) -> None:
+def _fill_sparse(X: Matrix, queries: Queries, fills: Sequence[Fill]) -> None:
     entries = np.flatnonzero(np.isnan(X.data))
     entries = entries[np.argsort(X.indices[entries], kind="stable")]
     rows = np.searchsorted(X.indptr, entries, side="right") - 1
@@ -81,7 +192,7 @@ def _fill_sparse(X: Matrix, queries: Queries, fill: Fill) -> None:
     values = X.tocsc()[:, columns]
     for k, holes in enumerate(np.split(np.arange(len(entries)), starts[1:])):
         column = _dense_column(values, k)
-        X.data[entries[holes]] = fill(column, queries)[rows[holes]]
+        X.data[entries[holes]] = fills[int(columns[k])](column, queries)[rows[holes]]
 
 
 def _dense_column(X: Matrix, j: int) -> FloatArray:

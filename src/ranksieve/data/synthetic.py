@@ -56,12 +56,12 @@ def make_ranking(
     _check_counts(n_queries, n_features, n_informative, n_constant, n_levels)
     _check_shape(shortest, longest, correlation, noise)
     rng = np.random.default_rng(seed)
-    sizes = _list_lengths(rng, n_queries, shortest, longest)
+    sizes = list_lengths(rng, n_queries, shortest, longest)
     varying = np.sort(rng.permutation(n_features)[n_constant:])
     X = np.repeat(np.round(rng.random((n_queries, n_features)), DECIMALS), sizes, axis=0)
     X[:, varying] = _varying_features(rng, sizes, len(varying), correlation)
     truth = _planted_weights(rng, varying, n_features, n_informative)
-    y = _labels(rng, _noisy_scores(rng, X, truth, noise), sizes, n_levels)
+    y = graded_labels(rng, noisy_scores(rng, X, truth, noise), sizes, n_levels)
     return Dataset(X, y, np.repeat(np.arange(1, n_queries + 1), sizes), feature_names, truth=truth)
 
 
@@ -90,7 +90,7 @@ def _check_shape(shortest: int, longest: int, correlation: float, noise: float) 
         raise ValueError(f"noise={noise} must be a number that is not negative")
 
 
-def _list_lengths(rng: np.random.Generator, n_queries: int, shortest: int, longest: int) -> IntArray:
+def list_lengths(rng: np.random.Generator, n_queries: int, shortest: int, longest: int) -> IntArray:
     """Log-normal around the geometric mean, two standard deviations to either end."""
     middle, spread = np.log(shortest * longest) / 2, np.log(longest / shortest) / 4
     lengths = np.exp(middle + spread * rng.standard_normal(n_queries))
@@ -136,7 +136,7 @@ def _one_of_each_block_first(rng: np.random.Generator, d: int) -> IntArray:
     return shuffled[shuffled < d]
 
 
-def _noisy_scores(rng: np.random.Generator, X: FloatArray, truth: FloatArray, noise: float) -> FloatArray:
+def noisy_scores(rng: np.random.Generator, X: FloatArray, truth: FloatArray, noise: float) -> FloatArray:
     scores = np.zeros(len(X))
     for j in np.flatnonzero(truth):
         scores += truth[j] * X[:, j]
@@ -144,7 +144,7 @@ def _noisy_scores(rng: np.random.Generator, X: FloatArray, truth: FloatArray, no
     return scores
 
 
-def _labels(rng: np.random.Generator, scores: FloatArray, sizes: IntArray, n_levels: int) -> FloatArray:
+def graded_labels(rng: np.random.Generator, scores: FloatArray, sizes: IntArray, n_levels: int) -> FloatArray:
     """Label l or more for the best n_q·share_q·0.4^(l−1) documents of a query, share_q ~ Beta(2, 6)."""
     query = np.repeat(np.arange(len(sizes)), sizes)
     rank = np.empty(len(scores))

@@ -7,6 +7,7 @@ from ranksieve.estimators.base import LinearRanker, Ranker
 from ranksieve.estimators.cs_listmle import CSListMLE
 from ranksieve.estimators.cs_ranksvm import CSRankSVM
 from ranksieve.estimators.fenchelrank import FenchelRank
+from ranksieve.estimators.frontier import Frontier, frontier
 from ranksieve.estimators.fsmrank import FSMRank
 from ranksieve.estimators.lambdamart import LambdaMART
 from ranksieve.estimators.listnet import ListNet
@@ -51,6 +52,7 @@ __all__ = [
     "CSRankSVM",
     "FSMRank",
     "FenchelRank",
+    "Frontier",
     "LambdaMART",
     "LinearRanker",
     "ListNet",
@@ -65,4 +67,5 @@ __all__ = [
     "SparseRankSVM",
     "SparseRanker",
     "TGRank",
+    "frontier",
 ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from abc import abstractmethod
+from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -14,8 +15,10 @@ from ranksieve._types import AnyArray, FloatArray, IntArray, Matrix
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.fingerprint import fingerprint
 from ranksieve.data.finite import check_finite
+from ranksieve.data.missing import MissingPolicy, learn_missing
+from ranksieve.data.normalise import Normalisation, learn_normalisation
 from ranksieve.metrics import evaluate
-from ranksieve.model import LinearModel, Term, linear_scores
+from ranksieve.model import LinearModel, Term
 from ranksieve.solvers.result import Callback, Trace, relative
 
 ONE_QUERY = (
@@ -32,24 +35,34 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
 
     # Metadata requests: scikit-learn's splitters and searches call query ids "groups".
     __metadata_request__fit: ClassVar[dict[str, Any]] = {"qid": "groups"}
+    __metadata_request__predict: ClassVar[dict[str, Any]] = {"qid": "groups"}
     __metadata_request__score: ClassVar[dict[str, Any]] = {"qid": "groups"}
 
+    # What fit does to missing and to all values; a linear ranker that has these parameters stores both.
+    normalise: str = "none"
+    missing: str = "error"
+    normalisation_ = Normalisation("none")
+    missing_ = MissingPolicy("error")
     n_features_in_: int
     _fingerprint: str
 
-    def predict(self, X: Any) -> FloatArray:
-        """Scores in the input's row order: higher ranks first."""
+    def predict(self, X: Any, qid: Any = None) -> FloatArray:
+        """Scores in the input's row order: higher ranks first.
+
+        Query ids are needed only where features are normalised or filled within each query; a Dataset has
+        its own.
+        """
         check_is_fitted(self)
-        return self._scores(self._checked_features(X))
+        return self._scores(self._checked_features(X), X.qid if isinstance(X, Dataset) else qid)
 
     @abstractmethod
-    def _scores(self, X: Matrix) -> FloatArray:
+    def _scores(self, X: Matrix, qid: Any) -> FloatArray:
         """Scores of checked features."""
 
     def score(self, X: Any, y: Any = None, qid: Any = None, sample_weight: Any = None) -> float:
         """Mean NDCG@10 (standard profile); a query weighs the mean of its rows' sample weights."""
         data = X if isinstance(X, Dataset) else self._dataset(self._checked_features(X), y, qid)
-        values = evaluate(self.predict(X), data, ["ndcg@10"], profile="standard").per_query["ndcg@10"]
+        values = evaluate(self.predict(X, qid), data, ["ndcg@10"], profile="standard").per_query["ndcg@10"]
         return float(np.average(values, weights=_query_means(sample_weight, data)))
 
     @abstractmethod
@@ -71,11 +84,9 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
                 raise ValueError(
                     "a Dataset holds its own labels and query ids: give fit nothing but the Dataset"
                 )
-            check_finite(X)
             self.n_features_in_ = X.n_features
             self.feature_names_in_ = np.array(X.feature_names, dtype=object)
-            self._fingerprint = fingerprint(X)
-            return X
+            return self._prepared_for_learning(X)
         matrix, labels = validate_data(
             self,
             X,
@@ -84,12 +95,32 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
             dtype=[np.float64, np.float32],
             y_numeric=True,
             ensure_min_samples=2,
+            ensure_all_finite="allow-nan" if self._fills else True,
         )
         if qid is None:
             warnings.warn(ONE_QUERY.format(n=matrix.shape[0]), UserWarning, stacklevel=3)
-        data = self._dataset(matrix, labels, qid)
+        return self._prepared_for_learning(self._dataset(matrix, labels, qid))
+
+    @property
+    def _fills(self) -> bool:
+        return MissingPolicy(self.missing).fills
+
+    def _prepared_for_learning(self, data: Dataset) -> Dataset:
+        """Learn from the training data how to fill and normalise, and do it."""
         self._fingerprint = fingerprint(data)
-        return data
+        self.missing_ = learn_missing(data, self.missing)
+        filled = self._filled(data)
+        self.normalisation_ = learn_normalisation(filled, self.normalise)
+        return self.normalisation_.for_learning(filled)
+
+    def _like_training(self, data: Dataset) -> Dataset:
+        """Held-out data as the training data became."""
+        return self.normalisation_.for_learning(self._filled(data))
+
+    def _filled(self, data: Dataset) -> Dataset:
+        filled = self.missing_.apply(data) if self.missing_.fills else data
+        check_finite(filled)
+        return filled
 
     def _dataset(self, matrix: Matrix, y: Any, qid: Any) -> Dataset:
         ids = np.zeros(matrix.shape[0], dtype=np.int64) if qid is None else qid
@@ -103,13 +134,22 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
                     f"{type(self).__name__} was fitted on {self.n_features_in_} features "
                     f"but the data set has {X.n_features}"
                 )
-            check_finite(X)
+            if not self._fills:
+                check_finite(X)
             return X.X
-        return validate_data(self, X, reset=False, accept_sparse="csr", dtype=[np.float64, np.float32])
+        return validate_data(
+            self,
+            X,
+            reset=False,
+            accept_sparse="csr",
+            dtype=[np.float64, np.float32],
+            ensure_all_finite="allow-nan" if self._fills else True,
+        )
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
+        tags.input_tags.allow_nan = self._fills
         tags.target_tags.required = True
         return tags
 
@@ -147,7 +187,11 @@ class PlainFit(Ranker):
 
 
 class LinearRanker(Ranker):
-    """A ranker with score(x) = ⟨coef_, x⟩. Its ``fit`` sets the attributes below."""
+    """A ranker with score(x) = ⟨coef_, x⟩. Its ``fit`` sets the attributes below.
+
+    One that has the parameters ``normalise`` and ``missing`` gets them obeyed in ``fit``, ``predict`` and
+    ``to_model``: then x is normalised, and ``normalisation_`` and ``missing_`` hold what was learned.
+    """
 
     coef_: FloatArray
     objective_: float
@@ -155,8 +199,8 @@ class LinearRanker(Ranker):
     n_iter_: int
     trace_: Trace
 
-    def _scores(self, X: Matrix) -> FloatArray:
-        return linear_scores(X, self.support_, self.coef_[self.support_])
+    def _scores(self, X: Matrix, qid: Any) -> FloatArray:
+        return self._linear_model().predict(X, qid)
 
     @property
     def support_(self) -> IntArray:
@@ -166,15 +210,24 @@ class LinearRanker(Ranker):
     def to_model(self) -> LinearModel:
         """The fitted ranker as a model that can be saved, exported and explained."""
         check_is_fitted(self)
-        names = self._names()
-        return LinearModel(
-            terms=tuple(Term(names[j], int(j), float(self.coef_[j])) for j in self.support_),
-            n_features=len(self.coef_),
+        return replace(
+            self._linear_model(),
             method=type(self).__name__,
             parameters={k: _plain(v) for k, v in self.get_params(deep=False).items()},
             certificate={k: v for k, v in self._certificate().items() if np.isfinite(v)},
             metrics=self._measured(),
             fingerprint=self._fingerprint,
+        )
+
+    def _linear_model(self) -> LinearModel:
+        """What is needed to score."""
+        names = self._names()
+        used = [names[j] for j in self.support_]
+        return LinearModel(
+            terms=tuple(Term(names[j], int(j), float(self.coef_[j])) for j in self.support_),
+            n_features=len(self.coef_),
+            normalisation=self.normalisation_.of(used) if self.normalisation_.kind != "none" else None,
+            missing=self.missing_.of(used),
         )
 
     def _certificate(self) -> dict[str, float]:

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from ranksieve._types import AnyArray, BoolArray, FloatArray, IntArray
+from ranksieve.data.costs import ColumnCosts
 from ranksieve.data.dataset import Dataset
 from ranksieve.metrics import Profile, evaluate_many
 from ranksieve.metrics.profiles import as_profile
 from ranksieve.path import Path
 
-Rule = Callable[[FloatArray, IntArray], int]
+Rule = Callable[[FloatArray, AnyArray], int]
+"""From values (points × queries) and the points' sizes to the point preferred."""
+ROUNDING = 1e-9  # share of a cost budget that sums of costs may be off by
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,15 +82,60 @@ def cross_validate(
     return _validation(metric, profile, values, data)
 
 
-def choose_point(n_nonzero: IntArray, values: FloatArray, rule: Rule, max_features: int | None) -> int:
-    """The point of the path that ``rule`` prefers among those with 1 to ``max_features`` features."""
-    points = np.flatnonzero(within_budget(n_nonzero, max_features))
+def fits(cost: Any, limit: float) -> Any:
+    """Whether a cost, or each of an array, is within the limit, up to the rounding of sums."""
+    return cost <= limit * (1.0 + ROUNDING)
+
+
+@dataclass(frozen=True, eq=False)
+class Budget:
+    """At least one feature, at most ``max_features``, and a cost of at most ``max_cost``; None: no limit."""
+
+    max_features: int | None = None
+    max_cost: float | None = None
+    costs: ColumnCosts | None = None
+
+    def __post_init__(self) -> None:
+        if self.max_features is not None and self.max_features < 1:
+            raise ValueError(f"max_features must be at least 1, got {self.max_features}")
+        if self.max_cost is None:
+            return
+        if not self.max_cost >= 0:
+            raise ValueError(f"max_cost must be a number ≥ 0, got {self.max_cost}")
+        if self.costs is None:
+            raise ValueError(f"max_cost={self.max_cost:g} needs feature_costs: what each feature costs")
+
+    def check_must_have(self, columns: BoolArray) -> None:
+        """Refuse more features that must be there than there may be."""
+        count = np.count_nonzero(columns)
+        if self.max_features is not None and count > self.max_features:
+            raise ValueError(
+                f"must_have names {count} features but max_features is {self.max_features}; "
+                f"raise max_features to {count} or shorten must_have"
+            )
+
+    def allows(self, coefs: FloatArray) -> BoolArray:
+        """Which models (rows) are within the budget."""
+        allowed = within_budget(np.count_nonzero(coefs, axis=1), self.max_features)
+        if self.costs is None or self.max_cost is None:
+            return allowed
+        return np.asarray(allowed & fits(self.costs.of_models(coefs), self.max_cost))
+
+    def sizes(self, coefs: FloatArray) -> AnyArray:
+        """What a rule keeps small: the cost where there are costs, else the number of features."""
+        return np.count_nonzero(coefs, axis=1) if self.costs is None else self.costs.of_models(coefs)
+
+
+def choose_point(coefs: FloatArray, values: FloatArray, rule: Rule, budget: Budget) -> int:
+    """The model (row) that ``rule`` prefers among those within the budget."""
+    points = np.flatnonzero(budget.allows(coefs))
     if len(points) == 0:
+        cost = "" if budget.max_cost is None else f" at a cost of at most {budget.max_cost:g}"
         raise ValueError(
-            f"no point of the path uses 1 to {max_features or 'all'} features; "
-            "give smaller alphas, or a larger max_features"
+            f"no point of the path uses 1 to {budget.max_features or 'all'} features{cost}; "
+            "give smaller alphas, or a larger budget"
         )
-    return int(points[rule(values[points], n_nonzero[points])])
+    return int(points[rule(values[points], budget.sizes(coefs[points]))])
 
 
 def within_budget(n_nonzero: IntArray, max_features: int | None) -> BoolArray:
@@ -105,17 +153,17 @@ def refined_grid(path: Path, max_features: int | None) -> FloatArray:
     return np.concatenate([path.alphas[:first], between, path.alphas[first:]])
 
 
-def best(values: FloatArray, n_nonzero: IntArray) -> int:
-    """Highest mean; among equals the fewest features, then the strongest regularisation."""
+def best(values: FloatArray, sizes: AnyArray) -> int:
+    """Highest mean; among equals the smallest, then the strongest regularisation."""
     mean = values.mean(axis=1)
-    return int(np.lexsort((n_nonzero, -mean))[0])
+    return int(np.lexsort((sizes, -mean))[0])
 
 
-def one_standard_error(values: FloatArray, n_nonzero: IntArray) -> int:
-    """Fewest features with a mean within one standard error of the best; among equals the highest mean."""
-    mean, top = values.mean(axis=1), best(values, n_nonzero)
+def one_standard_error(values: FloatArray, sizes: AnyArray) -> int:
+    """The smallest with a mean within one standard error of the best; among equals the highest mean."""
+    mean, top = values.mean(axis=1), best(values, sizes)
     near = np.flatnonzero(mean >= mean[top] - standard_error(values)[top])
-    return int(near[np.lexsort((-mean[near], n_nonzero[near]))[0]])
+    return int(near[np.lexsort((-mean[near], sizes[near]))[0]])
 
 
 RULES: dict[str, Rule] = {"best": best, "one_standard_error": one_standard_error}
@@ -125,14 +173,17 @@ def _validation(metric: str, profile: str | Profile, values: FloatArray, data: D
     defined = ~np.isnan(values[0])  # whether a query has a value depends on its labels alone
     if not defined.any():
         raise ValueError(f"{metric} is undefined for every validation query: none has a relevant document")
-    validation = Validation(metric, profile, values[:, defined], data.queries.ids[defined])
-    mean = validation.mean
+    return Validation(metric, profile, values[:, defined], data.queries.ids[defined])
+
+
+def warn_if_blind(validations: Sequence[Validation]) -> None:
+    """Warn when the metric cannot tell any candidate from another."""
+    mean, first = np.concatenate([v.mean for v in validations]), validations[0]
     if len(mean) > 1 and mean.max() == mean.min():
         warnings.warn(
-            f"{metric} ({as_profile(profile).name} profile) is {mean[0]:.4g} for every model on the "
-            "path, so it cannot guide the choice; use another metric or profile (letor gives lists "
+            f"{first.metric} ({as_profile(first.profile).name} profile) is {mean[0]:.4g} for every model on "
+            "the path, so it cannot guide the choice; use another metric or profile (letor gives lists "
             "shorter than k an NDCG@k of 0)",
             UserWarning,
             stacklevel=2,
         )
-    return validation

@@ -10,7 +10,7 @@ from ranksieve._parallel import single_threaded_blas
 from ranksieve._types import FloatArray, IntArray
 from ranksieve.data.dataset import Dataset
 from ranksieve.path import Path, make_objective
-from ranksieve.penalties import Ridge
+from ranksieve.penalties import ElasticNet
 from ranksieve.solvers.prox_newton import newton_steps
 from ranksieve.solvers.result import Result
 
@@ -18,13 +18,17 @@ RIDGE_SHARE = 1e-3  # of α: keeps the refit bounded when the chosen features se
 TOL = 1e-6
 
 
-def shrunk_path(data: Dataset, path: Path, query_weight: FloatArray | None) -> Path:
+def shrunk_path(
+    data: Dataset, path: Path, query_weight: FloatArray | None, signs: FloatArray | None = None
+) -> Path:
     """The path as it is."""
     return path
 
 
-def unshrunk_path(data: Dataset, path: Path, query_weight: FloatArray | None) -> Path:
-    """Each point's features refitted: min f(w) + ½(α/1000)‖w‖² over the support.
+def unshrunk_path(
+    data: Dataset, path: Path, query_weight: FloatArray | None, signs: FloatArray | None = None
+) -> Path:
+    """Each point's features refitted: min f(w) + ½(α/1000)‖w‖² over the support, with the signs it must have.
 
     Objectives and gaps are those of the refits.
     """
@@ -32,7 +36,7 @@ def unshrunk_path(data: Dataset, path: Path, query_weight: FloatArray | None) ->
     with single_threaded_blas():
         for k, alpha in enumerate(path.alphas):
             support = np.flatnonzero(path.coefs[k])
-            results.append(_refit(data, support, float(alpha), query_weight))
+            results.append(_refit(data, support, float(alpha), query_weight, signs))
             coefs[k, support] = results[-1].w
     return replace(
         path,
@@ -44,12 +48,18 @@ def unshrunk_path(data: Dataset, path: Path, query_weight: FloatArray | None) ->
     )
 
 
-def _refit(data: Dataset, support: IntArray, alpha: float, query_weight: FloatArray | None) -> Result:
+def _refit(
+    data: Dataset,
+    support: IntArray,
+    alpha: float,
+    query_weight: FloatArray | None,
+    signs: FloatArray | None,
+) -> Result:
     columns = support if len(support) else np.array([0])
     objective = make_objective(
         data.replace_features(data.X[:, columns], [data.feature_names[j] for j in columns]), query_weight
     )
-    result, _ = newton_steps(
-        objective, Ridge(RIDGE_SHARE * alpha), objective.at_zero, TOL, 100 if len(support) else 0
-    )
+    bound = None if signs is None else signs[columns]
+    ridge = ElasticNet(RIDGE_SHARE * alpha, signs=bound, l1_ratio=0.0)
+    result, _ = newton_steps(objective, ridge, objective.at_zero, TOL, 100 if len(support) else 0)
     return replace(result, w=result.w[: len(support)])

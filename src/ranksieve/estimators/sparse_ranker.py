@@ -2,62 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, Self
 
-from ranksieve._types import FloatArray, IntArray
+from ranksieve._types import FloatArray
+from ranksieve.data.cost_files import as_costs
 from ranksieve.data.dataset import Dataset
+from ranksieve.data.signs import as_sign
 from ranksieve.estimators.base import LinearRanker
-from ranksieve.estimators.choice import (
-    RULES,
-    choose_point,
-    cross_validate,
-    refined_grid,
-    validate,
-    within_budget,
-)
+from ranksieve.estimators.candidates import Candidates, Family, ProgressCount, Recipe, Refit, Search
+from ranksieve.estimators.choice import RULES, Budget, warn_if_blind
 from ranksieve.estimators.refit import shrunk_path, unshrunk_path
+from ranksieve.estimators.shopping import families_by_cost
 from ranksieve.metrics import Profile
 from ranksieve.metrics.profiles import as_profile
-from ranksieve.path import Path, Progress, sparse_path
+from ranksieve.model import LinearModel
+from ranksieve.path import Progress
 from ranksieve.penalties import SlopedPenalty
-
-REFINEMENTS = 10
-Refit = Callable[..., Path]
-
+from ranksieve.penalties.constraints import Constraints, Features, Signs, make_constraints
 
 REFITS: dict[str, Refit] = {"shrunk": shrunk_path, "unshrunk": unshrunk_path}
-
-
-@dataclass(frozen=True)
-class _Plan:
-    """How to get from a data set to the candidate models."""
-
-    path_options: dict[str, Any]
-    refit: Refit
-
-    def candidates(
-        self,
-        data: Dataset,
-        query_weight: FloatArray | None,
-        alphas: FloatArray | None,
-        progress: Progress | None,
-    ) -> tuple[Path, Path]:
-        options = (
-            self.path_options
-            if alphas is None
-            else {**self.path_options, "alphas": alphas, "max_features": None}
-        )
-        path = sparse_path(data, query_weight=query_weight, progress=progress, **options)
-        return path, self.refit(data, path, query_weight)
+PATH_OPTIONS = ("penalty", "l1_ratio", "n_alphas", "alphas", "min_ratio", "tol", "max_features")
 
 
 class SparseRanker(LinearRanker):
     """The best sparse linear ranker: fit the certified path, choose a point on held-out queries.
 
     min_w (1/p) Σ_{pairs} max(0, 1 − ⟨w, x_i − x_j⟩)² + α Σ_j v_j|w_j| for a grid of α; each point carries a
-    duality gap of at most ``tol`` times its objective.
+    duality gap of at most ``tol`` times its objective. With ``feature_costs`` there are several paths: plain,
+    with v_j = cost_j^γ, and over the features that ``max_cost`` buys; the choice is among all their points.
 
     Parameters
     ----------
@@ -67,8 +41,16 @@ class SparseRanker(LinearRanker):
         What the choice maximises, such as "ndcg@10" or "map".
     profile : str or Profile
         Metric conventions: "letor", "mslr" or "standard".
+    feature_costs : file, mapping, sequence or FeatureCosts, optional
+        What each feature costs, alone or in groups that are paid once; see :func:`ranksieve.read_costs`.
+    max_cost : float, optional
+        Choose among the models that cost at most this much.
+    must_have, must_not, signs
+        Features that are free of ℓ1, features that are never used, and signs that weights must have; as in
+        :func:`ranksieve.sparse_path`.
     rule : "best" or "one_standard_error"
-        The best point, or the one with the fewest features within a standard error (over queries) of it.
+        The best point, or the one with the fewest features (with costs: the cheapest) within a standard error
+        (over queries) of it.
     refit : "shrunk" or "unshrunk"
         Keep the weights of the path, or refit the chosen features without ℓ1 (ridge of α/1000).
     penalty, weights, l1_ratio, n_alphas, alphas, min_ratio, tol
@@ -77,15 +59,21 @@ class SparseRanker(LinearRanker):
         Query-level folds used when ``fit`` gets no validation set.
     random_state : int
         Shuffles queries into folds.
+    normalise : "none", "z", "min_max", "query_min_max" or "query_z"
+        How features are scaled, learned on the training data or within each query; part of the ranker.
+    missing : "error", "zero", "query_min" or "column_mean"
+        What takes the place of a missing feature, here and in ``predict``.
 
     Attributes
     ----------
     coef_, support_, alpha_, objective_, gap_, n_iter_
         The chosen ranker and its certificate.
     path_ : Path
-        All points.
+        All points of the path that the ranker was chosen from.
     validation_ : Validation
         Held-out metric of each point, per query.
+    costs_ : FeatureCosts or None
+        What features cost.
     """
 
     def __init__(
@@ -93,6 +81,11 @@ class SparseRanker(LinearRanker):
         max_features: int | None = None,
         metric: str = "ndcg@10",
         *,
+        feature_costs: Any = None,
+        max_cost: float | None = None,
+        must_have: Features = (),
+        must_not: Features = (),
+        signs: Signs | None = None,
         profile: str | Profile = "letor",
         rule: str = "best",
         refit: str = "shrunk",
@@ -105,9 +98,16 @@ class SparseRanker(LinearRanker):
         tol: float = 1e-6,
         cv: int = 5,
         random_state: int = 0,
+        normalise: str = "none",
+        missing: str = "error",
     ) -> None:
         self.max_features = max_features
         self.metric = metric
+        self.feature_costs = feature_costs
+        self.max_cost = max_cost
+        self.must_have = must_have
+        self.must_not = must_not
+        self.signs = signs
         self.profile = profile
         self.rule = rule
         self.refit = refit
@@ -120,6 +120,8 @@ class SparseRanker(LinearRanker):
         self.tol = tol
         self.cv = cv
         self.random_state = random_state
+        self.normalise = normalise
+        self.missing = missing
 
     def fit(
         self,
@@ -146,92 +148,110 @@ class SparseRanker(LinearRanker):
             Called with (points done, points in all).
         """
         data = self._training_data(X, y, qid)
-        self._fit(data, valid, query_weight, progress)
+        candidates = self._candidates(data, valid, query_weight, progress)
+        self._adopt(*candidates.choose(RULES[self.rule]))
         return self
 
-    def _fit(
+    def candidates(
+        self,
+        data: Dataset,
+        valid: Dataset | None = None,
+        *,
+        n_budgets: int = 1,
+        query_weight: FloatArray | None = None,
+        progress: Progress | None = None,
+    ) -> Candidates:
+        """The models that ``fit`` chooses from, each measured on held-out queries.
+
+        With costs and ``n_budgets`` above 1, features are bought for that many budgets up to ``max_cost`` (or
+        the cost of all features) instead of for ``max_cost`` alone.
+        """
+        return self._candidates(
+            self._training_data(data, None, None), valid, query_weight, progress, n_budgets
+        )
+
+    def _candidates(
         self,
         data: Dataset,
         valid: Dataset | None,
         query_weight: FloatArray | None,
         progress: Progress | None,
-    ) -> None:
+        n_budgets: int = 1,
+    ) -> Candidates:
         if valid is not None and valid.n_features != data.n_features:
             raise ValueError(
                 f"training data have {data.n_features} features but valid has {valid.n_features}"
             )
-        plan = self._plan()
-        n_folds = 0 if valid is not None else _folds(self.cv, data.n_queries)
-        count = _Counter(progress, 1 + n_folds)
-        self.path_, candidates = self._path_within_budget(plan, data, query_weight, count.next())
-
-        def fit_part(queries: IntArray) -> Path:
-            weight = None if query_weight is None else query_weight[queries]
-            return plan.candidates(data.select_queries(queries), weight, candidates.alphas, count.next())[1]
-
-        if n_folds:
-            self.validation_ = cross_validate(
-                data, fit_part, n_folds, self.random_state, self.metric, self.profile
-            )
-        else:  # one query cannot be held out from itself: it is its own validation set
-            self.validation_ = validate(candidates, valid or data, self.metric, self.profile)
-        chosen = choose_point(
-            candidates.n_nonzero, self.validation_.values, RULES[self.rule], self.max_features
+        demands = make_constraints(data.feature_names, self.must_have, self.must_not, self.signs)
+        recipe, budget = self._recipe(demands), self._budget(data)
+        budget.check_must_have(demands.free)
+        search = self._search(data, valid, query_weight, progress)
+        families = (
+            (search.family(recipe),)
+            if budget.costs is None
+            else families_by_cost(search, recipe, budget, budget.costs, demands.free, n_budgets)
         )
-        self._adopt(candidates, chosen)
+        warn_if_blind([family.validation for family in families])
+        return Candidates(families, budget)
 
-    def _path_within_budget(
-        self, plan: _Plan, data: Dataset, query_weight: FloatArray | None, progress: Progress | None
-    ) -> tuple[Path, Path]:
-        """The path, its grid refined where it would jump over the feature budget."""
-        path, candidates = plan.candidates(data, query_weight, None, progress)
-        for _ in range(REFINEMENTS):
-            if within_budget(candidates.n_nonzero, self.max_features).any():
-                break
-            finer = refined_grid(candidates, self.max_features)
-            path, candidates = plan.candidates(data, query_weight, finer, None)
-        return path, candidates
-
-    def _plan(self) -> _Plan:
+    def _recipe(self, demands: Constraints) -> Recipe:
         _check_choice("rule", self.rule, RULES)
         _check_choice("refit", self.refit, REFITS)
-        if self.max_features is not None and self.max_features < 1:
-            raise ValueError(f"max_features must be at least 1, got {self.max_features}")
-        names = ("penalty", "weights", "l1_ratio", "n_alphas", "alphas", "min_ratio", "tol", "max_features")
-        return _Plan({name: getattr(self, name) for name in names}, REFITS[self.refit])
+        options = {name: getattr(self, name) for name in PATH_OPTIONS}
+        options |= {"weights": demands.weights(self.weights), "signs": demands.signs}
+        label = self.penalty if isinstance(self.penalty, str) else self.penalty.name
+        return Recipe(label, options, REFITS[self.refit])
 
-    def _adopt(self, candidates: Path, chosen: int) -> None:
+    def _budget(self, data: Dataset) -> Budget:
+        names = data.feature_names
+        self.costs_ = None if self.feature_costs is None else as_costs(self.feature_costs, names)
+        costs = None if self.costs_ is None else self.costs_.columns(names)
+        return Budget(self.max_features, self.max_cost, costs)
+
+    def _search(
+        self,
+        data: Dataset,
+        valid: Dataset | None,
+        query_weight: FloatArray | None,
+        progress: Progress | None,
+    ) -> Search:
+        n_folds = 0 if valid is not None else _folds(self.cv, data.n_queries)
+        held_out = None if valid is None else self._like_training(valid)
+        return Search(
+            data, held_out, query_weight, self.metric, self.profile, n_folds, self.random_state,
+            self.max_features, ProgressCount(progress, 1 + n_folds),
+        )  # fmt: skip
+
+    def _adopt(self, family: Family, chosen: int) -> None:
+        models = family.models
+        self.path_, self.validation_ = family.path, family.validation
         self.chosen_ = chosen
-        self.alpha_ = float(candidates.alphas[chosen])
-        self.coef_ = candidates.coefs[chosen].copy()
-        self.objective_ = float(candidates.objectives[chosen])
-        self.gap_ = float(candidates.gaps[chosen])
-        self.n_iter_ = int(candidates.n_iter.sum())
-        self.trace_ = candidates.trace
+        self.alpha_ = float(models.alphas[chosen])
+        self.coef_ = models.coefs[chosen].copy()
+        self.objective_ = float(models.objectives[chosen])
+        self.gap_ = float(models.gaps[chosen])
+        self.n_iter_ = int(models.n_iter.sum())
+        self.trace_ = models.trace
+
+    def to_model(self) -> LinearModel:
+        """The fitted ranker as a model that can be saved, exported and explained, with costs and signs."""
+        model, held = super().to_model(), {}
+        if self.costs_ is not None:
+            held["feature_costs"] = self.costs_.to_dict()
+        if isinstance(self.signs, Mapping):
+            held["signs"] = {str(feature): as_sign(sign, feature) for feature, sign in self.signs.items()}
+        return replace(model, parameters={**model.parameters, **held})
 
     def _certificate(self) -> dict[str, float]:
         return {**super()._certificate(), "alpha": self.alpha_}
 
     def _measured(self) -> dict[str, float]:
-        return {
-            f"validation {self.metric} ({as_profile(self.profile).name})": float(
-                self.validation_.mean[self.chosen_]
-            )
-        }
-
-
-class _Counter:
-    """Progress over several paths as one count."""
-
-    def __init__(self, progress: Progress | None, n_fits: int) -> None:
-        self._progress, self._n_fits, self._started = progress, n_fits, 0
-
-    def next(self) -> Progress | None:
-        if self._progress is None:
-            return None
-        report, n_fits, before = self._progress, self._n_fits, self._started
-        self._started += 1
-        return lambda done, total: report(before * total + done, n_fits * total)
+        names = self._names()
+        value = float(self.validation_.mean[self.chosen_])
+        measured = {f"validation {self.metric} ({as_profile(self.profile).name})": value}
+        if self.costs_ is not None:
+            measured["cost"] = self.costs_.of(names[j] for j in self.support_)
+        return measured
 
 
 def _folds(cv: int, n_queries: int) -> int:

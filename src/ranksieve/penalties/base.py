@@ -29,6 +29,15 @@ class Slopes:
         slope = np.where(at > 0, self.up[used], self.down[used])
         return float(slope @ np.abs(at)) + 0.5 * self.ridge * float(at @ at)
 
+    def prox(self, w: FloatArray, step: float) -> FloatArray:
+        """argmin_z ½‖z − w‖² + step·penalty(z)."""
+        above, below = np.maximum(w - step * self.up, 0.0), np.maximum(-w - step * self.down, 0.0)
+        return np.asarray((above - below) / (1.0 + step * self.ridge))
+
+    def facing(self, g: FloatArray) -> FloatArray:
+        """The slope that a weight at zero meets when it follows −g: up where g < 0, else down."""
+        return np.where(g < 0, self.up, self.down)
+
     def violation(self, w: FloatArray, g: FloatArray) -> FloatArray:
         """Distance of 0 from g_j + ∂penalty_j(w_j), per feature: 0 at the optimum."""
         at_zero = np.maximum(0.0, np.maximum(-g - self.up, g - self.down))
@@ -37,14 +46,13 @@ class Slopes:
 
     def dual_scale(self, g: FloatArray) -> float:
         """Largest c in [0, 1] with −up ≤ c·g ≤ down: what makes the dual point feasible."""
-        bound = np.where(g < 0, self.up, self.down)
-        size = np.abs(g)
+        bound, size = self.facing(g), np.abs(g)
         too_large = size > bound
         return float(np.min(bound[too_large] / size[too_large], initial=1.0))
 
     def excess(self, g: FloatArray) -> float:
         """Σ_j max(0, |g_j| − slope_j)²: what the ridge term pays for in the dual."""
-        return float(np.sum(np.maximum(0.0, np.abs(g) - np.where(g < 0, self.up, self.down)) ** 2))
+        return float(np.sum(np.maximum(0.0, np.abs(g) - self.facing(g)) ** 2))
 
 
 class Penalty(Protocol):

@@ -1,4 +1,4 @@
-"""ℓ1, plain or with a weight per feature, and the elastic net."""
+"""ℓ1, plain or with a weight and a sign per feature, and the elastic net."""
 
 from __future__ import annotations
 
@@ -6,42 +6,62 @@ from dataclasses import dataclass, replace
 from typing import ClassVar, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ranksieve._types import FloatArray
 from ranksieve.penalties.base import Slopes, check_alpha
 
+LEAST_SLOPE = 1e-6  # of a free feature: with slope 0 the dual point must meet g_j = 0 to the last bit
+
 
 @dataclass(frozen=True, eq=False)
 class L1:
-    """α Σ_j v_j |w_j|, v = ``weights`` (1 without); a weight of infinity forbids the feature."""
+    """α Σ_j v_j |w_j| over the w with sign_j·w_j ≥ 0, infinite elsewhere.
+
+    v = ``weights`` (1 without): infinity forbids a feature, 0 leaves it free, which means a slope of 1e-6
+    whatever α (the loss at w = 0 is 1), so that the duality gap stays a proof. ``signs`` holds +1 where w_j
+    must not be negative, −1 where it must not be positive, 0 elsewhere; one number stands for all features.
+    """
 
     alpha: float = 1.0
     weights: FloatArray | None = None
+    signs: ArrayLike | None = None
     name: ClassVar[str] = "l1"
 
     def __post_init__(self) -> None:
         check_alpha(self.alpha)
         if self.weights is not None:
             object.__setattr__(self, "weights", _checked_weights(self.weights))
+        if self.signs is not None:
+            object.__setattr__(self, "signs", _checked_signs(self.signs))
 
     def value(self, w: FloatArray) -> float:
         return self.slopes(len(w)).value(w)
 
     def prox(self, w: FloatArray, step: float) -> FloatArray:
-        slopes = self.slopes(len(w))
-        shrunk = np.maximum(np.abs(w) - step * slopes.up, 0.0)
-        return np.asarray(np.sign(w) * shrunk / (1.0 + step * slopes.ridge))
+        return self.slopes(len(w)).prox(w, step)
 
     def scaled(self, alpha: float) -> Self:
         return replace(self, alpha=alpha)
 
     def alpha_max(self, g: FloatArray) -> float:
-        return float(np.max(np.abs(g) / self._weights(len(g))))
+        """max_j |g_j|/v_j over the features whose sign lets them follow −g_j; infinite if one is free."""
+        pulled = g != 0
+        facing = self._sided(self._weights(len(g))).facing(g)[pulled]
+        with np.errstate(divide="ignore"):
+            return float(np.max(np.abs(g[pulled]) / facing, initial=0.0))
 
     def slopes(self, n_features: int) -> Slopes:
-        slope = self._weights(n_features).copy()
-        slope[np.isfinite(slope)] *= self.alpha  # a forbidden feature stays forbidden at α = 0
-        return Slopes(slope, slope)
+        weights = self._weights(n_features)
+        return self._sided(np.where(weights == 0, LEAST_SLOPE, _times(weights, self.alpha)))
+
+    def _sided(self, slope: FloatArray) -> Slopes:
+        if self.signs is None:
+            return Slopes(slope, slope)
+        signs = np.asarray(self.signs)
+        if signs.ndim and len(signs) != len(slope):
+            raise ValueError(f"{len(signs)} signs were given for {len(slope)} features")
+        return Slopes(np.where(signs < 0, np.inf, slope), np.where(signs > 0, np.inf, slope))
 
     def _weights(self, n_features: int) -> FloatArray:
         if self.weights is None:
@@ -53,26 +73,44 @@ class L1:
 
 @dataclass(frozen=True, eq=False)
 class ElasticNet(L1):
-    """α [ρ Σ_j v_j|w_j| + ½(1 − ρ)‖w‖²], ρ = ``l1_ratio``, v = ``weights`` (1 without)."""
+    """α [ρ Σ_j v_j|w_j| + ½(1 − ρ)‖w‖²], ρ = ``l1_ratio``, v = ``weights`` and ``signs`` as in :class:`L1`.
+
+    With ρ = 0 it is ridge, which no strength brings to zero. Free features keep the ridge.
+    """
 
     l1_ratio: float = 0.5
     name: ClassVar[str] = "elastic_net"
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not 0 < self.l1_ratio <= 1:
-            raise ValueError(f"l1_ratio must be in (0, 1], got {self.l1_ratio}")
+        if not 0 <= self.l1_ratio <= 1:
+            raise ValueError(f"l1_ratio must be in [0, 1], got {self.l1_ratio}")
 
     def alpha_max(self, g: FloatArray) -> float:
-        return super().alpha_max(g) / self.l1_ratio
+        return super().alpha_max(g) / self.l1_ratio if self.l1_ratio > 0 else np.inf
 
     def slopes(self, n_features: int) -> Slopes:
-        slope = self.l1_ratio * super().slopes(n_features).up
-        return Slopes(slope, slope, self.alpha * (1.0 - self.l1_ratio))
+        lasso = super().slopes(n_features)
+        up, down = _times(lasso.up, self.l1_ratio), _times(lasso.down, self.l1_ratio)
+        return Slopes(up, down, self.alpha * (1.0 - self.l1_ratio))
+
+
+def _times(slope: FloatArray, factor: float) -> FloatArray:
+    """factor·slope; what is forbidden stays forbidden at a factor of 0."""
+    return np.multiply(slope, factor, out=slope.copy(), where=np.isfinite(slope))
 
 
 def _checked_weights(weights: FloatArray) -> FloatArray:
     weights = np.asarray(weights, dtype=np.float64)
-    if weights.ndim != 1 or np.isnan(weights).any() or np.any(weights <= 0):
-        raise ValueError("penalty weights must be one number > 0 per feature (infinity forbids the feature)")
+    if weights.ndim != 1 or np.isnan(weights).any() or np.any(weights < 0):
+        raise ValueError(
+            "penalty weights must be one number ≥ 0 per feature (0 leaves it free, infinity forbids it)"
+        )
     return weights
+
+
+def _checked_signs(signs: ArrayLike) -> FloatArray:
+    checked = np.asarray(signs, dtype=np.float64)
+    if checked.ndim > 1 or not np.isin(checked, (-1.0, 0.0, 1.0)).all():
+        raise ValueError(f"signs must be +1, −1 or 0 for each feature, got {signs!r}")
+    return checked

@@ -1,20 +1,33 @@
-"""What a report says, as plain data."""
+"""What the page of one fit says, as plain data."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ranksieve._types import AnyArray, FloatArray
+from ranksieve.report.answers import SURE, WHICH, Answer, lost, significant
+from ranksieve.report.feature_rows import (
+    Column,
+    FeatureRows,
+    make_rows,
+    metric_text,
+    percent_text,
+    weight_text,
+)
+from ranksieve.report.gains import Gains, difference
+from ranksieve.report.paths import Curves, curves_of_ranker
+from ranksieve.report.words import certificate, counted, listed, metric_title, percent
 
 if TYPE_CHECKING:  # the types alone would load scikit-learn
     from ranksieve.estimators import LinearRanker
     from ranksieve.metrics import Evaluation
 
-MAX_LINES = 60  # weight curves beyond these are neither legible nor worth their bytes
+OURS = "chosen"
+OFTEN = 0.9
 
 
 @dataclass(frozen=True)
@@ -26,20 +39,18 @@ class Planted:
     extra: list[str]
 
 
-@dataclass(frozen=True)
-class Curves:
-    """A path as lists, one entry a point; ``weights`` has one list a feature, the largest first."""
+@dataclass(frozen=True, eq=False)
+class Support:
+    """How sure the features are, one value a feature; None for what was not measured.
 
-    alphas: list[float]
-    objectives: list[float]
-    relative_gaps: list[float]
-    n_nonzero: list[int]
-    weights: dict[str, list[float]]
-    chosen: int
-    metric: str
-    profile: str
-    mean: list[float]
-    standard_error: list[float]
+    ``frequency`` is the share of ``n_subsamples`` refits on half of the queries that use the feature,
+    ``strength`` the metric of ranking the training data by the feature alone.
+    """
+
+    frequency: FloatArray | None = None
+    n_subsamples: int = 0
+    strength: FloatArray | None = None
+    metric: str = ""
 
 
 @dataclass(frozen=True)
@@ -51,16 +62,19 @@ class Content:
 
     title: str
     model: Mapping[str, Any]
+    features: FeatureRows
+    answers: Sequence[Answer] = ()
     curves: Curves | None = None
     choice: str = ""
     measured: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     profile: str = ""
     planted: Planted | None = None
+    gains: Gains | None = None
 
     @property
     def terms(self) -> list[Mapping[str, Any]]:
         """The features in use, the heaviest first."""
-        return sorted(self.model["terms"], key=lambda term: -abs(term["weight"]))
+        return _by_weight(self.model)
 
 
 def build_content(
@@ -70,6 +84,8 @@ def build_content(
     choice: str = "",
     evaluations: Mapping[str, Evaluation] | None = None,
     truth: AnyArray | None = None,
+    support: Support | None = None,
+    gains: Gains | None = None,
 ) -> Content:
     """The content of a fitted ranker's report.
 
@@ -85,13 +101,28 @@ def build_content(
         What was measured, by the words that describe it.
     truth : array, optional
         Planted weights of synthetic data.
+    support : Support, optional
+        How sure each feature is.
+    gains : Gains, optional
+        The ranker under the name "chosen" against a baseline, query by query; default the densest point of
+        its path on the queries that guided the choice.
     """
-    model = ranker.to_model()
+    model = ranker.to_model().to_dict()
     evaluations = evaluations or {}
-    measured = {label: dict(evaluation.mean) for label, evaluation in evaluations.items()}
-    profile = ", ".join(dict.fromkeys(evaluation.profile.name for evaluation in evaluations.values()))
-    planted = None if truth is None else planted_features(truth, ranker)
-    return Content(title, model.to_dict(), _curves(ranker), choice, measured, profile, planted)
+    support = support or Support()
+    gains = gains or _against_densest(ranker)
+    return Content(
+        title,
+        model,
+        _feature_rows(ranker, support),
+        _answers(model, support, gains),
+        curves_of_ranker(ranker),
+        choice,
+        {label: dict(evaluation.mean) for label, evaluation in evaluations.items()},
+        ", ".join(dict.fromkeys(evaluation.profile.name for evaluation in evaluations.values())),
+        None if truth is None else planted_features(truth, ranker),
+        gains,
+    )
 
 
 def planted_features(truth: AnyArray, ranker: LinearRanker) -> Planted:
@@ -104,27 +135,66 @@ def planted_features(truth: AnyArray, ranker: LinearRanker) -> Planted:
     return Planted(named(planted & chosen), named(planted & ~chosen), named(~planted & chosen))
 
 
-def _curves(ranker: Any) -> Curves | None:
-    if not hasattr(ranker, "path_"):
+def _by_weight(model: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    return sorted(model["terms"], key=lambda term: -abs(term["weight"]))
+
+
+def _feature_rows(ranker: LinearRanker, support: Support) -> FeatureRows:
+    refits = (
+        f"Share of {support.n_subsamples} refits at the same α, each on a random half of the queries, that "
+        "use the feature."
+    )
+    alone = "Training metric (letor profile) of ranking by the feature alone, up or down."
+    columns = (
+        Column("weight", "weight", weight_text, "Weight in the model."),
+        Column("frequency", "frequency", percent_text, refits),
+        Column("strength", f"alone, {metric_title(support.metric)}", metric_text, alone),
+    )
+    values = {"weight": ranker.coef_, "frequency": support.frequency, "strength": support.strength}
+    known = {key: value for key, value in values.items() if value is not None}
+    return make_rows(columns, [str(name) for name in ranker.feature_names_in_], known)
+
+
+def _against_densest(ranker: Any) -> Gains | None:
+    """The chosen point against the one with the most features, on the queries that guided the choice."""
+    if not hasattr(ranker, "path_") or not hasattr(ranker, "validation_"):
         return None
-    path, validation = ranker.path_, ranker.validation_
-    return Curves(
-        alphas=path.alphas.tolist(),
-        objectives=path.objectives.tolist(),
-        relative_gaps=path.relative_gaps.tolist(),
-        n_nonzero=path.n_nonzero.tolist(),
-        weights=_weights(path.coefs, ranker.coef_, path.feature_names),
-        chosen=ranker.chosen_,
-        metric=validation.metric,
-        profile=validation.profile,
-        mean=validation.mean.tolist(),
-        standard_error=validation.standard_error.tolist(),
+    validation, used = ranker.validation_, ranker.path_.n_nonzero
+    densest = int(np.argmax(used))
+    if densest == ranker.chosen_:
+        return None
+    return Gains(
+        validation.metric,
+        f"on the {counted(len(validation.query_ids), 'query', 'queries')} that also guided the choice",
+        f"the densest model of the path ({used[densest]} features)",
+        validation.query_ids.tolist(),
+        validation.values[densest],
+        {OURS: ("Chosen model", validation.values[ranker.chosen_])},
+        guided=True,
     )
 
 
-def _weights(coefs: FloatArray, chosen: FloatArray, names: tuple[str, ...]) -> dict[str, list[float]]:
-    """Curves of the chosen features by falling weight, then of the others by their largest weight."""
-    largest = np.abs(coefs).max(axis=0)
-    order = np.lexsort((-largest, -np.abs(chosen)))
-    used = [j for j in order if largest[j] > 0 or chosen[j] != 0]
-    return {names[j]: coefs[:, j].tolist() for j in used[:MAX_LINES]}
+def _answers(model: Mapping[str, Any], support: Support, gains: Gains | None) -> list[Answer]:
+    names = [term["name"] for term in _by_weight(model)]
+    which = Answer(WHICH, f"{len(names)} of {model['n_features']}", f"{listed(names)}, the heaviest first.")
+    answers = [which, _sure(model, support)]
+    if gains is not None:
+        change = difference(gains.ours[OURS][1], gains.theirs)
+        answers += [lost(gains, OURS, change), significant(change, gains.guided)]
+    return answers
+
+
+def _sure(model: Mapping[str, Any], support: Support) -> Answer:
+    gap = model["certificate"].get("relative_gap")
+    fit = f"The fit is {certificate(gap)}."
+    if support.frequency is None:
+        return Answer(SURE, "no proof" if gap is None else f"gap {percent(gap)}", fit)
+    terms = _by_weight(model)
+    often = [term["name"] for term in terms if support.frequency[term["index"]] >= OFTEN]
+    rest = [term["name"] for term in terms if support.frequency[term["index"]] < OFTEN]
+    words = (
+        f"{len(often)} of its {counted(len(terms), 'feature')} return in at least {100 * OFTEN:.0f} % of "
+        f"{support.n_subsamples} refits on random halves of the queries"
+    )
+    doubtful = f"; less sure: {listed(rest, 6)}" if rest else ""
+    return Answer(SURE, f"{len(often)} of {len(terms)} stable", f"{words}{doubtful}. {fit}")

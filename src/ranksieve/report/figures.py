@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from html import escape
 from itertools import chain
 from math import log10
 from typing import Any
 
-from ranksieve.report.content import Curves
+from ranksieve.report.canvas import OTHER, PALETTE, Figure, axis, faint, layout, text
+from ranksieve.report.gains import Gains
+from ranksieve.report.paths import Curves
+from ranksieve.report.words import metric_title
 
-PALETTE = ("#3b8fd6", "#e08a00", "#1fa37a", "#d9534f", "#b06ad4", "#2bb5c4", "#8a9a1b", "#d9669b")
-OTHER = "#9aa0a8"
 CHOSEN = "#7f8791"
+CURSOR = "#d9534f"
 
 
-def path_figure(curves: Curves, named: list[str]) -> dict[str, Any]:
+def path_figure(curves: Curves, named: list[str]) -> Figure:
     """Weights, validation metric and number of features against α; ``named`` features have colours."""
     rows = (_weight_lines(curves, named), _metric_lines(curves), [_count_line(curves)])
     return {"data": list(chain(*rows)), "layout": _layout(curves)}
@@ -25,12 +26,23 @@ def colours(named: list[str]) -> dict[str, str]:
     return {name: PALETTE[k] if k < len(PALETTE) else OTHER for k, name in enumerate(named)}
 
 
+def gains_figure(gains: Gains) -> Figure:
+    """The frame for one bar a query; the page fills in the bars of the method that is chosen."""
+    hover = "query %{customdata[0]}: %{y:+.4f}<br>%{customdata[1]:.4f} against %{customdata[2]:.4f}"
+    bars = {"type": "bar", "hovertemplate": f"{hover}<extra></extra>"}
+    axes = {
+        "xaxis": axis("queries that differ, by falling gain", showgrid=False),
+        "yaxis": axis(f"change of {metric_title(gains.metric)}", zeroline=True),
+    }
+    return {"data": [bars], "layout": layout(320, **axes, bargap=0)}
+
+
 def _weight_lines(curves: Curves, named: list[str]) -> list[dict[str, Any]]:
     colour = colours(named)
     order = sorted(curves.weights, key=lambda name: name in colour)  # coloured lines lie on top
     return [
         _line(curves.alphas, curves.weights[name], "y", colour.get(name, OTHER))
-        | {"name": escape(name, quote=False), "opacity": 1.0 if name in colour else 0.45}
+        | {"name": text(name), "opacity": 1.0 if name in colour else 0.45}
         for name in order
     ]
 
@@ -48,11 +60,11 @@ def _metric_lines(curves: Curves) -> list[dict[str, Any]]:
         "xaxis": "x",
         "yaxis": "y2",
         "fill": "toself",
-        "fillcolor": "rgba(59,143,214,0.2)",
+        "fillcolor": faint(PALETTE[0]),
         "line": {"width": 0},
         "hoverinfo": "skip",
     }
-    name = escape(curves.metric, quote=False)
+    name = f"validation {metric_title(curves.metric)}"
     point = {
         "type": "scatter",
         "x": [curves.alphas[curves.chosen]],
@@ -63,7 +75,11 @@ def _metric_lines(curves: Curves) -> list[dict[str, Any]]:
         "marker": {"size": 10, "color": PALETTE[1]},
         "name": "chosen",
     }
-    return [band, _line(alphas, mean, "y2", PALETTE[0]) | {"name": name}, point]
+    lines = [band, _line(alphas, mean, "y2", PALETTE[0]) | {"name": text(name)}, point]
+    if curves.test:
+        test = _line(alphas, [curves.test[k] for k in shown], "y2", PALETTE[3])
+        lines.append(test | {"name": f"test {text(metric_title(curves.metric))}"})
+    return lines
 
 
 def _count_line(curves: Curves) -> dict[str, Any]:
@@ -90,25 +106,22 @@ def _layout(curves: Curves) -> dict[str, Any]:
     mark = {"type": "line", "xref": "x", "yref": "paper", "x0": chosen, "x1": chosen, "y0": 0, "y1": 1}
     # On a log axis plotly places shapes by value but annotations by exponent.
     label = {"xref": "x", "yref": "paper", "x": log10(chosen), "y": 1, "yanchor": "bottom"}
-    return {
-        "height": 760,
-        "margin": {"l": 62, "r": 12, "t": 28, "b": 48},
-        "showlegend": False,
-        "hovermode": "closest",
-        "font": {"family": "system-ui, sans-serif", "size": 13},
-        "paper_bgcolor": "rgba(0,0,0,0)",
-        "plot_bgcolor": "rgba(0,0,0,0)",
-        "xaxis": {
-            "type": "log",
-            "autorange": "reversed",
-            "exponentformat": "power",
-            "dtick": "D2",
-            "anchor": "y3",
-            "title": {"text": "α, strong to weak"},
-        },
-        "yaxis": {"domain": [0.5, 1.0], "title": {"text": "weight"}, "zeroline": True},
-        "yaxis2": {"domain": [0.22, 0.45], "title": {"text": escape(curves.metric, quote=False)}},
-        "yaxis3": {"domain": [0.0, 0.17], "title": {"text": "features"}, "rangemode": "tozero"},
-        "shapes": [mark | {"line": {"color": CHOSEN, "dash": "dot", "width": 1.5}}],
-        "annotations": [label | {"text": "chosen", "showarrow": False}],
-    }
+    return layout(
+        620,
+        xaxis=axis(
+            "α, strong to weak",
+            type="log",
+            autorange="reversed",
+            exponentformat="power",
+            dtick="D2",
+            anchor="y3",
+        ),
+        yaxis=axis("weight", domain=[0.5, 1.0], zeroline=True),
+        yaxis2=axis(metric_title(curves.metric), domain=[0.22, 0.45]),
+        yaxis3=axis("features", domain=[0.0, 0.17], rangemode="tozero"),
+        shapes=[
+            mark | {"line": {"color": CHOSEN, "dash": "dot", "width": 1.5}},
+            mark | {"line": {"color": CURSOR, "width": 1.5}},  # moves with the slider
+        ],
+        annotations=[label | {"text": "chosen", "showarrow": False}],
+    )

@@ -7,9 +7,12 @@ from importlib.util import find_spec
 from typing import Any
 
 from ranksieve.data.atomic import atomic_write
+from ranksieve.report.canvas import compact
 from ranksieve.report.content import Content
-from ranksieve.report.figures import colours, path_figure
-from ranksieve.report.words import certificate
+from ranksieve.report.figures import colours, gains_figure, path_figure
+from ranksieve.report.gains import Gains
+from ranksieve.report.paths import Curves, explorer
+from ranksieve.report.words import certificate, metric_title
 
 EXTRA = 'the HTML report needs plotly and jinja2: pip install "ranksieve[report]"'
 
@@ -28,7 +31,27 @@ def write_report(content: Content, path: str | os.PathLike[str]) -> None:
 
 
 def render(content: Content) -> str:
-    """The page as text, plotly.js included."""
+    """The page of a fit as text."""
+    named = [term["name"] for term in content.terms]
+    metrics = dict.fromkeys(metric for means in content.measured.values() for metric in means)
+    explorers = {} if content.curves is None else {"path": [explore(content.curves, named)]}
+    gains = {} if content.gains is None else {"gains": gains_data(content.gains)}
+    data = {"figures": {}, "explorers": explorers, "gains": gains, "features": {}}
+    return render_page("fit.html.j2", data, content=content, colours=colours(named), metrics=list(metrics))
+
+
+def explore(curves: Curves, named: list[str]) -> dict[str, Any]:
+    """The explorer of a path with its figure; ``named`` features have colours."""
+    return explorer(curves, path_figure(curves, named), colours(named))
+
+
+def gains_data(gains: Gains) -> dict[str, Any]:
+    """Gains with the frame of their figure."""
+    return {**gains.to_dict(), "figure": gains_figure(gains)}
+
+
+def render_page(template: str, data: dict[str, Any], **context: Any) -> str:
+    """A template with plotly.js and the data of its scripts included."""
     require_extra()
     from jinja2 import Environment, PackageLoader, StrictUndefined
     from plotly.offline import get_plotlyjs
@@ -40,17 +63,17 @@ def render(content: Content) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters["certificate"] = certificate
-    template = environment.get_template("template.html.j2")
-    return template.render(content=content, plotly_js=get_plotlyjs(), **_derived(content))
-
-
-def _derived(content: Content) -> dict[str, Any]:
-    named = [term["name"] for term in content.terms]
-    metrics = dict.fromkeys(metric for means in content.measured.values() for metric in means)
-    return {
-        "colours": colours(named),
-        "heaviest": max((abs(term["weight"]) for term in content.terms), default=1.0),
-        "metrics": list(metrics),
-        "figures": {} if content.curves is None else {"path": path_figure(content.curves, named)},
+    environment.filters |= {
+        "certificate": certificate,
+        "metric_title": metric_title,
+        "numeric_columns": numeric_columns,
     }
+    return environment.get_template(template).render(
+        page_data=compact(data), plotly_js=get_plotlyjs(), **context
+    )
+
+
+def numeric_columns(table: Any) -> list[bool]:
+    """Whether all values of a column are numbers, or lacking."""
+    columns = zip(*table.rows, strict=True)
+    return [all(not isinstance(cell.value, str) for cell in column) for column in columns]

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 ROUNDING = 1e-14  # below this a relative gap is rounding error of float64
+FAR = 0.1  # above this a relative gap proves nothing of use
 
 
 def percent(share: float) -> str:
@@ -18,4 +21,34 @@ def certificate(relative_gap: float | None) -> str:
         return "without a proof of how near the best possible objective it is"
     if relative_gap <= ROUNDING:
         return "equal to the best possible objective up to rounding"
+    if relative_gap > FAR:
+        return f"not proved to be near the best possible objective (gap {percent(relative_gap)})"
     return f"within {percent(relative_gap)} of the best possible objective"
+
+
+def metric_title(metric: str) -> str:
+    """ndcg@10 -> NDCG@10."""
+    return metric.upper()
+
+
+def p_value(p: float) -> str:
+    """Two significant digits, and no zero."""
+    return "p < 0.0001" if p < 1e-4 else f"p = {p:.2g}"
+
+
+def signed(value: float, digits: int = 4) -> str:
+    """With its sign, a true minus, and no sign before a rounded zero."""
+    written = f"{value:+.{digits}f}"
+    return written[1:] if float(written) == 0.0 else written.replace("-", "−")
+
+
+def counted(count: int, noun: str, plural: str = "") -> str:
+    """1 query, 2 queries."""
+    return f"{count} {noun if count == 1 else plural or noun + 's'}"
+
+
+def listed(names: Sequence[str], most: int = 12) -> str:
+    """f1, f2 and f3; of many the first few and how many more."""
+    if len(names) > most:
+        return f"{', '.join(names[: most - 1])} and {len(names) - most + 1} more"
+    return " and ".join(filter(None, [", ".join(names[:-1]), *names[-1:]]))

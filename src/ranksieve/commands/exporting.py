@@ -1,0 +1,79 @@
+"""export: a model file in the format of a search engine."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from ranksieve.commands.files import STANDARD, read_for, reading_policy
+from ranksieve.commands.guard import while_doing
+from ranksieve.commands.show import emit_json, words
+from ranksieve.export import EXPORTS, Exported, make_export, paths_of, write_export
+from ranksieve.metrics.lookup import lookup
+from ranksieve.model import LinearModel, load_model
+
+
+def export_file(
+    model_file: str,
+    *,
+    target: str,
+    output: str,
+    names: str | None,
+    featureset: str | None,
+    data: str | None,
+    as_json: bool,
+    **plain: Any,
+) -> None:
+    """Write the export, then show what was written and how to load it."""
+    entry = lookup(EXPORTS, target, "export target")
+    model = load_model(model_file)
+    options = {name: value for name, value in plain.items() if value is not None}
+    options |= {"names": read_map(names)} if names else {}
+    options |= {"featureset": read_json(featureset)} if featureset else {}
+    if data:
+        options["sample"] = read_for(model, data, reading_policy(None, [model]))
+    with while_doing(f"exporting {model_file}"):
+        product = make_export(model, target, options)
+    _spare_inputs(list(paths_of(product, entry, Path(output))), [model_file, names, featureset, data])
+    _show(write_export(product, target, output), model, as_json)
+
+
+def read_json(path: str) -> Any:
+    """The content of a JSON file."""
+    try:
+        return json.loads(Path(path).read_text(encoding="utf-8"))
+    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+        raise ValueError(f"{path}: not a JSON file ({error})") from None
+
+
+def read_map(path: str) -> dict[str, str]:
+    """A JSON object from our feature names to the engine's."""
+    content = read_json(path)
+    if not isinstance(content, dict):
+        raise ValueError(
+            f'{path}: not a map of names; expected an object like {{"bm25_title": "bm25(title)"}}'
+        )
+    return content
+
+
+def _spare_inputs(outputs: Sequence[Path], inputs: Sequence[str | None]) -> None:
+    taken = {Path(given).resolve() for given in inputs if given not in (None, STANDARD)}
+    for output in outputs:
+        if output.resolve() in taken:
+            raise ValueError(f"{output}: is an input and would be overwritten; choose another folder or file")
+
+
+def _show(exported: Exported, model: LinearModel, as_json: bool) -> None:
+    files = [str(file) for file in exported.files]
+    if as_json:
+        emit_json({"files": files, "notes": exported.notes, "load": exported.load})
+        return
+    words(f"Wrote {', '.join(files)}: {len(model.terms)} features.")
+    for note in exported.notes:
+        words(note)
+    if exported.load:
+        words("To load and try it:")
+    for command in exported.load:
+        words(f"  {command}")

@@ -1,0 +1,87 @@
+"""Feature costs from files."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from ranksieve.data.byte_source import PathLike
+from ranksieve.data.costs import FeatureCosts, make_costs
+from ranksieve.data.feature_table import feature_rows
+from ranksieve.data.text_file import read_text
+
+JSON_STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
+
+
+def read_costs(path: PathLike, default: float | None = None) -> FeatureCosts:
+    """Read what features cost, in any unit.
+
+    CSV or TSV with the header ``feature,cost`` or ``feature,cost,group``: the features of a group share one
+    cost, which stands on each of their lines and is paid once. Or JSON, ``{"feature": cost}`` or
+    ``{"features": {"feature": cost}, "groups": {"name": {"cost": cost, "features": ["feature"]}}}``. The
+    feature ``*`` prices all that are not listed, as ``default`` does; without either, a feature of the data
+    that is not listed is an error.
+    """
+    text = read_text(path)
+    costs = _from_json(text, path) if text.lstrip().startswith("{") else _from_table(text, path)
+    return costs if default is None else replace(costs, default=default)
+
+
+def as_costs(given: Any, names: Sequence[str]) -> FeatureCosts:
+    """Costs from a file, a mapping, one number a column, or as they are."""
+    if isinstance(given, FeatureCosts):
+        return given
+    if isinstance(given, str | os.PathLike):
+        return read_costs(given)
+    if isinstance(given, Mapping):
+        return make_costs(given)
+    if len(given) != len(names):
+        raise ValueError(f"feature_costs holds {len(given)} numbers but the data have {len(names)} features")
+    return make_costs(dict(zip(names, given, strict=True)))
+
+
+def _from_table(text: str, path: PathLike) -> FeatureCosts:
+    rows = feature_rows(text, path, ("cost",), ("group",))
+    alone: dict[str, str] = {}
+    groups: dict[str, dict[str, Any]] = {}
+    places = {feature: row.place for feature, row in rows.items()}
+    for feature, row in rows.items():
+        cost, group = row.cells["cost"], row.cells.get("group")
+        if not group:
+            alone[feature] = cost
+            continue
+        entry = groups.setdefault(group, {"cost": cost, "features": []})
+        entry["features"].append(feature)
+        if entry["cost"] != cost:
+            raise ValueError(
+                f"{row.place}: group {group!r} costs {cost} here but {entry['cost']} before; "
+                "write the one cost of the group on each of its lines"
+            )
+    of_groups = {group: places[entry["features"][0]] for group, entry in groups.items()}
+    return make_costs({"features": alone, "groups": groups}, str(path), of_groups | places)
+
+
+def _from_json(text: str, path: PathLike) -> FeatureCosts:
+    try:
+        content = json.loads(text, object_pairs_hook=_distinct)
+    except json.JSONDecodeError as error:
+        raise ValueError(f"{path}:{error.lineno}: damaged JSON ({error.msg})") from None
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from None
+    places: dict[str, str] = {}
+    for number, line in enumerate(text.splitlines(), start=1):
+        for written in JSON_STRING.findall(line):
+            places.setdefault(json.loads(written), f"{path}:{number}")
+    return make_costs(content, str(path), places)
+
+
+def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    for name, count in Counter(name for name, _ in pairs).items():
+        if count > 1:
+            raise ValueError(f"{name!r} stands twice; list it once")
+    return dict(pairs)

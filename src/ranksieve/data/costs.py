@@ -1,0 +1,179 @@
+"""What features cost, alone or in groups that are paid once, in any unit."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from ranksieve._types import BoolArray, FloatArray, IntArray
+from ranksieve.data.features import unknown_feature
+
+OTHERS = "*"  # the entry that prices every feature without one of its own
+WHERE = "feature_costs"
+
+
+@dataclass(frozen=True)
+class CostUnit:
+    """What is paid once: one feature, or a group of features that come together."""
+
+    name: str
+    cost: float
+    features: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class FeatureCosts:
+    """The cost of every feature: the cost of a set is that of the units that hold any of its features.
+
+    ``default`` is the cost of features that no unit holds; None makes such a feature an error, because a
+    price that was forgotten would pass for free. ``source`` and ``places`` say in messages where the costs
+    and those of one feature or group were given.
+    """
+
+    units: tuple[CostUnit, ...]
+    default: float | None = None
+    source: str = field(default=WHERE, compare=False, repr=False)
+    places: Mapping[str, str] = field(default_factory=dict, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        seen: set[str] = set()
+        for unit in self.units:
+            if not unit.features:
+                raise ValueError(f"{self._place(unit.name)}: group {unit.name!r} has no feature; list some")
+            check_cost(unit.cost, unit.name, self._place(unit.name))
+            for feature in unit.features:
+                if feature in seen:
+                    raise ValueError(f"{self._place(feature)}: {feature!r} is priced twice; price it once")
+                seen.add(feature)
+        if self.default is not None:
+            check_cost(self.default, OTHERS, self._place(OTHERS))
+
+    def of(self, features: Iterable[str]) -> float:
+        """The cost of a set of features, each unit paid once."""
+        names = sorted(set(features))
+        return self.columns(names, subset=True).of(np.arange(len(names)))
+
+    def columns(self, names: Sequence[str], subset: bool = False) -> ColumnCosts:
+        """The costs of the columns with these names, which are all there are unless ``subset``."""
+        if not subset:
+            self._check_known(names)
+        units, unit = list(self.units), np.empty(len(names), dtype=np.int64)
+        for column, name in enumerate(names):
+            unit[column] = self._unit_of.get(name, len(units))
+            if unit[column] == len(units):
+                units.append(CostUnit(name, self._default_for(name), (name,)))
+        return ColumnCosts(unit, np.array([u.cost for u in units]), tuple(u.name for u in units))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for JSON, as :func:`read_costs` reads it."""
+        alone = {u.name: u.cost for u in self.units if u.features == (u.name,)}
+        groups = {
+            u.name: {"cost": u.cost, "features": list(u.features)}
+            for u in self.units
+            if u.features != (u.name,)
+        }
+        return {"features": alone | ({} if self.default is None else {OTHERS: self.default})} | (
+            {"groups": groups} if groups else {}
+        )
+
+    @cached_property
+    def _unit_of(self) -> dict[str, int]:
+        return {feature: k for k, unit in enumerate(self.units) for feature in unit.features}
+
+    def _check_known(self, names: Sequence[str]) -> None:
+        known = set(names)
+        for feature in self._unit_of:
+            if feature not in known:
+                raise ValueError(f"{self._place(feature)}: {unknown_feature(feature, names)}")
+
+    def _default_for(self, name: str) -> float:
+        if self.default is None:
+            raise ValueError(
+                f"{self.source}: feature {name!r} has no cost; price it, or price all others with {OTHERS!r}"
+            )
+        return self.default
+
+    def _place(self, name: str) -> str:
+        return self.places.get(name, self.source)
+
+
+@dataclass(frozen=True, eq=False)
+class ColumnCosts:
+    """Column j belongs to unit ``unit[j]``; unit u costs ``prices[u]``, once, and is called ``labels[u]``."""
+
+    unit: IntArray
+    prices: FloatArray
+    labels: tuple[str, ...]
+
+    def of(self, columns: IntArray | BoolArray) -> float:
+        """The cost of a set of columns (numbers or mask)."""
+        return math.fsum(self.prices[np.unique(self.unit[columns])])
+
+    def of_models(self, coefs: FloatArray) -> FloatArray:
+        """The cost of the nonzero weights of each row."""
+        return np.array([self.of(w != 0) for w in coefs])
+
+    @property
+    def of_each(self) -> FloatArray:
+        """The cost of the unit of each column."""
+        return np.asarray(self.prices[self.unit])
+
+
+def make_costs(
+    prices: Mapping[str, Any], source: str = WHERE, places: Mapping[str, str] | None = None
+) -> FeatureCosts:
+    """Costs from ``{feature: cost}``, or from ``{"features": {feature: cost}, "groups": {name: group}}``.
+
+    A group is ``{"cost": cost, "features": [feature, …]}``. The feature ``"*"`` prices all without a cost.
+    """
+    places = places or {}
+    alone, groups = _parts(prices, source)
+    prices_alone = {name: as_cost(cost, name, places.get(name, source)) for name, cost in alone.items()}
+    default = prices_alone.pop(OTHERS, None)
+    units = [CostUnit(name, cost, (name,)) for name, cost in prices_alone.items()]
+    units += [_group(name, content, places.get(name, source)) for name, content in groups.items()]
+    return FeatureCosts(tuple(units), default, source, places)
+
+
+def _parts(prices: Mapping[str, Any], source: str) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
+    """(features, groups) of either form."""
+    if not any(isinstance(prices.get(part), Mapping) for part in ("features", "groups")):
+        return prices, {}
+    _only_keys(prices, ("features", "groups"), source)
+    return prices.get("features", {}), prices.get("groups", {})
+
+
+def _group(name: str, content: Any, place: str) -> CostUnit:
+    if not (isinstance(content, Mapping) and isinstance(content.get("features"), list | tuple)):
+        raise ValueError(
+            f'{place}: group {name!r} is {content!r}; expected {{"cost": number, "features": [names]}}'
+        )
+    _only_keys(content, ("cost", "features"), f"{place}: group {name!r}")
+    return CostUnit(name, as_cost(content.get("cost"), name, place), tuple(content["features"]))
+
+
+def _only_keys(content: Mapping[str, Any], known: tuple[str, ...], place: str) -> None:
+    unknown = [key for key in content if key not in known]
+    if unknown:
+        raise ValueError(f"{place}: unknown entry {unknown[0]!r}; expected {' and '.join(known)}")
+
+
+def as_cost(cost: Any, name: str, place: str) -> float:
+    """A cost as a number."""
+    try:
+        number = float(cost)
+    except (TypeError, ValueError):
+        raise ValueError(f"{place}: the cost of {name!r} is {cost!r}, which is not a number") from None
+    check_cost(number, name, place)
+    return number
+
+
+def check_cost(cost: float, name: str, place: str) -> None:
+    """A cost is a finite number, not negative."""
+    if not (np.isfinite(cost) and cost >= 0):
+        raise ValueError(f"{place}: the cost of {name!r} is {cost:g}; costs are finite numbers ≥ 0")

@@ -1,0 +1,47 @@
+"""Small tables about features: CSV or TSV with a header, one feature a line."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from ranksieve.data.byte_source import PathLike
+
+
+class Row(NamedTuple):
+    """One line: where it stands (``file:line``) and its cells by column name."""
+
+    place: str
+    cells: dict[str, str]
+
+
+def feature_rows(
+    text: str, path: PathLike, required: Sequence[str], optional: Sequence[str] = ()
+) -> dict[str, Row]:
+    """The rows by feature; the header has ``feature``, the ``required`` and perhaps ``optional`` columns."""
+    rows: dict[str, Row] = {}
+    for row in _rows(text, path, ("feature", *required), optional):
+        feature = row.cells["feature"]
+        if not feature:
+            raise ValueError(f"{row.place}: the feature has no name; name it or drop the line")
+        if feature in rows:
+            raise ValueError(f"{row.place}: {feature!r} stands in {rows[feature].place} too; list it once")
+        rows[feature] = row
+    return rows
+
+
+def _rows(text: str, path: PathLike, required: Sequence[str], optional: Sequence[str]) -> Iterator[Row]:
+    lines = text.splitlines()
+    reader = csv.reader(lines, delimiter="\t" if lines and "\t" in lines[0] else ",")
+    header = [name.strip().lower() for name in next(reader, [])]
+    if not set(required) <= set(header) <= {*required, *optional} or len(set(header)) < len(header):
+        expected = ",".join(required) + "".join(f"[,{name}]" for name in optional)
+        raise ValueError(f"{path}:1: the header is {','.join(header)!r}; expected {expected}")
+    for cells in reader:
+        place = f"{path}:{reader.line_num}"
+        if not any(cells):
+            continue
+        if len(cells) != len(header):
+            raise ValueError(f"{place}: has {len(cells)} cells; expected {len(header)}: {','.join(header)}")
+        yield Row(place, {name: cell.strip() for name, cell in zip(header, cells, strict=True)})

@@ -1,0 +1,147 @@
+"""Judgement files: which grade a document has for a query."""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from ranksieve.data.byte_source import PathLike, source_name
+from ranksieve.data.text_file import content_lines, finite_number, read_text
+
+Table = dict[str, dict[str, float]]
+"""query → document → number: grades of judgements, scores of a run."""
+
+KEYWORDS = re.compile(r"#\s*qid:([^\s:]+):\s*(.+)")
+LTR_LINE = re.compile(r"(\S+)\s+qid:(\S+)\s[^#]*#\s*(\S+)")
+COLUMNS = {
+    "query": ("query", "qid", "query_id", "queryid", "keywords", "topic"),
+    "document": ("doc", "doc_id", "docid", "document", "_id", "docno"),
+    "grade": ("grade", "label", "relevance", "rel", "rating", "judgement", "judgment"),
+}
+
+
+@dataclass(frozen=True)
+class Judgements:
+    """``grades[query][document]``, and the ids of queries that the file gives ``keywords`` for."""
+
+    grades: Mapping[str, Mapping[str, float]]
+    keywords: Mapping[str, str] = field(default_factory=dict)
+
+    def query(self, name: str) -> str | None:
+        """The id of a query named by its id or its keywords; None if it has no judgement."""
+        return name if name in self.grades else self.keywords.get(name)
+
+
+class Entry(NamedTuple):
+    """One number of a document for a query, and where it stands."""
+
+    place: str
+    query: str
+    document: str
+    value: float
+
+
+class JudgementFormat(NamedTuple):
+    """How a kind of file is recognised by its first line of content, and read."""
+
+    example: str
+    recognises: Callable[[str], bool]
+    entries: Callable[[str, str], Iterator[Entry]]
+
+
+def read_judgements(path: PathLike) -> Judgements:
+    """Read judgements in any of three forms, told apart by the first line of content.
+
+    ``4 qid:1 # 7555 Rambo`` (the Elasticsearch LTR demo; lines ``# qid:1: rambo`` give the keywords),
+    ``1 0 7555 4`` (TREC qrels), or CSV or TSV whose header names query, document and grade, such as
+    ``query,doc,grade`` or ``grade,keywords,docId``.
+    """
+    text, name = read_text(path), source_name(path)
+    kind = _recognise(text, name)
+    keywords = (KEYWORDS.match(line) for _, line in content_lines(text, name))
+    named = {match[2].strip(): match[1] for match in keywords if match}
+    return Judgements(gathered(kind.entries(text, name), name, "judgement"), named)
+
+
+def gathered(entries: Iterator[Entry], name: str, what: str) -> Table:
+    """query → document → number; a document twice in a query, or nothing at all, is refused."""
+    table: Table = {}
+    for place, query, document, value in entries:
+        documents = table.setdefault(query, {})
+        if document in documents:
+            raise ValueError(f"{place}: query {query} has a second {what} of {document}; keep one of them")
+        documents[document] = value
+    if not table:
+        raise ValueError(f"{name}: holds no {what}")
+    return table
+
+
+def qrels_entries(text: str, name: str) -> Iterator[Entry]:
+    """TREC: ``query iteration document grade``."""
+    for place, line in _judged_lines(text, name):
+        words = line.split()
+        if len(words) != 4:
+            raise ValueError(
+                f"{place}: has {len(words)} columns; expected the four of TREC qrels: query 0 document grade"
+            )
+        yield Entry(place, words[0], words[2], finite_number(words[3], place, "grade"))
+
+
+def _ltr_entries(text: str, name: str) -> Iterator[Entry]:
+    for place, line in _judged_lines(text, name):
+        match = LTR_LINE.match(line)
+        if match is None:
+            raise ValueError(f"{place}: {line[:40]!r} is no judgement; expected: 4 qid:1 # 7555 Rambo")
+        yield Entry(place, match[2], match[3], finite_number(match[1], place, "grade"))
+
+
+def _csv_entries(text: str, name: str) -> Iterator[Entry]:
+    columns, delimiter = _columns(header := next(_judged_lines(text, name))[1]), _delimiter(header)
+    reader = csv.reader(text.split("\n"), delimiter=delimiter)
+    rows = ((f"{name}:{reader.line_num}", row) for row in reader if any(row) and row[0][:1] != "#")
+    next(rows)  # the header
+    for place, row in rows:
+        if len(row) <= max(columns.values()):
+            raise ValueError(f"{place}: has {len(row)} columns, fewer than the header; complete the row")
+        query, document, grade = (row[columns[name]].strip() for name in COLUMNS)
+        yield Entry(place, query, document, finite_number(grade, place, "grade"))
+
+
+def _judged_lines(text: str, name: str) -> Iterator[tuple[str, str]]:
+    return ((place, line) for place, line in content_lines(text, name) if not line.startswith("#"))
+
+
+def _columns(header: str) -> dict[str, int]:
+    return _columns_of(next(csv.reader([header], delimiter=_delimiter(header))))
+
+
+def _columns_of(cells: list[str]) -> dict[str, int]:
+    """Which cell of a header holds which of the three columns."""
+    names = [cell.strip().lower() for cell in cells]
+    places = {column: [names.index(n) for n in known if n in names] for column, known in COLUMNS.items()}
+    return {column: found[0] for column, found in places.items() if found}
+
+
+def _delimiter(header: str) -> str:
+    return "\t" if "\t" in header else ","
+
+
+FORMATS = (
+    JudgementFormat("4 qid:1 # 7555", lambda line: bool(re.match(r"\S+\s+qid:", line)), _ltr_entries),
+    JudgementFormat("query,doc,grade", lambda line: len(_columns(line)) == len(COLUMNS), _csv_entries),
+    JudgementFormat("1 0 7555 4", lambda line: len(line.split()) == 4, qrels_entries),
+)
+
+
+def _recognise(text: str, name: str) -> JudgementFormat:
+    place, line = next(_judged_lines(text, name), (name, ""))
+    if not line:
+        raise ValueError(f"{name}: holds no judgement")
+    for kind in FORMATS:
+        if kind.recognises(line):
+            return kind
+    examples = " or ".join(repr(kind.example) for kind in FORMATS)
+    raise ValueError(f"{place}: {line[:40]!r} is in no known form of judgements; expected {examples}")

@@ -1,0 +1,243 @@
+"""Feature logs of the Elasticsearch and OpenSearch Learning to Rank plugins."""
+
+from __future__ import annotations
+
+import json
+import math
+import warnings
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ranksieve._types import AnyArray
+from ranksieve.data.byte_source import PathLike, source_name
+from ranksieve.data.dataset import Dataset
+from ranksieve.data.judgements import Judgements, read_judgements
+from ranksieve.data.missing import check_policy, fill_missing
+from ranksieve.data.text_file import content_lines, read_text
+
+QUERY_KEYS = ("qid", "query_id", "query", "keywords")
+EXTRA = "extra_logging"
+UNJUDGED: dict[str, float | None] = {"drop": None, "zero": 0.0}
+
+
+class Response(NamedTuple):
+    """A search response, the query it answers (if the log says so) and where it stands."""
+
+    place: str
+    query: str | None
+    content: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Logged:
+    """A document's features as the engine computed them; NaN is a feature without a value."""
+
+    query: str
+    document: str
+    features: Mapping[str, float]
+
+
+def read_ltr_log(
+    path: PathLike,
+    judgements: PathLike | Judgements | None = None,
+    *,
+    entry: str | None = None,
+    unjudged: str = "drop",
+    missing: str = "error",
+) -> Dataset:
+    """Join the features that a search engine logged with judgements.
+
+    Parameters
+    ----------
+    path : path
+        Search responses whose hits hold ``fields._ltrlog``: JSON or JSON lines, one response a query with
+        the query's id or keywords beside ``hits`` as ``qid`` or ``query``, or around it as
+        ``{"qid": …, "response": {…}}``; or one object ``{query: response, …}``; a list of responses or the
+        ``responses`` of a multi-search holds these. One response for one judged query needs no id.
+    judgements : path or Judgements
+        The grades, see :func:`read_judgements`.
+    entry : str, optional
+        The log entry to take, such as ``log_entry1``; default: all of them side by side.
+    unjudged : {"drop", "zero"}
+        Documents without a judgement: leave out, or grade 0. Queries without any are left out.
+    missing : {"error", "zero", "query_min", "column_mean", "keep"}
+        What becomes of features without a value (the engine's query did not match the document), see
+        :func:`fill_missing`.
+    """
+    check_policy(missing)
+    name = source_name(path)
+    if unjudged not in UNJUDGED:
+        raise ValueError(f"unjudged={unjudged!r} is unknown; choose one of {', '.join(UNJUDGED)}")
+    if judgements is None:
+        raise ValueError(
+            f"{name}: is a feature log, which has no grades; give judgements (--judgements FILE) as well"
+        )
+    judged = judgements if isinstance(judgements, Judgements) else read_judgements(judgements)
+    logged = list(_logged(read_text(path), name, judged, entry))
+    kept = [(one, grade) for one in logged if (grade := _grade(one, judged, UNJUDGED[unjudged])) is not None]
+    if not kept:
+        raise ValueError(f"{name}: no logged document has a judgement; are query and document ids the same?")
+    _warn_of_gaps(name, logged, len(kept), judged)
+    try:
+        return fill_missing(_dataset(kept, name), missing)
+    except ValueError as error:
+        raise ValueError(f"{name}: {error}") from None
+
+
+def _grade(one: Logged, judged: Judgements, otherwise: float | None) -> float | None:
+    grades = judged.grades.get(one.query)
+    return None if grades is None else grades.get(one.document, otherwise)
+
+
+def _warn_of_gaps(name: str, logged: list[Logged], n_kept: int, judged: Judgements) -> None:
+    seen = {(one.query, one.document) for one in logged}
+    not_logged = sum((q, document) not in seen for q, grades in judged.grades.items() for document in grades)
+    gaps = {
+        "logged documents have no judgement and were left out": len(logged) - n_kept,
+        "judged documents are not in the log": not_logged,
+    }
+    said = [f"{count} {what}" for what, count in gaps.items() if count]
+    if said:
+        warnings.warn(f"{name}: {'; '.join(said)}", stacklevel=3)
+
+
+def _dataset(kept: list[tuple[Logged, float]], name: str) -> Dataset:
+    names = list(dict.fromkeys(feature for one, _ in kept for feature in one.features))
+    if not names:
+        raise ValueError("no hit logs a feature; is the feature set empty?")
+    X = np.array([[one.features.get(feature, math.nan) for feature in names] for one, _ in kept])
+    grades, documents = [grade for _, grade in kept], [one.document for one, _ in kept]
+    return Dataset(X, grades, _ids([one.query for one, _ in kept]), names, documents, source=name)
+
+
+def _ids(queries: list[str]) -> AnyArray:
+    """int64 if all ids are plain integers, else str, as in LETOR files."""
+    whole = all(query.isascii() and query.isdecimal() and str(int(query)) == query for query in set(queries))
+    return np.array(queries, dtype=np.int64 if whole else None)
+
+
+def _logged(text: str, name: str, judged: Judgements, entry: str | None) -> Iterator[Logged]:
+    seen = set()
+    for response in _responses(text, name):
+        query = _query(response, judged)
+        for hit in _hits(response):
+            one = Logged(query, str(hit["_id"]), _features(hit, response.place, entry))
+            if (one.query, one.document) in seen:
+                raise ValueError(
+                    f"{response.place}: document {one.document} of query {query} is logged twice; keep one"
+                )
+            seen.add((one.query, one.document))
+            yield one
+
+
+def _query(response: Response, judged: Judgements) -> str:
+    if response.query is not None:
+        return judged.query(response.query) or response.query
+    if len(judged.grades) == 1:
+        return next(iter(judged.grades))
+    raise ValueError(
+        f"{response.place}: the response does not say which of the {len(judged.grades)} judged queries it "
+        'answers; add "qid": … beside "hits"'
+    )
+
+
+def _responses(text: str, name: str) -> Iterator[Response]:
+    for place, content in _json_values(text, name):
+        yield from _split(content, place, None)
+
+
+def _json_values(text: str, name: str) -> Iterator[tuple[str, Any]]:
+    """The one JSON value of a file, or one a line."""
+    try:
+        yield name, json.loads(text)
+    except json.JSONDecodeError as error:
+        if error.msg != "Extra data":
+            raise ValueError(f"{name}:{error.lineno}: damaged JSON ({error.msg}); fetch it again") from None
+        for place, line in content_lines(text, name):
+            try:
+                yield place, json.loads(line)
+            except json.JSONDecodeError as fault:
+                raise ValueError(f"{place}: damaged JSON ({fault.msg}); expected one value a line") from None
+
+
+def _split(content: Any, place: str, query: str | None) -> Iterator[Response]:
+    """Responses inside lists, multi-searches, wrappers and objects keyed by query."""
+    if isinstance(content, list):
+        for number, one in enumerate(content, start=1):
+            yield from _split(one, f"{place}, response {number}", query)
+    elif not isinstance(content, dict):
+        raise ValueError(
+            f"{place}: {str(content)[:40]!r} is no search response; expected an object with hits"
+        )
+    elif "hits" in content or "error" in content:
+        yield Response(place, _named_query(content, query), content)
+    elif inner := next((content[key] for key in ("response", "responses") if key in content), None):
+        yield from _split(inner, place, _named_query(content, query))
+    else:
+        for key, one in content.items():
+            yield from _split(one, f"{place}, query {key}", key)
+
+
+def _named_query(content: Mapping[str, Any], otherwise: str | None) -> str | None:
+    named = (content[key] for key in QUERY_KEYS if isinstance(content.get(key), str | int))
+    return next((str(query) for query in named), otherwise)
+
+
+def _hits(response: Response) -> list[Mapping[str, Any]]:
+    if "error" in response.content:
+        reason = json.dumps(response.content["error"])[:120]
+        raise ValueError(f"{response.place}: the engine answered with an error ({reason}); search again")
+    hits = response.content["hits"]
+    hits = hits.get("hits") if isinstance(hits, dict) else hits
+    if not isinstance(hits, list) or not all(isinstance(hit, dict) and "_id" in hit for hit in hits):
+        raise ValueError(f"{response.place}: hits.hits is not a list of documents with an _id")
+    return hits
+
+
+def _features(hit: Mapping[str, Any], place: str, entry: str | None) -> dict[str, float]:
+    """Features of the chosen log entries; the same name in two of them is refused."""
+    where = f"{place}, document {hit['_id']}"
+    features: dict[str, float] = {}
+    for name, pairs in _entries(hit, where, entry):
+        for feature, value in pairs:
+            if feature in features:
+                raise ValueError(
+                    f"{where}: {feature} is logged twice; choose one log entry, as entry={name!r}"
+                )
+            features[feature] = _number(value, f"{where}, feature {feature}")
+    return features
+
+
+def _entries(
+    hit: Mapping[str, Any], where: str, entry: str | None
+) -> list[tuple[str, list[tuple[str, Any]]]]:
+    try:
+        logs = hit["fields"]["_ltrlog"]
+        entries = [(name, _pairs(log)) for one in logs for name, log in one.items()]
+    except (KeyError, TypeError, AttributeError):
+        raise ValueError(
+            f'{where}: has no fields._ltrlog of {{"name": …, "value": …}}; add ext.ltr_log to the search'
+        ) from None
+    chosen = [(name, pairs) for name, pairs in entries if entry in (None, name)]
+    if not chosen:
+        raise ValueError(
+            f"{where}: has no log entry {entry!r}; there are {', '.join(name for name, _ in entries)}"
+        )
+    return chosen
+
+
+def _pairs(log: Any) -> list[tuple[str, Any]]:
+    """``[{"name": n, "value": v}, …]``, in early releases of the plugin ``{n: v, …}``; not extra logging."""
+    pairs = log.items() if isinstance(log, dict) else ((one["name"], one.get("value")) for one in log)
+    return [(name, value) for name, value in pairs if name != EXTRA]
+
+
+def _number(value: Any, where: str) -> float:
+    if value is None:
+        return math.nan
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        raise ValueError(f"{where}: the value is {value!r}; expected a finite number")
+    return float(value)

@@ -1,0 +1,184 @@
+"""Bring features to one scale: by what was learned on the training data, or within each query."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from ranksieve._types import FloatArray, IntArray
+from ranksieve.data.dataset import Dataset
+from ranksieve.data.missing import check_same_features, column_blocks
+from ranksieve.data.queries import Queries
+
+Statistics = Callable[[FloatArray, IntArray], tuple[FloatArray, FloatArray]]
+
+
+def _mean_and_deviation(values: FloatArray, starts: IntArray) -> tuple[FloatArray, FloatArray]:
+    """Mean and standard deviation √(Σ(x − mean)²/n) of each group of rows; (x, 1) where all are x."""
+    sizes = np.diff(starts, append=len(values))
+    least, greatest = _extremes(values, starts)
+    mean = np.add.reduceat(values, starts) / sizes[:, None]
+    from_mean = values - np.repeat(mean, sizes, axis=0)
+    deviation = np.sqrt(np.add.reduceat(from_mean**2, starts) / sizes[:, None])
+    constant = (least == greatest) | (deviation == 0)  # rounding makes the mean of equal values differ
+    return np.where(constant, least, mean), np.where(constant, 1.0, deviation)
+
+
+def _least_and_range(values: FloatArray, starts: IntArray) -> tuple[FloatArray, FloatArray]:
+    """Least value and range of each group of rows; (x, 1) where all are x."""
+    least, greatest = _extremes(values, starts)
+    return least, np.where(least == greatest, 1.0, greatest - least)
+
+
+def _extremes(values: FloatArray, starts: IntArray) -> tuple[FloatArray, FloatArray]:
+    return np.minimum.reduceat(values, starts), np.maximum.reduceat(values, starts)
+
+
+@dataclass(frozen=True)
+class Kind:
+    """x → (x − centre) / scale, where ``statistics`` gives centre and scale of all rows or of each query."""
+
+    statistics: Statistics | None = None
+    per_query: bool = False
+
+    @property
+    def learns(self) -> bool:
+        """Whether centre and scale come from the training data."""
+        return self.statistics is not None and not self.per_query
+
+
+NORMALISATIONS: dict[str, Kind] = {
+    "none": Kind(),
+    "z": Kind(_mean_and_deviation),
+    "min_max": Kind(_least_and_range),
+    "query_min_max": Kind(_least_and_range, per_query=True),
+    "query_z": Kind(_mean_and_deviation, per_query=True),
+}
+
+
+@dataclass(frozen=True)
+class Normalisation:
+    """x → (x − centre) / scale in float64.
+
+    "z" takes the mean and the standard deviation (÷ n) of the training data, "min_max" their least value and
+    range: one of each for each of ``features``. "query_z" and "query_min_max" take those of the query's own
+    documents and learn nothing. What is constant has scale 1, so it becomes 0.
+    """
+
+    kind: str
+    features: tuple[str, ...] = ()
+    centre: tuple[float, ...] = ()
+    scale: tuple[float, ...] = ()
+
+    def __post_init__(self) -> None:
+        check_kind(self.kind)
+        object.__setattr__(self, "features", tuple(str(name) for name in self.features))
+        for name in ("centre", "scale"):
+            object.__setattr__(self, name, tuple(float(value) for value in getattr(self, name)))
+        self._check()
+
+    def _check(self) -> None:
+        lengths = {len(self.features), len(self.centre), len(self.scale)}
+        if len(lengths) > 1 or (not self.learns and lengths != {0}):
+            raise ValueError(
+                f"normalisation {self.kind!r} has {len(self.centre)} centres and {len(self.scale)} scales "
+                f"for {len(self.features)} features"
+            )
+        if not np.isfinite([*self.centre, *self.scale]).all() or not all(scale > 0 for scale in self.scale):
+            raise ValueError(
+                f"normalisation {self.kind!r} has a centre or a scale that is not a usable number"
+            )
+
+    @property
+    def learns(self) -> bool:
+        """Whether centre and scale come from the training data."""
+        return NORMALISATIONS[self.kind].learns
+
+    @property
+    def per_query(self) -> bool:
+        """Whether it needs the query of each row, and all documents of a query together."""
+        return NORMALISATIONS[self.kind].per_query
+
+    def transform(self, values: FloatArray, queries: Queries) -> FloatArray:
+        """Normalised values of a dense float64 array whose columns are ``features``."""
+        kind = NORMALISATIONS[self.kind]
+        if kind.statistics is None:
+            return values
+        if not kind.per_query:
+            return np.asarray((values - np.array(self.centre)) / np.array(self.scale))
+        grouped = queries.group(values)
+        centre, scale = kind.statistics(grouped, queries.offsets[:-1])
+        query = queries.query_of_grouped
+        return np.asarray(queries.restore((grouped - centre[query]) / scale[query]))
+
+    def apply(self, data: Dataset) -> Dataset:
+        """The data normalised; the result is dense also for a sparse matrix, because 0 does not stay 0."""
+        if self.kind == "none":
+            return data
+        if self.learns:
+            check_same_features(self.features, data, f"normalisation {self.kind!r}")
+        X = np.empty(data.X.shape)
+        for columns, block in column_blocks(data.X):
+            X[:, columns] = self._part(columns).transform(block, data.queries)
+        return data.replace_features(X)
+
+    def for_learning(self, data: Dataset) -> Dataset:
+        """Data with the score differences of :meth:`apply`, which are all that rankers learn from.
+
+        A sparse matrix stays sparse if the kind works column by column: x → x / scale, because a centre moves
+        all documents alike. Within queries it becomes dense.
+        """
+        if not self.learns or not sp.issparse(data.X):
+            return self.apply(data)
+        check_same_features(self.features, data, f"normalisation {self.kind!r}")
+        scaled = data.X.data / np.array(self.scale)[data.X.indices]
+        return data.replace_features(sp.csr_array((scaled, data.X.indices, data.X.indptr), data.X.shape))
+
+    def of(self, features: Sequence[str]) -> Normalisation:
+        """The normalisation of some of the features, in the order given."""
+        place = {name: j for j, name in enumerate(self.features)}
+        return self._pick([place[name] for name in features]) if self.features else self
+
+    def _part(self, columns: slice) -> Normalisation:
+        return self._pick(range(*columns.indices(len(self.features)))) if self.features else self
+
+    def _pick(self, places: Sequence[int]) -> Normalisation:
+        centre, scale = (tuple(part[j] for j in places) for part in (self.centre, self.scale))
+        return Normalisation(self.kind, tuple(self.features[j] for j in places), centre, scale)
+
+
+def learn_normalisation(data: Dataset, kind: str) -> Normalisation:
+    """Learn centre and scale of every feature of the training data, as far as the kind needs them."""
+    check_kind(kind)
+    statistics = NORMALISATIONS[kind].statistics
+    if statistics is None or not NORMALISATIONS[kind].learns:
+        return Normalisation(kind)
+    with np.errstate(over="ignore", invalid="ignore"):
+        parts = [np.vstack(statistics(block, np.array([0]))) for _, block in column_blocks(data.X)]
+    centre, scale = np.hstack(parts)
+    _check_learned(data, centre, scale)
+    return Normalisation(kind, data.feature_names, tuple(centre.tolist()), tuple(scale.tolist()))
+
+
+def normalisation_from_dict(content: Mapping[str, Any] | None) -> Normalisation | None:
+    """A normalisation as a model file holds it."""
+    return None if content is None else Normalisation(**content)
+
+
+def check_kind(kind: str) -> None:
+    """Refuse a kind that is not in the table."""
+    if kind not in NORMALISATIONS:
+        raise ValueError(f"normalise={kind!r} is unknown; choose one of {', '.join(NORMALISATIONS)}")
+
+
+def _check_learned(data: Dataset, centre: FloatArray, scale: FloatArray) -> None:
+    bad = np.flatnonzero(~np.isfinite(centre) | ~np.isfinite(scale))
+    if len(bad):
+        raise ValueError(
+            f"feature {data.feature_names[bad[0]]} cannot be normalised, because a value is missing, "
+            "infinite or too large; fill missing values first, or rescale the feature"
+        )

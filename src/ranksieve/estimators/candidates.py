@@ -1,0 +1,148 @@
+"""Candidate models: paths fitted on the data, each point measured on queries it has not seen."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+import numpy as np
+
+from ranksieve._types import FloatArray, IntArray
+from ranksieve.data.dataset import Dataset
+from ranksieve.estimators.choice import (
+    Budget,
+    Rule,
+    Validation,
+    choose_point,
+    cross_validate,
+    refined_grid,
+    validate,
+    within_budget,
+)
+from ranksieve.metrics import Profile
+from ranksieve.path import Path, Progress, sparse_path
+
+REFINEMENTS = 10
+Refit = Callable[[Dataset, Path, FloatArray | None, FloatArray | None], Path]
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How to get from a data set to a family of models: the options of the path, and the refit.
+
+    ``options`` hold ``signs`` as an array or None.
+    """
+
+    label: str
+    options: Mapping[str, Any]
+    refit: Refit
+
+    def with_weights(self, label: str, weights: FloatArray | None) -> Self:
+        """The same with other ℓ1 weights."""
+        return replace(self, label=label, options={**self.options, "weights": weights})
+
+    def fit(
+        self,
+        data: Dataset,
+        query_weight: FloatArray | None,
+        alphas: FloatArray | None,
+        progress: Progress | None,
+    ) -> tuple[Path, Path]:
+        """(the path, its models refitted); ``alphas`` replaces the grid."""
+        options = self.options if alphas is None else {**self.options, "alphas": alphas, "max_features": None}
+        path = sparse_path(data, query_weight=query_weight, progress=progress, **options)
+        return path, self.refit(data, path, query_weight, options["signs"])
+
+
+@dataclass(frozen=True, eq=False)
+class Family:
+    """The points of one path: as fitted (``path``), as refitted (``models``), and how these rank."""
+
+    label: str
+    path: Path
+    models: Path
+    validation: Validation
+
+
+@dataclass(frozen=True, eq=False)
+class Candidates:
+    """All models a choice is made from, and the budget that limits it."""
+
+    families: tuple[Family, ...]
+    budget: Budget
+
+    @property
+    def coefs(self) -> FloatArray:
+        """Weights, one row a model, family after family."""
+        return np.concatenate([family.models.coefs for family in self.families])
+
+    @property
+    def values(self) -> FloatArray:
+        """Held-out metric (models × queries)."""
+        return np.concatenate([family.validation.values for family in self.families])
+
+    def choose(self, rule: Rule) -> tuple[Family, int]:
+        """The family and the point in it that ``rule`` prefers within the budget."""
+        chosen = choose_point(self.coefs, self.values, rule, self.budget)
+        for family in self.families:
+            if chosen < len(family.models):
+                break
+            chosen -= len(family.models)
+        return family, chosen
+
+
+@dataclass(frozen=True, eq=False)
+class Search:
+    """Fits families on ``data`` and measures them on ``valid``, or by ``n_folds`` folds of the queries."""
+
+    data: Dataset
+    valid: Dataset | None
+    query_weight: FloatArray | None
+    metric: str
+    profile: str | Profile
+    n_folds: int
+    seed: int
+    max_features: int | None
+    count: ProgressCount
+
+    def family(self, recipe: Recipe) -> Family:
+        """Fit and measure one recipe."""
+        path, models = self._fit_within_budget(recipe)
+
+        def fit_part(queries: IntArray) -> Path:
+            weight = None if self.query_weight is None else self.query_weight[queries]
+            part = self.data.select_queries(queries)
+            return recipe.fit(part, weight, models.alphas, self.count.next())[1]
+
+        if self.n_folds:
+            validation = cross_validate(
+                self.data, fit_part, self.n_folds, self.seed, self.metric, self.profile
+            )
+        else:  # one query cannot be held out from itself: it is its own validation set
+            validation = validate(models, self.valid or self.data, self.metric, self.profile)
+        return Family(recipe.label, path, models, validation)
+
+    def _fit_within_budget(self, recipe: Recipe) -> tuple[Path, Path]:
+        """The path, its grid refined where it would jump over the feature budget."""
+        path, models = recipe.fit(self.data, self.query_weight, None, self.count.next())
+        for _ in range(REFINEMENTS):
+            if within_budget(models.n_nonzero, self.max_features).any():
+                break
+            finer = refined_grid(models, self.max_features)
+            path, models = recipe.fit(self.data, self.query_weight, finer, None)
+        return path, models
+
+
+class ProgressCount:
+    """Progress over several paths as one count."""
+
+    def __init__(self, progress: Progress | None, n_fits: int) -> None:
+        self._progress, self.n_fits, self._started = progress, n_fits, 0
+
+    def next(self) -> Progress | None:
+        if self._progress is None:
+            return None
+        report, before = self._progress, self._started
+        self._started += 1
+        return lambda done, total: report(before * total + done, self.n_fits * total)

@@ -1,0 +1,120 @@
+"""Models in the formats of search engines. One file and one line here adds a target."""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ranksieve.data.atomic import atomic_write
+from ranksieve.data.dataset import Dataset
+from ranksieve.export.base import Options, Product, Target, paths_of
+from ranksieve.export.elasticsearch import elasticsearch, opensearch
+from ranksieve.export.json_model import json_model
+from ranksieve.export.onnx_graph import onnx
+from ranksieve.export.python_module import python
+from ranksieve.export.ranklib import ranklib
+from ranksieve.export.solr import solr
+from ranksieve.export.vespa import vespa
+from ranksieve.metrics.lookup import lookup
+from ranksieve.model import LinearModel
+
+NAMED = frozenset({"name", "names"})
+LUCENE = NAMED | {"featureset", "sample", "store"}
+
+EXPORTS: dict[str, Target] = {
+    "elasticsearch": Target(elasticsearch, LUCENE, folder=True),
+    "opensearch": Target(opensearch, LUCENE, folder=True),
+    "solr": Target(solr, LUCENE, folder=True),
+    "vespa": Target(vespa, NAMED, folder=True),
+    "ranklib": Target(ranklib, NAMED),
+    "onnx": Target(onnx, NAMED | {"dtype"}),
+    "json": Target(json_model, frozenset({"name"})),
+    "python": Target(python, NAMED),
+}
+
+
+@dataclass(frozen=True)
+class Exported:
+    """What was written, what differs from the model, and the commands that load it."""
+
+    files: tuple[Path, ...]
+    notes: tuple[str, ...]
+    load: tuple[str, ...]
+
+
+def export_model(
+    model: LinearModel,
+    target: str,
+    path: str | os.PathLike[str],
+    *,
+    name: str | None = None,
+    names: Mapping[str, str] | None = None,
+    featureset: Any = None,
+    sample: Dataset | None = None,
+    store: str | None = None,
+    dtype: str | None = None,
+) -> Exported:
+    """Write a model for a search engine: ``rs.export_model(model, "solr", "out")``.
+
+    Parameters
+    ----------
+    model : LinearModel
+    target : str
+        A name of ``EXPORTS``: elasticsearch, opensearch, solr, vespa, ranklib, onnx, json or python.
+    path : path
+        The folder to write to, made if need be, or the file for a target that is one file.
+    name : str, optional
+        The model's name in the engine; default "ranksieve".
+    names : mapping, optional
+        From our feature names to the engine's.
+    featureset : object, optional
+        The engine's own definitions of all features, as parsed JSON; what the model does not use is left out.
+    sample : Dataset, optional
+        Documents that show how low scores get, for engines that take no negative score.
+    store : str, optional
+        The engine's feature store.
+    dtype : "float32" or "float64", optional
+        Numbers of an ONNX graph.
+
+    What the format cannot say is refused with the reason, before anything is written. Each file appears whole
+    or not at all.
+    """
+    given = {"name": name, "names": names, "featureset": featureset, "sample": sample, "store": store}
+    given["dtype"] = dtype
+    options = {option: value for option, value in given.items() if value is not None}
+    return write_export(make_export(model, target, options), target, path)
+
+
+def make_export(model: LinearModel, target: str, options: Mapping[str, Any]) -> Product:
+    """The files of an export in memory."""
+    entry = lookup(EXPORTS, target, "export target")
+    for option in options:
+        if option not in entry.takes:
+            raise ValueError(f"the option {option} does not apply to {target}; leave it out")
+    return entry.make(model, Options(**options))
+
+
+def write_export(product: Product, target: str, path: str | os.PathLike[str]) -> Exported:
+    """Write the files of an export."""
+    place = Path(path)
+    if EXPORTS[target].folder:
+        _make_folder(place)
+    contents = paths_of(product, EXPORTS[target], place)
+    for file, content in contents.items():
+        with atomic_write(file, "wb") as stream:
+            stream.write(content.encode() if isinstance(content, str) else content)  # type: ignore[arg-type]
+    return Exported(tuple(contents), product.notes, product.load(str(place)))
+
+
+def _make_folder(place: Path) -> None:
+    if place.exists() and not place.is_dir():
+        reason = "is a file, but this export writes several files; name a folder"
+        raise OSError(errno.ENOTDIR, reason, str(place))
+    place.mkdir(exist_ok=True)
+
+
+__all__ = ["EXPORTS", "Exported", "export_model", "make_export", "paths_of", "write_export"]

@@ -1,0 +1,179 @@
+"""What every export shares: what is asked for, what comes out, names, numbers, refusals."""
+
+from __future__ import annotations
+
+import json
+import re
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ranksieve._types import FloatArray
+from ranksieve.data.dataset import Dataset
+from ranksieve.model import LinearModel
+
+
+@dataclass(frozen=True)
+class Options:
+    """What an export may be told beside the model.
+
+    ``name`` is the model's name in the engine, ``names`` maps our feature names to the engine's,
+    ``featureset`` holds the engine's own definitions of features (parsed JSON), ``sample`` documents to see
+    how low scores get, ``store`` the engine's feature store, ``dtype`` the numbers where there is a choice.
+    """
+
+    name: str = "ranksieve"
+    names: Mapping[str, str] = field(default_factory=dict)
+    featureset: Any = None
+    sample: Dataset | None = None
+    store: str | None = None
+    dtype: str = "float32"
+
+
+@dataclass(frozen=True)
+class Product:
+    """An export: files by name, what was changed on the way, and how to load the files from a folder."""
+
+    files: Mapping[str, str | bytes]
+    notes: tuple[str, ...] = ()
+    load: Callable[[str], tuple[str, ...]] = lambda folder: ()
+
+
+@dataclass(frozen=True)
+class Target:
+    """One format: who makes it, which options it takes, whether it is a folder of files."""
+
+    make: Callable[[LinearModel, Options], Product]
+    takes: frozenset[str]
+    folder: bool = False
+
+
+@dataclass(frozen=True)
+class NameRule:
+    """Which names an engine takes, as a pattern and in words."""
+
+    pattern: str
+    words: str
+
+    def check(self, name: str, what: str, cure: str) -> None:
+        if not re.fullmatch(self.pattern, name):
+            raise ValueError(f"{what} {name!r} cannot be used, because {self.words}; {cure}")
+
+
+ANY_NAME = NameRule(
+    r"[^\x00-\x1f\x7f]*\S[^\x00-\x1f\x7f]*", "a name is visible text without control characters"
+)
+FILE_NAME = NameRule(
+    r"\w[\w.-]*", "a name consists of letters, digits, _, . and - and begins with none of . -"
+)
+
+
+def check_model_name(rule: NameRule, name: str) -> None:
+    """Refuse a name that the engine would not take for a model."""
+    rule.check(name, "the model name", "choose another one (option name)")
+
+
+def check_exportable(model: LinearModel, engine: str) -> None:
+    """Refuse a model without features, and one whose scores depend on the other documents of a query."""
+    if not model.terms:
+        raise ValueError(
+            f"the model uses no feature, so there is nothing for {engine} to compute; fit one with features"
+        )
+    reason = f"but {engine} scores each document on its own"
+    if model.normalisation is not None and model.normalisation.per_query:
+        raise ValueError(
+            f"the model normalises its features within each query ({model.normalisation.kind}), {reason}; "
+            "fit with --normalise z, min_max or none"
+        )
+    if model.missing is not None and model.missing.per_query:
+        raise ValueError(
+            f"the model fills missing values with the least value of the query ({model.missing.policy}), "
+            f"{reason}; fit with --missing zero or column_mean"
+        )
+
+
+def warn_of_means(model: LinearModel, engine: str) -> None:
+    """Say which default a feature needs in an engine that puts 0 where it is missing."""
+    if model.missing is None or not model.missing.learns:
+        return
+    pairs = zip(model.names, model.missing.means, strict=True)
+    means = ", ".join(f"{name} {mean:.6g}" for name, mean in pairs)
+    warnings.warn(
+        f"the model fills a missing feature with its training mean but {engine} puts 0; give each feature "
+        f"its mean as default value in its own definition ({means})",
+        UserWarning,
+        stacklevel=2,
+    )
+
+
+def engine_names(
+    own: Sequence[str], names: Mapping[str, str], rule: NameRule, engine: str, cure: str = ""
+) -> list[str]:
+    """The engine's names of features: renamed, checked and all different."""
+    theirs = [names.get(name, name) for name in own]
+    for name, given in zip(own, theirs, strict=True):
+        if not isinstance(given, str):
+            raise ValueError(f"names must map feature {name!r} to text, got {given!r}")
+        rule.check(given, f"{engine} feature", cure or "give another name with the option names")
+    doubles = sorted({name for name in theirs if theirs.count(name) > 1})
+    if doubles:
+        raise ValueError(
+            f"features must have different names in {engine}, but {', '.join(doubles)} occurs more than once "
+            "after renaming; correct the map of names"
+        )
+    return theirs
+
+
+def columnwise(model: LinearModel) -> tuple[FloatArray, FloatArray]:
+    """Centre and scale of every feature in use: 0 and 1 without normalisation."""
+    if model.normalisation is None or not model.normalisation.learns:
+        return np.zeros(len(model.terms)), np.ones(len(model.terms))
+    return np.array(model.normalisation.centre), np.array(model.normalisation.scale)
+
+
+def float32(value: float, what: str) -> float:
+    """The float32 nearest to a number, in its shortest decimal form."""
+    with np.errstate(over="ignore", under="ignore"):
+        rounded = np.float32(value)
+    if not np.isfinite(rounded):
+        raise ValueError(f"{what} is {value:.6g}, which is too large for 32-bit numbers; rescale the feature")
+    return float(str(rounded))
+
+
+def scale32(scale: float, name: str) -> float:
+    """A scale in float32; one that becomes 0 is refused."""
+    rounded = float32(scale, f"the scale of {name}")
+    if rounded == 0:
+        raise ValueError(
+            f"the scale of {name} is {scale:.6g}, which is 0 in 32-bit numbers; rescale the feature"
+        )
+    return rounded
+
+
+def weight32(weight: float, name: str) -> float:
+    """A weight in float32; one that becomes 0 is told."""
+    rounded = float32(weight, f"the weight of {name}")
+    if rounded == 0 != weight:
+        warnings.warn(
+            f"the weight of {name} is {weight:.6g}, which is 0 in 32-bit numbers; rescale the feature",
+            UserWarning,
+            stacklevel=2,
+        )
+    return rounded
+
+
+def as_json(content: Any) -> str:
+    """JSON as text for people to read."""
+    return json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def paths_of(product: Product, target: Target, path: Path) -> dict[Path, str | bytes]:
+    """Where each file goes: into the folder ``path``, or into the file ``path`` if there is but one."""
+    if target.folder or path.is_dir():
+        return {path / name: content for name, content in product.files.items()}
+    (content,) = product.files.values()
+    return {path: content}

@@ -1,0 +1,92 @@
+"""A model as an ONNX graph."""
+
+from __future__ import annotations
+
+import json
+from importlib.util import find_spec
+from typing import Any
+
+import numpy as np
+
+from ranksieve._types import AnyArray
+from ranksieve._version import __version__
+from ranksieve.export.base import (
+    ANY_NAME,
+    FILE_NAME,
+    Options,
+    Product,
+    check_exportable,
+    check_model_name,
+    columnwise,
+    engine_names,
+    float32,
+    scale32,
+    weight32,
+)
+from ranksieve.metrics.lookup import lookup
+from ranksieve.model import LinearModel
+
+OPSET, IR_VERSION = 13, 8  # old enough for every runtime in use
+EXTRA = 'ONNX files need the package onnx: pip install "ranksieve[onnx]"'
+PRECISIONS = {name: np.dtype(name) for name in ("float32", "float64")}
+Step = tuple[str, list[str], str]  # operation, inputs, output
+
+
+def onnx(model: LinearModel, options: Options) -> Product:
+    """Input ``features`` (documents × features in use), output ``scores`` (documents).
+
+    The names of the input's columns are in the metadata under ``features``, as JSON.
+    """
+    check_model_name(FILE_NAME, options.name)
+    check_exportable(model, "ONNX")
+    names = engine_names(model.names, options.names, ANY_NAME, "ONNX")
+    dtype = lookup(PRECISIONS, options.dtype, "dtype")
+    if dtype == np.float32:
+        _check_float32(model)
+    graph = _serialised(model, names, options.name, dtype)
+    return Product({f"{options.name}.onnx": graph})
+
+
+def _check_float32(model: LinearModel) -> None:
+    for term, centre, scale in zip(model.terms, *columnwise(model), strict=True):
+        weight32(term.weight, term.name)
+        float32(centre, f"the centre of {term.name}")
+        scale32(scale, term.name)
+
+
+def _steps(model: LinearModel) -> tuple[list[Step], dict[str, AnyArray]]:
+    """[Where(IsNaN(x), fill, x)] → [(x − centre) / scale] → x·w → + intercept, and the constants of it."""
+    steps: list[Step] = []
+    constants: dict[str, AnyArray] = {"weights": model.weights, "intercept": np.array(model.intercept)}
+    x = "features"
+    if model.missing is not None and model.missing.fills:
+        constants["fill"] = np.array(model.missing.means or [0.0])
+        steps += [("IsNaN", [x], "holes"), ("Where", ["holes", "fill", x], "filled")]
+        x = "filled"
+    if model.normalisation is not None and model.normalisation.learns:
+        constants["centre"], constants["scale"] = columnwise(model)
+        steps += [("Sub", [x, "centre"], "centred"), ("Div", ["centred", "scale"], "scaled")]
+        x = "scaled"
+    return [*steps, ("MatMul", [x, "weights"], "sum"), ("Add", ["sum", "intercept"], "scores")], constants
+
+
+def _serialised(model: LinearModel, names: list[str], title: str, dtype: np.dtype[Any]) -> bytes:
+    if find_spec("onnx") is None:
+        raise ImportError(EXTRA)
+    from onnx import checker, helper, numpy_helper
+
+    steps, constants = _steps(model)
+    number = helper.np_dtype_to_tensor_dtype(dtype)
+    graph = helper.make_graph(
+        [helper.make_node(operation, inputs, [output]) for operation, inputs, output in steps],
+        title,
+        [helper.make_tensor_value_info("features", number, ["documents", len(names)])],
+        [helper.make_tensor_value_info("scores", number, ["documents"])],
+        [numpy_helper.from_array(values.astype(dtype), name) for name, values in constants.items()],
+    )
+    opset = [helper.make_opsetid("", OPSET)]
+    proto = helper.make_model(graph, producer_name="ranksieve", ir_version=IR_VERSION, opset_imports=opset)
+    proto.producer_version = __version__
+    helper.set_model_props(proto, {"features": json.dumps(names, ensure_ascii=False)})
+    checker.check_model(proto, full_check=True)
+    return bytes(proto.SerializeToString())

@@ -1,0 +1,81 @@
+"""Solr's learning-to-rank module."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from ranksieve.export.base import FILE_NAME, Options, Product, as_json, check_model_name
+from ranksieve.export.commands import curl
+from ranksieve.export.lucene import LuceneTerm, Normaliser, feature_list, lucene_terms, trimmed
+from ranksieve.model import LinearModel
+
+DEFAULT_STORE = "_DEFAULT_"
+RERANKED = 1000
+PACKAGE = "org.apache.solr.ltr"
+
+
+def solr(model: LinearModel, options: Options) -> Product:
+    """Model, trimmed features and example query for Solr."""
+    check_model_name(FILE_NAME, options.name)
+    store = options.store or DEFAULT_STORE
+    FILE_NAME.check(store, "the store", "choose another one")
+    terms, notes = lucene_terms(model, options, "Solr")
+    files: dict[str, str | bytes] = {"model.json": as_json(_model(terms, options.name, store))}
+    features: list[dict[str, Any]] = []
+    if options.featureset is not None:
+        kept = trimmed(feature_list(options.featureset), [term.name for term in terms])
+        features = [{**feature, "store": store} for feature in kept]
+        files["features.json"] = as_json(features)
+    files["query.json"] = as_json(_query(options.name, features))
+    return Product(files, notes, lambda folder: _load(folder, bool(features)))
+
+
+def _model(terms: Sequence[LuceneTerm], name: str, store: str) -> dict[str, Any]:
+    return {
+        "class": f"{PACKAGE}.model.LinearModel",
+        "name": name,
+        "store": store,
+        "features": [_feature(term) for term in terms],
+        "params": {"weights": {term.name: term.weight for term in terms}},
+    }
+
+
+def _feature(term: LuceneTerm) -> dict[str, Any]:
+    return (
+        {"name": term.name}
+        if term.normaliser is None
+        else {"name": term.name, "norm": _norm(term.normaliser)}
+    )
+
+
+def _norm(given: Normaliser) -> dict[str, Any]:
+    """Numbers as text: Solr's setters take them so."""
+    if given.kind == "standard":
+        kind, params = "StandardNormalizer", {"avg": repr(given.centre), "std": repr(given.scale)}
+    else:
+        kind, params = "MinMaxNormalizer", {"min": repr(given.centre), "max": repr(given.greatest)}
+    return {"class": f"{PACKAGE}.norm.{kind}", "params": params}
+
+
+def _query(name: str, features: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Rerank the first hits; ``efi`` are the parameters that features ask for as ${…}."""
+    asked = dict.fromkeys(re.findall(r"\$\{(\w+)\}", json.dumps(features, ensure_ascii=False)))
+    information = "".join(f" efi.{word}='WORDS OF THE USER'" for word in asked or ["user_query"])
+    return {
+        "query": "WORDS OF THE USER",
+        "fields": "id,score",
+        "params": {"rq": f"{{!ltr model={name} reRankDocs={RERANKED}{information}}}"},
+    }
+
+
+def _load(folder: str, has_features: bool) -> tuple[str, ...]:
+    base = "http://localhost:8983/solr/YOUR_COLLECTION"
+    features = (curl("PUT", f"{base}/schema/feature-store", folder, "features.json"),) if has_features else ()
+    return (
+        *features,
+        curl("PUT", f"{base}/schema/model-store", folder, "model.json"),
+        curl("POST", f"{base}/query", folder, "query.json"),
+    )

@@ -1,0 +1,107 @@
+"""A Vespa rank profile."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Sequence
+
+import numpy as np
+
+from ranksieve.export.base import (
+    NameRule,
+    Options,
+    Product,
+    as_json,
+    check_exportable,
+    check_model_name,
+    engine_names,
+    warn_of_means,
+)
+from ranksieve.model import LinearModel, Term
+
+PROFILE_NAME = NameRule(
+    r"[A-Za-z_][A-Za-z0-9_-]*", "a rank profile has letters, digits, _ and - and begins with a letter or _"
+)
+REFERENCE = r"[A-Za-z_][A-Za-z0-9_@$]*"
+ARGUMENTS = r"\([^(){}#\n]*(\([^(){}#\n]*\)[^(){}#\n]*)*\)"
+OUTPUTS = r"(\.[A-Za-z0-9_]+)*"
+MAPPED_NAME = NameRule(
+    f"{REFERENCE}({ARGUMENTS})?{OUTPUTS}",
+    "it is no Vespa rank feature or function, such as bm25(title) or fieldMatch(title).proximity",
+)
+OWN_NAME = NameRule(f"{REFERENCE}{ARGUMENTS}{OUTPUTS}", MAPPED_NAME.words)
+CURE = "map every feature to a Vespa feature with the option names"
+
+
+def vespa(model: LinearModel, options: Options) -> Product:
+    """A rank profile that computes the model in double precision, and an example query."""
+    check_model_name(PROFILE_NAME, options.name)
+    check_exportable(model, "Vespa")
+    warn_of_means(model, "Vespa")
+    folded = model.folded()
+    features = _features(folded, options)
+    files: dict[str, str | bytes] = {
+        f"{options.name}.profile": _profile(options.name, folded, features),
+        "query.json": as_json(
+            {
+                "yql": "select * from sources * where userQuery()",
+                "query": "WORDS OF THE USER",
+                "ranking": options.name,
+            }
+        ),
+    }
+    return Product(files, (), lambda folder: _load(folder, options.name))
+
+
+def _features(model: LinearModel, options: Options) -> list[str]:
+    """Vespa's features; a name that is not mapped must look like one with arguments."""
+    own = [name for name in model.names if name not in options.names]
+    engine_names(own, {}, OWN_NAME, "Vespa", CURE)
+    return engine_names(model.names, options.names, MAPPED_NAME, "Vespa", CURE)
+
+
+def _profile(name: str, model: LinearModel, features: Sequence[str]) -> str:
+    constants = _constants(model.terms)
+    values = [
+        f"{constant}: {decimal(term.weight)}" for constant, term in zip(constants, model.terms, strict=True)
+    ]
+    summands = [f"{constant} * {feature}" for constant, feature in zip(constants, features, strict=True)]
+    if model.intercept:
+        values.append(f"intercept: {decimal(model.intercept)}")
+        summands.append("intercept")
+    lines = [
+        f"rank-profile {name} {{",
+        "    constants {",
+        *(f"        {value}" for value in values),
+        "    }",
+        "    first-phase {",
+        "        expression {",
+        "            " + "\n            + ".join(summands),
+        "        }",
+        "    }",
+        "}",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def decimal(value: float) -> str:
+    """A number without an exponent, which the grammar of schemas does not know."""
+    return np.format_float_positional(value, unique=True, trim="0")
+
+
+def _constants(terms: Sequence[Term]) -> list[str]:
+    """Names of the weights; those that become equal get the number of the feature too."""
+    plain = ["w_" + re.sub(r"[^A-Za-z0-9_]", "_", term.name) for term in terms]
+    return [
+        name if plain.count(name) == 1 else f"{name}__{number}" for number, name in enumerate(plain, start=1)
+    ]
+
+
+def _load(folder: str, name: str) -> tuple[str, ...]:
+    profile = shlex.quote(f"{folder}/{name}.profile")
+    return (
+        f"cp {profile} YOUR_APPLICATION/schemas/YOUR_SCHEMA/",
+        "vespa deploy YOUR_APPLICATION",
+        f"vespa query --file {shlex.quote(f'{folder}/query.json')}",
+    )

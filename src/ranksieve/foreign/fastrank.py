@@ -1,0 +1,148 @@
+"""fastrank models: JSON with one of the keys SingleFeature, Linear, DecisionTree, Ensemble."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ranksieve.foreign.model import ForeignModel, Scorer, linear_model
+from ranksieve.foreign.parts import Linear, Part, WeightedSum
+from ranksieve.foreign.tree_builder import TreeBuilder
+
+
+class Numbered(NamedTuple):
+    """A part of a model whose features still have fastrank's numbers, and where it stands in the file."""
+
+    content: Any
+    first: int
+    place: str
+
+
+def read_fastrank(
+    content: Any, name: str, feature_names: Sequence[str] | None, first_feature: int | None
+) -> Scorer:
+    """A fastrank model.
+
+    fastrank numbers features from 1 (as the file does) if it was trained on a LETOR file, and from 0 if on
+    arrays; the model does not say which. If ``first_feature`` is None, a feature 0 or as many weights as
+    columns show the one, a feature with the number of columns or one weight more the other; else it is
+    refused, because a guess would rank by the wrong features.
+    """
+    n_columns = None if feature_names is None else len(feature_names)
+    first = _first_feature(content, n_columns, name) if first_feature is None else first_feature
+    part = _part(Numbered(content, first, name))
+    method = f"fastrank {next(iter(content))}"
+    if isinstance(part, Linear):
+        return linear_model(part.weight, method, feature_names)
+    return ForeignModel(part, method, max(part.n_features, n_columns or 0))
+
+
+def is_fastrank(content: Any) -> bool:
+    """Whether a JSON value looks like a fastrank model."""
+    return isinstance(content, dict) and len(content) == 1 and next(iter(content)) in PARTS
+
+
+def _first_feature(content: Any, n_columns: int | None, name: str) -> int:
+    fids = [one["fid"] for one in _parts_with(content, "fid")]
+    linear = [one["Linear"] for one in _parts_with(content, "Linear") if isinstance(one["Linear"], dict)]
+    lengths = [len(one["weights"]) for one in linear if isinstance(one.get("weights"), list)]
+    from_zero = 0 in fids or n_columns in lengths
+    from_one = n_columns is not None and (n_columns in fids or n_columns + 1 in lengths)
+    if from_zero == from_one:
+        raise ValueError(
+            f"{name}: the model does not show whether features are numbered from 1, as after training on a "
+            "LETOR file, or from 0, as on arrays; say which by first_feature (--first-feature)"
+        )
+    return int(from_one)
+
+
+def _parts_with(content: Any, key: str) -> Iterator[Any]:
+    """All objects inside a JSON value that have the key."""
+    if isinstance(content, dict) and key in content:
+        yield content
+    inner = content.values() if isinstance(content, dict) else content if isinstance(content, list) else ()
+    for part in inner:
+        yield from _parts_with(part, key)
+
+
+def _part(model: Numbered) -> Part:
+    if not is_fastrank(model.content):
+        raise ValueError(f"{model.place}: is no model; expected one of {', '.join(PARTS)}")
+    (kind, content), *_ = model.content.items()
+    return PARTS[kind](model._replace(content=content, place=f"{model.place}, {kind}"))
+
+
+def _single_feature(model: Numbered) -> Part:
+    """dir · x[fid]."""
+    weights = np.zeros(_feature(model) + 1)
+    weights[-1] = _number(model.content.get("dir"), model.place, "dir")
+    return Linear(weights)
+
+
+def _linear(model: Numbered) -> Part:
+    """Σ weights[fid] · x[fid]."""
+    weights = _list(model, "weights")
+    return Linear(np.array([_number(w, model.place, "weight") for w in weights[model.first :]]))
+
+
+def _decision_tree(model: Numbered) -> Part:
+    """x[fid] ≤ split goes to ``lhs``, else to ``rhs``."""
+    builder = TreeBuilder()
+    waiting: list[tuple[Any, int | None]] = [(model.content, None)]
+    while waiting:
+        content, parent = waiting.pop()
+        node = builder.node(parent)
+        split = content.get("FeatureSplit") if isinstance(content, dict) else None
+        if split is None:
+            leaf = content.get("LeafNode") if isinstance(content, dict) else None
+            builder.number[node] = _number(leaf, model.place, "LeafNode")
+            continue
+        inner = model._replace(content=split)
+        builder.feature[node] = _feature(inner)
+        builder.number[node] = _number(split.get("split"), model.place, "split")
+        waiting += [(split.get("rhs"), node), (split.get("lhs"), node)]
+    return builder.tree()
+
+
+def _ensemble(model: Numbered) -> Part:
+    """Σ weights[m] · models[m]."""
+    weights, models = _list(model, "weights"), _list(model, "models")
+    if len(weights) != len(models):
+        raise ValueError(f"{model.place}: has {len(weights)} weights for {len(models)} models")
+    parts = [
+        _part(model._replace(content=one, place=f"{model.place}, model {m}"))
+        for m, one in enumerate(models, 1)
+    ]
+    return WeightedSum(tuple(parts), tuple(_number(w, model.place, "weight") for w in weights))
+
+
+PARTS: dict[str, Callable[[Numbered], Part]] = {
+    "SingleFeature": _single_feature,
+    "Linear": _linear,
+    "DecisionTree": _decision_tree,
+    "Ensemble": _ensemble,
+}
+
+
+def _feature(model: Numbered) -> int:
+    """The column (from 0) of the feature ``fid``."""
+    fid = model.content.get("fid") if isinstance(model.content, dict) else None
+    if not isinstance(fid, int) or isinstance(fid, bool) or fid < model.first:
+        raise ValueError(f"{model.place}: fid is {fid!r}; expected a whole number from {model.first} on")
+    return fid - model.first
+
+
+def _list(model: Numbered, key: str) -> list[Any]:
+    values = model.content.get(key) if isinstance(model.content, dict) else None
+    if not isinstance(values, list) or not values:
+        raise ValueError(f"{model.place}: has no list of {key}")
+    return values
+
+
+def _number(value: Any, place: str, what: str) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        raise ValueError(f"{place}: {what} is {value!r}; expected a finite number")
+    return float(value)

@@ -1,0 +1,82 @@
+"""Others' models behind the interface of ours."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+import scipy.sparse as sp
+
+from ranksieve._types import FloatArray, Matrix
+from ranksieve.data.dataset import Dataset, as_matrix
+from ranksieve.data.missing import MissingPolicy
+from ranksieve.foreign.parts import Features, Part
+from ranksieve.model import LinearModel, Term
+
+ROWS_AT_ONCE = 4096
+ZERO = MissingPolicy("zero")
+
+
+class Scorer(Protocol):
+    """Anything that scores documents: a model of this package or of another program."""
+
+    @property
+    def n_features(self) -> int: ...
+    @property
+    def method(self) -> str: ...
+    @property
+    def missing(self) -> MissingPolicy | None: ...
+
+    def predict(self, X: Dataset | Matrix, /) -> FloatArray: ...
+
+
+@dataclass(frozen=True, eq=False)
+class ForeignModel:
+    """A model of another program that is not linear; columns are taken by position.
+
+    Features are read as float32, as RankLib and fastrank do: a threshold that equals a feature value then
+    splits as it did in training. What is missing counts 0, as there.
+    """
+
+    part: Part
+    method: str
+    n_features: int
+    missing: MissingPolicy = ZERO
+
+    def predict(self, X: Dataset | Matrix, qid: Any = None) -> FloatArray:
+        """Scores in row order."""
+        matrix = X.X if isinstance(X, Dataset) else as_matrix(X)[0]
+        if matrix.shape[1] < self.part.n_features:
+            raise ValueError(
+                f"the {self.method} model uses feature {self.part.n_features} but the data have only "
+                f"{matrix.shape[1]}; give the features that it was trained on, in the same order"
+            )
+        scores = np.empty(matrix.shape[0])
+        for start in range(0, len(scores), ROWS_AT_ONCE):
+            rows = slice(start, start + ROWS_AT_ONCE)
+            scores[rows] = self.part.scores(_block(matrix[rows, : self.part.n_features]))
+        return scores
+
+
+def linear_model(
+    weights: FloatArray, method: str, names: Sequence[str] | None, intercept: float = 0.0
+) -> LinearModel:
+    """A LinearModel of the weights of columns 0, 1, … with these names; default f1, f2, …, without an end."""
+    n_features = max(len(weights), len(names or ()))
+    numbered = [f"f{j + 1}" for j in range(n_features)]
+    known = numbered if names is None or list(names) == numbered[: len(names)] else list(names)
+    used = np.flatnonzero(weights)
+    if len(used) and used[-1] >= len(known):
+        raise ValueError(
+            f"the {method} model uses feature {used[-1] + 1} but the data have only {len(known)}; "
+            "give the features that it was trained on, in the same order"
+        )
+    terms = tuple(Term(known[j], int(j), float(weights[j])) for j in used)
+    return LinearModel(terms, n_features, intercept=intercept, method=method, missing=ZERO)
+
+
+def _block(block: Any) -> Features:
+    dense = block.toarray() if sp.issparse(block) else block
+    return np.nan_to_num(np.asarray(dense, dtype=np.float32), nan=0.0, posinf=np.inf, neginf=-np.inf)

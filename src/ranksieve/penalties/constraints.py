@@ -1,0 +1,65 @@
+"""What a user demands of single features: always at hand, never used, or of one sign."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from ranksieve._types import BoolArray, FloatArray
+from ranksieve.data.features import Feature, as_mask, column_of
+from ranksieve.data.signs import as_sign
+
+Features: TypeAlias = Feature | Iterable[Feature]
+Signs: TypeAlias = Mapping[Feature, Any] | Sequence[Any] | FloatArray
+"""Features with their signs, or one sign a column; a sign is "+", "-", +1, −1 or 0."""
+
+
+@dataclass(frozen=True, eq=False)
+class Constraints:
+    """Free and forbidden columns, and the sign of each column (None: no sign is bound)."""
+
+    free: BoolArray
+    forbidden: BoolArray
+    signs: FloatArray | None
+
+    def weights(self, weights: Sequence[float] | FloatArray | None) -> FloatArray | None:
+        """ℓ1 weights with 0 for the free and infinity for the forbidden columns; None if all are 1."""
+        if weights is None and not (self.free.any() or self.forbidden.any()):
+            return None
+        given = np.ones(len(self.free)) if weights is None else np.array(weights, dtype=np.float64)
+        if given.shape != self.free.shape:
+            raise ValueError(f"{given.size} penalty weights were given for {len(self.free)} features")
+        given[self.free], given[self.forbidden] = 0.0, np.inf
+        return given
+
+
+def make_constraints(
+    names: Sequence[str], must_have: Features = (), must_not: Features = (), signs: Signs | None = None
+) -> Constraints:
+    """Find the features and refuse demands that contradict one another."""
+    free, forbidden = as_mask(must_have, names, "must_have"), as_mask(must_not, names, "must_not")
+    both = np.flatnonzero(free & forbidden)
+    if len(both):
+        raise ValueError(
+            f"{names[both[0]]!r} stands in must_have and in must_not; leave it out of one of them"
+        )
+    if forbidden.all():
+        raise ValueError("must_not names every feature; at least one must be left to rank by")
+    return Constraints(free, forbidden, None if signs is None else _sign_of_each(signs, names))
+
+
+def _sign_of_each(signs: Signs, names: Sequence[str]) -> FloatArray:
+    if isinstance(signs, Mapping):
+        bound = np.zeros(len(names))
+        for feature, sign in signs.items():
+            bound[column_of(feature, names, "signs")] = as_sign(sign, feature)
+        return bound
+    if isinstance(signs, str) or len(signs) != len(names):
+        raise ValueError(
+            f"signs must map features to signs or hold one sign for each of the {len(names)} features, "
+            f"got {signs!r}"
+        )
+    return np.array([as_sign(sign, name) for sign, name in zip(signs, names, strict=True)])

@@ -1,0 +1,108 @@
+"""What all figures share: plain plotly dictionaries, colours that hold in light and dark, compact numbers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from html import escape
+from typing import Any
+
+import numpy as np
+
+Figure = dict[str, Any]
+PALETTE = ("#3b8fd6", "#e08a00", "#1fa37a", "#d9534f", "#b06ad4", "#2bb5c4", "#8a9a1b", "#d9669b")
+MORE = ("#6b78e0", "#a0724a", "#c9a400", "#5f8f8f")
+OTHER = "#9aa0a8"
+SYMBOLS = ("circle", "square", "diamond", "triangle-up", "x", "star", "triangle-down", "pentagon")
+DASHES = ("solid", "dash", "dot", "dashdot")
+DIGITS = 7  # significant, in what a page holds
+
+
+@dataclass(frozen=True)
+class Style:
+    """How a method looks in every picture."""
+
+    title: str
+    colour: str
+    symbol: str
+    dash: str
+
+
+Styles = Mapping[str, Style]
+
+
+def make_styles(titles: Mapping[str, str]) -> dict[str, Style]:
+    """A colour and a symbol for each name; beyond the twelve colours the dash changes."""
+    colours = PALETTE + MORE
+    return {
+        name: Style(
+            title,
+            colours[k % len(colours)],
+            SYMBOLS[k % len(SYMBOLS)],
+            DASHES[k // len(colours) % len(DASHES)],
+        )
+        for k, (name, title) in enumerate(titles.items())
+    }
+
+
+def layout(height: int, **parts: Any) -> dict[str, Any]:
+    """A layout on a transparent ground; the page gives it the colours of its scheme."""
+    return {
+        "height": height,
+        "margin": {"l": 62, "r": 12, "t": 28, "b": 48},
+        "showlegend": False,
+        "hovermode": "closest",
+        "font": {"family": "system-ui, sans-serif", "size": 13},
+        "paper_bgcolor": "rgba(0,0,0,0)",
+        "plot_bgcolor": "rgba(0,0,0,0)",
+        **parts,
+    }
+
+
+def axis(title: str, **options: Any) -> dict[str, Any]:
+    return {"title": {"text": text(title)}, **options}
+
+
+def log_axis(title: str, **options: Any) -> dict[str, Any]:
+    """Powers of ten alone are written."""
+    return axis(title, type="log", exponentformat="power", dtick=1, **options)
+
+
+def method_line(style: Style, name: str, x: Iterable[Any], y: Iterable[Any], **options: Any) -> Figure:
+    """A line in the colour of its method; the page's legend shows and hides it by ``legendgroup``."""
+    return {
+        "type": "scatter",
+        "mode": "lines",
+        "name": text(style.title),
+        "legendgroup": name,
+        "x": list(x),
+        "y": list(y),
+        "line": {"color": style.colour, "dash": style.dash, "width": 2},
+        "marker": {"color": style.colour, "symbol": style.symbol, "size": 7},
+        **options,
+    }
+
+
+def faint(colour: str) -> str:
+    """A colour #rrggbb at a sixth of its strength."""
+    red, green, blue = (int(colour[k : k + 2], 16) for k in (1, 3, 5))
+    return f"rgba({red},{green},{blue},0.17)"
+
+
+def text(words: str) -> str:
+    """Plotly reads some HTML in names and labels: show it instead."""
+    return escape(words, quote=False)
+
+
+def compact(value: Any) -> Any:
+    """As JSON holds it, with seven significant digits; what is not finite becomes None."""
+    if isinstance(value, np.ndarray | np.generic):
+        return compact(value.tolist())
+    if isinstance(value, Mapping):
+        return {str(key): compact(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [compact(item) for item in value]
+    if isinstance(value, float):
+        return float(f"{value:.{DIGITS}g}") if math.isfinite(value) else None
+    return value

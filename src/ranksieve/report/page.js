@@ -1,0 +1,235 @@
+"use strict";
+// Figures, sortable tables, the path explorer, gains and losses. No library but plotly, no network.
+const data = JSON.parse(document.getElementById("page-data").textContent);
+const dark = matchMedia("(prefers-color-scheme: dark)");
+const narrow = matchMedia("(max-width: 700px)");
+const hidden = new Set();
+const drawn = new Map();  // element -> figure
+const WORST = 10;
+const all = (selector, root = document) => [...root.querySelectorAll(selector)];
+const minus = text => text.replace("-", "−");
+const signed = (value, digits = 4) => (value > 0 ? "+" : "") + minus(value.toFixed(digits));
+
+function element(tag, properties = {}, ...children) {
+  const made = Object.assign(document.createElement(tag), properties);
+  made.append(...children);
+  return made;
+}
+
+// --- figures: drawn when they come into view, in the colours of the scheme ---------------------------------
+function themed(figure, isDark) {
+  const ink = isDark ? "#dfe3e8" : "#24292f", grid = isDark ? "#333a43" : "#dfe3e8";
+  const layout = structuredClone(figure.layout), small = narrow.matches;
+  Object.assign(layout.font, {color: ink, size: small ? 11 : 13});
+  if (small && layout.polar) {
+    layout.polar.angularaxis.tickfont.size = 9;
+    Object.assign(layout.margin, {l: 62, r: 62});
+    layout.height = 400;
+  }
+  if (small) layout.annotations = (layout.annotations ?? []).filter(note => note.name !== "wide");
+  const axes = Object.keys(layout).filter(key => /^[xy]axis/.test(key)).map(key => layout[key]);
+  if (layout.polar) axes.push(layout.polar.radialaxis, layout.polar.angularaxis);
+  for (const axis of axes) Object.assign(axis, {gridcolor: grid, linecolor: grid, zerolinecolor: grid});
+  return layout;
+}
+function paint(place, isDark = dark.matches) {
+  const figure = drawn.get(place);
+  const traces = figure.data.map(t => hidden.has(t.legendgroup) ? {...t, visible: false} : t);
+  const options = {responsive: true, displaylogo: false, displayModeBar: false};
+  Plotly.react(place, traces, themed(figure, isDark), options);
+}
+function draw(place, figure) {
+  drawn.set(place, figure);
+  paint(place);
+}
+const waiting = new Map();  // element -> how to draw it
+const watcher = new IntersectionObserver(entries => {
+  for (const entry of entries) if (entry.isIntersecting) show(entry.target);
+}, {rootMargin: "400px"});
+function whenSeen(place, how) {
+  waiting.set(place, how);
+  watcher.observe(place);
+}
+function show(place) {
+  const how = waiting.get(place);
+  waiting.delete(place);
+  watcher.unobserve(place);
+  if (how) how();
+}
+const repaint = isDark => { for (const place of drawn.keys()) paint(place, isDark); };
+dark.addEventListener("change", () => repaint());
+narrow.addEventListener("change", () => repaint());
+addEventListener("beforeprint", () => { for (const place of [...waiting.keys()]) show(place); repaint(false); });
+addEventListener("afterprint", () => repaint());
+
+for (const place of all("[data-figure]")) whenSeen(place, () => draw(place, data.figures[place.dataset.figure]));
+for (const button of all(".legend button")) button.addEventListener("click", () => {
+  const method = button.dataset.method, off = !hidden.delete(method);
+  if (off) hidden.add(method);
+  for (const same of all(".legend button").filter(b => b.dataset.method === method))
+    same.setAttribute("aria-pressed", String(!off));
+  repaint();
+});
+
+// --- tables: a heading sorts, numbers first from the largest, weights by their size --------------------------
+function sortKey(row, column) {
+  const cell = row.cells[column], value = cell.dataset.size ?? cell.dataset.value ?? cell.textContent.trim();
+  return value !== "" && isFinite(value) ? Number(value) : value;
+}
+function compare(a, b) {
+  if (typeof a === "number" && typeof b === "number") return a - b;
+  if (typeof a === typeof b) return a.localeCompare(b, undefined, {numeric: true});
+  return typeof a === "number" ? 1 : -1;
+}
+function sort(table, heading, direction) {
+  const column = heading.cellIndex, sign = direction === "ascending" ? 1 : -1;
+  const rows = [...table.tBodies[0].rows];
+  rows.sort((a, b) => sign * compare(sortKey(a, column), sortKey(b, column)));
+  for (const th of all("th[aria-sort]", table)) th.setAttribute("aria-sort", th === heading ? direction : "none");
+  table.tBodies[0].append(...rows);
+}
+for (const table of all("table.sortable")) for (const button of all("th button", table)) {
+  const heading = button.parentElement;
+  button.addEventListener("click", () => {
+    const first = heading.classList.contains("number") ? "descending" : "ascending";
+    const other = first === "ascending" ? "descending" : "ascending";
+    sort(table, heading, heading.getAttribute("aria-sort") === first ? other : first);
+  });
+}
+
+// --- features: weights of another method -------------------------------------------------------------------
+for (const choice of all("[data-features-of]")) choice.addEventListener("change", () => {
+  const table = document.getElementById(choice.dataset.featuresOf);
+  const of = data.features[table.id][choice.value];
+  const heaviest = Math.max(...of.weight.map(Math.abs)) || 1;
+  for (const row of table.tBodies[0].rows) {
+    const k = Number(row.dataset.row);
+    const weight = row.querySelector("[data-column=weight]"), folds = row.querySelector("[data-column=folds]");
+    weight.dataset.value = of.weight[k];
+    weight.dataset.size = Math.abs(of.weight[k]);
+    weight.textContent = of.weight[k] === 0 ? "0" : signed(of.weight[k]);
+    folds.dataset.value = of.folds[k];
+    folds.textContent = `${(100 * of.folds[k]).toFixed(0)} %`;
+    bar(row.querySelector(".bar span"), of.weight[k], heaviest);
+  }
+  const heading = table.querySelector("th[aria-sort$=scending]");
+  sort(table, heading, heading.getAttribute("aria-sort"));
+});
+function bar(span, value, heaviest) {
+  span.className = value > 0 ? "up" : "down";
+  span.style.width = `${(100 * Math.abs(value) / heaviest).toFixed(1)}%`;
+}
+
+// --- the path explorer -------------------------------------------------------------------------------------
+function explore(root) {
+  const paths = data.explorers[root.dataset.explorer];
+  const which = root.querySelector(".which"), slider = root.querySelector("input"), plot = root.querySelector(".plot");
+  let path = paths[0], asked = false;
+  function open(number) {
+    path = paths[number];
+    slider.max = path.alphas.length - 1;
+    slider.value = path.chosen;
+    if (!waiting.has(plot)) draw(plot, path.figure);
+    update();
+  }
+  function update() {
+    const k = Number(slider.value);
+    readings(root.querySelector(".readings"), path, k);
+    root.querySelector(".change").textContent = changes(path, k);
+    weights(root.querySelector("tbody"), path, k);
+    slider.setAttribute("aria-valuetext", `α = ${path.alphas[k].toPrecision(3)}, ${path.n_nonzero[k]} features`);
+    for (const end of ["x0", "x1"]) path.figure.layout.shapes[1][end] = path.alphas[k];
+    if (!asked && drawn.has(plot)) {
+      asked = true;
+      requestAnimationFrame(() => { asked = false; Plotly.relayout(plot, {"shapes": path.figure.layout.shapes}); });
+    }
+  }
+  slider.addEventListener("input", update);
+  root.querySelector(".to-chosen").addEventListener("click", () => { slider.value = path.chosen; update(); });
+  if (which) which.addEventListener("change", () => open(Number(which.value)));
+  whenSeen(plot, () => draw(plot, path.figure));
+  open(0);
+}
+function readings(list, path, k) {
+  const metric = path.metric.toUpperCase();
+  const shown = [
+    ["α", path.alphas[k].toPrecision(3)],
+    ["features", String(path.n_nonzero[k])],
+    [`validation ${metric}`, `${path.mean[k].toFixed(4)} ± ${path.standard_error[k].toFixed(4)}`],
+    ...(path.test.length ? [[`test ${metric}`, path.test[k].toFixed(4)]] : []),
+    ["relative gap", path.relative_gaps[k] === 0 ? "0" : path.relative_gaps[k].toExponential(1).replace("-", "−")],
+  ];
+  list.replaceChildren(...shown.map(([name, value]) =>
+    element("div", {}, element("dt", {textContent: name}), element("dd", {textContent: value}))));
+}
+const used = (path, k) => new Set(path.points[k].map(([feature]) => feature));
+function entered(path, k) {
+  const before = k > 0 ? used(path, k - 1) : new Set();
+  return [...used(path, k)].filter(feature => !before.has(feature));
+}
+function changes(path, k) {
+  if (k === path.chosen) return "This is the chosen point: the best on validation within its limits.";
+  if (k === 0) return "The strongest penalty.";
+  const now = used(path, k), names = list => list.map(feature => path.features[feature]).join(", ") || "none";
+  const left = [...used(path, k - 1)].filter(feature => !now.has(feature));
+  return `Since the point before: in ${names(entered(path, k))}; out ${names(left)}.`;
+}
+function weights(body, path, k) {
+  const heaviest = Math.max(...path.points[k].map(([, weight]) => Math.abs(weight)), 1e-300);
+  const fresh = new Set(entered(path, k));
+  body.replaceChildren(...path.points[k].map(([feature, weight]) => {
+    const span = element("span");
+    bar(span, weight, heaviest);
+    span.style.background = path.colours[path.features[feature]] ?? "#9aa0a8";
+    return element("tr", {className: k > 0 && fresh.has(feature) ? "entered" : ""},
+      element("td", {className: "name", textContent: path.features[feature]}),
+      element("td", {className: "number", textContent: minus((weight > 0 ? "+" : "") + weight.toPrecision(4))}),
+      element("td", {}, element("div", {className: "bar"}, span)));
+  }));
+}
+for (const root of all("[data-explorer]")) explore(root);
+
+// --- gains and losses --------------------------------------------------------------------------------------
+function gains(root) {
+  const of = data.gains[root.dataset.gains], choice = root.querySelector("select"), plot = root.querySelector(".plot");
+  function update() {
+    const method = of.methods[choice ? choice.value : root.dataset.chosen];
+    const rows = of.queries
+      .map((query, k) => ({query, ours: method.values[k], theirs: of.theirs[k]}))
+      .filter(row => row.ours !== null && row.theirs !== null)
+      .map(row => ({...row, change: row.ours - row.theirs}))
+      .sort((a, b) => b.change - a.change);
+    const changed = rows.filter(row => Math.abs(row.change) > 1e-6);
+    const better = changed.filter(row => row.change > 0).length, worse = changed.length - better;
+    root.querySelector(".verdict").textContent =
+      `${method.title}: ${better} queries better, ${rows.length - changed.length} equal, ${worse} worse than with ${of.baseline}.`;
+    queries(root.querySelector(".worst"), changed.filter(row => row.change < 0).slice(-WORST).reverse(), method.title, of.baseline);
+    queries(root.querySelector(".best"), changed.filter(row => row.change > 0).slice(0, WORST), method.title, of.baseline);
+    const figure = gainsFigure(of.figure, changed, method.title, of.baseline);
+    if (drawn.has(plot)) draw(plot, figure);
+    else whenSeen(plot, () => draw(plot, figure));
+  }
+  if (choice) choice.addEventListener("change", update);
+  update();
+}
+function queries(table, rows, title, baseline) {
+  const head = ["query", "change", title, baseline].map((text, k) =>
+    element("th", {textContent: text, className: k ? "number" : ""}));
+  const line = row => element("tr", {}, element("td", {textContent: row.query}),
+    ...[signed(row.change), row.ours.toFixed(4), row.theirs.toFixed(4)].map(text =>
+      element("td", {textContent: text, className: "number"})));
+  const body = rows.length ? rows.map(line) : [element("tr", {}, element("td", {textContent: "none"}))];
+  table.replaceChildren(element("tr", {}, ...head), ...body);
+}
+function gainsFigure(frame, rows, title, baseline) {
+  const up = "#3b8fd6", down = "#e08a00";
+  const bars = {
+    ...frame.data[0],
+    x: rows.map((_, k) => k + 1),
+    y: rows.map(row => row.change),
+    customdata: rows.map(row => [row.query, row.ours, row.theirs]),
+    marker: {color: rows.map(row => row.change > 0 ? up : down)},
+  };
+  return {data: [bars], layout: frame.layout};
+}
+for (const root of all("[data-gains]")) gains(root);

@@ -1,0 +1,59 @@
+"""How fast solvers of one problem come to its optimum, and prove it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from ranksieve._types import FloatArray
+from ranksieve.experiment.results import DataSetResults
+from ranksieve.report.canvas import PALETTE, SYMBOLS, Figure, Styles, layout, log_axis, text
+
+FLOOR = 1e-13  # relative; below this a difference of objectives is rounding error
+HOVER = "%{fullData.name}<br>%{x:.3g} s: %{y:.2e}<extra></extra>"
+
+
+def convergence(results: DataSetResults, styles: Styles) -> Figure | None:
+    """Objective − optimum, and relative gap, against time."""
+    study = next((study["convergence"] for study in results.studies if "convergence" in study), None)
+    if study is None:
+        return None
+    lines = [
+        line
+        for k, (name, run) in enumerate(study["runs"].items())
+        for line in _lines(name, run, study["optimum"], k)
+    ]
+    axes = {
+        "xaxis": log_axis("seconds", anchor="y2"),
+        "yaxis": log_axis("objective − optimum", domain=[0.54, 1.0]) | {"dtick": 3},
+        "yaxis2": log_axis("relative gap", domain=[0.0, 0.46]) | {"dtick": 2},
+    }
+    legend = {"showlegend": True, "legend": {"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0}}
+    return {"data": lines, "layout": layout(680, **axes) | legend}
+
+
+def _lines(name: str, run: Mapping[str, Any], optimum: float, k: int) -> list[Figure]:
+    seconds, objective = np.asarray(run["seconds"]), np.asarray(run["objective"])
+    shown = seconds > 0  # a logarithmic axis has no beginning
+    above = np.maximum(objective - optimum, FLOOR * optimum)
+    gap = np.maximum(np.asarray(run["gap"]) / objective, FLOOR)
+    return [
+        _line(name, seconds[shown], above[shown], k) | {"yaxis": "y"},
+        _line(name, seconds[shown], gap[shown], k) | {"yaxis": "y2", "showlegend": False},
+    ]
+
+
+def _line(name: str, x: FloatArray, y: FloatArray, k: int) -> Figure:
+    return {
+        "type": "scatter",
+        "mode": "lines+markers" if len(x) <= 20 else "lines",
+        "name": text(name),
+        "legendgroup": f"solver {name}",
+        "x": x.tolist(),
+        "y": y.tolist(),
+        "line": {"color": PALETTE[k % len(PALETTE)], "width": 2},
+        "marker": {"symbol": SYMBOLS[k % len(SYMBOLS)], "size": 7},
+        "hovertemplate": HOVER,
+    }

@@ -1,0 +1,151 @@
+"""Which features are strong alone, selected, removed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ranksieve._types import FloatArray
+from ranksieve.experiment.results import DataSetResults, MethodFold, Results
+from ranksieve.experiment.tables import title
+from ranksieve.report.canvas import OTHER, PALETTE, Figure, Styles, axis, faint, layout, text
+from ranksieve.report.words import metric_title
+
+BLUE, ORANGE = PALETTE[0], PALETTE[1]
+NEAR_ZERO = 0.25  # so that the smallest weight in use can be told from none
+SCALE = [[0.0, "#b35c00"], [0.45, "#f2b866"], [0.5, "#bbbbbb"], [0.55, "#8cc3ee"], [1.0, "#1f66a8"]]
+ROW_HEIGHT, BARS_HEIGHT = 8, 110
+
+
+def single_features(results: DataSetResults, styles: Styles) -> Figure | None:
+    """Each feature's NDCG alone against the mean of random weights (FenchelRank, Fig. 1)."""
+    studies = [study["single_features"] for study in results.studies if "single_features" in study]
+    if not studies:
+        return None
+    alone = np.mean([study["alone"] for study in studies], axis=0)
+    random = np.mean([study["random"] for study in studies], axis=0)
+    order = np.argsort(-alone, kind="stable")
+    names = [text(studies[0]["features"][j]) for j in order]
+    bars = {
+        "type": "bar", "x": names, "y": alone[order].tolist(),
+        "marker": {"color": [BLUE if alone[j] >= random.mean() else OTHER for j in order]},
+        "hovertemplate": "%{x} alone: %{y:.4f}<extra></extra>",
+    }  # fmt: skip
+    band = {"type": "rect", "xref": "paper", "x0": 0, "x1": 1, "yref": "y", "layer": "above"}
+    line = {"type": "line", "xref": "paper", "x0": 0, "x1": 1, "yref": "y"}
+    mean, low, high = (float(f(random)) for f in (np.mean, np.min, np.max))
+    shapes = [
+        band | {"y0": low, "y1": high, "fillcolor": ORANGE, "opacity": 0.25, "line": {"width": 0}},
+        line | {"y0": mean, "y1": mean, "line": {"color": ORANGE, "width": 2}},
+    ]
+    words = {"xref": "paper", "x": 1, "xanchor": "right", "y": high, "yanchor": "bottom", "showarrow": False}
+    note = [words | {"text": f"random weights: {mean:.4f}"}]
+    axes = {
+        "xaxis": axis("", type="category", tickangle=-90, tickfont={"size": 10}, showgrid=False),
+        "yaxis": axis(f"test {metric_title(studies[0]['metric'])}", rangemode="tozero"),
+    }
+    return {"data": [bars], "layout": layout(420, **axes, shapes=shapes, annotations=note)}
+
+
+def removed_features(results: Results, styles: Styles) -> Figure | None:
+    """1 − sparsity of each method, one polygon a data set."""
+    sparsities = {
+        name: {m: r.to_row()["sparsity"] for m, r in data.results.items()}
+        for name, data in results.data_sets.items()
+    }
+    methods = [m for m in styles if any(not np.isnan(of.get(m, np.nan)) for of in sparsities.values())]
+    if not methods:
+        return None
+    around = [text(title(method)) for method in [*methods, methods[0]]]
+    polygons = [
+        {
+            "type": "scatterpolar", "mode": "lines+markers", "fill": "toself", "theta": around,
+            "name": text(name), "r": [1.0 - of.get(m, np.nan) for m in [*methods, methods[0]]],
+            "line": {"color": colour}, "marker": {"color": colour, "size": 6}, "fillcolor": faint(colour),
+            "hovertemplate": "%{theta} removes %{r:.0%} on %{fullData.name}<extra></extra>",
+        }
+        for (name, of), colour in zip(sparsities.items(), _cycle(len(sparsities)), strict=True)
+    ]  # fmt: skip
+    marks = {"tickformat": ".0%", "tickvals": [0.25, 0.5, 0.75], "tickangle": 90}
+    polar = {
+        "radialaxis": {"range": [0, 1], "angle": 90, **marks},
+        "angularaxis": {"direction": "clockwise", "tickfont": {"size": 11}},
+        "bgcolor": "rgba(0,0,0,0)",
+    }
+    shown = {"showlegend": True, "legend": {"orientation": "h", "x": 0.5, "xanchor": "center", "y": -0.12}}
+    margin = {"l": 90, "r": 90, "t": 40, "b": 40}
+    return {"data": polygons, "layout": layout(520, polar=polar) | shown | {"margin": margin}}
+
+
+def _cycle(count: int) -> list[str]:
+    return [PALETTE[k % len(PALETTE)] for k in range(count)]
+
+
+def selected_features(results: DataSetResults, styles: Styles) -> Figure | None:
+    """The weights of every fold of every linear method, and how often a feature is selected."""
+    linear = {name: folds for name, folds in results.methods.items() if _is_linear(folds)}
+    if not linear:
+        return None
+    weights = [fold.result.coef for folds in linear.values() for fold in folds]
+    used = np.mean([coef != 0 for coef in weights], axis=0)
+    order = np.argsort(-used, kind="stable")
+    names = [text(results.features[j]) for j in order]
+    rows = [f"{title(name)}, fold {k}" for name, folds in linear.items() for k, _ in enumerate(folds, 1)]
+    bars = {
+        "type": "bar", "x": names, "y": used[order].tolist(), "yaxis": "y2", "marker": {"color": OTHER},
+        "hovertemplate": "%{x} is used by %{y:.0%} of the models<extra></extra>",
+    }  # fmt: skip
+    cells = {
+        "type": "heatmap", "x": names, "z": [_shades(coef[order]) for coef in weights],
+        "text": [[f"{value:+.4g}" for value in coef[order]] for coef in weights],
+        "customdata": [[text(row)] * len(names) for row in rows],
+        "zmin": -1, "zmax": 1, "colorscale": SCALE, "showscale": False, "xgap": 1, "ygap": 1,
+        "hovertemplate": "%{customdata}<br>%{x}: %{text}<extra></extra>", "hoverongaps": False,
+    }  # fmt: skip
+    return {"data": [bars, cells], "layout": _matrix_layout({n: len(f) for n, f in linear.items()})}
+
+
+def _is_linear(folds: Sequence[MethodFold]) -> bool:
+    return all(fold.chosen is not None and fold.chosen["weights"] is not None for fold in folds)
+
+
+def _shades(coef: FloatArray) -> list[float | None]:
+    """sign(w)·(¼ + ¾·|w|/max|w|), None for no weight."""
+    largest = np.abs(coef).max(initial=0.0)
+    return [
+        None if w == 0 else float(np.sign(w) * (NEAR_ZERO + (1 - NEAR_ZERO) * abs(w) / largest)) for w in coef
+    ]
+
+
+def _matrix_layout(counts: dict[str, int]) -> dict[str, Any]:
+    ends = np.cumsum(list(counts.values())) - 0.5
+    middles = [end - count / 2 for end, count in zip(ends, counts.values(), strict=True)]
+    height = ROW_HEIGHT * int(ends[-1] + 0.5) + BARS_HEIGHT + 90
+    share = BARS_HEIGHT / (height - 90)
+    line = {
+        "type": "line",
+        "xref": "paper",
+        "x0": 0,
+        "x1": 1,
+        "yref": "y",
+        "line": {"color": OTHER, "width": 1},
+    }
+    axes = {
+        "xaxis": axis("", type="category", tickangle=-90, tickfont={"size": 10}, showgrid=False),
+        "yaxis": axis(
+            "",
+            domain=[0, 1 - share],
+            range=[ends[-1], -0.5],
+            tickvals=middles,
+            ticktext=[text(title(name)) for name in counts],
+            tickfont={"size": 11},
+            showgrid=False,
+            zeroline=False,
+            automargin=True,
+        ),
+        "yaxis2": axis("used by", domain=[1 - share + 0.02, 1], range=[0, 1.02], tickformat=".0%", nticks=3),
+    }
+    shapes = [line | {"y0": float(end), "y1": float(end)} for end in ends[:-1]]
+    return layout(height, **axes, shapes=shapes)

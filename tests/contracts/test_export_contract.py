@@ -1,0 +1,250 @@
+"""Every export target: an independent evaluator of the files gives the model's scores."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+
+from ranksieve.data import Dataset, load_letor_folds
+from ranksieve.data.missing import learn_missing
+from ranksieve.data.normalise import learn_normalisation
+from ranksieve.estimators import SparseRanker
+from ranksieve.export import EXPORTS, export_model
+from ranksieve.model import LinearModel, Term, load_model
+from tests.engine_readers import READERS, python_process
+
+LUCENE = ("elasticsearch", "opensearch", "solr")
+DOUBLE = ("vespa", "json", "python")
+NAMES = ["bm25_title", "bm25_body", "price", "clicks_7d", "age", "published"]
+
+
+def documents(seed=0, n=300):
+    """Features as a shop has them: many scales, zeros, a date in seconds."""
+    rng = np.random.default_rng(seed)
+    scores = rng.gamma(2.0, 4.0, (n, 2)) * (rng.random((n, 2)) < 0.8)
+    price, clicks = rng.lognormal(3, 1, n), rng.poisson(30, n)
+    age, published = rng.random(n), 1.7e9 + rng.random(n) * 3e7
+    X = np.column_stack([scores, price, clicks, age, published]).astype(np.float32)
+    return Dataset(X, rng.integers(0, 3, n), rng.integers(0, 20, n), NAMES)
+
+
+TRAIN, TEST = documents(0), documents(1)
+WEIGHTS = {
+    "positive": [0.37, 0.11, 0.002, 0.013, 0.5, 0.0],
+    "negative": [0.37, -0.11, -0.002, 0.013, -0.5, 0.0],
+    "with a date": [0.37, -0.11, 0.0, 0.0, 0.0, 3e-8],
+    "one, negative": [0.0, 0.0, -0.004, 0.0, 0.0, 0.0],
+}
+
+
+def model_of(weights, kind=None, intercept=0.0, missing=None):
+    w = np.array(weights)
+    learned = None if kind is None else learn_normalisation(TRAIN, kind)
+    if learned is not None and learned.learns:
+        w = w * np.array(learned.scale)
+    terms = tuple(Term(NAMES[j], int(j), float(w[j])) for j in np.flatnonzero(w))
+    names = [term.name for term in terms]
+    policy = None if missing is None else learn_missing(TRAIN, missing).of(names)
+    return LinearModel(terms, 6, intercept, learned and learned.of(names), missing=policy)
+
+
+MODELS = {
+    f"{label}, {kind or 'as they are'}, intercept {intercept}": model_of(weights, kind, intercept)
+    for label, weights in WEIGHTS.items()
+    for kind in (None, "z", "min_max")
+    for intercept in (0.0, -2.5)
+}
+
+
+def engine_name(target, name, column):
+    """What the user of an engine would map our names to."""
+    return {"vespa": f"attribute({name})", "ranklib": str(column + 1)}.get(target, name)
+
+
+def exported(model, target, place, sample=None, **options):
+    names = {name: engine_name(target, name, j) for j, name in enumerate(NAMES)}
+    if target == "vespa":
+        options["names"] = names
+    if target in LUCENE and sample is not None:
+        options["sample"] = sample
+    return export_model(model, target, place / ("out" if EXPORTS[target].folder else "file.py"), **options)
+
+
+def evaluated(result, target, data):
+    place = result.files[0].parent if EXPORTS[target].folder else result.files[0]
+    columns = {
+        engine_name(target, name, j): data.X[:, j].tolist() for j, name in enumerate(data.feature_names)
+    }
+    return READERS[target](place, columns)
+
+
+def told_shift(result):
+    """The constant between the engine's scores and ours, as the export says."""
+    told = re.findall(r"Scores are (\S+) higher|lack the constant (\S+),", " ".join(result.notes))
+    return sum(float(higher or 0) - float(lack or 0) for higher, lack in told)
+
+
+def tolerance(model, data, shift, target):
+    """k + 8 roundings of the largest sum on the way, in float32 or float64."""
+    w, x = np.abs(model.weights), np.abs(data.X[:, [term.index for term in model.terms]])
+    centre, scale = (0.0, 1.0) if model.normalisation is None else (
+        np.abs(model.normalisation.centre), np.array(model.normalisation.scale)
+    )  # fmt: skip
+    largest = ((x + centre) / scale) @ w + abs(model.intercept) + abs(shift)
+    return (len(w) + 8) * (2**-52 if target in DOUBLE else 2**-24) * largest
+
+
+def check_parity(model, target, result, data):
+    ours, shift = model.predict(data), told_shift(result)
+    theirs = evaluated(result, target, data).astype(np.float64)
+    given = 1e-5 * abs(shift) if target == "ranklib" else 0  # the note has six digits
+    allowed = tolerance(model, data, shift, target) + given
+    assert (np.abs(theirs - ours - shift) <= allowed).all()
+    order = np.argsort(-ours, kind="stable")
+    assert (np.diff(theirs[order]) <= 2 * allowed.max()).all()
+    return theirs
+
+
+def test_every_target_has_a_reader():
+    assert set(READERS) == set(EXPORTS)
+
+
+@pytest.mark.parametrize("label", MODELS)
+@pytest.mark.parametrize("target", [target for target in EXPORTS if target != "python"])
+def test_scores_are_the_models(target, label, tmp_path):
+    result = exported(MODELS[label], target, tmp_path, sample=TEST)
+    theirs = check_parity(MODELS[label], target, result, TEST)
+    if target in LUCENE:
+        assert theirs.min() >= 0
+
+
+@pytest.mark.parametrize("kind", [None, "z", "min_max"])
+def test_the_python_module_gives_every_bit_in_a_bare_interpreter(kind, tmp_path):
+    model = model_of(WEIGHTS["negative"], kind, -2.5)
+    result = exported(model, "python", tmp_path)
+    columns = {name: TEST.X[:, j].tolist() for j, name in enumerate(NAMES)}
+    done = python_process(result.files[0], columns)
+    np.testing.assert_array_equal(done["scores"], model.predict(TEST))
+    np.testing.assert_array_equal(done["ranked"], np.argsort(-model.predict(TEST), kind="stable"))
+    assert not {"numpy", "site", "ranksieve"} & set(done["modules"])
+
+
+@pytest.mark.parametrize("target", [target for target in EXPORTS if target != "json"])
+def test_random_models_pass_as_well(target, tmp_path):
+    rng = np.random.default_rng(3)
+    for trial in range(1 if target == "python" else 12):
+        weights = rng.normal(size=6) * (rng.random(6) < 0.7) / TRAIN.X.std(axis=0)
+        weights[0] += 0.1
+        kind = (None, "z", "min_max")[trial % 3]
+        model = model_of(weights, kind, float(rng.normal()))
+        (tmp_path / str(trial)).mkdir()
+        check_parity(model, target, exported(model, target, tmp_path / str(trial), sample=TEST), TEST)
+
+
+@pytest.mark.parametrize("target", EXPORTS)
+def test_the_same_bytes_come_out_again(target, tmp_path):
+    def contents(place):
+        place.mkdir()
+        files = exported(MODELS["negative, z, intercept -2.5"], target, place, sample=TEST).files
+        return {file.name: file.read_bytes() for file in files}
+
+    assert contents(tmp_path / "a") == contents(tmp_path / "b")
+
+
+@pytest.mark.parametrize("target", ["onnx", "python"])
+@pytest.mark.parametrize("policy", ["zero", "column_mean"])
+def test_missing_values_are_filled_where_the_format_can(target, policy, tmp_path):
+    holes = TEST.X.copy()
+    holes[np.random.default_rng(0).random(holes.shape) < 0.3] = np.nan
+    data = TEST.replace_features(holes)
+    model = model_of(WEIGHTS["negative"], "z", 1.0, policy)
+    theirs = evaluated(exported(model, target, tmp_path), target, data)
+    filled = data.replace_features(learn_missing(TRAIN, policy).apply(data).X)
+    np.testing.assert_allclose(theirs, model.predict(data), atol=tolerance(model, filled, 0, target).max())
+
+
+def test_float64_graphs_keep_all_digits(tmp_path):
+    model = MODELS["with a date, as they are, intercept -2.5"]
+    theirs = evaluated(exported(model, "onnx", tmp_path, dtype="float64"), "onnx", TEST)
+    assert theirs.dtype == np.float64
+    np.testing.assert_allclose(theirs, model.predict(TEST), rtol=1e-13)
+
+
+REFUSED = {
+    "per-query normalisation": (
+        model_of(WEIGHTS["positive"], "query_z"),
+        r"normalises its features within each query \(query_z\), but .* scores each document on its own; "
+        "fit with --normalise z",
+    ),
+    "per-query filling": (
+        model_of(WEIGHTS["positive"], missing="query_min"),
+        r"the least value of the query \(query_min\), but .* fit with --missing zero or column_mean",
+    ),
+    "no features": (LinearModel((), 6, 1.0), "the model uses no feature"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+@pytest.mark.parametrize("target", [target for target in EXPORTS if target != "json"])
+def test_what_a_format_cannot_say_is_refused_and_nothing_written(target, case, tmp_path):
+    model, sentence = REFUSED[case]
+    with pytest.raises(ValueError, match=sentence):
+        exported(model, target, tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_our_own_format_says_everything(tmp_path):
+    for number, (model, _) in enumerate(REFUSED.values()):
+        (file,) = export_model(model, "json", tmp_path / f"{number}.json").files
+        assert load_model(file) == model
+
+
+@pytest.mark.parametrize("target", [target for target in EXPORTS if target not in ("json", "onnx", "python")])
+def test_engines_that_put_zero_are_told_the_means(target, tmp_path):
+    model = model_of(WEIGHTS["positive"], missing="column_mean")
+    with pytest.warns(UserWarning, match=r"training mean but .* puts 0; give each .*bm25_title \d"):
+        exported(model, target, tmp_path, sample=TEST)
+
+
+@pytest.mark.parametrize("target", EXPORTS)
+def test_names_are_mapped_and_checked(target, tmp_path):
+    if "names" not in EXPORTS[target].takes:
+        with pytest.raises(ValueError, match="the option names does not apply to json"):
+            export_model(MODELS["positive, z, intercept 0.0"], target, tmp_path / "x", names={})
+        return
+    model = model_of(WEIGHTS["positive"])
+    twice = dict.fromkeys(NAMES, engine_name(target, "same", 0))
+    with pytest.raises(ValueError, match="occurs more than once after renaming"):
+        export_model(model, target, tmp_path / "x", names=twice)
+    with pytest.raises(ValueError, match="cannot be used, because"):
+        export_model(model, target, tmp_path / "x", names=dict.fromkeys(NAMES, " \n"))
+    with pytest.raises(ValueError, match="names must map feature 'bm25_title' to text, got 7"):
+        export_model(model, target, tmp_path / "x", names={**dict.fromkeys(NAMES, "1"), "bm25_title": 7})
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("target", EXPORTS)
+def test_bad_model_names_are_refused(target, tmp_path):
+    for name in ("", "../up", "a b", "-x"):
+        with pytest.raises(ValueError, match=r"the model name .* cannot be used, because"):
+            exported(model_of(WEIGHTS["positive"]), target, tmp_path, name=name)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.letor
+@pytest.mark.parametrize("kind", ["none", "z", "min_max"])
+def test_a_model_of_mq2008_passes_for_all_rows(kind, letor_root, tmp_path):
+    fold = load_letor_folds("MQ2008", root=letor_root)[0]
+    model = SparseRanker(normalise=kind).fit(fold.train, valid=fold.vali).to_model()
+    assert len(model.terms) > 3
+    for target in EXPORTS:
+        (tmp_path / target).mkdir()
+        names = {name: f"attribute({name})" for name in fold.train.feature_names}
+        options = {"names": names} if target == "vespa" else {}
+        options |= {"sample": fold.train} if target in LUCENE else {}
+        place = tmp_path / target / ("out" if EXPORTS[target].folder else "file.py")
+        result = export_model(model, target, place, **options)
+        for part in (fold.train, fold.vali, fold.test):
+            check_parity(model, target, result, part)

@@ -1,0 +1,229 @@
+"""Small evaluators of exported files, written from the engines' documentation and sources.
+
+Each takes the exported folder or file and the documents as one column of numbers a feature, by the engine's
+name, and does the arithmetic that the engine does. ``NotAccepted`` is what the engine would refuse.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+
+import numpy as np
+
+FLOAT_MIN = np.float32(1.4e-45)
+FLOAT_MAX = np.finfo(np.float32).max
+DOUBLE = r"-?[0-9]+\.[0-9]+|-?[0-9]+"
+
+
+class NotAccepted(Exception):
+    """The engine would refuse the file."""
+
+
+def need(condition, reason):
+    if not condition:
+        raise NotAccepted(reason)
+
+
+# --- Elasticsearch and OpenSearch: LinearRankerParser, FeatureNormalizingRanker, LinearRanker ------------
+
+
+def elasticsearch(folder, columns):
+    content = json.loads((folder / "model.json").read_text())
+    need(set(content) == {"model"} and set(content["model"]) == {"name", "model"}, "unknown field")
+    body = content["model"]["model"]
+    need(body["type"] == "model/linear", "unknown type")
+    names = feature_set(folder, columns)
+    weights = np.zeros(len(names), dtype=np.float32)
+    for name, weight in body["definition"].items():
+        need(name in names, f"feature [{name}] is unknown")
+        need(isinstance(weight, float | int), "expected a float")
+        weights[names.index(name)] = weight
+    vector = [np.asarray(columns[name], dtype=np.float32) for name in names]
+    for name, normalizer in body.get("feature_normalizers", {}).items():
+        need(name in names, f"feature {name} not found in feature set")
+        vector[names.index(name)] = es_normalised(vector[names.index(name)], normalizer)
+    score = np.zeros(len(vector[0]), dtype=np.float32)
+    for weight, values in zip(weights, vector, strict=True):
+        score += weight * values
+    assert score.dtype == np.float32
+    return score
+
+
+def feature_set(folder, columns):
+    """The trimmed set if there is one, else a full set of which the query names the active features."""
+    active = es_query(folder).get("active_features")
+    if active is None:
+        content = json.loads((folder / "featureset.json").read_text())["featureset"]
+        return [feature["name"] for feature in content["features"]]
+    need(set(active) <= set(columns), "active feature does not exist")
+    return list(columns)
+
+
+def es_query(folder):
+    return json.loads((folder / "query.json").read_text())["rescore"]["query"]["rescore_query"]["sltr"]
+
+
+def es_normalised(values, normalizer):
+    ((kind, settings),) = normalizer.items()
+    if kind == "standard":
+        mean, deviation = np.float32(settings["mean"]), np.float32(settings["standard_deviation"])
+        need(deviation > 0, "standard deviation must be positive")
+        return (values - mean) / deviation
+    need(kind == "min_max", "unknown normalizer")
+    bounds = {"minimum": FLOAT_MIN, "maximum": FLOAT_MAX}
+    for name, value in settings.items():  # each setter compares with what the other one holds so far
+        bounds[name] = np.float32(value)
+        need(bounds["minimum"] < bounds["maximum"], "minimum must be smaller than maximum")
+    return (values - bounds["minimum"]) / (bounds["maximum"] - bounds["minimum"])
+
+
+# --- Solr: ManagedModelStore, LTRScoringModel, LinearModel -----------------------------------------------
+
+
+def solr(folder, columns):
+    content = json.loads((folder / "model.json").read_text())
+    need(content["class"] == "org.apache.solr.ltr.model.LinearModel", "unknown class")
+    store = solr_store(folder, content["store"], columns)
+    names = [feature["name"] for feature in content["features"]]
+    need(names, "no features declared")
+    need(len(set(names)) == len(names), "duplicated feature")
+    need(set(names) <= store, "feature not found in store")
+    score = np.zeros(len(next(iter(columns.values()))), dtype=np.float32)
+    for feature in content["features"]:
+        need(feature["name"] in content["params"]["weights"], "lacks weight")
+        weight = np.float32(content["params"]["weights"][feature["name"]])
+        values = np.asarray(columns[feature["name"]], dtype=np.float32)
+        score += solr_normalised(values, feature.get("norm")) * weight
+    assert score.dtype == np.float32
+    return score
+
+
+def solr_store(folder, store, columns):
+    if not (folder / "features.json").exists():
+        return set(columns)
+    features = json.loads((folder / "features.json").read_text())
+    need(all(feature["store"] == store for feature in features), "missing feature store")
+    return {feature["name"] for feature in features}
+
+
+def solr_normalised(values, norm):
+    if norm is None:
+        return values
+    need(all(isinstance(value, str) for value in norm["params"].values()), "setters take text")
+    settings = {name: np.float32(value) for name, value in norm["params"].items()}
+    kind = norm["class"].removeprefix("org.apache.solr.ltr.norm.")
+    if kind == "StandardNormalizer":
+        need(settings["std"] > 0, "std must be positive")
+        return (values - settings["avg"]) / settings["std"]
+    need(kind == "MinMaxNormalizer", "unknown normalizer")
+    delta = settings["max"] - settings["min"]
+    need(delta != 0, "delta must not be zero")
+    return (values - settings["min"]) / delta
+
+
+# --- Vespa: SchemaParser.jj, RankingExpressionParser.jj --------------------------------------------------
+
+
+def vespa(folder, columns):
+    (path,) = folder.glob("*.profile")
+    text = path.read_text()
+    frame = re.fullmatch(
+        r"rank-profile ([A-Za-z_][\w-]*) \{\s*constants \{([^{}]*)\}\s*"
+        r"first-phase \{\s*expression \{([^{}]*)\}\s*\}\s*\}\s*",
+        text,
+    )
+    need(frame is not None and frame[1] == path.stem, "syntax")
+    constants = {}
+    for line in frame[2].split("\n"):
+        if line.strip():
+            entry = re.fullmatch(rf"\s*([A-Za-z_]\w*): ({DOUBLE})", line)
+            need(entry is not None, f"syntax: {line}")
+            constants[entry[1]] = float(entry[2])
+    score = np.zeros(len(next(iter(columns.values()))))
+    for summand in re.split(r"\s*\+\s*", frame[3].strip()):
+        constant, _, feature = summand.partition(" * ")
+        need(constant in constants, f"unknown constant {constant}")
+        need(not feature or feature in columns, f"unknown rank feature {feature}")
+        score = score + constants[constant] * (np.asarray(columns[feature]) if feature else 1.0)
+    return score
+
+
+# --- RankLib: RankerFactory, CoorAscent.loadFromString, KeyValuePair -------------------------------------
+
+
+def ranklib(file, columns):
+    lines = file.read_text().splitlines()
+    need(lines[0] == "## Coordinate Ascent", "unknown ranker")
+    line = next(line for line in lines if line.strip() and not line.startswith("##"))
+    score = np.zeros(len(next(iter(columns.values()))))
+    for pair in line.partition("#")[0].split(" "):
+        number, _, weight = pair.partition(":")
+        need(int(number) >= 1 and number in columns, f"requesting unspecified feature {number}")
+        score = score + float(weight) * np.asarray(columns[number], dtype=np.float32).astype(float)
+    return score
+
+
+# --- the others ------------------------------------------------------------------------------------------
+
+
+def onnx(file, columns):
+    import onnxruntime
+
+    session = onnxruntime.InferenceSession(file, providers=["CPUExecutionProvider"])
+    names = json.loads(session.get_modelmeta().custom_metadata_map["features"])
+    kind = {"tensor(float)": np.float32, "tensor(double)": np.float64}[session.get_inputs()[0].type]
+    (scores,) = session.run(
+        ["scores"], {"features": np.column_stack([columns[n] for n in names]).astype(kind)}
+    )
+    return scores
+
+
+def own_json(file, columns):
+    content = json.loads(file.read_text())
+    scales = content["normalisation"] or {"centre": [0.0] * 99, "scale": [1.0] * 99}
+    score = content["intercept"]
+    for term, centre, scale in zip(content["terms"], scales["centre"], scales["scale"], strict=False):
+        score = score + term["weight"] * (np.asarray(columns[term["name"]]) - centre) / scale
+    return score
+
+
+SCRIPT = """
+import importlib.util, json, sys
+spec = importlib.util.spec_from_file_location("exported", sys.argv[1])
+module = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(module)
+documents = json.load(sys.stdin)
+order = module.rank(documents)
+json.dump({"scores": [module.score(d) for d in documents], "ranked": [d["row"] for d in order],
+           "modules": sorted(sys.modules)}, sys.stdout)
+"""
+
+
+def python_process(file, columns):
+    """What a bare interpreter without packages, paths or environment makes of the module."""
+    rows = [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
+    documents = json.dumps([{**row, "row": i} for i, row in enumerate(rows)])
+    done = subprocess.run(
+        [sys.executable, "-I", "-S", "-c", SCRIPT, str(file)],
+        input=documents, capture_output=True, text=True, env={}, check=True, cwd="/",
+    )  # fmt: skip
+    return json.loads(done.stdout)
+
+
+def python(file, columns):
+    return np.array(python_process(file, columns)["scores"])
+
+
+READERS = {
+    "elasticsearch": elasticsearch,
+    "opensearch": elasticsearch,
+    "solr": solr,
+    "vespa": vespa,
+    "ranklib": ranklib,
+    "onnx": onnx,
+    "json": own_json,
+    "python": python,
+}

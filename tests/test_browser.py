@@ -1,0 +1,252 @@
+"""Both pages in a real browser, opened from disk: they work, fetch nothing, and fit a phone."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ranksieve.commands.demo import run_demo
+from ranksieve.report.results_page import write_results_page
+
+BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
+SIZES = {"wide": (1200, 900), "phone": (390, 844)}
+VIEWS = [(size, scheme) for scheme in ("light", "dark") for size in SIZES]
+
+
+@pytest.fixture(scope="module")
+def browser():
+    executable = next(filter(None, map(shutil.which, BROWSERS)), None)
+    if executable is None:
+        pytest.skip(f"no browser is installed: none of {', '.join(BROWSERS)} (Debian: apt install chromium)")
+    driver = pytest.importorskip(
+        "playwright.sync_api", reason='no browser driver: pip install "ranksieve[dev]"'
+    )
+    with driver.sync_playwright() as playwright:
+        options = {"executable_path": executable, "args": ["--no-sandbox"]}  # root has no sandbox
+        launched = playwright.chromium.launch(**options)
+        yield launched
+        launched.close()
+
+
+@pytest.fixture(scope="module")
+def pages(shop_results, tmp_path_factory) -> dict[str, Path]:
+    folder = tmp_path_factory.mktemp("pages")
+    run_demo(0, str(folder), str(folder / "fit.html"))
+    write_results_page(shop_results, folder / "results.html")
+    return {name: folder / f"{name}.html" for name in ("fit", "results")}
+
+
+@dataclass
+class Tab:
+    """A page that is open, with what it complained of and what it asked for."""
+
+    page: Any
+    complaints: list[str]
+    requests: list[str]
+
+
+def open_tab(browser, path: Path) -> Tab:
+    page = browser.new_page()
+    tab = Tab(page, [], [])
+    page.on("console", lambda message: tab.complaints.append(f"{message.type}: {message.text}"))
+    page.on("pageerror", lambda error: tab.complaints.append(str(error)))
+    page.on("request", lambda request: tab.requests.append(request.url))
+    page.goto(path.as_uri())
+    return tab
+
+
+@pytest.fixture(scope="module")
+def tabs(browser, pages) -> dict[str, Tab]:
+    return {name: open_tab(browser, path) for name, path in pages.items()}
+
+
+@pytest.fixture
+def show(tabs, pages):
+    """Show an open page; after the test there are no errors and no requests but for the file itself."""
+    shown = []
+
+    def show_page(name, size="wide", scheme="light"):
+        tab = tabs[name]
+        shown.append((tab, pages[name]))
+        width, height = SIZES[size]
+        tab.page.set_viewport_size({"width": width, "height": height})
+        tab.page.emulate_media(color_scheme=scheme)
+        return tab.page
+
+    yield show_page
+    for tab, path in shown:
+        assert tab.complaints == []
+        assert_only_the_file(tab, path)
+
+
+def assert_only_the_file(tab: Tab, path: Path) -> None:
+    assert tab.requests[0] == path.as_uri()
+    assert [url for url in tab.requests[1:] if not url.startswith(("data:", "blob:"))] == []
+
+
+def draw_all(page):
+    """Scroll every picture into view and wait until it is drawn."""
+    places = page.locator(".plot")
+    for k in range(places.count()):
+        places.nth(k).scroll_into_view_if_needed()
+        places.nth(k).locator("svg.main-svg").first.wait_for()
+
+
+def readings(explorer) -> dict[str, str]:
+    names, values = explorer.locator("dt").all_inner_texts(), explorer.locator("dd").all_inner_texts()
+    return dict(zip(names, values, strict=True))
+
+
+@pytest.mark.parametrize("name", ["fit", "results"])
+@pytest.mark.parametrize(("size", "scheme"), VIEWS)
+def test_pages_draw_and_fit_the_screen(show, tmp_path, name, size, scheme):
+    page = show(name, size, scheme)
+    draw_all(page)
+    assert page.evaluate("document.documentElement.scrollWidth") == SIZES[size][0]
+    ground = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    brightness = np.mean([int(part) for part in ground.removeprefix("rgb(").rstrip(")").split(",")])
+    assert (brightness < 128) == (scheme == "dark")
+    page.wait_for_function(  # pictures follow the scheme too
+        """() => getComputedStyle(document.querySelector(".plot .xtick text")).fill
+            === getComputedStyle(document.body).color"""
+    )
+    wanted = os.environ.get("RANKSIEVE_SCREENSHOTS")
+    folder = Path(wanted or tmp_path)
+    folder.mkdir(parents=True, exist_ok=True)
+    page.evaluate("scrollTo(0, 0)")
+    picture = folder / f"{name}-{size}-{scheme}.png"
+    page.screenshot(path=picture, full_page=wanted is not None)
+    assert picture.stat().st_size > 10_000
+
+
+@pytest.mark.parametrize("name", ["fit", "results"])
+def test_slider_moves_by_value_and_by_keyboard(show, name):
+    page = show(name)
+    draw_all(page)
+    explorer = page.locator(".explorer").first
+    slider = explorer.locator("input[type=range]")
+    data = page.evaluate("Object.values(data.explorers)[0][0]")
+    assert slider.input_value() == str(data["chosen"])
+
+    slider.fill("0")
+    assert readings(explorer)["features"] == str(data["n_nonzero"][0])
+    slider.focus()
+    page.keyboard.press("End")
+    last = len(data["alphas"]) - 1
+    assert readings(explorer)["features"] == str(data["n_nonzero"][last])
+    assert explorer.locator(".weights tr").count() == data["n_nonzero"][last]
+    page.keyboard.press("ArrowLeft")
+    shown = readings(explorer)
+    assert slider.input_value() == str(last - 1)
+    assert float(shown["α"]) == pytest.approx(data["alphas"][last - 1], rel=1e-2)
+    assert shown["validation NDCG@10"].startswith(f"{data['mean'][last - 1]:.4f}")
+    gap = float(shown["relative gap"].replace("−", "-"))
+    assert gap == pytest.approx(data["relative_gaps"][last - 1], rel=0.1)
+    cursor = "document.querySelector('.explorer .plot').layout.shapes[1].x0"
+    page.wait_for_function(f"Math.abs({cursor} / {data['alphas'][last - 1]} - 1) < 1e-6")
+    explorer.get_by_role("button", name="chosen point").click()
+    assert slider.input_value() == str(data["chosen"])
+
+
+def test_explorer_shows_another_fold(show):
+    page = show("results")
+    explorer = page.locator(".explorer").first
+    data = page.evaluate("data.explorers.d1[1]")
+    explorer.locator("select").select_option("1")
+    assert readings(explorer)["features"] == str(data["n_nonzero"][data["chosen"]])
+    weights = dict(data["points"][data["chosen"]])
+    names = explorer.locator(".weights td.name").all_inner_texts()
+    assert names == [data["features"][j] for j in sorted(weights)]
+
+
+@pytest.mark.parametrize(("name", "table"), [("fit", "#features"), ("results", "#d2-table")])
+def test_tables_sort_by_click_and_by_keyboard(show, name, table):
+    page = show(name)
+
+    def values(column):
+        cells = page.locator(f"{table} td[data-column={column}]")
+        return cells.evaluate_all("cells => cells.map(cell => Number(cell.dataset.value))")
+
+    heading = page.locator(f"{table} th", has_text="alone")
+    heading.get_by_role("button").click()
+    assert heading.get_attribute("aria-sort") == "descending"
+    assert values("strength") == sorted(values("strength"), reverse=True)
+    heading.get_by_role("button").press("Enter")
+    assert heading.get_attribute("aria-sort") == "ascending"
+    assert values("strength") == sorted(values("strength"))
+    weight = page.locator(f"{table} th", has_text="weight")
+    weight.get_by_role("button").press("Space")
+    assert heading.get_attribute("aria-sort") == "none"
+    sizes = [abs(value) for value in values("weight")]
+    assert sizes == sorted(sizes, reverse=True)
+
+
+def test_feature_table_shows_another_method(show):
+    page = show("results")
+    page.locator("[data-features-of=d2-table]").select_option("ranksvm")
+    shown = page.locator("#d2-table td[data-column=weight]").evaluate_all(
+        "cells => cells.map(cell => [Number(cell.closest('tr').dataset.row), Number(cell.dataset.value)])"
+    )
+    expected = page.evaluate("data.features['d2-table'].ranksvm.weight")
+    assert dict(shown) == pytest.approx(dict(enumerate(expected)))
+    sizes = [abs(value) for _, value in shown]
+    assert sizes == sorted(sizes, reverse=True)  # still by weight
+    bars = page.locator("#d2-table .bar span").first.evaluate("span => span.style.width")
+    assert bars == "100%"
+
+
+def test_gains_list_the_worst_queries_of_a_method(show):
+    page = show("results")
+    data = page.evaluate("data.gains.d2")
+    root = page.locator("[data-gains=d2]")
+    root.locator("select").select_option("fenchelrank")
+    change = np.array(data["methods"]["fenchelrank"]["values"]) - np.array(data["theirs"])
+    worst = [data["queries"][k] for k in np.argsort(change, kind="stable")[:10] if change[k] < -1e-6]
+    rows = root.locator("table.worst tr").all()[1:]
+    assert len(rows) == len(worst)
+    assert rows[0].locator("td").first.inner_text() == data["queries"][int(np.argmin(change))]
+    better, worse = int(np.sum(change > 1e-6)), int(np.sum(change < -1e-6))
+    words = root.locator(".verdict").inner_text()
+    assert f"{better} queries better" in words
+    assert f"{worse} worse" in words
+    draw_all(page)
+    bars = root.locator(".plot").evaluate("plot => plot.data[0].y")
+    assert bars == sorted(bars, reverse=True)
+    assert len(bars) == better + worse
+
+
+def test_legend_hides_a_method_in_all_pictures(show):
+    page = show("results")
+    draw_all(page)
+    chip = page.locator(".legend button[data-method=sparseranker]").first
+    chip.click()
+    chips = page.locator(".legend button[data-method=sparseranker]")
+    assert {c.get_attribute("aria-pressed") for c in chips.all()} == {"false"}
+    hidden = """id => document.getElementById(id).data
+        .filter(trace => trace.legendgroup === "sparseranker").map(trace => trace.visible)"""
+    for name in ("d2-ndcg_curves", "d2-sizes", "d2-map_against_sparsity"):
+        assert set(page.evaluate(hidden, name)) == {False}
+    chip.press("Enter")
+    assert chip.get_attribute("aria-pressed") == "true"
+    assert False not in page.evaluate(hidden, "d2-sizes")
+
+
+def test_printing_draws_what_was_never_in_view(browser, pages):
+    tab = open_tab(browser, pages["results"])
+    page = tab.page
+    page.emulate_media(color_scheme="dark")
+    page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    counts = page.evaluate(
+        "[...document.querySelectorAll('.plot')].map(p => p.querySelectorAll('svg.main-svg').length)"
+    )
+    assert min(counts) > 0
+    ink = page.evaluate("document.getElementById('all-removed_features').layout.font.color")
+    assert ink == "#24292f"
+    assert tab.complaints == []
+    assert_only_the_file(tab, pages["results"])

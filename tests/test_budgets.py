@@ -1,0 +1,249 @@
+"""SparseRanker under budgets of features and cost."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ranksieve.data import Dataset, make_shop, shop_costs
+from ranksieve.data.costs import make_costs
+from ranksieve.estimators import SparseRanker
+from ranksieve.estimators.choice import RULES, Budget
+from ranksieve.estimators.shopping import budget_steps, buy, cost_weights, entry_order
+from ranksieve.metrics import evaluate
+from ranksieve.model import load_model
+from ranksieve.path import sparse_path
+from ranksieve.penalties import L1
+from tests.conftest import random_dataset
+
+QUICK = {"n_alphas": 12, "metric": "ndcg@5", "profile": "standard"}
+COSTS = {
+    "features": {"f1": 5.0, "f2": 1.0, "f3": 0.0, "f4": 2.0, "f5": 0.5},
+    "groups": {"calls": {"cost": 3.0, "features": ["f6", "f7", "f8"]}},
+}
+
+
+@pytest.fixture(scope="module")
+def halves():
+    data = random_dataset(seed=41, n_queries=40, n_features=8, longest=20)
+    even = np.arange(data.n_queries) % 2 == 0
+    return data.select_queries(even), data.select_queries(~even)
+
+
+@pytest.fixture(scope="module")
+def shop():
+    data = make_shop(120, seed=5)
+    return data.select_queries(range(80)), data.select_queries(range(80, 120))
+
+
+def priced(data, w, costs=COSTS):
+    return make_costs(costs).of(data.feature_names[j] for j in np.flatnonzero(w))
+
+
+@settings(max_examples=20, deadline=None)
+@given(
+    k=st.one_of(st.none(), st.integers(1, 8)),
+    cost=st.integers(1, 12),
+    refit=st.sampled_from(["shrunk", "unshrunk"]),
+    rule=st.sampled_from(sorted(RULES)),
+    must_have=st.sets(st.sampled_from(["f2", "f3"])),
+    cv=st.booleans(),
+)
+def test_a_budget_is_never_exceeded(halves, k, cost, refit, rule, must_have, cv):
+    train, valid = halves
+    if k is not None and k < len(must_have):
+        k = len(must_have)
+    ranker = SparseRanker(
+        k, feature_costs=COSTS, max_cost=cost, refit=refit, rule=rule, must_have=must_have, cv=2, **QUICK
+    ).fit(train, valid=None if cv else valid)
+    assert 1 <= len(ranker.support_) <= (8 if k is None else k)
+    assert priced(train, ranker.coef_) <= cost
+    assert ranker.to_model().metrics["cost"] == priced(train, ranker.coef_)
+
+
+def test_the_choice_is_the_best_candidate_within_the_budget(halves):
+    train, valid = halves
+    ranker = SparseRanker(4, feature_costs=COSTS, max_cost=6, **QUICK)
+    candidates = ranker.candidates(train, valid)
+    means = []
+    for w in candidates.coefs:
+        allowed = 1 <= np.count_nonzero(w) <= 4 and priced(train, w) <= 6
+        value = evaluate(valid.X @ w, valid, "ndcg@5", "standard").mean["ndcg@5"]
+        means.append(value if allowed else -1)
+    ranker.fit(train, valid=valid)
+    assert ranker.validation_.mean[ranker.chosen_] == pytest.approx(max(means))
+    np.testing.assert_array_equal(ranker.coef_, ranker.path_.coefs[ranker.chosen_])
+    assert ranker.gap_ <= 1e-6 * ranker.objective_
+
+
+def test_candidates_hold_the_plain_path_and_beat_it_in_the_shop(shop):
+    train, valid = shop
+    costs = shop_costs().columns(train.feature_names)
+    plain = SparseRanker(profile="standard").candidates(train, valid)
+    for limit in (6.0, 12.0):
+        ranker = SparseRanker(feature_costs=shop_costs(), max_cost=limit, profile="standard")
+        candidates = ranker.candidates(train, valid)
+        np.testing.assert_array_equal(candidates.families[0].models.coefs, plain.coefs)
+        affordable = Budget(max_cost=limit, costs=costs).allows(plain.coefs)
+        family, chosen = candidates.choose(RULES["best"])
+        assert family.validation.mean[chosen] > plain.values.mean(axis=1)[affordable].max()
+
+
+def test_costs_without_a_budget_change_the_candidates_not_the_limit(halves):
+    train, valid = halves
+    labels = [f.label for f in SparseRanker(feature_costs=COSTS, **QUICK).candidates(train, valid).families]
+    assert labels == ["l1", "l1 × cost^0.5", "l1 × cost^1"]
+    cheap = SparseRanker(feature_costs=COSTS, rule="one_standard_error", **QUICK).fit(train, valid=valid)
+    dear = SparseRanker(feature_costs=COSTS, **QUICK).fit(train, valid=valid)
+    assert priced(train, cheap.coef_) <= priced(train, dear.coef_)
+
+
+def test_paid_groups_come_whole(halves):
+    """A path over what was bought may use all features of a bought group and none of another unit."""
+    train, valid = halves
+    families = SparseRanker(feature_costs=COSTS, max_cost=4, **QUICK).candidates(train, valid).families
+    bought = [family for family in families if "bought" in family.label]
+    assert bought
+    for family in bought:
+        used = np.abs(family.models.coefs).max(axis=0) > 0
+        assert priced(train, used) <= 4
+    assert any(np.count_nonzero(f.models.coefs[-1, 5:]) == 3 for f in bought)
+
+
+def test_user_weights_signs_and_forbidden_features_hold_in_every_family(halves):
+    train, valid = halves
+    demands = {"must_not": ["f1"], "signs": {"f2": "-", "f6": "+"}, "must_have": "f4"}
+    families = (
+        SparseRanker(feature_costs=COSTS, max_cost=7, refit="unshrunk", **demands, **QUICK)
+        .candidates(train, valid)
+        .families
+    )
+    for family in families:
+        assert np.all(family.models.coefs[:, 0] == 0)
+        assert family.models.coefs[:, 1].max() <= 0
+        assert family.models.coefs[:, 5].min() >= 0
+        assert np.all(family.models.coefs[:, 3] != 0)
+
+
+def test_must_haves_without_costs(halves):
+    train, valid = halves
+    ranker = SparseRanker(3, must_have=["f8"], signs=dict.fromkeys(range(7), "+"), **QUICK)
+    ranker.fit(train, valid=valid)
+    path = sparse_path(
+        train, n_alphas=12, must_have=["f8"], signs=dict.fromkeys(range(7), "+"), max_features=3
+    )
+    np.testing.assert_array_equal(ranker.path_.coefs, path.coefs)
+    assert ranker.coef_[7] != 0
+    assert len(ranker.support_) <= 3
+
+
+@pytest.mark.parametrize("kind", [np.asarray, sp.csr_array])
+def test_a_feature_constant_within_queries_is_not_bought(halves, kind):
+    train, valid = halves
+    noise = np.random.default_rng(0).random(1000)
+
+    def widened(data):
+        X = np.column_stack([data.X, noise[data.qid.astype(int)]])
+        return Dataset(kind(X), data.y, data.qid)
+
+    costs = {"f9": 0.01, "*": 1.0}
+    ranker = SparseRanker(feature_costs=costs, max_cost=1, **QUICK).fit(widened(train), valid=widened(valid))
+    assert ranker.support_.tolist() != [8]
+    with pytest.raises(ValueError, match=r"max_cost=0.5 buys nothing to rank by: 'f\d' alone costs 1 and is"):
+        SparseRanker(feature_costs=costs, max_cost=0.5, **QUICK).fit(widened(train), valid=widened(valid))
+
+
+def test_the_model_file_holds_costs_and_budget(halves, tmp_path):
+    train, valid = halves
+    ranker = SparseRanker(feature_costs=COSTS, max_cost=6, signs={"f1": "+"}, **QUICK).fit(train, valid=valid)
+    ranker.to_model().save(tmp_path / "model.json")
+    model = load_model(tmp_path / "model.json")
+    assert model.metrics["cost"] == priced(train, ranker.coef_)
+    assert model.parameters["max_cost"] == 6
+    assert model.parameters["signs"] == {"f1": 1.0}
+    assert make_costs(model.parameters["feature_costs"]).of(model.names) == model.metrics["cost"]
+    plain = SparseRanker(**QUICK).fit(train, valid=valid).to_model()
+    assert "cost" not in plain.metrics
+
+
+def test_progress_counts_every_path(halves):
+    train, valid = halves
+    seen = []
+    SparseRanker(feature_costs=COSTS, max_cost=4, **QUICK).fit(
+        train, valid=valid, progress=lambda *step: seen.append(step)
+    )
+    done, total = seen[-1]
+    assert done == total == len(seen)
+    assert total > 3 * 12
+
+
+def test_equal_costs_weigh_alike_and_zero_costs_are_no_free_ride():
+    columns = make_costs({"a": 2.0, "b": 2.0}).columns(("a", "b"))
+    np.testing.assert_allclose(cost_weights(columns, 1.0), 1.0)
+    columns = make_costs({"a": 0.0, "b": 0.0}).columns(("a", "b"))
+    np.testing.assert_allclose(cost_weights(columns, 1.0), 1.0)
+    columns = make_costs({"a": 0.0, "b": 1.0, "c": 100.0}).columns(("a", "b", "c"))
+    weights = cost_weights(columns, 0.5)
+    np.testing.assert_allclose(weights / weights[1], [1.0, 1.0, 10.0])
+    assert np.prod(weights) == pytest.approx(1.0)
+
+
+def test_units_enter_and_are_bought_in_order(halves):
+    train, _ = halves
+    columns = make_costs(COSTS).columns(train.feature_names)
+    path = sparse_path(train, n_alphas=40)
+    order = entry_order(path, np.ones(8), columns)
+    entered = [np.flatnonzero((path.coefs[:, columns.unit == u] != 0).any(axis=1))[0] for u in order]
+    assert entered == sorted(entered)
+    assert sorted(order) == list(range(6))
+    nothing = np.zeros(8, dtype=bool)
+    for limit in (0.0, 1.0, 3.0, 5.5, 11.5):
+        bought = buy(order, columns, limit, nothing)
+        cost = columns.of(bought)
+        assert cost <= limit
+        assert all(cost + columns.prices[u] > limit for u in order if not bought[columns.unit == u].any())
+    first = np.array([True, *[False] * 7])
+    assert buy(order, columns, 0.0, first)[0]
+
+
+def test_budget_steps_reach_from_the_cheapest_to_all():
+    columns = make_costs(COSTS).columns([f"f{j}" for j in range(1, 9)])
+    steps = budget_steps(Budget(costs=columns), columns, np.ones(8), 5)
+    np.testing.assert_allclose(steps, np.geomspace(0.5, 11.5, 5))
+    assert budget_steps(Budget(None, 7.0, columns), columns, np.ones(8), 1) == [7.0]
+    assert budget_steps(Budget(costs=columns), columns, np.ones(8), 1) == []
+    assert budget_steps(Budget(None, 0.0, columns), columns, np.ones(8), 4) == [0.0]
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"max_cost": 5}, "max_cost=5 needs feature_costs: what each feature costs"),
+        ({"max_cost": -1.0, "feature_costs": COSTS}, "max_cost must be a number ≥ 0, got -1.0"),
+        (
+            {"max_cost": 0.25, "feature_costs": {**dict.fromkeys(["f1", "f2"], 0.75), "*": 2}},
+            "max_cost=0.25 buys nothing to rank by: 'f1' alone costs 0.75 and is the cheapest; raise",
+        ),
+        (
+            {"max_cost": 2, "feature_costs": COSTS, "must_have": ["f6", "f4"]},
+            "max_cost=2 buys nothing to rank by: must_have alone costs 5; raise max_cost to at least 5",
+        ),
+        (
+            {"max_features": 1, "must_have": ["f6", "f4"]},
+            "must_have names 2 features but max_features is 1; raise max_features to 2 or shorten must_have",
+        ),
+        ({"feature_costs": {"f1": 1.0}}, "feature_costs: feature 'f2' has no cost"),
+        ({"feature_costs": {"g1": 1.0, "*": 1}}, "feature_costs: unknown feature 'g1' (did you mean 'f1'?)"),
+        ({"feature_costs": {"f1": -1.0, "*": 1}}, "feature_costs: the cost of 'f1' is -1"),
+        ({"feature_costs": COSTS, "penalty": L1()}, "weights belong into the penalty object itself"),
+        ({"must_have": ["f1"], "must_not": [0]}, "'f1' stands in must_have and in must_not"),
+    ],
+)
+def test_bad_budgets(halves, options, sentence):
+    train, valid = halves
+    with pytest.raises(ValueError) as error:
+        SparseRanker(**options, **QUICK).fit(train, valid=valid)
+    assert sentence in str(error.value)

@@ -1,0 +1,128 @@
+"""fit and frontier at the command line: costs, must-haves, signs, and what they refuse."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+import ranksieve as rs
+from tests.test_cli import refused, run
+
+QUICK = ("--set", "n_alphas=12", "--profile", "standard")
+COSTS = "feature,cost,group\nf1,4,\nf2,1,\nf3,0.5,\nf4,2,calls\nf5,2,calls\n"
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    data = rs.make_ranking(n_queries=30, n_features=5, n_informative=3, seed=2)
+    rs.write_letor(data.select_queries(range(20)), "train.txt")
+    rs.write_letor(data.select_queries(range(20, 30)), "vali.txt")
+    (tmp_path / "ms.csv").write_text(COSTS, encoding="utf-8")
+    return tmp_path
+
+
+def fit(*options):
+    return ("fit", "train.txt", "--valid", "vali.txt", *QUICK, "-o", "model.json", *options)
+
+
+def test_fit_within_a_cost_budget(here):
+    text = run(*fit("--costs", "ms.csv", "--max-cost", 3)).stdout
+    model = rs.load_model("model.json")
+    cost = rs.read_costs("ms.csv").of(model.names)
+    assert cost <= 3
+    assert f"Cost: {cost:g} of at most 3." in text
+    assert model.parameters["feature_costs"]["groups"] == {"calls": {"cost": 2.0, "features": ["f4", "f5"]}}
+
+
+def test_fit_with_demands(here):
+    plain = json.loads(run(*fit("--json")).stdout)["model"]
+    strongest = max(plain["terms"], key=lambda term: abs(term["weight"]))
+    against = "-" if strongest["weight"] > 0 else "+"
+    have, other, never = [f"f{j}" for j in range(1, 6) if f"f{j}" != strongest["name"]][:3]
+    demands = ("--must-have", f"{have}, {other}", "--must-not", never)
+    run(*fit(*demands, "--signs", f"{strongest['name']}={against}"))
+    model = rs.load_model("model.json")
+    assert {have, other} <= set(model.names)
+    assert never not in model.names
+    assert model.coef[strongest["index"]] * strongest["weight"] <= 0
+    assert model.parameters["must_have"] == [have, other]
+    assert "cost" not in model.metrics
+
+
+def test_signs_from_a_file(here):
+    (here / "signs.csv").write_text("feature,sign\n" + "".join(f"f{j},+\n" for j in range(1, 6)))
+    run(*fit("--signs", "signs.csv"))
+    assert rs.load_model("model.json").coef.min() >= 0
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        (["--max-cost", "3"], "--max-cost 3 needs --costs FILE: what each feature costs"),
+        (["--costs", "none.csv"], "none.csv: there is no such file"),
+        (["--costs", "bad.csv"], "bad.csv:3: the cost of 'f2' is -1; costs are finite numbers ≥ 0"),
+        (
+            ["--costs", "other.csv"],
+            "other.csv:2: unknown feature 'f9' (did you mean 'f5'?); the data have f1, f2, f3, f4, f5",
+        ),
+        (["--costs", "few.csv"], "fitting train.txt: few.csv: feature 'f2' has no cost"),
+        (
+            ["--costs", "ms.csv", "--max-cost", "0.1"],
+            "max_cost=0.1 buys nothing to rank by: 'f3' alone costs 0.5 and is the cheapest; "
+            "raise max_cost to at least 0.5",
+        ),
+        (["--must-have", "f9"], "fitting train.txt: must_have: unknown feature 'f9' (did you mean"),
+        (["--must-have", "f1", "--must-not", "f1"], "'f1' stands in must_have and in must_not"),
+        (["--signs", "f1=up"], "--signs: 'up' for 'f1' is no sign; give +"),
+        (["--signs", "signs.csv"], "signs.csv: there is no such file"),
+        (
+            ["--method", "ranksvm", "--costs", "ms.csv"],
+            "--feature-costs does not apply to ranksvm, which has no feature_costs; leave it out",
+        ),
+    ],
+)
+def test_refusals(here, options, sentence):
+    (here / "bad.csv").write_text("feature,cost\nf1,1\nf2,-1\n")
+    (here / "other.csv").write_text("feature,cost\nf9,1\n*,1\n")
+    (here / "few.csv").write_text("feature,cost\nf1,1\n")
+    command = fit(*options)
+    if "ranksvm" in options:
+        command = ("fit", "train.txt", "-o", "model.json", *options)
+    assert sentence in refused(*command)
+    assert not (here / "model.json").exists()
+
+
+def frontier(*options):
+    return ("frontier", "train.txt", "--valid", "vali.txt", "--profile", "standard", *options)
+
+
+def test_frontier_as_table_and_files(here):
+    text = run(*frontier("--costs", "ms.csv", "-o", "frontier.json")).stdout
+    content = json.loads((here / "frontier.json").read_text())
+    assert content["metric"] == "ndcg@10"
+    best = max(point["mean"] for point in content["points"])
+    assert f"{best:.4f}" in text
+    optimal = sum(point["optimal"] for point in content["points"])
+    assert (
+        f"{len(content['points'])} models, of which {optimal} are best for their features and cost." in text
+    )
+    run(*frontier("--max-features", 2, "-o", "frontier.html"))
+    assert "Plotly.newPlot" in (here / "frontier.html").read_text(encoding="utf-8")
+
+
+def test_frontier_as_json_obeys_every_option(here):
+    options = ("--costs", "ms.csv", "--max-cost", 4, "--must-not", "f5", "--metric", "map", "--json")
+    content = json.loads(run(*frontier(*options)).stdout)
+    assert content["metric"] == "map"
+    assert max(point["cost"] for point in content["points"]) <= 4
+    assert not any("f5" in point.get("features", ()) for point in content["points"])
+
+
+def test_frontier_refuses_what_it_cannot_write(here):
+    sentence = refused(*frontier("-o", "frontier.png"))
+    assert sentence == "frontier.png: end the name in .json or .html to say what to write"
+    assert "must be" in refused(*frontier("--max-cost", "1", "--costs", "ms.csv", "--metric", "ndcg@0"))
+    assert np.all([not path.name.startswith("frontier") for path in here.iterdir()])

@@ -1,0 +1,137 @@
+"""ranksieve explain: words, tables, JSON, and the one sentence when something is wrong."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import asdict
+
+import numpy as np
+import pytest
+
+import ranksieve as rs
+from ranksieve.commands.explaining import pair_sentence
+from ranksieve.model import LinearModel, Term
+from tests.test_cli import refused, run
+
+NAMES = ["bm25_title", "price", "clicks_7d"]
+DATA = rs.Dataset(
+    [[0.9, 1.0, 3.0], [0.2, 1.0, 5.0], [0.5, 0.0, 1.0], [0.1, 0.2, 0.3], [0.4, 0.5, 0.6]],
+    [2, 0, 1, 1, 0],
+    ["shoes", "shoes", "shoes", "hats", "hats"],
+    NAMES,
+    ["A", "B", "C", "A", "D"],
+)
+MODEL = LinearModel((Term("bm25_title", 0, 2.0), Term("clicks_7d", 2, -0.25)), 3, intercept=1.0)
+
+
+@pytest.fixture
+def files(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rs.write_dataset(DATA, "d.parquet")
+    MODEL.save("m.json")
+    return "m.json", "d.parquet"
+
+
+def test_a_pair_in_words(files):
+    text = run("explain", *files, "--query", "shoes", "--doc", "A", "--above", "B").stdout
+    assert text.startswith(
+        "A stands above B by 1.9: bm25_title +1.4 (0.9 against 0.2), clicks_7d +0.5 (3 against 5).\n"
+    )
+    assert re.search(r"bm25_title +2 +0\.9 +0\.2 +\+1\.4", text)
+    assert "All 2 contributions add up to +1.9 = 2.05 - 0.15." in text
+    below = run("explain", *files, "--query", "shoes", "--doc", "2", "--above", "A", "--top", 1).stdout
+    assert below.startswith("B stands below A by 1.9: bm25_title -1.4 (0.2 against 0.9) and 1 smaller.\n")
+    assert "clicks_7d" not in below
+
+
+def test_equal_documents_stand_level():
+    data = rs.Dataset([[1.0], [1.0]], [0, 1], [1, 1])
+    pair = rs.explain_pair(LinearModel((Term("f1", 0, 2.0),), 1), data, 0, 1)
+    assert pair_sentence(pair, 5) == "1 stands level with 2: no feature in use differs."
+
+
+def test_a_query_as_a_table(files):
+    text = run("explain", *files, "--query", "shoes").stdout
+    rows = [line.split() for line in text.splitlines() if re.match(r" *\d ", line)]
+    assert rows == [
+        ["1", "A", "2", "2.05", "+1.8", "-0.75"],
+        ["2", "C", "1", "1.75", "+1", "-0.25"],
+        ["3", "B", "0", "0.15", "+0.4", "-1.25"],
+    ]
+    assert "Query shoes" in text
+    assert "Each row adds up to its score less the constant 1;" in text
+    narrow = run("explain", *files, "--query", "shoes", "--top", 1).stdout
+    assert "others" in narrow
+    assert "clicks_7d" not in narrow
+
+
+def test_json_equals_the_library(files):
+    pair = run("explain", *files, "--query", "shoes", "--doc", "A", "--above", "C", "--json").stdout
+    expected = rs.explain_pair(MODEL, DATA, "A", "C", "shoes").to_dict()
+    assert json.loads(pair) == json.loads(json.dumps(expected))
+    query = json.loads(run("explain", *files, "--query", "hats", "--json").stdout)
+    assert query == json.loads(json.dumps(rs.explain_query(MODEL, DATA, "hats").to_dict()))
+    options = ("--metric", "map", "--metric", "ndcg@2", "--profile", "standard")
+    drops = json.loads(run("explain", *files, "--drop", *options, "--json").stdout)
+    found = rs.drop_costs(MODEL, DATA, ["map", "ndcg@2"], profile="standard")
+    assert drops == {"n_queries": 2, "drops": [asdict(drop) for drop in found]}
+
+
+def test_what_features_are_worth(files, tmp_path):
+    (tmp_path / "costs.csv").write_text("feature,cost\nbm25_title,4.5\nclicks_7d,0.5\nprice,9\n")
+    text = run(
+        "explain", *files, "--drop", "--metric", "map", "--profile", "trec", "--costs", "costs.csv"
+    ).stdout
+    rows = [line.split() for line in text.splitlines() if " map " in line]
+    assert {row[0]: row[-1] for row in rows} == {"bm25_title": "4.5", "clicks_7d": "0.5"}
+    assert "Over 2 queries, the other weights kept" in text
+    assert "saves" not in run("explain", *files, "--drop").stdout
+
+
+def test_letor_text_and_a_stored_normalisation(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    data = rs.make_ranking(n_queries=12, n_features=5, n_informative=2, seed=0)
+    rs.write_letor(data, "d.txt")
+    model = rs.SparseRanker(n_alphas=8, cv=2, normalise="query_z").fit(data).to_model()
+    model.save("m.json")
+    query = json.loads(run("explain", "m.json", "d.txt", "--query", data.qid[0], "--json").stdout)
+    sums = np.sum(query["contributions"], axis=1)
+    np.testing.assert_allclose(sums, model.predict(data)[query["rows"]], atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ((), "say what to explain: either --query ID, or --drop for the worth of each feature"),
+        (("--query", "shoes", "--drop"), "say what to explain: either --query ID, or --drop"),
+        (("--query", "shoes", "--doc", "A"), "--doc and --above go together"),
+        (("--drop", "--doc", "A", "--above", "B"), "--doc and --above need --query"),
+        (("--query", "shoes", "--metric", "map"), "--metric, --profile and --costs belong to --drop"),
+        (("--query", "shoe"), "there is no query shoe among 2 queries (nearest: shoes)"),
+        (
+            ("--query", "shoes", "--doc", "E", "--above", "B"),
+            "query shoes has no document E; it has 3, named by id or number from 1 to 3",
+        ),
+        (("--drop", "--metric", "nope"), "unknown metric 'nope'"),
+        (("--drop", "--profile", "nope"), "unknown profile 'nope'"),
+        (("--drop", "--costs", "gone.csv"), "gone.csv: "),
+    ],
+)
+def test_what_is_refused(files, options, said):
+    assert refused("explain", *files, *options).startswith(said)
+
+
+def test_trees_are_not_explained(files, tmp_path):
+    (tmp_path / "trees.txt").write_text("## RankBoost\n1:0.5:1.0\n")
+    assert refused("explain", "trees.txt", "d.parquet", "--query", "hats").startswith(
+        "RankLib RankBoost is not a linear model"
+    )
+    (tmp_path / "ca.txt").write_text("## Coordinate Ascent\n3:1.0\n")
+    assert "clicks_7d" in run("explain", "ca.txt", "d.parquet", "--query", "hats").stdout
+
+
+def test_help_has_an_example_and_fits_80_columns():
+    text = run("explain", "--help", env={"COLUMNS": "80"}).stdout
+    assert "For example:\n    ranksieve explain model.json test.txt --query 7" in text
+    assert max(len(line) for line in text.splitlines()) <= 80

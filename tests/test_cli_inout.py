@@ -1,0 +1,221 @@
+"""The command line on others' models, TREC files and feature logs."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import ranksieve as rs
+from tests.test_cli import refused, run
+
+LOG = {
+    "rambo": {
+        "hits": {
+            "hits": [
+                {
+                    "_id": d,
+                    "fields": {"_ltrlog": [{"log_entry1": [{"name": "title", "value": v}, {"name": "x"}]}]},
+                }
+                for d, v in (("7555", 9.5), ("1370", 2.5), ("new", 1.0))
+            ]
+        }
+    }
+}
+RANKLIB = "## Coordinate Ascent\n## Restart = 5\n1:1.0 3:-0.5"
+TREES = """## LambdaMART
+## No. of trees = 1
+
+<ensemble>
+	<tree id="1" weight="0.1">
+		<split>
+			<feature>2 </feature>
+			<threshold> 0.5 </threshold>
+			<split pos="left">
+				<output>-1.0 </output>
+			</split>
+			<split pos="right">
+				<output>1.5 </output>
+			</split>
+		</split>
+	</tree>
+</ensemble>
+"""
+
+
+@pytest.fixture(scope="module")
+def data():
+    return rs.make_ranking(n_queries=20, n_features=4, n_informative=2, seed=3)
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch, data):
+    monkeypatch.chdir(tmp_path)
+    rs.write_letor(data, "d.txt")
+    named = data.replace_features(data.X, ["bm25", "price", "clicks", "age"])
+    rs.write_dataset(named, "named.parquet")
+    Path("ca.txt").write_text(RANKLIB)
+    Path("trees.txt").write_text(TREES)
+    rs.FenchelRank(radius=2).fit(data).to_model().save("own.json")
+    Path("fast.json").write_text(json.dumps({"Linear": {"weights": [1.0, 0.0, -0.5, 0.0]}}))
+    return tmp_path
+
+
+def mean(stdout):
+    return json.loads(stdout)["mean"]
+
+
+# --- Others' models ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("source", ["d.txt", "named.parquet"])
+def test_others_models_rank_and_are_measured(here, data, source):
+    expected = data.X[:, 0] - 0.5 * data.X[:, 2]
+    ranked = np.array(run("rank", "ca.txt", source).stdout.split(), float)
+    np.testing.assert_allclose(ranked, expected, rtol=1e-12)
+    np.testing.assert_array_equal(np.array(run("rank", "fast.json", source).stdout.split(), float), ranked)
+    trees = np.array(run("rank", "trees.txt", source).stdout.split(), float)
+    below = np.float32(data.X[:, 1]) <= 0.5
+    np.testing.assert_array_equal(trees, np.where(below, np.float32(-0.1), np.float32(0.15)))
+    got = mean(run("evaluate", source, "--model", "trees.txt", "--metric", "map", "--json").stdout)
+    assert got == rs.evaluate(trees, data, "map").mean
+
+
+def test_models_of_three_programs_are_compared(here, data):
+    files = ["own.json", "ca.txt", "trees.txt", "fast.json"]
+    result = json.loads(run("compare", "d.txt", *files, "--json").stdout)
+    assert list(result["mean"]) == ["own", "ca", "trees", "fast"]
+    assert result["mean"]["ca"] == result["mean"]["fast"]
+    assert len(result["rows"]) == 2 * 6
+    scores = rs.load_model("own.json").predict(data)
+    assert result["mean"]["own"]["map"] == rs.evaluate(scores, data, "map").mean["map"]
+
+
+def test_scores_and_ranklib_text_are_told_apart(here):
+    Path("scores.txt").write_text(run("rank", "ca.txt", "d.txt").stdout)
+    result = json.loads(run("compare", "d.txt", "scores.txt", "ca.txt", "--json").stdout)
+    assert result["mean"]["scores"] == result["mean"]["ca"]
+
+
+def test_a_ranklib_model_on_a_narrower_file(here):
+    Path("narrow.txt").write_text("## AdaRank\n1:1.0")
+    Path("wide.txt").write_text("## AdaRank\n1:1.0 9:5.0")
+    assert run("rank", "wide.txt", "d.txt").stdout == run("rank", "narrow.txt", "d.txt").stdout
+    assert "uses feature 9 but the data have only 4" in refused("rank", "wide.txt", "named.parquet")
+
+
+def test_fastrank_numbering_is_asked_for(here, data):
+    Path("single.json").write_text(json.dumps({"SingleFeature": {"fid": 2, "dir": 1.0}}))
+    assert "numbered from 1" in refused("rank", "single.json", "d.txt")
+    for first in (0, 1):
+        scores = run("rank", "single.json", "d.txt", "--first-feature", first).stdout.split()
+        np.testing.assert_array_equal(np.array(scores, float), data.X[:, 2 - first])
+
+
+def test_missing_values_count_zero_for_others_models(here):
+    Path("holes.txt").write_text("1 qid:1 1:2 2:NULL 3:1 4:0\n0 qid:1 1:1 2:1 3:NULL 4:0\n")
+    assert run("rank", "ca.txt", "holes.txt").stdout.split() == ["1.5", "1.0"]
+    assert run("rank", "trees.txt", "holes.txt").stdout.split() == [
+        repr(float(np.float32(-0.1))),
+        "0.15000000596046448",
+    ]
+    assert "holes.txt:1" in refused("rank", "ca.txt", "holes.txt", "--missing", "error")
+
+
+def test_damaged_models(here):
+    Path("bad.txt").write_text(RANKLIB.replace("3:-0.5", "3:much"))
+    assert refused("evaluate", "d.txt", "--model", "bad.txt") == (
+        "bad.txt:3: the weight of 3 is 'much'; expected a finite number"
+    )
+    Path("bad.txt").write_text(TREES.replace("</tree>", ""))
+    assert refused("compare", "d.txt", "bad.txt", "ca.txt").startswith("bad.txt:17: damaged XML")
+
+
+# --- TREC --------------------------------------------------------------------------------------------------
+
+
+def test_a_run_against_qrels(here, data):
+    run("rank", "own.json", "d.txt", "--format", "trec", "-o", "own.run")
+    run("rank", "ca.txt", "d.txt", "--format", "trec", "-o", "ca.run")
+    rs.write_qrels(data, "qrels.txt")
+    options = ("--qrels", "qrels.txt", "--metric", "map", "--metric", "ndcg@3", "--json")
+    expected = rs.evaluate_run(rs.read_run("own.run"), rs.read_qrels("qrels.txt"), ["map", "ndcg@3"])
+    got = run("evaluate", "--run", "own.run", *options, "--per-query").stdout
+    assert json.loads(got) == expected.to_dict()
+    compared = json.loads(run("compare", "own.run", "ca.run", *options).stdout)
+    assert compared["mean"]["own"] == expected.mean
+    assert compared["profile"] == "trec"
+    words = run("evaluate", "--run", "own.run", "--qrels", "qrels.txt").stdout
+    assert "20 queries, trec profile." in words
+
+
+def test_a_run_gives_the_values_of_its_model(here, data):
+    """With distinct scores and all documents judged, run and model are the same ranking."""
+    run("rank", "own.json", "d.txt", "--format", "trec", "-o", "own.run")
+    rs.write_qrels(data, "qrels.txt")
+    options = ("--metric", "map", "--metric", "ndcg@5", "--metric", "mrr", "--profile", "trec", "--json")
+    by_run = mean(run("evaluate", "--run", "own.run", "--qrels", "qrels.txt", *options).stdout)
+    by_model = mean(run("evaluate", "d.txt", "--model", "own.json", *options).stdout)
+    assert by_run == pytest.approx(by_model, abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("args", "said"),
+    [
+        (("evaluate", "--run", "r"), "--run and --qrels go together"),
+        (("evaluate", "--qrels", "q"), "--run and --qrels go together"),
+        (("evaluate", "d.txt", "--run", "r", "--qrels", "q"), "--run and --qrels go together, without DATA"),
+        (
+            ("evaluate",),
+            "there is nothing to evaluate; give DATA with --model or --scores, or --run and --qrels",
+        ),
+        (("evaluate", "d.txt"), "give either --model or --scores"),
+        (("evaluate", "--run", "r", "--qrels", "gone"), "gone: there is no such file"),
+        (("compare", "d.txt", "ca.txt"), "a comparison needs at least two evaluations, got 1"),
+        (("compare", "d.txt"), "a comparison needs at least two evaluations, got 0"),
+    ],
+)
+def test_what_is_refused(here, args, said):
+    assert refused(*args).startswith(said)
+
+
+def test_queries_without_results_are_told(here):
+    Path("q").write_text("1 0 a 1\n2 0 b 1\n")
+    Path("r").write_text("1 Q0 a 1 0.5 x\n")
+    result = run("evaluate", "--run", "r", "--qrels", "q", "--metric", "map", "--json")
+    assert mean(result.stdout) == {"map": 0.5}
+    assert result.stderr == "ranksieve: warning: 1 judged queries have no results and count 0\n"
+
+
+# --- Feature logs ------------------------------------------------------------------------------------------
+
+
+def test_a_log_becomes_a_data_set(here):
+    Path("log.json").write_text(json.dumps(LOG))
+    Path("j.csv").write_text("grade,keywords,docId\n4,rambo,7555\n3,rambo,1370\n")
+    result = run("convert", "log.json", "train.parquet", "--judgements", "j.csv")
+    assert result.stdout == "Wrote 2 documents of 1 queries to train.parquet.\n"
+    assert "log.json: 1 logged documents have no judgement and were left out" in result.stderr
+    back = rs.read_dataset("train.parquet", missing="keep")
+    assert back.feature_names == ("title", "x")
+    assert list(back.doc_ids) == ["7555", "1370"]
+    run("convert", "log.json", "all.txt", "--judgements", "j.csv", "--unjudged", "zero", "--missing", "zero")
+    assert rs.read_dataset("all.txt").y.tolist() == [4, 3, 0]
+
+
+def test_a_log_without_its_options(here):
+    Path("log.json").write_text(json.dumps(LOG))
+    assert refused("convert", "log.json", "t.txt") == (
+        "log.json: is a feature log, which has no grades; give judgements (--judgements FILE) as well"
+    )
+    assert refused("convert", "d.txt", "t.txt", "--judgements", "j").startswith(
+        "--judgements belongs to feature"
+    )
+    Path("j").write_text("1 0 7555 4\n")
+    assert "has no log entry 'nope'; there are log_entry1" in refused(
+        "convert", "log.json", "t.txt", "--judgements", "j", "--entry", "nope"
+    )
+    assert "is named twice on the command line" in refused("convert", "log.json", "j", "--judgements", "j")
+    assert not Path("t.txt").exists()

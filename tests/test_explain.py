@@ -1,0 +1,242 @@
+"""Explanations: exact sums, names, and what a feature is worth, each against a second computation."""
+
+import math
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+import ranksieve as rs
+from ranksieve.data.missing import MissingPolicy
+from ranksieve.data.normalise import Normalisation
+from ranksieve.explain import document_name, find_document, query_rows
+from ranksieve.metrics import PROFILES
+from ranksieve.model import LinearModel, Term
+from ranksieve.significance import holm, paired_t, randomisation
+
+EPS = np.finfo(float).eps
+numbers = st.floats(-1e6, 1e6, allow_subnormal=False)
+
+
+def linear(weights, names=None, **fields):
+    names = names or [f"f{j + 1}" for j in range(len(weights))]
+    terms = tuple(Term(n, j, w) for j, (n, w) in enumerate(zip(names, weights, strict=True)) if w)
+    return LinearModel(terms, len(weights), **fields)
+
+
+@pytest.fixture(scope="module")
+def shop():
+    return rs.make_ranking(n_queries=25, n_features=8, n_informative=4, seed=2)
+
+
+@pytest.fixture(scope="module")
+def model(shop):
+    return rs.FenchelRank(radius=4).fit(shop).to_model()
+
+
+def sentence(call, *args, **options):
+    with pytest.raises(ValueError) as caught:
+        call(*args, **options)
+    return str(caught.value)
+
+
+# ---------------------------------------------------------------- pairs
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(st.tuples(numbers.filter(bool), numbers, numbers), min_size=1, max_size=12), numbers)
+@example([(0.1, 1.0, 1.0 - EPS / 2)], 0.0)
+def test_a_pair_adds_up_within_the_stated_rounding(parts, intercept):
+    weights, x_a, x_b = (list(column) for column in zip(*parts, strict=True))
+    data = rs.Dataset(np.array([x_a, x_b]), [1, 0], ["q", "q"])
+    pair = rs.explain_pair(linear(weights, intercept=intercept), data, 0, 1)
+    assert pair.difference == math.fsum(part.contribution for part in pair.parts)
+    exact = sum(Fraction(w) * (Fraction(a) - Fraction(b)) for w, a, b in parts)
+    size = sum(abs(Fraction(part.contribution)) for part in pair.parts)
+    assert abs(Fraction(pair.difference) - exact) <= 2 * Fraction(EPS) * size
+    scores = linear(weights).predict(data)
+    terms = sum(abs(w * a) + abs(w * b) for w, a, b in parts)
+    assert abs(pair.difference - (scores[0] - scores[1])) <= (len(parts) + 2) * EPS * terms
+
+
+def test_a_pair_in_numbers():
+    data = rs.Dataset([[1.0, 5, 2], [3, 5, 0]], [1, 0], [7, 7], ["a", "b", "c"], ["A", "B"])
+    pair = rs.explain_pair(linear([0.5, 9.0, 2.0], ["a", "b", "c"], intercept=3.0), data, 0, 1)
+    assert (pair.query, pair.a, pair.b, pair.difference) == (7, "A", "B", 3.0)
+    assert (pair.score_a, pair.score_b) == (52.5, 49.5)
+    assert [(p.feature, p.weight, p.value_a, p.value_b, p.contribution) for p in pair.parts] == [
+        ("c", 2.0, 2.0, 0.0, 4.0), ("a", 0.5, 1.0, 3.0, -1.0), ("b", 9.0, 5.0, 5.0, 0.0),
+    ]  # fmt: skip
+    assert pair.to_dict()["parts"][0] == {
+        "feature": "c", "weight": 2.0, "value_a": 2.0, "value_b": 0.0, "contribution": 4.0,
+    }  # fmt: skip
+    assert rs.explain_pair(linear([0.5, 9.0, 2.0], ["a", "b", "c"]), data, "B", "A", qid=7).difference == -3.0
+
+
+def test_documents_of_two_queries_are_not_compared(shop, model):
+    other = int(query_rows(shop, shop.queries.ids[1])[0])
+    assert "belong to queries" in sentence(rs.explain_pair, model, shop, 0, other)
+    assert "99999 is no row number of the data" in sentence(rs.explain_pair, model, shop, 0, 99_999)
+    assert "'D1' is no row number" in sentence(rs.explain_pair, model, shop, 0, "D1")
+
+
+# ---------------------------------------------------------------- queries
+
+
+@pytest.mark.parametrize("kind", ["none", "z", "min_max", "query_z", "query_min_max"])
+@pytest.mark.parametrize("sparse", [False, True])
+def test_contributions_add_up_to_the_scores(shop, kind, sparse):
+    ranker = rs.SparseRanker(n_alphas=10, cv=2, normalise=kind).fit(shop)
+    model = replace(ranker.to_model(), intercept=0.25)
+    data = shop.replace_features(sp.csr_array(shop.X)) if sparse else shop
+    scores = model.predict(data)
+    for query in shop.queries.ids[:5]:
+        found = rs.explain_query(model, data, query)
+        rows = np.flatnonzero(shop.qid == query)
+        assert found.rows.tolist() == rows[np.argsort(-scores[rows], kind="stable")].tolist()
+        np.testing.assert_array_equal(found.scores, scores[found.rows])
+        np.testing.assert_allclose(
+            found.contributions.sum(axis=1) + found.intercept, found.scores, atol=1e-12
+        )
+        np.testing.assert_array_equal(found.labels, shop.y[found.rows])
+        np.testing.assert_array_equal(found.contributions, found.values * model.weights)
+        a, b = found.rows[0], found.rows[-1]
+        pair = rs.explain_pair(model, data, int(a), int(b))
+        assert pair.difference == pytest.approx(scores[a] - scores[b], abs=1e-12)
+
+
+def test_values_are_those_the_model_sees():
+    """Within the query: x → (x − least)/range, and the missing value takes the least."""
+    data = rs.Dataset([[2.0], [np.nan], [6.0], [100.0]], [0, 1, 2, 0], ["q", "q", "q", "other"])
+    model = linear([3.0], normalisation=Normalisation("query_min_max"), missing=MissingPolicy("query_min"))
+    found = rs.explain_query(model, data, "q")
+    assert found.rows.tolist() == [2, 0, 1]
+    assert found.values.tolist() == [[1.0], [0.0], [0.0]]
+    assert found.contributions.tolist() == [[3.0], [0.0], [0.0]]
+    assert found.ranks.tolist() == [1, 2, 3]
+
+
+def test_a_query_as_plain_data(shop, model):
+    plain = rs.explain_query(model, shop, shop.queries.ids[0]).to_dict()
+    assert plain["features"] == tuple(model.names)
+    assert len(plain["contributions"]) == len(plain["documents"]) == len(plain["rows"])
+    assert isinstance(plain["scores"][0], float)
+
+
+# ---------------------------------------------------------------- names
+
+
+NAMED = rs.Dataset(
+    np.arange(6.0)[:, None], [0] * 6, [1, 2, 1, 1, 2, 10], doc_ids=["x", "y", "3", "x2", "x", None]
+)
+
+
+def test_queries_and_documents_by_name():
+    assert query_rows(NAMED, 1).tolist() == query_rows(NAMED, "1").tolist() == [0, 2, 3]
+    assert find_document(NAMED, 1, "x") == 0
+    assert find_document(NAMED, 2, "x") == 4
+    assert find_document(NAMED, 1, "3") == 2, "an id goes before a number"
+    assert find_document(NAMED, 1, 2) == find_document(NAMED, "1", "2") == 2
+    assert find_document(NAMED, 10, "1") == 5
+    assert [document_name(NAMED, row) for row in (0, 4, 5)] == ["x", "x", 1]
+    without = rs.Dataset(np.arange(3.0)[:, None], [0] * 3, ["b", "a", "b"])
+    assert [document_name(without, row) for row in range(3)] == [1, 1, 2]
+
+
+def test_unknown_names():
+    assert sentence(query_rows, NAMED, 11) == "there is no query 11 among 3 queries (nearest: 1, 10)"
+    assert sentence(find_document, NAMED, 1, "x3") == (
+        "query 1 has no document x3 (nearest: x, 3, x2); it has 3, named by id or number from 1 to 3"
+    )
+    assert sentence(find_document, NAMED, 1, "0").endswith("it has 3, named by id or number from 1 to 3")
+    twice = rs.Dataset([[1.0], [2.0]], [0, 0], [1, 1], doc_ids=["x", "x"])
+    assert sentence(find_document, twice, 1, "x").startswith(
+        "query 1 has 2 documents called x; give the number"
+    )
+    assert find_document(twice, 1, "2") == 1
+
+
+def test_only_linear_models_with_features_are_explained(tmp_path, shop):
+    (tmp_path / "m").write_text("## RankBoost\n1:0.5:1.0\n")
+    assert sentence(rs.explain_query, rs.read_model(tmp_path / "m"), shop, 1).startswith(
+        "RankLib RankBoost is not a linear model"
+    )
+    assert "uses no feature" in sentence(rs.drop_costs, linear([0.0]), shop)
+
+
+# ---------------------------------------------------------------- drops
+
+
+def test_drops_equal_a_model_without_the_feature(shop, model):
+    metrics = ["ndcg@5", "map"]
+    drops = rs.drop_costs(model, shop, metrics, profile="standard", n_permutations=500, seed=3)
+    assert len(drops) == 2 * len(model.terms)
+    full = rs.evaluate(model.predict(shop), shop, metrics, "standard")
+    for metric in metrics:
+        rows = [drop for drop in drops if drop.metric == metric]
+        assert [drop.loss for drop in rows] == sorted((drop.loss for drop in rows), reverse=True)
+        p_t, p_random = {}, {}
+        for drop in rows:
+            rest = replace(model, terms=tuple(t for t in model.terms if t.name != drop.feature))
+            less = rs.evaluate(rest.predict(shop), shop, metric, "standard")
+            assert drop.without == less.mean[metric]
+            assert drop.loss == full.mean[metric] - less.mean[metric]
+            values = (full.per_query[metric], less.per_query[metric])
+            p_t[drop.feature] = drop.p_t
+            p_random[drop.feature] = drop.p_randomisation
+            assert drop.p_t == paired_t(*values)
+            assert drop.p_randomisation == randomisation(*values, 500, 3)
+            assert drop.saved is None
+        np.testing.assert_allclose([d.p_t_holm for d in rows], holm(list(p_t.values())))
+        np.testing.assert_allclose([d.p_randomisation_holm for d in rows], holm(list(p_random.values())))
+
+
+def test_what_a_drop_saves():
+    data = rs.make_ranking(n_queries=10, n_features=3, n_informative=2, seed=0)
+    model = linear([1.0, 1.0, 1.0])
+    plain = {
+        d.feature: d.saved for d in rs.drop_costs(model, data, feature_costs={"f1": 1, "f2": 2.5, "f3": 0})
+    }
+    assert plain == {"f1": 1.0, "f2": 2.5, "f3": 0.0}
+    groups = {"features": {"f3": 4}, "groups": {"clause": {"cost": 3, "features": ["f1", "f2"]}}}
+    saved = {d.feature: d.saved for d in rs.drop_costs(model, data, feature_costs=groups)}
+    assert saved == {"f1": 0.0, "f2": 0.0, "f3": 4.0}, "a group is paid while one of it is left"
+    one = linear([1.0, 0.0, 1.0])
+    assert {d.feature: d.saved for d in rs.drop_costs(one, data, feature_costs=groups)} == {
+        "f1": 3.0,
+        "f3": 4.0,
+    }
+    assert "'f3' has no cost" in sentence(rs.drop_costs, model, data, feature_costs={"f1": 1, "f2": 2})
+
+
+def test_refitted_drops_refit_both_sides():
+    """With a copy of the only useful feature, dropping one costs nothing once the other is refitted."""
+    base = rs.make_ranking(n_queries=40, n_features=2, n_informative=1, noise=0.0, seed=1)
+    best = int(np.argmax(np.abs(base.truth)))
+    useful = base.X[:, [best]] * np.sign(base.truth[best])
+    data = base.replace_features(np.hstack([useful, useful]), ["a", "twin"])
+    model = linear([2.0, -1.0], ["a", "twin"])
+    kept = {d.feature: d.loss for d in rs.drop_costs(model, data, "ndcg@10", profile="standard")}
+    assert kept["a"] > 0.1, "the twin alone has a negative weight"
+    refitted = rs.drop_costs(model, data, "ndcg@10", profile="standard", train=data)
+    assert [drop.loss for drop in refitted] == pytest.approx([0.0, 0.0], abs=1e-9)
+    assert refitted[0].value > 0.9
+
+
+def test_a_refit_of_the_only_feature():
+    data = rs.make_ranking(n_queries=10, n_features=3, n_informative=2, seed=0)
+    (drop,) = rs.drop_costs(linear([0.0, 1.0, 0.0]), data, train=data)
+    zeros = rs.evaluate(np.zeros(data.n_docs), data, "ndcg@10")
+    assert drop.without == zeros.mean["ndcg@10"], "without any feature all documents tie"
+
+
+def test_queries_left_out_of_the_mean():
+    data = rs.Dataset([[1.0], [2.0], [3.0]], [0, 1, 0], [1, 1, 2])
+    profile = replace(PROFILES["standard"], empty="skip")
+    (drop,) = rs.drop_costs(linear([1.0]), data, "ndcg", profile=profile)
+    assert drop.value == 1.0
+    assert drop.without == pytest.approx(1 / math.log2(3))

@@ -1,0 +1,116 @@
+"""The frontier of accuracy, features and cost, and its figure."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import plotly.graph_objects as go
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ranksieve.data import Dataset
+from ranksieve.data.costs import make_costs
+from ranksieve.estimators import frontier
+from ranksieve.estimators.frontier import pareto_optimal
+from ranksieve.metrics import evaluate
+from ranksieve.report.frontier_figure import frontier_figure, frontier_page, staircase
+from tests.conftest import random_dataset
+
+QUICK = {"n_alphas": 12, "metric": "ndcg@5", "profile": "standard"}
+COSTS = {
+    "features": {"f1": 5.0, "f2": 1.0, "f3": 0.0, "f4": 2.0, "f5": 0.5},
+    "groups": {"calls": {"cost": 3.0, "features": ["f6", "f7", "f8"]}},
+}
+
+
+@pytest.fixture(scope="module")
+def halves():
+    data = random_dataset(seed=41, n_queries=40, n_features=8, longest=20)
+    even = np.arange(data.n_queries) % 2 == 0
+    return data.select_queries(even), data.select_queries(~even)
+
+
+@pytest.fixture(scope="module")
+def found(halves):
+    train, valid = halves
+    return frontier(train, valid, feature_costs=COSTS, n_budgets=3, **QUICK)
+
+
+@given(st.lists(st.tuples(*[st.integers(0, 4)] * 3), min_size=1, max_size=30))
+def test_pareto_optimal_against_brute_force(rows):
+    burdens = np.array(rows, dtype=float)
+    optimal = pareto_optimal(burdens)
+    for k, row in enumerate(burdens):
+        beaten = any(np.all(other <= row) and np.any(other < row) for other in burdens)
+        twin_before = any(optimal[j] and np.array_equal(burdens[j], row) for j in range(k))
+        assert optimal[k] == (not beaten and not twin_before)
+
+
+def test_the_frontier_tells_what_its_models_reach(halves, found):
+    train, valid = halves
+    assert found.optimal.any()
+    assert not found.optimal.all()
+    for k in np.flatnonzero(found.optimal):
+        w = found.coefs[k]
+        assert found.n_features[k] == np.count_nonzero(w) >= 1
+        assert found.costs[k] == make_costs(COSTS).of(np.array(train.feature_names)[w != 0])
+        value = evaluate(valid.X @ w, valid, "ndcg@5", "standard").mean["ndcg@5"]
+        assert found.mean[k] == pytest.approx(value)
+
+
+def test_the_frontier_as_plain_data(found):
+    content = json.loads(json.dumps(found.to_dict(), allow_nan=False))
+    assert content["metric"] == "ndcg@5"
+    assert len(content["points"]) == len(found)
+    for k, point in enumerate(content["points"]):
+        assert point["cost"] == found.costs[k]
+        assert ("features" in point) == point["optimal"] == found.optimal[k]
+        assert not point["optimal"] or len(point["features"]) == point["n_features"]
+
+
+def test_budgets_cut_the_frontier_off(halves):
+    train, valid = halves
+    cut = frontier(train, valid, feature_costs=COSTS, max_cost=4, max_features=3, n_budgets=2, **QUICK)
+    assert cut.costs.max() <= 4
+    assert cut.n_features.max() <= 3
+    with pytest.raises(ValueError, match="n_budgets must be at least 1, got 0"):
+        frontier(train, valid, n_budgets=0)
+
+
+def test_a_frontier_without_costs_counts_features(halves):
+    train, valid = halves
+    plain = frontier(train, valid, **QUICK)
+    assert plain.costs is None
+    figure = frontier_figure(plain.to_dict())
+    assert figure["layout"]["xaxis"]["title"]["text"] == "features"
+    assert set(figure["data"][2]["x"]) <= set(range(1, 9))
+
+
+def test_the_figure(found):
+    figure = frontier_figure(found.to_dict())
+    built = go.Figure(figure)  # refuses unknown properties
+    beaten, steps, optimal = built.data
+    assert len(beaten.x) + len(optimal.x) == len(found)
+    assert len(optimal.x) == found.optimal.sum()
+    assert all(a < b for a, b in zip(steps.y, steps.y[1:], strict=False))
+    assert all(a < b for a, b in zip(steps.x, steps.x[1:], strict=False))
+    assert max(steps.y) == pytest.approx(found.mean.max())
+    page = frontier_page(found.to_dict())
+    assert "<script src=" not in page
+    assert "Pareto-optimal" in page
+
+
+def test_names_are_shown_not_interpreted(halves):
+    train, valid = halves
+    names = [f"<b>{j}" for j in range(8)]
+    nasty = [Dataset(d.X, d.y, d.qid, names) for d in (train, valid)]
+    texts = frontier_figure(frontier(*nasty, **QUICK).to_dict())["data"][2]["text"]
+    assert any("&lt;b&gt;0" in text for text in texts)
+    assert not any("<b>" in text for text in texts)
+
+
+def test_the_staircase_rises():
+    points = [{"cost": c, "mean": m} for c, m in ((3, 0.5), (1, 0.2), (2, 0.1), (3, 0.6), (4, 0.6))]
+    assert [(p["cost"], p["mean"]) for p in staircase(points, "cost")] == [(1, 0.2), (3, 0.6)]

@@ -1,0 +1,200 @@
+"""Feature logs of search engines: the forms they come in, the join with judgements, what is refused."""
+
+import copy
+import gzip
+import json
+import math
+
+import numpy as np
+import pytest
+
+import ranksieve as rs
+from ranksieve.data.judgements import Judgements
+
+GRADES = {"1": {"7555": 4.0, "1370": 3.0}, "2": {"4241": 1.0, "1370": 0.0}}
+JUDGED = Judgements(GRADES, {"rambo": "1", "rocky": "2"})
+
+
+def hit(document, *values, entry="log_entry1", names=("title", "body")):
+    pairs = [
+        {"name": n} if v is None else {"name": n, "value": v} for n, v in zip(names, values, strict=True)
+    ]
+    return {"_index": "tmdb", "_id": document, "_score": 1.0, "fields": {"_ltrlog": [{entry: pairs}]}}
+
+
+def response(*hits):
+    return {"took": 3, "timed_out": False, "hits": {"total": {"value": len(hits)}, "hits": list(hits)}}
+
+
+RAMBO = response(hit("7555", 9.5, 10.75), hit("1370", 2.5, None))
+ROCKY = response(hit("4241", 7, 1e-3), hit("1370", 0.0, -4.5))
+X = [[9.5, 10.75], [2.5, math.nan], [7, 1e-3], [0, -4.5]]
+
+FORMS = {
+    "json lines": [RAMBO | {"qid": "1"}, ROCKY | {"qid": 2}],
+    "wrapped": [{"query_id": 1, "response": RAMBO}, {"query": "2", "response": ROCKY}],
+    "keywords": [RAMBO | {"keywords": "rambo"}, ROCKY | {"query": "rocky"}],
+    "list": [[RAMBO | {"qid": "1"}, {"qid": "2", "response": ROCKY}]],
+    "by query": [{"1": RAMBO, "rocky": ROCKY}],
+    "multi-search": [{"took": 5, "responses": [RAMBO | {"qid": "1"}, ROCKY | {"qid": "2"}]}],
+    "bare hits": [{"qid": "1", "hits": RAMBO["hits"]["hits"]}, {"qid": "2", "hits": ROCKY["hits"]["hits"]}],
+    "one query twice": [
+        {"qid": "1", "response": response(RAMBO["hits"]["hits"][0])},
+        {"qid": "1", "response": response(RAMBO["hits"]["hits"][1])},
+        {"qid": "2", "response": ROCKY},
+    ],
+}
+
+
+@pytest.fixture
+def log(tmp_path):
+    def write(*values, name="log.json", **options):
+        (tmp_path / name).write_text("\n".join(json.dumps(value, **options) for value in values))
+        return tmp_path / name
+
+    return write
+
+
+def sentence(path, judged=JUDGED, **options):
+    with pytest.raises(ValueError) as caught:
+        rs.read_ltr_log(path, judged, **options)
+    return str(caught.value).removeprefix(str(path))
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_every_form(log, form):
+    data = rs.read_ltr_log(log(*FORMS[form]), JUDGED, missing="keep")
+    np.testing.assert_array_equal(data.X, X)
+    assert data.y.tolist() == [4, 3, 1, 0]
+    assert data.qid.tolist() == [1, 1, 2, 2]
+    assert data.feature_names == ("title", "body")
+    assert list(data.doc_ids) == ["7555", "1370", "4241", "1370"]
+
+
+def test_one_response_for_one_judged_query_needs_no_id(log):
+    data = rs.read_ltr_log(log(RAMBO, indent=2), Judgements({"rambo": GRADES["1"]}), missing="zero")
+    assert data.qid.tolist() == ["rambo", "rambo"]
+    assert data.X.tolist() == [[9.5, 10.75], [2.5, 0.0]]
+
+
+def test_judgements_from_a_file_and_a_packed_log(tmp_path):
+    (tmp_path / "j.csv").write_text("grade,keywords,docId\n4,rambo,7555\n3,rambo,1370\n")
+    (tmp_path / "log.jsonl.gz").write_bytes(gzip.compress(json.dumps(RAMBO | {"query": "rambo"}).encode()))
+    data = rs.read_ltr_log(tmp_path / "log.jsonl.gz", tmp_path / "j.csv", missing="zero")
+    assert data.y.tolist() == [4, 3]
+
+
+def test_early_releases_log_a_mapping(log):
+    old = copy.deepcopy(RAMBO)
+    for one in old["hits"]["hits"]:
+        one["fields"]["_ltrlog"] = [{"log_entry1": {"title": 1.5, "body": 2.5}}]
+    data = rs.read_ltr_log(log(old | {"qid": "1"}), Judgements({"1": GRADES["1"]}))
+    assert data.X.tolist() == [[1.5, 2.5]] * 2
+
+
+def test_extra_logging_is_no_feature(log):
+    noisy = copy.deepcopy(RAMBO)
+    for one in noisy["hits"]["hits"]:
+        one["fields"]["_ltrlog"][0]["log_entry1"].append({"name": "extra_logging", "value": {"why": "x"}})
+    data = rs.read_ltr_log(log(noisy), Judgements({"1": GRADES["1"]}), missing="zero")
+    assert data.feature_names == ("title", "body")
+
+
+def test_several_log_entries(log):
+    both = response(hit("7555", 1.0, 2.0), hit("1370", 3.0, 4.0))
+    for one in both["hits"]["hits"]:
+        one["fields"]["_ltrlog"].append({"more": [{"name": "clicks", "value": 7}]})
+    path, judged = log(both), Judgements({"1": GRADES["1"]})
+    assert rs.read_ltr_log(path, judged).feature_names == ("title", "body", "clicks")
+    assert rs.read_ltr_log(path, judged, entry="more").X.tolist() == [[7.0], [7.0]]
+    assert sentence(path, judged, entry="nope").endswith(
+        "document 7555: has no log entry 'nope'; there are log_entry1, more"
+    )
+    for one in both["hits"]["hits"]:
+        one["fields"]["_ltrlog"].append({"again": [{"name": "title", "value": 7}]})
+    assert "document 7555: title is logged twice; choose one log entry, as entry='again'" in sentence(
+        log(both), judged
+    )
+
+
+def test_features_that_only_some_hits_log(log):
+    mixed = response(hit("7555", 1.0, 2.0), hit("1370", 3.0, names=("clicks",)))
+    data = rs.read_ltr_log(log(mixed), Judgements({"1": GRADES["1"]}), missing="keep")
+    assert data.feature_names == ("title", "body", "clicks")
+    np.testing.assert_array_equal(data.X, [[1, 2, math.nan], [math.nan, math.nan, 3]])
+
+
+def test_documents_without_a_judgement(log):
+    path = log({"1": response(hit("7555", 1, 2), hit("new", 3, 4)), "9": response(hit("7555", 5, 6))})
+    judged = Judgements({"1": {"7555": 2.0, "unseen": 1.0}})
+    said = "2 logged documents have no judgement and were left out; 1 judged documents are not in the log"
+    with pytest.warns(UserWarning, match=said):
+        assert rs.read_ltr_log(path, judged).X.tolist() == [[1, 2]]
+    with pytest.warns(UserWarning, match="1 logged documents have no judgement"):
+        data = rs.read_ltr_log(path, judged, unjudged="zero")
+    assert data.y.tolist() == [2, 0]
+    assert list(data.doc_ids) == ["7555", "new"]
+
+
+def test_missing_values_follow_the_policy(log):
+    path = log(*FORMS["json lines"])
+    assert sentence(path).startswith(": feature body of row 1 (query 1) is missing; choose missing=")
+    assert rs.read_ltr_log(path, JUDGED, missing="query_min").X[1].tolist() == [2.5, 10.75]
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        (RAMBO, ": the response does not say which of the 2 judged queries it answers; add \"qid\": …"),
+        ({"qid": "1", "error": {"reason": "gone"}}, ': the engine answered with an error ({"reason": "gone'),
+        ({"qid": "1", "hits": {}}, ": hits.hits is not a list of documents with an _id"),
+        ({"qid": "1", "hits": [{"_score": 1}]}, ": hits.hits is not a list of documents with an _id"),
+        ({"qid": "1", "hits": [{"_id": "7"}]}, ", document 7: has no fields._ltrlog of"),
+        ({"1": 5}, ", query 1: '5' is no search response; expected an object with hits"),
+        ([{"qid": "1", "hits": [hit("7", "high", 1)]}], ", response 1, document 7, feature title: the"),
+        ({"qid": "1", "hits": [hit("7", 1, 2), hit("7", 1, 2)]}, ": document 7 of query 1 is logged twice"),
+        ({"qid": "1", "hits": [hit("unknown", 1, 2)]}, ": no logged document has a judgement; are query and"),
+        ({"qid": "1", "hits": [hit("7555", names=())]}, ": no hit logs a feature; is the feature set empty?"),
+    ],
+)  # fmt: skip
+@pytest.mark.filterwarnings("ignore:.*judged documents are not in the log")
+def test_what_is_refused(log, value, said):
+    assert sentence(log(value)).startswith(said)
+
+
+def test_damaged_json(log, tmp_path):
+    path = tmp_path / "log.json"
+    path.write_text('{"qid": "1",\n "hits": [}')
+    assert sentence(path).startswith(":2: damaged JSON (")
+    path.write_text(json.dumps(RAMBO | {"qid": "1"}) + '\n{"qid": \n')
+    assert sentence(path).startswith(":2: damaged JSON (")
+    path.write_text("")
+    assert sentence(path).startswith(":1: damaged JSON (")
+
+
+def test_bad_options(log):
+    path = log(RAMBO)
+    assert (
+        sentence(path, None)
+        == ": is a feature log, which has no grades; give judgements (--judgements FILE) as well"
+    )
+    assert sentence(path, unjudged="keep") == "unjudged='keep' is unknown; choose one of drop, zero"
+    assert "missing='mean' is unknown" in sentence(path, missing="mean")
+
+
+@pytest.mark.parametrize("name", ["log.json", "log.jsonl", "log.ndjson", "log.txt", "log"])
+def test_read_dataset_knows_a_log_by_name_or_content(log, name):
+    path = log(*FORMS["list"], name=name)
+    data = rs.read_dataset(path, judgements=JUDGED, missing="zero")
+    assert data.n_docs == 4
+    with pytest.raises(ValueError, match=r"only a search engine writes feature logs; choose a \.txt"):
+        rs.write_dataset(data, path.with_suffix(".json"))
+
+
+def test_from_log_to_letor_text_and_back(log, tmp_path):
+    data = rs.read_ltr_log(log(*FORMS["list"]), JUDGED, missing="keep")
+    rs.write_dataset(data, tmp_path / "train.txt")
+    back = rs.read_dataset(tmp_path / "train.txt", missing="keep")
+    np.testing.assert_array_equal(back.X, data.X)
+    assert list(back.doc_ids) == list(data.doc_ids)
+    assert back.qid.tolist() == data.qid.tolist()

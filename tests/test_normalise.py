@@ -1,0 +1,485 @@
+"""Normalisation and missing values as part of the model, against loops over cells and scikit-learn."""
+
+from __future__ import annotations
+
+import json
+import math
+import pickle
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+import sklearn
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.model_selection import GridSearchCV, GroupKFold
+from sklearn.preprocessing import MinMaxScaler, StandardScaler
+from sklearn.utils.estimator_checks import check_estimator
+
+from ranksieve import RankSVM, SparseRanker
+from ranksieve.data import Dataset, write_letor
+from ranksieve.data.missing import MissingPolicy, learn_missing
+from ranksieve.data.normalise import NORMALISATIONS, Normalisation, learn_normalisation
+from ranksieve.model import LinearModel, Term, load_model
+from tests.conftest import random_dataset
+from tests.test_cli import refused, run
+
+KINDS = [kind for kind in NORMALISATIONS if kind != "none"]
+COLUMNWISE = ["z", "min_max"]
+PER_QUERY = ["query_min_max", "query_z"]
+
+cells = st.floats(-1e6, 1e6).map(lambda value: round(value, 3)) | st.sampled_from([0.0, 0.1, 1e-3])
+matrices = st.integers(1, 3).flatmap(
+    lambda d: st.lists(st.lists(cells, min_size=d, max_size=d), min_size=1, max_size=9)
+)
+
+
+def normalised_cell(values, x, kind):
+    """One value against the values that it is compared with, in plain Python."""
+    if min(values) == max(values):
+        return x - values[0]
+    if kind.endswith("min_max"):
+        return (x - min(values)) / (max(values) - min(values))
+    mean = math.fsum(values) / len(values)
+    return (x - mean) / math.sqrt(math.fsum((v - mean) ** 2 for v in values) / len(values))
+
+
+def normalised_by_cell(X, qid, kind):
+    rows = [[k for k in range(len(X)) if not kind.startswith("query") or qid[k] == q] for q in qid]
+    return np.array(
+        [
+            [normalised_cell(X[rows[i], j].tolist(), X[i, j], kind) for j in range(X.shape[1])]
+            for i in range(len(X))
+        ]
+    )
+
+
+@settings(max_examples=120, deadline=None)
+@given(matrices, st.data(), st.sampled_from(KINDS))
+def test_every_cell_is_what_the_formula_says(rows, data, kind):
+    X = np.array(rows)
+    qid = data.draw(st.lists(st.sampled_from("ab"), min_size=len(X), max_size=len(X)))
+    expected = normalised_by_cell(X, qid, kind)
+    for matrix in (X, sp.csr_array(X)):
+        dataset = Dataset(matrix, np.zeros(len(X)), qid)
+        result = learn_normalisation(dataset, kind).apply(dataset)
+        np.testing.assert_allclose(result.X, expected, rtol=1e-6, atol=1e-7)
+        assert result.X.dtype == np.float64
+
+
+@pytest.mark.parametrize(("kind", "scaler"), [("z", StandardScaler), ("min_max", MinMaxScaler)])
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_array, np.float32])
+def test_agrees_with_scikit_learn_on_other_data(kind, scaler, form):
+    train, test = random_dataset(1, n_queries=20), random_dataset(2)
+    learned = learn_normalisation(train.replace_features(form(train.X)), kind)
+    expected = scaler().fit(np.asarray(form(train.X).todense() if form is sp.csr_array else form(train.X)))
+    np.testing.assert_allclose(learned.apply(test).X, expected.transform(test.X), rtol=1e-5)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_constant_features_become_zero_even_where_their_mean_rounds(kind):
+    X = np.full((11, 2), 0.1)
+    X[:, 1] = 1e-200
+    data = Dataset(X, np.arange(11), ["a"] * 5 + ["b"] * 6)
+    np.testing.assert_array_equal(learn_normalisation(data, kind).apply(data).X, np.zeros((11, 2)))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
+def test_learning_sees_the_same_differences(kind, form):
+    data = random_dataset(3)
+    data = data.replace_features(form(data.X * 3 + 5))
+    learned = learn_normalisation(data, kind)
+    exact, given = learned.apply(data).X, learned.for_learning(data).X
+    assert sp.issparse(given) == (form is sp.csr_array and kind in COLUMNWISE)
+    given = given.toarray() if sp.issparse(given) else given
+    np.testing.assert_allclose(given - given[0], exact - exact[0], rtol=1e-9, atol=1e-12)
+
+
+def test_many_columns_are_done_in_blocks(monkeypatch):
+    data = random_dataset(4, n_features=7)
+    whole = {kind: learn_normalisation(data, kind).apply(data).X for kind in KINDS}
+    monkeypatch.setattr("ranksieve.data.missing.CELLS_AT_ONCE", 2 * data.n_docs)
+    for kind in KINDS:
+        np.testing.assert_array_equal(learn_normalisation(data, kind).apply(data).X, whole[kind])
+
+
+def test_none_changes_nothing(small):
+    assert learn_normalisation(small, "none").apply(small) is small
+
+
+def test_other_columns_are_refused(small):
+    learned = learn_normalisation(small, "z")
+    renamed = small.replace_features(small.X, list("abcde"))
+    with pytest.raises(ValueError, match=r"learned on 5 features \(f1, .* but the data have 5 \(a, "):
+        learned.apply(renamed)
+    with pytest.raises(ValueError, match="give the same columns"):
+        learned.for_learning(small.replace_features(sp.csr_array(small.X[:, :2]), ["f1", "f2"]))
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_what_has_no_scale_is_named(small, bad):
+    X = small.X.copy()
+    X[3, 1] = bad
+    with pytest.raises(ValueError, match="feature f2 cannot be normalised"):
+        learn_normalisation(small.replace_features(X), "z")
+
+
+def test_unknown_kind(small):
+    with pytest.raises(ValueError, match="normalise='zed' is unknown; choose one of none, z, min_max, query"):
+        learn_normalisation(small, "zed")
+
+
+# --- the model -------------------------------------------------------------------------------------------
+
+
+def linear_model(normalisation=None, missing=None, data=None):
+    data = data or random_dataset(5)
+    names = ("f2", "f5")
+    return LinearModel(
+        (Term("f2", 1, 0.7), Term("f5", 4, -1.3)), 5, 0.25,
+        None if normalisation is None else learn_normalisation(data, normalisation).of(names),
+        missing=None if missing is None else learn_missing(data, missing).of(names),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_array, np.float32])
+def test_the_model_normalises_as_the_training_data_were(kind, form):
+    train, test = random_dataset(5), random_dataset(6)
+    test = test.replace_features(form(test.X))
+    expected = 0.25 + learn_normalisation(train, kind).apply(test).X[:, [1, 4]] @ [0.7, -1.3]
+    np.testing.assert_allclose(linear_model(kind).predict(test), expected, rtol=1e-12, atol=1e-13)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_inputs_are_what_the_weights_multiply(kind):
+    model, test = linear_model(kind), random_dataset(6)
+    np.testing.assert_allclose(model.inputs(test) @ model.weights + 0.25, model.predict(test), rtol=1e-12)
+
+
+@pytest.mark.parametrize("kind", [None, *KINDS])
+def test_only_the_columns_in_use_are_read(kind):
+    test = random_dataset(6)
+    X = np.full(test.X.shape, np.nan)
+    X[:, [1, 4]] = test.X[:, [1, 4]]
+    model = linear_model(kind, "error")
+    np.testing.assert_array_equal(model.predict(test.replace_features(X)), model.predict(test))
+
+
+@pytest.mark.parametrize("kind", [None, *KINDS])
+def test_equal_rows_get_equal_bits(kind):
+    row = random_dataset(7).X[:3]
+    X = np.vstack([row[[0, 1]], np.repeat(row[2:], 20001, axis=0)])
+    scores = linear_model(kind).predict(X, np.zeros(len(X)))
+    assert len(set(scores[2:].tolist())) == 1
+
+
+@pytest.mark.parametrize("kind", PER_QUERY)
+def test_bare_arrays_need_their_queries(kind):
+    model, test = linear_model(kind), random_dataset(6)
+    np.testing.assert_array_equal(model.predict(test.X, test.qid), model.predict(test))
+    rows = np.random.default_rng(0).permutation(test.n_docs)
+    np.testing.assert_allclose(
+        model.predict(test.X[rows], test.qid[rows]), model.predict(test)[rows], rtol=1e-9, atol=1e-12
+    )
+    with pytest.raises(ValueError, match="needs the query of each row; give predict a Dataset, or qid"):
+        model.predict(test.X)
+    with pytest.raises(ValueError, match="qid has 2 entries but X has"):
+        model.predict(test.X, [1, 2])
+
+
+@pytest.mark.parametrize("kind", [None, *COLUMNWISE])
+def test_folded_models_give_the_same_scores(kind):
+    model, test = linear_model(kind), random_dataset(6)
+    assert model.folded().normalisation is None
+    np.testing.assert_allclose(model.folded().predict(test), model.predict(test), rtol=1e-12, atol=1e-13)
+
+
+def test_no_weights_stand_for_a_normalisation_within_queries():
+    with pytest.raises(ValueError, match="'query_z' has other scales for each query"):
+        linear_model("query_z").folded()
+
+
+@pytest.mark.parametrize("kind", [None, *KINDS])
+@pytest.mark.parametrize("policy", [None, "zero", "query_min", "column_mean"])
+def test_round_trip_keeps_normalisation_and_policy(kind, policy, tmp_path):
+    model = linear_model(kind, policy)
+    model.save(tmp_path / "m.json")
+    assert load_model(tmp_path / "m.json") == model
+
+
+def test_files_of_version_1_are_read(tmp_path):
+    content = {**linear_model().to_dict(), "format_version": 1}
+    del content["missing"]
+    (tmp_path / "m.json").write_text(json.dumps(content))
+    assert load_model(tmp_path / "m.json") == linear_model()
+
+
+@pytest.mark.parametrize(
+    ("field", "damage", "sentence"),
+    [
+        ("normalisation", {"kind": "zed"}, "normalise='zed' is unknown"),
+        ("normalisation", {"scale": [1.0]}, "has 2 centres and 1 scales for 2 features"),
+        ("normalisation", {"scale": [1.0, 0.0]}, "a scale that is not a usable number"),
+        ("normalisation", {"centre": [0.0, float("nan")]}, "not a usable number"),
+        ("normalisation", {"centre": [0.0, "much"]}, "could not convert"),
+        ("normalisation", {"features": ["f2", "f4"]}, "normalisation is not that of the model's features"),
+        ("normalisation", {"features": [], "centre": [], "scale": []}, "not that of the model's features"),
+        ("normalisation", {"extra": 1}, "unexpected keyword argument 'extra'"),
+        ("missing", {"policy": "guess"}, "missing='guess' is unknown"),
+        ("missing", {"means": [1.0]}, "needs one finite mean a feature"),
+        ("missing", {"means": [1.0, float("inf")]}, "needs one finite mean a feature"),
+        ("missing", {"features": ["f5", "f2"]}, "missing is not that of the model's features"),
+    ],
+)
+def test_damaged_preparations_are_told(field, damage, sentence, tmp_path):
+    content = linear_model("z", "column_mean").to_dict()
+    content[field].update(damage)
+    (tmp_path / "m.json").write_text(json.dumps(content))
+    with pytest.raises(ValueError, match=r"m\.json: damaged model file") as caught:
+        load_model(tmp_path / "m.json")
+    assert sentence in str(caught.value)
+
+
+@pytest.mark.parametrize("field", ["normalisation", "missing"])
+@pytest.mark.parametrize("damage", [3, "z", ["z"], {}])
+def test_preparations_of_another_shape_are_told(field, damage, tmp_path):
+    content = {**linear_model().to_dict(), field: damage}
+    (tmp_path / "m.json").write_text(json.dumps(content))
+    with pytest.raises(ValueError, match=r"m\.json: damaged model file"):
+        load_model(tmp_path / "m.json")
+
+
+# --- missing values --------------------------------------------------------------------------------------
+
+
+def with_holes(data, seed=0, share=0.2):
+    X = data.X.copy()
+    X[np.random.default_rng(seed).random(X.shape) < share] = np.nan
+    return data.replace_features(X)
+
+
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
+def test_the_mean_of_the_training_data_is_put(form):
+    train, test = with_holes(random_dataset(5)), with_holes(random_dataset(6), 1)
+    train, test = (d.replace_features(form(d.X)) for d in (train, test))
+    model = linear_model(missing="column_mean", data=train)
+    dense = np.asarray(test.X.todense()) if sp.issparse(test.X) else test.X
+    means = np.nanmean(np.asarray(train.X.todense()) if sp.issparse(train.X) else train.X, axis=0)
+    filled = np.where(np.isnan(dense), means, dense)
+    np.testing.assert_allclose(model.predict(test), 0.25 + filled[:, [1, 4]] @ [0.7, -1.3], rtol=1e-10)
+    np.testing.assert_allclose(
+        np.asarray(sp.csr_array(learn_missing(train, "column_mean").apply(test).X).todense()),
+        filled,
+        rtol=1e-12,
+    )
+
+
+def test_a_feature_that_is_always_missing_has_mean_zero():
+    data = Dataset([[np.nan, 1.0], [np.nan, 3.0]], [0, 1], [0, 0])
+    assert learn_missing(data, "column_mean").means == (0.0, 2.0)
+
+
+def test_the_least_value_of_the_query_is_put():
+    data = Dataset([[1.0], [np.nan], [5.0], [np.nan]], [0, 0, 0, 0], [0, 0, 1, 1], ["a"])
+    model = LinearModel((Term("a", 0, 2.0),), 1, missing=MissingPolicy("query_min"))
+    np.testing.assert_array_equal(model.predict(data), [2, 2, 10, 10])
+    np.testing.assert_array_equal(model.predict(data.X, data.qid), [2, 2, 10, 10])
+    with pytest.raises(ValueError, match="needs the query of each row"):
+        model.predict(data.X)
+
+
+def test_filling_comes_before_normalising():
+    data = Dataset([[1.0], [np.nan], [5.0]], [0, 0, 0], [0, 0, 0], ["a"])
+    policy, kind = MissingPolicy("zero"), Normalisation("query_min_max")
+    model = LinearModel((Term("a", 0, 1.0),), 1, normalisation=kind, missing=policy)
+    np.testing.assert_allclose(model.predict(data), [0.2, 0, 1])
+
+
+def test_the_policy_error_names_the_hole():
+    test = with_holes(random_dataset(6))
+    rows, columns = np.nonzero(np.isnan(test.X[:, [1, 4]]))
+    first = rows[0]
+    with pytest.raises(ValueError, match=rf"feature {('f2', 'f5')[columns[0]]} of row {first} is missing"):
+        linear_model(missing="error").predict(test)
+    assert np.isnan(linear_model().predict(test)[first])
+
+
+def test_the_callers_data_are_left_alone():
+    test = with_holes(random_dataset(6))
+    before = test.X.copy()
+    linear_model("z", "column_mean").predict(test)
+    linear_model("query_z", "query_min").predict(test)
+    np.testing.assert_array_equal(test.X, before)
+
+
+# --- estimators ------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def data():
+    plain = random_dataset(seed=21, n_queries=30, n_features=6, longest=20)
+    return plain.replace_features(plain.X * [1, 10, 0.1, 1, 100, 1] + 3)
+
+
+def ranker(**options):
+    return SparseRanker(n_alphas=15, profile="standard", **options)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_fitting_with_a_kind_is_fitting_normalised_data(kind, data):
+    train = learn_normalisation(data, kind).apply(data)
+    fitted, by_hand = ranker(normalise=kind).fit(data), ranker().fit(train)
+    np.testing.assert_allclose(fitted.coef_, by_hand.coef_, rtol=1e-9)
+    np.testing.assert_allclose(fitted.predict(data), by_hand.predict(train), rtol=1e-9, atol=1e-12)
+    assert fitted.score(data) == by_hand.score(train)
+    assert fitted.normalisation_.kind == kind
+
+
+@pytest.mark.parametrize("kind", ["none", *KINDS])
+def test_arrays_frames_sparse_and_files_agree(kind, data, tmp_path):
+    fitted = ranker(normalise=kind, missing="column_mean").fit(data)
+    expected = fitted.predict(data)
+    again = ranker(normalise=kind, missing="column_mean").fit(data.X, data.y, qid=data.qid)
+    np.testing.assert_array_equal(again.predict(data.X, data.qid), expected)
+    assert again.score(data.X, data.y, data.qid) == fitted.score(data)
+    sparse = ranker(normalise=kind).fit(sp.csr_array(data.X), data.y, qid=data.qid)
+    np.testing.assert_allclose(sparse.predict(data), expected, rtol=1e-6, atol=1e-8)
+    fitted.to_model().save(tmp_path / "m.json")
+    np.testing.assert_array_equal(load_model(tmp_path / "m.json").predict(data), expected)
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(fitted)).predict(data), expected)
+
+
+def test_validation_data_are_normalised_too(data):
+    train, valid = data.select_queries(np.arange(20)), data.select_queries(np.arange(20, 30))
+    learned = learn_normalisation(train, "z")
+    fitted = ranker(normalise="z").fit(train, valid=valid)
+    by_hand = ranker().fit(learned.apply(train), valid=learned.apply(valid))
+    np.testing.assert_array_equal(fitted.validation_.values, by_hand.validation_.values)
+
+
+@pytest.mark.parametrize("policy", ["zero", "query_min", "column_mean"])
+def test_missing_values_are_filled_in_fit_and_predict(policy, data):
+    holes, test = with_holes(data), with_holes(data, 1)
+    learned = learn_missing(holes, policy)
+    fitted, by_hand = ranker(missing=policy).fit(holes), ranker().fit(learned.apply(holes))
+    np.testing.assert_array_equal(fitted.predict(test), by_hand.predict(learned.apply(test)))
+    frame = pd.DataFrame(holes.X, columns=list(holes.feature_names))
+    again = ranker(missing=policy).fit(frame, holes.y, qid=holes.qid)
+    np.testing.assert_allclose(again.predict(frame, holes.qid), fitted.predict(holes), rtol=1e-9)
+    assert fitted.to_model().missing.policy == policy
+
+
+def test_missing_and_infinite_values_without_a_policy_are_refused(data):
+    with pytest.raises(ValueError, match=r"is missing \(NaN\)"):
+        ranker().fit(with_holes(data))
+    with pytest.raises(ValueError, match=r"is missing \(NaN\)"):
+        ranker().fit(data, valid=with_holes(data))
+    with pytest.raises(ValueError, match=r"is missing \(NaN\)"):
+        ranker().fit(data).predict(with_holes(data))
+    X = data.X.copy()
+    X[0, 0] = np.inf
+    with pytest.raises(ValueError, match="is inf; features must be finite"):
+        ranker(missing="zero").fit(data.replace_features(X))
+
+
+@pytest.mark.parametrize("bad", [{"normalise": "zed"}, {"missing": "guess"}])
+def test_unknown_choices_are_refused(bad, data):
+    with pytest.raises(ValueError, match="is unknown; choose one of"):
+        ranker(**bad).fit(data)
+
+
+def test_a_budget_holds_for_normalised_features(data):
+    fitted = ranker(normalise="z", max_features=2).fit(data)
+    assert len(fitted.to_model().terms) <= 2
+    assert fitted.to_model().normalisation.features == tuple(fitted.to_model().names)
+
+
+class NormalisingSVM(RankSVM):
+    """Any linear ranker that has the parameters gets them obeyed."""
+
+    def __init__(self, C=1.0, normalise="none", missing="error"):
+        super().__init__(C=C)
+        self.normalise = normalise
+        self.missing = missing
+
+
+def test_any_linear_ranker_can_have_the_parameters(data):
+    fitted = NormalisingSVM(normalise="z", missing="zero").fit(data)
+    train = learn_normalisation(data, "z").apply(data)
+    np.testing.assert_allclose(
+        fitted.predict(data), RankSVM(C=1.0).fit(train).predict(train), rtol=1e-9, atol=1e-12
+    )
+    assert fitted.to_model().parameters["normalise"] == "z"
+
+
+def test_a_grid_search_can_choose_the_kind(data):
+    with sklearn.config_context(enable_metadata_routing=True):
+        search = GridSearchCV(NormalisingSVM(), {"normalise": ["none", *KINDS]}, cv=GroupKFold(3))
+        search.fit(data.X, data.y, groups=data.qid)
+    assert np.isfinite(search.cv_results_["mean_test_score"]).all()
+
+
+@pytest.mark.filterwarnings("ignore:qid is None")
+@pytest.mark.filterwarnings("ignore:.*cannot guide the choice")
+@pytest.mark.filterwarnings("ignore:Can't check dok sparse matrix")
+def test_scikit_learns_rules_hold_with_both_parameters():
+    check_estimator(ranker(normalise="z", missing="column_mean"), on_skip=None)
+
+
+# --- command line ----------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def files(data, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    write_letor(with_holes(data), "train.txt")
+    write_letor(with_holes(data, 1), "test.txt")
+    return with_holes(data), with_holes(data, 1)
+
+
+def fit(*options, output="m.json"):
+    run("fit", "train.txt", "--missing", "column_mean", *options, "-o", output)
+    return load_model(output)
+
+
+@pytest.mark.parametrize("method", ["sparseranker", "ranksvm", "fenchelrank", "fsrank"])
+@pytest.mark.parametrize("kind", ["z", "query_min_max"])
+def test_any_method_fits_and_ranks_normalised_data(method, kind, files):
+    train, test = files
+    options = ["--set", "k=3"] if method == "fsrank" else []
+    model = fit("--method", method, "--normalise", kind, *options)
+    filled = learn_missing(train, "column_mean").apply(train)
+    assert model.normalisation == learn_normalisation(filled, kind).of(model.names)
+    assert model.missing == learn_missing(train, "column_mean").of(model.names)
+    scores = np.array(run("rank", "m.json", "test.txt").stdout.split(), dtype=float)
+    np.testing.assert_array_equal(scores, model.predict(test))
+    assert np.isfinite(scores).all()
+
+
+def test_the_stored_policy_is_used_unless_another_is_asked_for(files):
+    model = fit("--normalise", "z")
+    _, test = files
+    asked = np.array(run("rank", "m.json", "test.txt", "--missing", "zero").stdout.split(), dtype=float)
+    zeros = test.replace_features(np.nan_to_num(test.X))
+    np.testing.assert_array_equal(asked, replace(model, missing=None).predict(zeros))
+    assert not np.array_equal(asked, model.predict(test))
+    assert "choose missing=" in refused("rank", "m.json", "test.txt", "--missing", "error")
+    assert "is nan" in refused("rank", "m.json", "test.txt", "--missing", "keep")
+
+
+def test_evaluate_and_compare_use_each_models_policy(files):
+    mean, zero = fit("--normalise", "z"), fit("--missing", "zero", "--method", "ranksvm", output="z.json")
+    assert (mean.missing.policy, zero.missing.policy) == ("column_mean", "zero")
+    alone = json.loads(run("evaluate", "test.txt", "--model", "m.json", "--json").stdout)["mean"]
+    both = json.loads(run("compare", "test.txt", "m.json", "z.json", "--json").stdout)["mean"]
+    assert both["m"] == alone
+    assert both["z"] == json.loads(run("evaluate", "test.txt", "--model", "z.json", "--json").stdout)["mean"]
+
+
+def test_wrong_choices_are_refused_before_reading(files):
+    assert "normalise='zed' is unknown" in refused("fit", "nowhere.txt", "--normalise", "zed", "-o", "m.json")
+    assert "missing='guess' is unknown" in refused("fit", "nowhere.txt", "--missing", "guess", "-o", "m.json")

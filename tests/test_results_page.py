@@ -1,0 +1,212 @@
+"""The page of a results folder: its words, its tables, its data."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import plotly.graph_objects as go
+import pytest
+from typer.testing import CliRunner
+
+from ranksieve.cli import app
+from ranksieve.experiment.results import Results
+from ranksieve.experiment.tables import accuracy_table
+from ranksieve.report.paths import curves_of_study
+from ranksieve.report.pictures import PICTURES
+from ranksieve.report.provenance import certificate_table, provenance_tables
+from ranksieve.report.results_content import build_results_content
+from ranksieve.report.results_page import write_results_page
+from ranksieve.report.results_summary import choose_baseline, choose_sparse, is_dense, jaccard
+from ranksieve.report.words import signed
+from ranksieve.significance import compare
+from tests.test_report import Links, data_of, text_of, without_scripts
+
+
+@pytest.fixture(scope="module")
+def shop(shop_results):
+    return shop_results.data_sets["shop"]
+
+
+@pytest.fixture(scope="module")
+def content(shop_results):
+    return build_results_content(shop_results)
+
+
+@pytest.fixture(scope="module")
+def page(shop_results, tmp_path_factory) -> str:
+    path = tmp_path_factory.mktemp("results-page") / "report.html"
+    write_results_page(shop_results, path)
+    return path.read_text(encoding="utf-8")
+
+
+def test_page_needs_no_network(page):
+    links = Links()
+    links.feed(page)
+    assert [link for link in links.found if not link.startswith("#")] == []
+    rest = without_scripts(page)
+    assert "http" not in rest
+    assert "url(" not in rest
+
+
+def test_names_are_escaped(page):
+    rest = without_scripts(page)
+    assert "<b>price" not in rest
+    assert "&lt;b&gt;price&lt;/b&gt;" in rest
+
+
+def test_every_data_set_has_everything(page, shop_results):
+    data = data_of(page)
+    for at, results in zip(("d1", "d2"), shop_results.data_sets.values(), strict=True):
+        assert {f"{at}-{name}" for name in PICTURES} <= set(data["figures"])
+        assert len(data["explorers"][at]) == 3  # one a fold
+        assert set(data["gains"][at]["methods"]) == set(results.methods) - {choose_baseline(results, None)}
+    assert "all-removed_features" in data["figures"]
+
+
+def test_plotly_accepts_the_explorers(page):
+    for path in data_of(page)["explorers"]["d2"]:
+        assert len(go.Figure(path["figure"]).layout.shapes) == 2
+
+
+def test_summary_names_the_numbers(shop, content, page):
+    (found,) = [data for data in content.data_sets if data.name == "shop"]
+    baseline = choose_baseline(shop, None)
+    two = {name: shop.pooled[name] for name in ("sparseranker", baseline)}
+    (row,) = compare(two, baseline, ["ndcg@10"], alternative="greater").rows
+    assert f"difference {signed(row.difference)}" in found.lead
+    assert f"p = {row.p_t:.2g} (paired t, one-sided)" in found.lead
+    assert f"randomisation p = {row.p_randomisation:.2g}" in found.lead
+    assert f"of {len(shop.features)} features" in found.lead
+    text = text_of(page)
+    assert found.lead in text
+    for answer in found.answers:
+        assert answer.words in text
+    lost = found.answers[2]
+    assert f"{row.ties} equal, {row.losses} worse" in lost.words
+
+
+def test_which_features_counts_folds(shop, content):
+    (found,) = [data for data in content.data_sets if data.name == "shop"]
+    used = [set(fold.chosen["weights"]) for fold in shop.methods["sparseranker"]]
+    always = set.intersection(*used)
+    assert always
+    words = found.answers[0].words.split("In every fold: ")[1].split(".")[0]
+    assert all(name in words for name in always)
+    assert not any(name in words for name in {"f3", "f4", "f5"} - set.union(*used))
+
+
+def test_dense_is_what_uses_every_feature(shop):
+    assert [name for name in shop.methods if is_dense(shop, name)] == ["ranksvm", "rankboost"]
+    best = max(("ranksvm", "rankboost"), key=lambda name: shop.results[name].mean("ndcg@10"))
+    assert choose_baseline(shop, None) == best
+    assert choose_baseline(shop, "fenchelrank") == "fenchelrank"
+    assert choose_sparse(shop, "sparseranker") == "fenchelrank"
+    with pytest.raises(ValueError, match="fenchelrank"):
+        choose_baseline(shop, "fenchelrnk")
+
+
+def test_a_single_method_is_a_page_without_comparison(shop_results, shop, tmp_path):
+    alone = replace(shop, methods={"sparseranker": shop.methods["sparseranker"]}, studies=())
+    write_results_page(Results(shop_results.folder, {"shop": alone}), tmp_path / "r.html")
+    page = (tmp_path / "r.html").read_text(encoding="utf-8")
+    assert "there is no other method to compare it with" in text_of(page)
+    assert data_of(page)["explorers"]["d1"] == []
+    assert data_of(page)["gains"]["d1"]["methods"] == {}
+
+
+def test_jaccard():
+    assert jaccard([{"a", "b"}, {"b", "c"}, {"a", "b"}]) == pytest.approx((1 / 3 + 1 + 1 / 3) / 3)
+    assert np.isnan(jaccard([{"a"}]))
+
+
+def test_tables_are_those_of_the_experiment(shop, page):
+    baseline = choose_baseline(shop, None)
+    rest = without_scripts(page)
+    for row in accuracy_table(shop, baseline).rows:
+        for cell in row:
+            assert cell.text in rest
+    assert rest.count('data-table="accuracy"') == 2
+
+
+def test_feature_columns(shop, content):
+    (found,) = [data for data in content.data_sets if data.name == "shop"]
+    rows = dict(found.features.rows)
+    coefs = np.array([fold.coef for fold in shop.results["sparseranker"].folds])
+    scaled = (coefs / np.abs(coefs).sum(axis=1, keepdims=True)).mean(axis=0)
+    linear = [np.array([f.coef for f in shop.results[m].folds]) for m in shop.methods if m != "rankboost"]
+    paths = [point for study in shop.studies for point in study["path"]["weights"]]
+    alone = np.mean([study["single_features"]["alone"] for study in shop.studies], axis=0)
+    for j, name in enumerate(shop.features):
+        expected = {
+            "weight": scaled[j],
+            "folds": np.mean(coefs[:, j] != 0),
+            "models": np.mean(np.concatenate(linear)[:, j] != 0),
+            "stability": np.mean([name in point for point in paths]),
+            "strength": alone[j],
+        }
+        assert rows[name] == pytest.approx(expected)
+    names = [name for name, _ in found.features.rows]
+    other = found.features.methods["ranksvm-log"]["folds"]
+    used = [set(fold.chosen["weights"]) for fold in shop.methods["ranksvm-log"]]
+    assert other == pytest.approx([np.mean([name in of for of in used]) for name in names])
+    assert "rankboost" not in found.features.methods
+
+
+def test_the_study_of_a_path_chooses_like_the_ranker(shop):
+    """SparseRanker chose on the same path by the same metric."""
+    for study, fold in zip(shop.studies, shop.methods["sparseranker"], strict=True):
+        curves = curves_of_study(study["path"], shop.features, "ndcg@10", "letor", "")
+        assert curves.points[curves.chosen] == pytest.approx(fold.chosen["weights"])
+
+
+def test_certificates_take_the_worst_fold(shop):
+    rows = {row[0].value: row for row in certificate_table(shop).rows}
+    gaps = [fold.chosen["certificate"]["relative_gap"] for fold in shop.methods["fenchelrank"]]
+    assert rows["FenchelRank"][1].value == max(gaps)
+    assert rows["RankSVM-log"][1].value is None
+    assert rows["RankSVM-log"][2].text.startswith("without a proof")
+
+
+def test_provenance_holds_versions_prints_grids_and_seeds(shop):
+    facts, parameters = provenance_tables(shop)
+    text = " ".join(cell.text for row in facts.rows for cell in row)
+    header = shop.header
+    assert f"ranksieve {header['version']}" in text
+    for fold in shop.methods["ranksvm"]:
+        assert all(print_ in text for print_ in fold.header["identity"]["fingerprints"].values())
+    rows = {row[0].text: [cell.text for cell in row] for row in parameters.rows}
+    grid = shop.methods["fenchelrank"][0].header["identity"]["grid"]
+    assert rows["FenchelRank"][2] == f"{len(grid)}: radius ∈ {{1, 4, 16, 64, 256}}"
+    assert "random_state = 0" in rows["SparseRanker"][4]
+
+
+def test_command_writes_the_page(shop_results, tmp_path):
+    target = tmp_path / "page.html"
+    arguments = ["report", str(shop_results.folder), "-o", str(target), "--baseline", "sparseranker"]
+    shown = CliRunner().invoke(app, arguments)
+    assert shown.exit_code == 0, shown.output
+    assert str(target) in shown.output.replace("\n", "")
+    assert "SparseRanker" in text_of(target.read_text(encoding="utf-8")).split("baseline")[1][:60]
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["-o", "page.docx"], ".html"),
+        (["-o", "missing/page.html"], "does not exist"),
+        (["--baseline", "ranksvn", "-o", "page.html"], "did you mean 'ranksvm'"),
+    ],
+)
+def test_bad_requests_are_one_sentence(shop_results, tmp_path, monkeypatch, options, words):
+    monkeypatch.chdir(tmp_path)
+    refused = CliRunner().invoke(app, ["report", str(shop_results.folder), *options])
+    assert refused.exit_code == 2
+    assert words in refused.output
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_without_results_is_named(tmp_path):
+    refused = CliRunner().invoke(app, ["report", str(tmp_path / "nothing")])
+    assert refused.exit_code == 2
+    assert "nothing" in refused.output

@@ -1,0 +1,239 @@
+"""Signs, must-haves and must-nots in the path: the optimum, its certificate, the grid, the refusals."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import minimize
+
+from ranksieve.data import Dataset, read_signs
+from ranksieve.estimators.refit import unshrunk_path
+from ranksieve.path import make_objective, sparse_path
+from ranksieve.penalties import L1, ElasticNet
+from ranksieve.penalties.l1 import LEAST_SLOPE
+from ranksieve.solvers.fista import fista
+from ranksieve.solvers.prox_newton import prox_newton
+from tests.conftest import random_dataset
+from tests.pairs import explicit_pairs
+
+NAMES = ["bm25", "price", "clicks", "age", "stock", "rating"]
+
+
+@pytest.fixture(scope="module")
+def data():
+    drawn = random_dataset(seed=12, n_queries=25, n_features=6)
+    return Dataset(drawn.X, drawn.y, drawn.qid, NAMES)
+
+
+def differences(data):
+    pairs = explicit_pairs(data.y, data.qid)
+    return data.X[pairs[:, 0]] - data.X[pairs[:, 1]]
+
+
+def bounded_optimum(data, up, down, ridge=0.0):
+    """L-BFGS-B on w = u − v with 0 ≤ u, v, an infinite slope being the bound u = 0 or v = 0."""
+    K, d = differences(data), data.n_features
+    allowed = np.isfinite(np.concatenate([up, down]))
+    slope = np.where(allowed, np.concatenate([up, down]), 0.0)
+
+    def F(uv):
+        w = uv[:d] - uv[d:]
+        xi = np.maximum(0, 1 - K @ w)
+        g = -2 * K.T @ xi / len(K) + ridge * w
+        return xi @ xi / len(K) + slope @ uv + ridge * w @ w / 2, np.concatenate([g, -g]) + slope
+
+    bounds = [(0, None if free else 0) for free in allowed]
+    options = {"maxiter": 20000, "maxfun": 10**6, "ftol": 1e-16, "gtol": 1e-11}
+    best = minimize(F, np.zeros(2 * d), jac=True, bounds=bounds, method="L-BFGS-B", options=options)
+    return best.fun, best.x[:d] - best.x[d:]
+
+
+def explicit_gap(data, w, up, down):
+    """Objective and gap from explicit pairs: u = 2cξ/p is feasible when −up ≤ −Kᵀu ≤ down."""
+    K = differences(data)
+    xi, p = np.maximum(0, 1 - K @ w), len(K)
+    primal = xi @ xi / p + sum(u * x if x > 0 else v * -x for u, v, x in zip(up, down, w, strict=True) if x)
+    reach = K.T @ (2 * xi / p)
+    c = min(1.0, *(side / abs(r) for side, r in zip(np.where(reach > 0, up, down), reach, strict=True)))
+    u = c * 2 * xi / p
+    assert np.all(K.T @ u <= up + 1e-14)
+    assert np.all(-(K.T @ u) <= down + 1e-14)
+    return primal, primal - (u.sum() - p * (u @ u) / 4)
+
+
+def sides(slope, signs):
+    return np.where(signs < 0, np.inf, slope), np.where(signs > 0, np.inf, slope)
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.integers(0, 5), st.lists(st.sampled_from([-1, 0, 1]), min_size=6, max_size=6), st.floats(-3, -0.5))
+def test_the_optimum_is_that_of_a_bounded_solver(seed, signs, exponent):
+    drawn, signs, alpha = random_dataset(seed=seed, n_queries=10, n_features=6), np.array(signs), 10**exponent
+    result = prox_newton(make_objective(drawn), L1(alpha, signs=signs), tol=1e-10)
+    best, w = bounded_optimum(drawn, *sides(np.full(6, alpha), signs))
+    assert result.converged
+    assert np.all(result.w * signs >= 0)
+    assert result.objective == pytest.approx(best, rel=1e-7)
+    np.testing.assert_allclose(result.w, w, atol=2e-3)
+
+
+def test_elastic_net_with_signs(data):
+    signs = np.array([1, -1, 0, 1, -1, 0])
+    penalty = ElasticNet(0.05, signs=signs, l1_ratio=0.4)
+    result = prox_newton(make_objective(data), penalty, tol=1e-11)
+    best, w = bounded_optimum(data, *sides(np.full(6, 0.02), signs), ridge=0.03)
+    assert result.converged
+    assert result.objective == pytest.approx(best, rel=1e-8)
+    np.testing.assert_allclose(result.w, w, atol=1e-4)
+    assert fista(make_objective(data), penalty, tol=1e-9).objective == pytest.approx(best, rel=1e-7)
+
+
+def test_every_point_of_a_signed_path_is_certified_by_explicit_pairs(data):
+    plain = sparse_path(data, n_alphas=12)
+    signs = -np.sign(plain.coefs[-1])
+    signs[[1, 4]] = 0
+    path = sparse_path(data, n_alphas=12, signs=signs)
+    assert path.converged.all()
+    assert np.any(path.n_nonzero > 0)
+    for alpha, w, objective, gap in zip(path.alphas, path.coefs, path.objectives, path.gaps, strict=True):
+        assert np.all(w * signs >= 0)
+        primal, expected = explicit_gap(data, w, *sides(np.full(6, alpha), signs))
+        assert objective == pytest.approx(primal, abs=1e-9)
+        assert gap == pytest.approx(expected, abs=1e-9)
+
+
+def test_the_path_begins_where_an_allowed_feature_enters(data):
+    strongest = int(np.argmax(np.abs(sparse_path(data, n_alphas=2).coefs[1])))
+    sign = -np.sign(sparse_path(data, n_alphas=2).coefs[1, strongest])
+    edge = sparse_path(data, n_alphas=2, signs={strongest: sign}).alphas[0]
+    path = sparse_path(data, alphas=[edge * 1.0001, edge * 0.999], signs={strongest: sign})
+    assert path.n_nonzero.tolist() == [0, 1]
+    assert edge < sparse_path(data, n_alphas=2).alphas[0]
+
+
+def test_signs_that_agree_with_the_optimum_change_nothing(data):
+    plain = sparse_path(data, n_alphas=10)
+    agreeing = {name: "+" if w > 0 else "-" for name, w in zip(NAMES, plain.coefs[-1], strict=True)}
+    assert np.all((plain.coefs == 0) | (np.sign(plain.coefs) == np.sign(plain.coefs[-1])))
+    bound = sparse_path(data, n_alphas=10, signs=agreeing)
+    np.testing.assert_allclose(bound.coefs, plain.coefs, atol=1e-5)
+
+
+def test_refitted_weights_keep_their_signs(data):
+    """Over all features, some of which would take the other sign without the bound."""
+    path = sparse_path(data, n_alphas=3)
+    everything = replace(path, coefs=np.ones_like(path.coefs))
+    assert unshrunk_path(data, everything, None).coefs.min() < -0.1
+    refitted = unshrunk_path(data, everything, None, np.ones(6))
+    for alpha, w, objective in zip(path.alphas, refitted.coefs, refitted.objectives, strict=True):
+        best, expected = bounded_optimum(data, np.zeros(6), np.full(6, np.inf), 1e-3 * alpha)
+        assert w.min() >= 0
+        assert objective == pytest.approx(best, rel=2e-6)
+        np.testing.assert_allclose(w, expected, atol=1e-2)
+
+
+@pytest.mark.parametrize("options", [{}, {"penalty": "elastic_net", "l1_ratio": 0.7}])
+def test_must_haves_are_free_and_the_others_enter_at_the_first_alpha(data, options):
+    path = sparse_path(data, n_alphas=20, must_have=["stock", "age"], tol=1e-9, **options)
+    others = [NAMES.index(name) for name in NAMES if name not in ("stock", "age")]
+    assert path.converged.all()
+    assert np.all(path.coefs[:, [NAMES.index("stock"), NAMES.index("age")]] != 0)
+    assert np.all(path.coefs[0, others] == 0)
+    edge = path.alphas[0]
+    again = sparse_path(
+        data, alphas=[edge * 1.001, edge * 0.99], must_have=["stock", "age"], tol=1e-12, **options
+    )
+    assert np.count_nonzero(again.coefs[:, others], axis=1).tolist() == [0, 1]
+
+
+def test_must_haves_are_certified_by_explicit_pairs(data):
+    path = sparse_path(data, n_alphas=10, must_have="stock", must_not=0, signs={"clicks": "+"})
+    signs = np.array([0, 0, 1, 0, 0, 0])
+    for alpha, w, objective, gap in zip(path.alphas, path.coefs, path.objectives, path.gaps, strict=True):
+        slope = np.array([np.inf, alpha, alpha, alpha, LEAST_SLOPE, alpha])
+        primal, expected = explicit_gap(data, w, *sides(slope, signs))
+        assert objective == pytest.approx(primal, abs=1e-9)
+        assert gap == pytest.approx(expected, abs=1e-9)
+        assert gap <= 1e-6 * objective
+        assert objective == pytest.approx(bounded_optimum(data, *sides(slope, signs))[0], rel=2e-6)
+
+
+def test_a_weight_of_zero_is_a_must_have(data):
+    by_name = sparse_path(data, n_alphas=8, must_have="price")
+    by_weight = sparse_path(data, n_alphas=8, weights=[1, 0, 1, 1, 1, 1])
+    np.testing.assert_array_equal(by_name.coefs, by_weight.coefs)
+
+
+def test_a_must_have_that_cannot_rank_is_harmless(data):
+    constant = Dataset(np.column_stack([data.X, np.ones(data.n_docs)]), data.y, data.qid)
+    path = sparse_path(constant, n_alphas=8, must_have="f7")
+    np.testing.assert_allclose(path.coefs[:, :6], sparse_path(data, n_alphas=8).coefs, atol=1e-9)
+    assert np.all(path.coefs[:, 6] == 0)
+
+
+def test_must_haves_alone_make_a_path(data):
+    path = sparse_path(data, n_alphas=4, must_have="stock", must_not=[n for n in NAMES if n != "stock"])
+    assert path.n_nonzero.tolist() == [1, 1, 1, 1]
+    assert path.converged.all()
+
+
+def test_must_nots_are_the_path_without_them(data):
+    kept = [0, 2, 3, 5]
+    path = sparse_path(data, n_alphas=10, must_not=["price", 4])
+    without = sparse_path(Dataset(data.X[:, kept], data.y, data.qid), n_alphas=10)
+    np.testing.assert_allclose(path.coefs[:, kept], without.coefs, atol=1e-9)
+    assert np.all(path.coefs[:, [1, 4]] == 0)
+
+
+def test_signs_from_a_file(tmp_path):
+    table = tmp_path / "signs.tsv"
+    table.write_text("feature\tsign\nclicks\t+\n\nprice\t-\nage\t0\nstock\t+1\n", encoding="utf-8")
+    assert read_signs(table) == {"clicks": 1, "price": -1, "age": 0, "stock": 1}
+    table.write_text("feature,sign\nclicks,+\nprice,down\n", encoding="utf-8")
+    with pytest.raises(ValueError, match=r"signs.tsv:3: 'down' for 'price' is no sign; give \+"):
+        read_signs(table)
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        (
+            {"must_have": ["prize"]},
+            "must_have: unknown feature 'prize' (did you mean 'price'?); the data have",
+        ),
+        ({"must_not": [6]}, "must_not: there is no column 6; the columns are 0 to 5"),
+        ({"must_have": "age", "must_not": ["age"]}, "'age' stands in must_have and in must_not"),
+        ({"must_not": NAMES}, "must_not names every feature; at least one must be left"),
+        ({"signs": {"age": "up"}}, "signs: 'up' for 'age' is no sign; give + (a larger value"),
+        ({"signs": {"age": 2}}, "signs: 2 for 'age' is no sign"),
+        ({"signs": {"years": "+"}}, "signs: unknown feature 'years'"),
+        ({"signs": [1, 0]}, "signs must map features to signs or hold one sign for each of the 6 features"),
+        ({"signs": "+"}, "signs must map features to signs"),
+        ({"penalty": L1(), "signs": {"age": "+"}}, "signs belong into the penalty object itself"),
+        ({"penalty": L1(), "must_have": "age"}, "weights belong into the penalty object itself"),
+        (
+            {"penalty": "elastic_net", "l1_ratio": 0.0},
+            "no strength of the penalty brings every weight to zero",
+        ),
+        ({"penalty": L1(weights=np.zeros(6))}, "no strength of the penalty brings every weight to zero"),
+    ],
+)
+def test_bad_demands(data, options, sentence):
+    with pytest.raises(ValueError) as error:
+        sparse_path(data, **options)
+    assert sentence in str(error.value)
+
+
+@pytest.mark.parametrize("signs", [[0.5, 1.0], [[1.0]], np.nan])
+def test_bad_signs_of_a_penalty(signs):
+    with pytest.raises(ValueError, match="signs must be"):
+        L1(signs=signs)
+
+
+def test_a_penalty_with_signs_for_other_features(data):
+    with pytest.raises(ValueError, match="2 signs were given for 6 features"):
+        prox_newton(make_objective(data), L1(0.1, signs=[1, 0]))

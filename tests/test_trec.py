@@ -1,0 +1,210 @@
+"""TREC runs and qrels: in, out, and measured as trec_eval measures them."""
+
+import re
+
+import numpy as np
+import pytest
+import pytrec_eval
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import ranksieve as rs
+from ranksieve.data.judgements import read_judgements
+from ranksieve.metrics.run import TREC, evaluate_run
+
+MEASURES = {
+    "ndcg": "ndcg", "ndcg@3": "ndcg_cut_3", "map": "map", "map@3": "map_cut_3", "mrr": "recip_rank",
+    "p@3": "P_3", "p@10": "P_10", "r@3": "recall_3", "r@10": "recall_10",
+}  # fmt: skip
+DOCUMENTS = ["a", "B", "c", "D10", "D9", "é", "z"]
+
+
+def put(path, text):
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def message(call, *args, error=ValueError, **options):
+    with pytest.raises(error) as caught:
+        call(*args, **options)
+    return str(caught.value)
+
+
+# ---------------------------------------------------------------- against trec_eval
+
+scores = st.sampled_from([0.0, 1.0, 1.0 + 1e-12, -2.5, 3.0, 1e-3])
+results = st.dictionaries(st.sampled_from(DOCUMENTS), scores, min_size=1)
+# trec_eval never returns from a query whose grades are all negative, so the first document has one ≥ 0.
+grades = st.dictionaries(st.sampled_from(DOCUMENTS), st.integers(-1, 3), max_size=6).map(
+    lambda judged: {"first": 0, **judged}
+)
+pairs = st.lists(st.tuples(results, grades), min_size=1, max_size=4)
+
+
+@settings(max_examples=150, deadline=None)
+@given(pairs)
+def test_metrics_equal_trec_eval(drawn):
+    run = {f"q{k}": found for k, (found, _) in enumerate(drawn)}
+    qrels = {f"q{k}": judged for k, (_, judged) in enumerate(drawn)}
+    names = {re.sub(r"_(\d+)$", r".\1", measure) for measure in MEASURES.values()}
+    theirs = pytrec_eval.RelevanceEvaluator(qrels, names).evaluate(run)
+    ours = evaluate_run(run, qrels, list(MEASURES))
+    for mine, measure in MEASURES.items():
+        expected = [theirs[query][measure] for query in ours.query_ids]
+        np.testing.assert_allclose(ours.per_query[mine], expected, atol=1e-12, err_msg=mine)
+
+
+def test_exponential_gain_equals_ir_measures():
+    """ir_measures takes gain 2^y − 1 from gdeval, which prints five digits."""
+    import ir_measures
+
+    qrels = {"1": {"a": 2, "b": 0, "c": 1}, "2": {"a": 1, "x": 3}}
+    run = {"1": {"b": 3.0, "a": 2.0, "u": 1.0}, "2": {"a": 1.0, "u": 2.0}}
+    measure = ir_measures.nDCG(dcg="exp-log2") @ 5
+    theirs = {m.query_id: m.value for m in ir_measures.iter_calc([measure], qrels, run)}
+    ours = evaluate_run(run, qrels, "ndcg@5", "standard")
+    np.testing.assert_allclose(ours.per_query["ndcg@5"], [theirs["1"], theirs["2"]], atol=1e-5)
+
+
+def test_err_ignores_what_was_not_found():
+    qrels = {"1": {"a": 0, "not found": 4}}
+    assert evaluate_run({"1": {"a": 1.0}}, qrels, "err", "standard").mean["err"] == 0.0
+    assert evaluate_run({"1": {"a": 1.0, "not found": 0.0}}, qrels, "err", "standard").mean["err"] > 0.4
+
+
+def test_a_complete_run_equals_evaluate():
+    """Where every judged document was found and every found one judged, both evaluations agree."""
+    data = rs.make_ranking(n_queries=12, n_features=3, n_informative=2, seed=4)
+    scores = np.random.default_rng(0).normal(size=data.n_docs)
+    run, qrels = {}, {}
+    for row, (query, label) in enumerate(zip(data.qid.tolist(), data.y.tolist(), strict=True)):
+        run.setdefault(str(query), {})[f"d{row}"] = scores[row]
+        qrels.setdefault(str(query), {})[f"d{row}"] = label
+    metrics = ["ndcg@5", "dcg", "map", "mrr", "err", "p@5", "r@5"]
+    expected = rs.evaluate(scores, data, metrics, "standard")
+    for name, values in rs.evaluate_run(run, qrels, metrics, "standard").per_query.items():
+        np.testing.assert_allclose(values, expected.per_query[name], err_msg=name)
+
+
+def test_queries_in_one_file_only():
+    qrels, run = {"1": {"a": 1}, "2": {"b": 1}}, {"1": {"a": 1.0}, "9": {"z": 1.0}}
+    said = "^1 judged queries have no results and count 0; 1 queries of the run have no judgements and are"
+    with pytest.warns(UserWarning, match=said):
+        evaluation = evaluate_run(run, qrels, "map")
+    assert evaluation.query_ids.tolist() == ["1", "2"]
+    assert evaluation.per_query["map"].tolist() == [1.0, 0.0]
+
+
+def test_nothing_in_common():
+    assert message(evaluate_run, {"q1": {"a": 1.0}}, {"1": {"a": 1}, "2": {"a": 1}}) == (
+        "run and qrels share no query: the run has q1, the qrels have 1, 2; use the same query ids in both"
+    )
+    assert "query 1 has no judged document" in message(evaluate_run, {"1": {"a": 1.0}}, {"1": {}})
+
+
+def test_queries_without_a_relevant_document():
+    run, qrels = {"1": {"a": 1.0}, "2": {"a": 1.0}}, {"1": {"a": 0}, "2": {"a": 1}}
+    assert evaluate_run(run, qrels, "ndcg").mean["ndcg"] == 0.5
+    assert evaluate_run(run, qrels, "ndcg", empty="skip").mean["ndcg"] == 1.0
+    assert evaluate_run(run, qrels, "ndcg").profile is TREC
+
+
+# ---------------------------------------------------------------- files
+
+
+def test_round_trip(tmp_path):
+    data = rs.Dataset([[1.0], [2.0], [3.0], [0.5]], [0, 2, 1.5, 0], ["q 1", "q 1", "b", "q 1"],
+                      doc_ids=["x", "two words", 7, "z"])  # fmt: skip
+    rs.write_run(data, np.array([0.1, 1 / 3, 5.0, 0.1]), tmp_path / "run", tag="my tag")
+    rs.write_qrels(data, tmp_path / "qrels")
+    assert (tmp_path / "run").read_text().splitlines() == [
+        "q_1 Q0 two_words 1 0.3333333333333333 my_tag",
+        "q_1 Q0 x 2 0.1 my_tag",
+        "q_1 Q0 z 3 0.1 my_tag",
+        "b Q0 7 1 5.0 my_tag",
+    ]
+    assert rs.read_run(tmp_path / "run") == {"q_1": {"two_words": 1 / 3, "x": 0.1, "z": 0.1}, "b": {"7": 5.0}}
+    assert rs.read_qrels(tmp_path / "qrels") == {"q_1": {"x": 0, "two_words": 2, "z": 0}, "b": {"7": 1.5}}
+
+
+def test_documents_without_an_id_go_by_row_number(tmp_path):
+    data = rs.Dataset([[1.0], [2.0], [3.0]], [0, 2, 1], [1, 1, 1], doc_ids=["x", None, ""])
+    rs.write_qrels(data, tmp_path / "q")
+    assert rs.read_qrels(tmp_path / "q") == {"1": {"x": 0, "2": 2, "3": 1}}
+    rs.write_qrels(rs.Dataset([[1.0], [2.0]], [0, 2], [1, 1]), tmp_path / "q")
+    assert rs.read_qrels(tmp_path / "q") == {"1": {"1": 0, "2": 2}}
+
+
+def test_equal_names_within_a_query_are_refused(tmp_path):
+    data = rs.Dataset([[1.0], [2.0], [3.0]], [0, 2, 1], [1, 2, 2], doc_ids=["x", "x", "x"])
+    assert "query 2 has two documents called x" in message(rs.write_qrels, data, tmp_path / "q")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("read", "text", "sentence"),
+    [
+        ("run", "1 Q0 a 1 0.5 tag\n1 Q0 b 2\n", ":2: has 4 columns; expected the six of a TREC run"),
+        ("run", "1 Q0 a 1 high tag\n", ":1: the score is 'high'; expected a finite number"),
+        ("run", "1 Q0 a 1 nan tag\n", ":1: the score is 'nan'; expected a finite number"),
+        ("run", "1 Q0 a 1 1 t\n\n1 Q0 a 2 0 t\n", ":3: query 1 has a second result of a; keep one of them"),
+        ("run", "\n \n", ": holds no result"),
+        ("qrels", "1 0 a\n", ":1: has 3 columns; expected the four of TREC qrels: query 0 document grade"),
+        ("qrels", "1 0 a 1\n1 0 a 1\n", ":2: query 1 has a second judgement of a; keep one of them"),
+    ],
+)
+def test_bad_files(tmp_path, read, text, sentence):
+    path = put(tmp_path / "file", text)
+    assert message(getattr(rs, f"read_{read}"), path).startswith(f"{path}{sentence}")
+
+
+def test_files_that_cannot_be_read(tmp_path):
+    assert message(rs.read_run, tmp_path / "gone", error=FileNotFoundError).endswith(
+        ": there is no such file"
+    )
+    (tmp_path / "latin").write_bytes(b"1 Q0 a 1 1 t\n1 Q0 \xe9 2 0 t\n")
+    assert message(rs.read_run, tmp_path / "latin").endswith("latin:2: is not UTF-8 text; save it as UTF-8")
+    (tmp_path / "cut.gz").write_bytes(b"\x1f\x8b\x08\x00")
+    assert re.search(r"cut.gz: the gzip data", message(rs.read_run, tmp_path / "cut.gz"))
+
+
+# ---------------------------------------------------------------- judgements
+
+GRADES = {"1": {"7555": 4.0, "1370": 3.0}, "2": {"4241": 0.5}}
+FORMS = {
+    "demo": "# qid:1: rambo\n# qid:2: rocky balboa\n\n4\tqid:1 #\t7555\tRambo\n"
+    "3 qid:1 1:2.5 2:0 # 1370 First Blood\n0.5 qid:2 # 4241\n",
+    "qrels": "1 0 7555 4\n1 0 1370 3\n2 0 4241 0.5\n",
+    "csv": "query,doc,grade\n1,7555,4\n1,1370,3\n\n2,4241,0.5\n",
+    "plugin's csv": "# a comment\ngrade,keywords,docId\n4,1,7555\n3,1,1370\n0.5,2,4241\n",
+    "tsv": 'Label\ttitle\tQuery_ID\t_id\r\n4\t"a, b"\t1\t7555\r\n3\tx\t1\t1370\r\n0.5\t\t2\t4241\r\n',
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_judgements_in_any_form(tmp_path, form):
+    judged = read_judgements(put(tmp_path / "j", FORMS[form]))
+    assert judged.grades == GRADES
+    assert judged.query("2") == "2"
+    assert judged.query("rocky balboa") == ("2" if form == "demo" else None)
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("", ": holds no judgement"),
+        ("# only a comment\n", ": holds no judgement"),
+        (
+            "hello world\n",
+            ":1: 'hello world' is in no known form of judgements; expected '4 qid:1 # 7555' or",
+        ),
+        ("query,doc,grade\n1,a\n", ":2: has 2 columns, fewer than the header; complete the row"),
+        ("query,doc,grade\n1,a,good\n", ":2: the grade is 'good'; expected a finite number"),
+        ("query,doc,grade\n", ": holds no judgement"),
+        ("4 qid:1 # 7\n3 qid:1\n", ":2: '3 qid:1' is no judgement; expected: 4 qid:1 # 7555 Rambo"),
+        ("4 qid:1 # 7\n3 qid:1 # 7\n", ":2: query 1 has a second judgement of 7; keep one of them"),
+    ],
+)
+def test_bad_judgements(tmp_path, text, sentence):
+    path = put(tmp_path / "j", text)
+    assert message(read_judgements, path).startswith(f"{path}{sentence}")
