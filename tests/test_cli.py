@@ -18,7 +18,10 @@ import ranksieve as rs
 from ranksieve.cli import app
 from ranksieve.commands.demo import split_queries
 
-COMMANDS = ("demo", "fit", "frontier", "path", "rank", "evaluate", "compare", "inspect", "convert")
+COMMANDS = (
+    "demo", "fit", "frontier", "path", "rank", "evaluate", "compare", "explain", "inspect", "convert",
+    "export", "bench", "report",
+)  # fmt: skip
 QUICK = ("--set", "n_alphas=15", "--set", "cv=2")
 MAIN = "from ranksieve.cli import main; main()"
 

@@ -66,7 +66,7 @@ def damaged(change):
         (lambda m: '{"format": "other"}', "not a ranksieve model"),
         (
             damaged(lambda c: c.update(format_version=99)),
-            "model format version 99, but this ranksieve reads versions 1 and 2",
+            "model format version 99, but this ranksieve reads version 1",
         ),
         (damaged(lambda c: c.pop("terms")), "damaged model file ('terms')"),
         (damaged(lambda c: c["terms"][0].update(weight="heavy")), "damaged model file (could not convert"),

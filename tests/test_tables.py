@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 from scipy.stats import ttest_rel
 
-from ranksieve.experiment.running import bench
 from ranksieve.experiment.formats import FORMATS, write_tables
 from ranksieve.experiment.methods import METHODS
 from ranksieve.experiment.published import NAMES, means_of, p_values_of, published
 from ranksieve.experiment.results import Results, load_results
+from ranksieve.experiment.running import bench
 from ranksieve.experiment.tables import (
     Cell,
     Table,

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 import ranksieve as rs
 from ranksieve.data.judgements import read_judgements
-from ranksieve.metrics.run import TREC, evaluate_run
+from ranksieve.metrics.profiles import PROFILES
+from ranksieve.metrics.run import evaluate_run
 
 MEASURES = {
     "ndcg": "ndcg", "ndcg@3": "ndcg_cut_3", "map": "map", "map@3": "map_cut_3", "mrr": "recip_rank",
@@ -106,7 +107,7 @@ def test_queries_without_a_relevant_document():
     run, qrels = {"1": {"a": 1.0}, "2": {"a": 1.0}}, {"1": {"a": 0}, "2": {"a": 1}}
     assert evaluate_run(run, qrels, "ndcg").mean["ndcg"] == 0.5
     assert evaluate_run(run, qrels, "ndcg", empty="skip").mean["ndcg"] == 1.0
-    assert evaluate_run(run, qrels, "ndcg").profile is TREC
+    assert evaluate_run(run, qrels, "ndcg").profile is PROFILES["trec"]
 
 
 # ---------------------------------------------------------------- files

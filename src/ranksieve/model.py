@@ -230,7 +230,7 @@ def model_from_dict(content: Any, source: str = "model") -> LinearModel:
     if content.get("format_version") not in READABLE_VERSIONS:
         raise ValueError(
             f"{source}: model format version {content.get('format_version')!r}, but this ranksieve reads "
-            f"versions {' and '.join(str(version) for version in READABLE_VERSIONS)}"
+            f"version {' or '.join(str(version) for version in READABLE_VERSIONS)}"
         )
     try:
         fields = {name: value for name, value in content.items() if name not in ("format", "format_version")}

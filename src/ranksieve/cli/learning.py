@@ -18,7 +18,7 @@ Metric = Annotated[
     str | None, typer.Option(metavar="NAME", help="What the choice maximises, such as ndcg@10 or map.")
 ]
 OwnProfile = Annotated[
-    str | None, typer.Option(metavar="NAME", help="Metric conventions: letor, mslr or standard.")
+    str | None, typer.Option(metavar="NAME", help="Metric conventions: letor, mslr, standard or trec.")
 ]
 Normalise = Annotated[
     str | None,

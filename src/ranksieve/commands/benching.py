@@ -9,8 +9,8 @@ import typer
 
 from ranksieve.commands.guard import INTERRUPTED, say
 from ranksieve.commands.show import emit_json, progress, table, words
-from ranksieve.experiment.running import PAPER_METHODS, bench
 from ranksieve.experiment.formats import json_table
+from ranksieve.experiment.running import PAPER_METHODS, bench
 from ranksieve.experiment.tables import Table, all_tables
 
 SHOWN = ("accuracy", "significance", "times")

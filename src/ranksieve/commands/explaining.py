@@ -10,7 +10,6 @@ import numpy as np
 
 from ranksieve.commands.guard import while_doing
 from ranksieve.commands.models import read_with_models
-from ranksieve.commands.scoring import ALL_PROFILES
 from ranksieve.commands.show import emit_json, table, words
 from ranksieve.data import Dataset, read_costs
 from ranksieve.explain import (
@@ -22,7 +21,7 @@ from ranksieve.explain import (
     explain_query,
 )
 from ranksieve.metrics.evaluate import parse_all
-from ranksieve.metrics.lookup import lookup
+from ranksieve.metrics.profiles import as_profile
 
 SHOWN_FEATURES = 8
 METRICS = ("ndcg@10",)
@@ -47,7 +46,7 @@ def explain_model(
     """Explain a pair, a query or the features of a model."""
     _check_question(query, doc, above, drop, [name for name in (metrics, profile, costs) if name])
     parse_all(metrics or METRICS)
-    conventions = lookup(ALL_PROFILES, profile or "letor", "profile")
+    conventions = as_profile(profile or "letor")
     data, models = read_with_models(data_file, [model_file], missing, first_feature)
     model: Any = models[model_file]
     if drop:

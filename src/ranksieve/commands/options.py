@@ -29,7 +29,9 @@ StoredMissing = Annotated[
         help="Missing values: error, zero, query_min, column_mean or keep; default: as the model says.",
     ),
 ]
-Profile = Annotated[str, typer.Option(metavar="NAME", help="Metric conventions: letor, mslr or standard.")]
+Profile = Annotated[
+    str, typer.Option(metavar="NAME", help="Metric conventions: letor, mslr, standard or trec.")
+]
 Metrics = Annotated[
     list[str], typer.Option("--metric", metavar="NAME", help="Such as ndcg@10 or map; may be repeated.")
 ]

@@ -14,16 +14,15 @@ from ranksieve.commands.show import emit_json, table, words
 from ranksieve.data import Dataset
 from ranksieve.data.judgements import Table
 from ranksieve.data.trec import read_qrels, read_run, run_lines
-from ranksieve.metrics import PROFILES, Evaluation, Profile, evaluate
+from ranksieve.metrics import Evaluation, Profile, evaluate
 from ranksieve.metrics.evaluate import parse_all
 from ranksieve.metrics.lookup import lookup
-from ranksieve.metrics.profiles import Empty
-from ranksieve.metrics.run import TREC, evaluate_run
+from ranksieve.metrics.profiles import Empty, as_profile
+from ranksieve.metrics.run import evaluate_run
 from ranksieve.significance import Alternative, Comparison, Row, compare
 
 EMPTY: dict[str, Empty] = {"0": 0.0, "1": 1.0, "skip": "skip"}
 ALTERNATIVES: dict[str, Alternative] = {"two-sided": "two-sided", "greater": "greater"}
-ALL_PROFILES = {**PROFILES, TREC.name: TREC}
 Write = Callable[[Dataset, FloatArray, str], Iterator[str]]
 
 
@@ -200,7 +199,7 @@ def _comparison_cells(row: Row) -> tuple[Any, ...]:
 def _conventions(metrics: Sequence[str], profile: str | None, qrels: str | None) -> Profile:
     """The profile asked for, else letor, or trec for runs; metrics that do not exist are refused."""
     parse_all(metrics)
-    return lookup(ALL_PROFILES, profile or (TREC.name if qrels else "letor"), "profile")
+    return as_profile(profile or ("trec" if qrels else "letor"))
 
 
 def _scores_from(data: Dataset, data_file: str, file: str) -> FloatArray:

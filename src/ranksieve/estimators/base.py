@@ -53,11 +53,15 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         its own.
         """
         check_is_fitted(self)
-        return self._scores(self._checked_features(X), X.qid if isinstance(X, Dataset) else qid)
+        return self._scores_in_queries(self._checked_features(X), X.qid if isinstance(X, Dataset) else qid)
+
+    def _scores_in_queries(self, X: Matrix, qid: Any) -> FloatArray:
+        """Scores of checked features, for which the queries of the rows may matter."""
+        return self._scores(X)
 
     @abstractmethod
-    def _scores(self, X: Matrix, qid: Any) -> FloatArray:
-        """Scores of checked features."""
+    def _scores(self, X: Matrix) -> FloatArray:
+        """Scores of checked features, each row on its own."""
 
     def score(self, X: Any, y: Any = None, qid: Any = None, sample_weight: Any = None) -> float:
         """Mean NDCG@10 (standard profile); a query weighs the mean of its rows' sample weights."""
@@ -199,8 +203,11 @@ class LinearRanker(Ranker):
     n_iter_: int
     trace_: Trace
 
-    def _scores(self, X: Matrix, qid: Any) -> FloatArray:
+    def _scores_in_queries(self, X: Matrix, qid: Any) -> FloatArray:
         return self._linear_model().predict(X, qid)
+
+    def _scores(self, X: Matrix) -> FloatArray:
+        return self._scores_in_queries(X, None)
 
     @property
     def support_(self) -> IntArray:

@@ -136,7 +136,7 @@ class LambdaMART(PlainFit):
         """Columns that some tree splits on, ascending."""
         return np.flatnonzero(self.booster_.feature_importance("split"))
 
-    def _scores(self, X: Matrix, qid: Any) -> FloatArray:
+    def _scores(self, X: Matrix) -> FloatArray:
         n_threads = self._threads(X.shape[0])
         return np.asarray(self.booster_.predict(_plain_matrix(X), raw_score=True, num_threads=n_threads))
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
@@ -95,7 +94,7 @@ class RankBoost(PlainFit):
         """Columns in use, ascending."""
         return np.unique(self.chosen_)
 
-    def _scores(self, X: Matrix, qid: Any) -> FloatArray:
+    def _scores(self, X: Matrix) -> FloatArray:
         """A feature's weak rankers are a step function: α summed over the thresholds below the value."""
         scores, support = np.zeros(X.shape[0]), self.support_
         for j, column in zip(support, dense_columns(X[:, support]), strict=True):

@@ -21,6 +21,11 @@ def exponential_gain(labels: FloatArray) -> FloatArray:
     return gains
 
 
+def linear_gain(labels: FloatArray) -> FloatArray:
+    """max(y, 0)."""
+    return np.maximum(labels, 0.0)
+
+
 def letor_discount(ranks: IntArray) -> FloatArray:
     """1 for the ranks 1 and 2, 1/log2(i) from rank 3 on."""
     weights: FloatArray = 1.0 / np.log2(np.maximum(ranks, 2))
@@ -82,10 +87,12 @@ PROFILES: dict[str, Profile] = {
         Profile("letor", discount=letor_discount, short_list_is_zero=True, max_label=2.0),
         Profile("mslr", discount=letor_discount, short_list_is_zero=True, relevant_from=2.0),
         Profile("standard"),
+        Profile("trec", gain=linear_gain),
     )
 }
 """``letor``: the official scripts of LETOR 3.0 and 4.0; ``mslr``: the same, relevant means y ≥ 2;
-``standard``: discount 1/log2(1 + i), short lists use what there is."""
+``standard``: discount 1/log2(1 + i), short lists use what there is; ``trec``: the same with gain y, as
+trec_eval has it."""
 
 
 def as_profile(profile: str | Profile) -> Profile:

@@ -20,20 +20,11 @@ Scores = Mapping[str, Mapping[str, float]]
 """query → document → number."""
 
 
-def linear_gain(labels: FloatArray) -> FloatArray:
-    """max(y, 0)."""
-    return np.maximum(labels, 0.0)
-
-
-TREC = Profile("trec", gain=linear_gain)
-"""trec_eval: gain y, discount 1/log2(1 + i), relevant means y ≥ 1."""
-
-
 def evaluate_run(
     run: Scores,
     qrels: Scores,
     metrics: str | Sequence[str | MetricSpec] = ("ndcg@10", "map"),
-    profile: str | Profile = TREC,
+    profile: str | Profile = "trec",
     empty: Empty | None = None,
 ) -> Evaluation:
     """Measure the results of a search engine against judgements, by the rules of ``trec_eval -c``.

@@ -4,6 +4,7 @@ const data = JSON.parse(document.getElementById("page-data").textContent);
 const dark = matchMedia("(prefers-color-scheme: dark)");
 const narrow = matchMedia("(max-width: 700px)");
 const hidden = new Set();
+let printing = false;  // paper is light
 const drawn = new Map();  // element -> figure
 const WORST = 10;
 const all = (selector, root = document) => [...root.querySelectorAll(selector)];
@@ -17,13 +18,14 @@ function element(tag, properties = {}, ...children) {
 }
 
 // --- figures: drawn when they come into view, in the colours of the scheme ---------------------------------
-function themed(figure, isDark) {
+function themed(figure) {
+  const isDark = dark.matches && !printing;
   const ink = isDark ? "#dfe3e8" : "#24292f", grid = isDark ? "#333a43" : "#dfe3e8";
   const layout = structuredClone(figure.layout), small = narrow.matches;
   Object.assign(layout.font, {color: ink, size: small ? 11 : 13});
   if (small && layout.polar) {
     layout.polar.angularaxis.tickfont.size = 9;
-    Object.assign(layout.margin, {l: 62, r: 62});
+    Object.assign(layout.margin, {l: 80, r: 80});
     layout.height = 400;
   }
   if (small) layout.annotations = (layout.annotations ?? []).filter(note => note.name !== "wide");
@@ -32,11 +34,12 @@ function themed(figure, isDark) {
   for (const axis of axes) Object.assign(axis, {gridcolor: grid, linecolor: grid, zerolinecolor: grid});
   return layout;
 }
-function paint(place, isDark = dark.matches) {
-  const figure = drawn.get(place);
+function paint(place) {
+  const figure = drawn.get(place), layout = themed(figure);
+  place.style.height = `${layout.height}px`;  // plotly forgets the layout's height when the window changes
   const traces = figure.data.map(t => hidden.has(t.legendgroup) ? {...t, visible: false} : t);
   const options = {responsive: true, displaylogo: false, displayModeBar: false};
-  Plotly.react(place, traces, themed(figure, isDark), options);
+  Plotly.react(place, traces, layout, options);
 }
 function draw(place, figure) {
   drawn.set(place, figure);
@@ -56,11 +59,18 @@ function show(place) {
   watcher.unobserve(place);
   if (how) how();
 }
-const repaint = isDark => { for (const place of drawn.keys()) paint(place, isDark); };
-dark.addEventListener("change", () => repaint());
-narrow.addEventListener("change", () => repaint());
-addEventListener("beforeprint", () => { for (const place of [...waiting.keys()]) show(place); repaint(false); });
-addEventListener("afterprint", () => repaint());
+function repaint() {
+  for (const place of drawn.keys()) paint(place);
+}
+function print(begins) {
+  printing = begins;
+  if (begins) for (const place of [...waiting.keys()]) show(place);
+  repaint();
+}
+dark.addEventListener("change", repaint);
+narrow.addEventListener("change", repaint);
+addEventListener("beforeprint", () => print(true));
+addEventListener("afterprint", () => print(false));
 
 for (const place of all("[data-figure]")) whenSeen(place, () => draw(place, data.figures[place.dataset.figure]));
 for (const button of all(".legend button")) button.addEventListener("click", () => {

@@ -1,0 +1,95 @@
+"""Numbers in words, differences of queries, rows of features."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from ranksieve.report import certificate, percent
+from ranksieve.report.answers import significant
+from ranksieve.report.feature_rows import MAX_ROWS, Column, make_rows, percent_text, share_text, weight_text
+from ranksieve.report.gains import difference
+from ranksieve.report.words import counted, listed, p_value, signed
+
+
+@pytest.mark.parametrize(
+    ("share", "words"),
+    [(9.2e-7, "0.000092 %"), (0.5, "50 %"), (1.234e-3, "0.12 %"), (2.7e-10, "0.000000027 %")],
+)
+def test_percent_has_no_exponent(share, words):
+    assert percent(share) == words
+
+
+def test_certificate_in_words():
+    assert certificate(9.2e-7) == "within 0.000092 % of the best possible objective"
+    assert certificate(0.0) == "equal to the best possible objective up to rounding"
+    assert certificate(0.37) == "not proved to be near the best possible objective (gap 37 %)"
+    assert certificate(None).startswith("without a proof")
+
+
+def test_numbers_in_words():
+    assert [p_value(p) for p in (0.0, 9e-5, 0.0123, 1.0)] == [
+        "p < 0.0001", "p < 0.0001", "p = 0.012", "p = 1",
+    ]  # fmt: skip
+    assert [signed(v) for v in (0.5, -0.25, -1e-9, 0.0)] == ["+0.5000", "−0.2500", "0.0000", "0.0000"]
+    assert [counted(1, "query", "queries"), counted(2, "query", "queries")] == ["1 query", "2 queries"]
+    assert [listed([]), listed(["a"]), listed(["a", "b", "c"])] == ["", "a", "a, b and c"]
+    assert listed(["a", "b", "c", "d"], most=3) == "a, b and 2 more"
+    assert [weight_text(0.0), weight_text(-0.5), share_text(0.25), percent_text(0.5)] == [
+        "0", "−0.5", "+0.2500", "50 %",
+    ]  # fmt: skip
+
+
+def test_difference_agrees_with_scipy():
+    rng = np.random.default_rng(0)
+    theirs = rng.random(30)
+    ours = theirs + rng.normal(0.05, 0.1, 30)
+    ours[:4] = theirs[:4]
+    found = difference(ours, theirs)
+    test = stats.ttest_rel(ours, theirs)
+    interval = test.confidence_interval(0.95)
+    assert (found.low, found.high) == pytest.approx((interval.low, interval.high))
+    assert found.p_t == pytest.approx(test.pvalue)
+    assert found.p_t_greater == pytest.approx(stats.ttest_rel(ours, theirs, alternative="greater").pvalue)
+    assert (found.wins, found.ties, found.losses) == (
+        np.sum(ours > theirs), 4, np.sum(ours < theirs),
+    )  # fmt: skip
+    assert found.mean == pytest.approx(np.mean(ours - theirs))
+
+
+@pytest.mark.parametrize(
+    ("shift", "verdict"),
+    [(0.2, "significantly better"), (-0.2, "significantly worse"), (0.0, "within noise")],
+)
+def test_verdict_follows_the_interval(shift, verdict):
+    theirs = np.linspace(0.2, 0.7, 40)
+    noise = 0.1 * np.resize([1.0, -1.0], 40)
+    assert difference(theirs + shift + noise, theirs).verdict == verdict
+
+
+def test_one_query_proves_nothing():
+    found = difference(np.array([0.9]), np.array([0.1]))
+    assert found.verdict == "within noise"
+    assert found.low == -np.inf
+
+
+def test_queries_that_guided_the_choice_are_no_test():
+    theirs = np.linspace(0.2, 0.7, 40)
+    better = difference(theirs + 0.2 + 0.1 * np.resize([1.0, -1.0], 40), theirs)
+    assert significant(better).short == "significantly better"
+    guided = significant(better, guided=True)
+    assert guided.short == "no fair test here"
+    assert "choice was made on these queries" in guided.words
+
+
+def test_rows_are_sorted_and_bounded():
+    columns = (Column("weight", "weight", weight_text, ""), Column("lacking", "lacking", weight_text, ""))
+    weights = np.linspace(-1.0, 0.5, MAX_ROWS + 5)
+    rows = make_rows(columns, [f"f{j}" for j in range(len(weights))], {"weight": weights})
+    assert [column.key for column in rows.columns] == ["weight"]
+    assert len(rows.rows) == MAX_ROWS
+    assert rows.n_features == MAX_ROWS + 5
+    sizes = [abs(values["weight"]) for _, values in rows.rows]
+    assert sizes == sorted(sizes, reverse=True)
+    assert rows.heaviest == 1.0
