@@ -116,6 +116,10 @@ def test_pages_draw_and_fit_the_screen(show, tmp_path, name, size, scheme):
         """() => getComputedStyle(document.querySelector(".plot .xtick text")).fill
             === getComputedStyle(document.body).color"""
     )
+    page.wait_for_function(  # and keep their heights when the window changes
+        """() => [...document.querySelectorAll(".plot")].every(plot =>
+            plot.querySelector(".main-svg").clientHeight === parseInt(plot.style.height))"""
+    )
     wanted = os.environ.get("RANKSIEVE_SCREENSHOTS")
     folder = Path(wanted or tmp_path)
     folder.mkdir(parents=True, exist_ok=True)
@@ -246,7 +250,12 @@ def test_printing_draws_what_was_never_in_view(browser, pages):
         "[...document.querySelectorAll('.plot')].map(p => p.querySelectorAll('svg.main-svg').length)"
     )
     assert min(counts) > 0
-    ink = page.evaluate("document.getElementById('all-removed_features').layout.font.color")
-    assert ink == "#24292f"
+    ink = "document.getElementById('all-removed_features').layout.font.color"
+    assert page.evaluate(ink) == "#24292f"
+    page.emulate_media(color_scheme="light")
+    page.emulate_media(color_scheme="dark")
+    assert page.evaluate(ink) == "#24292f"  # paper is light whatever the scheme does
+    page.evaluate("dispatchEvent(new Event('afterprint'))")
+    assert page.evaluate(ink) == "#dfe3e8"
     assert tab.complaints == []
     assert_only_the_file(tab, pages["results"])

@@ -41,7 +41,7 @@ def convert(
     ] = None,
     missing: Missing = "keep",
 ) -> None:
-    """Convert between LETOR text, gzip and parquet, also from feature logs.
+    """Convert data between LETOR text and parquet, also feature logs.
 
     The name of the output tells its format. Missing values are kept unless a policy is given. A feature
     log holds search responses of Elasticsearch or OpenSearch with _ltrlog fields.

@@ -16,7 +16,7 @@ Baseline = Annotated[
 
 @command(
     "ranksieve bench LETOR -o results",
-    "ranksieve bench LETOR --data OHSUMED --methods fenchelrank,ranksvm --grid fast -o results",
+    "ranksieve bench LETOR --methods fenchelrank,ranksvm --grid fast -o results",
 )
 def bench(
     root: Annotated[

@@ -175,7 +175,7 @@ def explain(
     first_feature: FirstFeature = None,
     as_json: Json = False,
 ) -> None:
-    """Say why documents stand where they stand, or what features are worth.
+    """Say why documents rank as they do, and what features are worth.
 
     With --query, what each feature adds to the scores of its documents; with --doc and --above, why one
     stands above the other; with --drop, what the metric loses and the cost saves without each feature.
