@@ -11,8 +11,8 @@ from ranksieve.commands.options import FORMATS, Json
 
 
 @command(
-    "ranksieve export model.json --to elasticsearch -o ltr --featureset features.json --data test.txt",
-    "ranksieve export model.json --to vespa -o profiles --names names.json --name products",
+    "ranksieve export model.json --to elasticsearch -o ltr --data test.txt",
+    "ranksieve export model.json --to vespa -o profiles --names names.json",
     "ranksieve export model.json --to python -o ranker.py",
 )
 def export(

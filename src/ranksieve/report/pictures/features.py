@@ -16,7 +16,7 @@ from ranksieve.report.words import metric_title
 BLUE, ORANGE = PALETTE[0], PALETTE[1]
 NEAR_ZERO = 0.25  # so that the smallest weight in use can be told from none
 SCALE = [[0.0, "#b35c00"], [0.45, "#f2b866"], [0.5, "#bbbbbb"], [0.55, "#8cc3ee"], [1.0, "#1f66a8"]]
-ROW_HEIGHT, BARS_HEIGHT = 8, 110
+ROW_HEIGHT, LEAST_HEIGHT, BARS_HEIGHT, MARGINS = 8, 180, 110, 90
 
 
 def single_features(results: DataSetResults, styles: Styles) -> Figure | None:
@@ -122,8 +122,8 @@ def _shades(coef: FloatArray) -> list[float | None]:
 def _matrix_layout(counts: dict[str, int]) -> dict[str, Any]:
     ends = np.cumsum(list(counts.values())) - 0.5
     middles = [end - count / 2 for end, count in zip(ends, counts.values(), strict=True)]
-    height = ROW_HEIGHT * int(ends[-1] + 0.5) + BARS_HEIGHT + 90
-    share = BARS_HEIGHT / (height - 90)
+    inner = max(ROW_HEIGHT * sum(counts.values()), LEAST_HEIGHT) + BARS_HEIGHT
+    share = BARS_HEIGHT / inner
     line = {
         "type": "line",
         "xref": "paper",
@@ -148,4 +148,4 @@ def _matrix_layout(counts: dict[str, int]) -> dict[str, Any]:
         "yaxis2": axis("used by", domain=[1 - share + 0.02, 1], range=[0, 1.02], tickformat=".0%", nticks=3),
     }
     shapes = [line | {"y0": float(end), "y1": float(end)} for end in ends[:-1]]
-    return layout(height, **axes, shapes=shapes)
+    return layout(inner + MARGINS, **axes, shapes=shapes)
