@@ -12,7 +12,7 @@ from scipy.optimize import minimize, minimize_scalar
 from ranksieve.data import load_letor_folds, make_ranking
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.describe import pairs_per_query
-from ranksieve.estimators import FSMRank, RankSVM, SparseRankSVM
+from ranksieve.estimators import FSMRank, RankSVM, SparseRanker, SparseRankSVM
 from ranksieve.losses import CostSensitiveListMLE
 from ranksieve.measures import feature_importance, feature_similarity
 from ranksieve.metrics import evaluate
@@ -492,3 +492,8 @@ def test_features_per_fold_of_mq2008(letor_root):
         assert 2 <= len(chosen) <= 6
         assert chosen & {23, 39}
         assert len(GAS(k=10).fit(fold.train).selected_) == 10
+
+
+def test_a_base_that_normalises_is_refused(small):
+    with pytest.raises(ValueError, match=r"base normalises \(z\), but a selector scores features as they are"):
+        FSRank(k=2, base=SparseRanker(normalise="z")).fit(small)

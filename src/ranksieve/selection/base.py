@@ -129,6 +129,12 @@ def fresh_base(base: Any) -> Any:
             f"base must be a linear ranker such as RankSVM(), got {type(base).__name__}, which has no "
             f"{' and no '.join(missing)}"
         )
+    prepared = base.get_params(deep=False).get("normalise", "none")
+    if prepared != "none":
+        raise ValueError(
+            f"base normalises ({prepared}), but a selector scores features as they are; normalise the data "
+            "before the selector instead"
+        )
     return clone(base)
 
 

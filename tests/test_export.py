@@ -1,0 +1,464 @@
+"""Exports beside parity: shifts, numbers, feature sets, names, files and the command line."""
+
+from __future__ import annotations
+
+import ast
+import json
+import os
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import ranksieve as rs
+from ranksieve.data import Dataset, write_letor
+from ranksieve.data.normalise import Normalisation
+from ranksieve.export import EXPORTS, export_model
+from ranksieve.export.lucene import least_possible, round_up
+from ranksieve.export.vespa import decimal
+from ranksieve.model import LinearModel, Term
+from tests.engine_readers import READERS
+from tests.test_cli import refused, run
+
+LUCENE = ("elasticsearch", "opensearch", "solr")
+DOUBLE = ("vespa", "json", "python")
+NAMES = ["bm25_title", "bm25_body", "price", "clicks_7d", "age", "published"]
+
+
+# --- small models with features f1, f2, … ----------------------------------------------------------------
+
+
+def weighing(*weights, normalisation=None, intercept=0.0, **rest):
+    terms = tuple(Term(f"f{j + 1}", j, w) for j, w in enumerate(weights))
+    return LinearModel(terms, len(weights), intercept, normalisation, **rest)
+
+
+def normalisation(kind, centre, scale):
+    return Normalisation(kind, tuple(f"f{j + 1}" for j in range(len(centre))), tuple(centre), tuple(scale))
+
+
+def content(result, name):
+    return json.loads(next(file for file in result.files if file.name == name).read_text())
+
+
+# --- negative scores -------------------------------------------------------------------------------------
+
+
+def test_the_least_score_of_features_that_are_not_negative():
+    assert least_possible(weighing(1.0, 2.0, intercept=-3.0)) == -3
+    assert least_possible(weighing(1.0, 2.0)) == 0
+    assert least_possible(weighing(1.0, -2.0)) is None
+    z = normalisation("z", [4.0, 10.0], [2.0, 5.0])
+    assert least_possible(weighing(1.0, 3.0, normalisation=z)) == pytest.approx(-4 / 2 - 3 * 10 / 5)
+    assert least_possible(weighing(1.0, -3.0, normalisation=z)) is None
+    ranged = normalisation("min_max", [4.0, 10.0], [2.0, 5.0])
+    assert least_possible(weighing(1.0, -3.0, normalisation=ranged)) == pytest.approx(-4 / 2 - 3)
+
+
+@pytest.mark.parametrize("value", [1.0, 0.0123456, 987.6, 4.2e-9, 1e7, 3.14159e20])
+def test_a_shift_is_rounded_up_to_three_digits(value):
+    assert value <= round_up(value) <= value * 1.0101
+    assert float(f"{round_up(value):.3g}") == round_up(value)
+
+
+@pytest.mark.parametrize("target", LUCENE)
+def test_no_shift_where_no_score_is_negative(target, tmp_path):
+    result = export_model(weighing(0.5, 2.0), target, tmp_path / "out")
+    assert result.notes == ()
+    assert "norm" not in json.dumps(content(result, "model.json"))
+
+
+@pytest.mark.parametrize("target", LUCENE)
+def test_a_shift_from_the_model_alone(target, tmp_path):
+    model = weighing(1.0, 3.0, normalisation=normalisation("z", [4.0, 10.0], [2.0, 5.0]))
+    result = export_model(model, target, tmp_path / "out")
+    assert result.notes[0].startswith(
+        "Scores are 8.08 higher than the model's, whose least score by its weights"
+    )
+    assert "The constant 8.08 is in the normaliser of f2" in result.notes[1]
+    scores = READERS[target](tmp_path / "out", {"f1": [0.0, 4.0], "f2": [0.0, 10.0]})
+    np.testing.assert_allclose(scores, [0.08, 8.08], rtol=1e-5)
+
+
+@pytest.mark.parametrize("target", LUCENE)
+def test_how_low_scores_get_may_need_a_sample(target, tmp_path):
+    model, sample = weighing(1.0, -2.0), Dataset([[1.0, 3.0], [5.0, 0.0]], [0, 1], [0, 0])
+    with pytest.warns(UserWarning, match=r"scores can become negative.*give sample documents"):
+        assert export_model(model, target, tmp_path / "a").notes == ()
+    result = export_model(model, target, tmp_path / "b", sample=sample)
+    assert "5.05 higher than the model's, whose least score over 2 sample documents is -5" in result.notes[0]
+    assert READERS[target](tmp_path / "b", {"f1": [1.0], "f2": [3.0]})[0] >= 0
+
+
+# --- numbers ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("target", [*LUCENE, "onnx"])
+def test_numbers_that_float32_cannot_hold(target, tmp_path):
+    with pytest.raises(ValueError, match=r"the weight of f1 is 1e\+39, which is too large for 32-bit"):
+        export_model(weighing(1e39), target, tmp_path / "out")
+    with pytest.warns(UserWarning, match="the weight of f2 is 1e-50, which is 0 in 32-bit numbers"):
+        export_model(weighing(1.0, 1e-50), target, tmp_path / "out")
+    tiny = normalisation("z", [0.0], [1e-60])
+    with pytest.raises(ValueError, match="the scale of f1 is 1e-60, which is 0 in 32-bit numbers"):
+        export_model(weighing(1.0, normalisation=tiny), target, tmp_path / "out")
+
+
+@pytest.mark.parametrize("target", LUCENE)
+def test_written_numbers_are_float32_in_short_form(target, tmp_path):
+    weight = 0.1 + 0.2
+    text = export_model(weighing(weight), target, tmp_path / "out").files[0].read_text()
+    assert "0.3" in text
+    assert "0.30" not in text
+    assert np.float32(0.3) == np.float32(weight)
+
+
+@pytest.mark.parametrize("target", LUCENE)
+def test_a_range_that_float32_would_lose_is_said_otherwise(target, tmp_path):
+    """1000.1 … 1000.101: the difference of the bounds is 2 % off in float32, the range itself is not."""
+    narrow = normalisation("min_max", [1000.1, 0.0], [0.001, 8.0])
+    X = np.array([[1000.1005, 1.0], [1000.1012, 8.0]], dtype=np.float32)
+    model, sample = weighing(0.5, 2.0, normalisation=narrow), Dataset(X, [0, 1], [0, 0])
+    result = export_model(model, target, tmp_path / "out", sample=sample)
+    assert result.notes == ()
+    scores = READERS[target](tmp_path / "out", {"f1": X[:, 0].tolist(), "f2": X[:, 1].tolist()})
+    np.testing.assert_allclose(np.diff(scores), np.diff(model.predict(sample)), rtol=1e-5)
+    text = json.dumps(content(result, "model.json")).lower()
+    assert text.count("standard") == 1 + text.count("standard_deviation")
+    assert text.count("max") >= 1
+
+
+@pytest.mark.parametrize("target", LUCENE)
+def test_ranges_below_zero_are_read_in_order(target, tmp_path):
+    """The plugin's setter for the maximum compares with a minimum just above 0 until told otherwise."""
+    below = normalisation("min_max", [-9.0, -8.0], [4.0, 2.0])
+    sample = Dataset([[-9.0, -8.0]], [0], [0])
+    export_model(weighing(1.0, 2.0, normalisation=below), target, tmp_path / "out", sample=sample)
+    scores = READERS[target](tmp_path / "out", {"f1": [-9.0, -5.0], "f2": [-8.0, -6.0]})
+    np.testing.assert_allclose(scores, [0.0, 3.0])
+
+
+@pytest.mark.parametrize("value", [1e-12, -3.5e-7, 0.37, -12.0, 1e16, 1 / 3, 5e-324])
+def test_vespa_numbers_have_no_exponent(value):
+    assert "e" not in decimal(value)
+    assert "." in decimal(value)
+    assert float(decimal(value)) == value
+
+
+# --- feature sets and queries ----------------------------------------------------------------------------
+
+
+def es_feature(name, **rest):
+    return {"name": name, "params": ["keywords"], "template": {"match": {name: "{{keywords}}"}}, **rest}
+
+
+ES_SET = [es_feature("unused"), es_feature("f2", params=["user"]), es_feature("f1")]
+
+
+@pytest.mark.parametrize("target", ["elasticsearch", "opensearch"])
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"featureset": {"name": "all", "features": ES_SET}},
+        {"name": "all", "features": ES_SET},
+        {"_source": {"featureset": {"features": ES_SET}}},
+        ES_SET,
+    ],
+)
+def test_the_feature_set_is_trimmed(target, given, tmp_path):
+    result = export_model(weighing(0.5, 2.0), target, tmp_path / "out", featureset=given, name="m", store="s")
+    assert content(result, "featureset.json") == {
+        "featureset": {"name": "m_features", "features": ES_SET[1:]}
+    }
+    query = content(result, "query.json")["rescore"]["query"]["rescore_query"]["sltr"]
+    assert query == {
+        "params": {"user": "WORDS OF THE USER", "keywords": "WORDS OF THE USER"},
+        "model": "m",
+        "store": "s",
+    }
+    np.testing.assert_allclose(READERS[target](tmp_path / "out", {"f1": [1.0], "f2": [10.0]}), [20.5])
+    create, upload, _ = result.load
+    assert "_ltr/s/_featureset/m_features'" in create
+    assert "_ltr/s/_featureset/m_features/_createmodel'" in upload
+
+
+def test_without_a_set_the_query_names_the_active_features(tmp_path):
+    result = export_model(weighing(0.5, 2.0), "elasticsearch", tmp_path / "out")
+    assert [file.name for file in result.files] == ["model.json", "query.json"]
+    query = content(result, "query.json")["rescore"]["query"]
+    assert query["rescore_query"]["sltr"]["active_features"] == ["f1", "f2"]
+    assert (query["query_weight"], query["rescore_query_weight"]) == (0, 1)
+    assert len(result.load) == 2
+
+
+def test_features_that_others_are_computed_from_stay(tmp_path):
+    derived = {"name": "f1", "template_language": "derived_expression", "template": "ln(clicks + 1) * half"}
+    half = {
+        "name": "half",
+        "template_language": "script_feature",
+        "template": {"source": "vector.get('views')"},
+    }
+    features = [es_feature("clicks"), es_feature("other"), es_feature("views"), half, derived]
+    result = export_model(weighing(0.5), "elasticsearch", tmp_path / "out", featureset=features)
+    kept = [feature["name"] for feature in content(result, "featureset.json")["featureset"]["features"]]
+    assert kept == ["clicks", "views", "half", "f1"]
+    scores = READERS["elasticsearch"](tmp_path / "out", {n: [4.0] for n in kept})
+    np.testing.assert_allclose(scores, [2.0])
+
+
+def test_solr_features_are_trimmed_and_put_in_the_store(tmp_path):
+    def feature(name, text):
+        return {
+            "name": name,
+            "class": "org.apache.solr.ltr.feature.SolrFeature",
+            "params": {"q": text},
+            "store": "old",
+        }
+
+    features = [feature("f1", "{!field f=title}${words}"), feature("x", "${other}"), feature("f2", "price")]
+    result = export_model(
+        weighing(0.5, 2.0), "solr", tmp_path / "out", featureset=features, store="shop", name="m"
+    )
+    written = content(result, "features.json")
+    assert [(f["name"], f["store"]) for f in written] == [("f1", "shop"), ("f2", "shop")]
+    rq = content(result, "query.json")["params"]["rq"]
+    assert rq == "{!ltr model=m reRankDocs=1000 efi.words='WORDS OF THE USER'}"
+    assert content(result, "model.json")["store"] == "shop"
+    np.testing.assert_allclose(READERS["solr"](tmp_path / "out", {"f1": [1.0], "f2": [10.0]}), [20.5])
+
+
+@pytest.mark.parametrize("target", LUCENE)
+@pytest.mark.parametrize(
+    ("features", "sentence"),
+    [
+        ([es_feature("f1")], "the feature set lacks f2, which the model uses"),
+        ({"features": {"f1": 1}}, "the feature set is not one"),
+        (["f1", "f2"], "the feature set is not one"),
+        ("f1", "the feature set is not one"),
+    ],
+)
+def test_feature_sets_that_do_not_fit(target, features, sentence, tmp_path):
+    with pytest.raises(ValueError, match=sentence):
+        export_model(weighing(0.5, 2.0), target, tmp_path / "out", featureset=features)
+    assert not (tmp_path / "out").exists()
+
+
+# --- names and options -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("store", ["models", "feature_sets", "Shop", "a b", ""])
+def test_stores_that_elasticsearch_refuses(store, tmp_path):
+    with pytest.raises(ValueError, match=r"the store .* cannot be used"):
+        export_model(weighing(0.5), "elasticsearch", tmp_path / "out", store=store)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "bm25(title)",
+        "attribute(price)",
+        "fieldMatch(title).proximity",
+        "dotProduct(a,query(b))",
+        "nativeRank",
+    ],
+)
+def test_vespa_takes_rank_features(name, tmp_path):
+    export_model(weighing(0.5), "vespa", tmp_path / "out", names={"f1": name})
+    np.testing.assert_allclose(READERS["vespa"](tmp_path / "out", {name: [3.0]}), [1.5])
+
+
+@pytest.mark.parametrize("name", ["bm25(title", "bm25 title", "a+b", "bm25(title)}", "1x", "f(a)(b)", "f(#)"])
+def test_vespa_refuses_other_names(name, tmp_path):
+    with pytest.raises(ValueError, match=r"is no Vespa rank feature .* map every feature .* option names"):
+        export_model(weighing(0.5), "vespa", tmp_path / "out", names={"f1": name})
+
+
+def test_vespa_needs_the_map(tmp_path):
+    with pytest.raises(ValueError, match="Vespa feature 'f1' cannot be used"):
+        export_model(weighing(0.5), "vespa", tmp_path / "out")
+
+
+def test_vespa_weights_have_different_names(tmp_path):
+    model = LinearModel((Term("a-b", 0, 1.0), Term("a_b", 1, 2.0), Term("c", 2, 4.0)), 3)
+    names = {"a-b": "bm25(x)", "a_b": "bm25(y)", "c": "bm25(z)"}
+    export_model(model, "vespa", tmp_path / "out", names=names)
+    scores = READERS["vespa"](tmp_path / "out", {"bm25(x)": [1.0], "bm25(y)": [10.0], "bm25(z)": [100.0]})
+    np.testing.assert_allclose(scores, [421.0])
+
+
+@pytest.mark.parametrize("name", ["0", "title", "-3", "1.5", "9999999999"])
+def test_ranklib_numbers_its_features(name, tmp_path):
+    with pytest.raises(ValueError, match="RankLib numbers features from 1"):
+        export_model(weighing(0.5), "ranklib", tmp_path / "m.txt", names={"f1": name})
+
+
+@pytest.mark.parametrize("target", EXPORTS)
+def test_options_that_do_not_apply_are_refused(target, tmp_path):
+    everything = {
+        "name": "m",
+        "names": {},
+        "featureset": [],
+        "sample": None,
+        "store": "s",
+        "dtype": "float64",
+    }
+    for option in everything.keys() - EXPORTS[target].takes - {"sample"}:
+        with pytest.raises(ValueError, match=f"the option {option} does not apply to {target}; leave it out"):
+            export_model(weighing(0.5), target, tmp_path / "out", **{option: everything[option]})
+
+
+def test_unknown_words_get_a_suggestion(tmp_path):
+    with pytest.raises(
+        ValueError, match=r"unknown export target 'elastic' \(did you mean 'elasticsearch'\?\)"
+    ):
+        export_model(weighing(0.5), "elastic", tmp_path / "out")
+    with pytest.raises(ValueError, match="unknown dtype 'float16'"):
+        export_model(weighing(0.5), "onnx", tmp_path / "out", dtype="float16")
+
+
+def test_without_onnx_the_cure_is_named(tmp_path, monkeypatch):
+    monkeypatch.setattr("ranksieve.export.onnx_graph.find_spec", lambda name: None)
+    with pytest.raises(ImportError, match=r'pip install "ranksieve\[onnx\]"'):
+        export_model(weighing(0.5), "onnx", tmp_path / "m.onnx")
+
+
+# --- files -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("target", [target for target in EXPORTS if not EXPORTS[target].folder])
+def test_single_files_go_where_asked_or_into_a_folder(target, tmp_path):
+    (file,) = export_model(weighing(0.5), target, tmp_path / "here").files
+    (inside,) = export_model(weighing(0.5), target, tmp_path, name="my_model").files
+    assert file == tmp_path / "here"
+    assert inside.stem == "my_model"
+    assert inside.parent == tmp_path
+
+
+def test_a_failing_write_leaves_whole_files(tmp_path, monkeypatch):
+    old = export_model(weighing(0.5), "elasticsearch", tmp_path / "out").files
+    before = {file: file.read_text() for file in old}
+    replaced = []
+
+    def replace_once(source, target):
+        if replaced:
+            raise OSError("disk full")
+        replaced.append(target)
+        os.rename(source, target)
+
+    monkeypatch.setattr("ranksieve.data.atomic.os.replace", replace_once)
+    with pytest.raises(OSError, match="disk full"):
+        export_model(weighing(7.0), "elasticsearch", tmp_path / "out", name="other")
+    assert json.loads(old[0].read_text())["model"]["name"] == "other"
+    assert old[1].read_text() == before[old[1]]
+    assert sorted(file.name for file in (tmp_path / "out").iterdir()) == ["model.json", "query.json"]
+
+
+def test_a_file_in_the_place_of_the_folder(tmp_path):
+    (tmp_path / "out").write_text("mine")
+    with pytest.raises(OSError, match="is a file, but this export writes several files; name a folder"):
+        export_model(weighing(0.5), "solr", tmp_path / "out")
+    assert (tmp_path / "out").read_text() == "mine"
+
+
+def test_the_python_module_is_plain_and_quotes_names(tmp_path):
+    names = ['say "hi"', "it's", "back\\slash", "{braces} $x"]
+    terms = tuple(Term(name, j, 1.0 + j) for j, name in enumerate(names))
+    (file,) = export_model(LinearModel(terms, 4), "python", tmp_path / "m.py").files
+    tree = ast.parse(file.read_text())
+    imports = [node for node in ast.walk(tree) if isinstance(node, ast.Import | ast.ImportFrom)]
+    assert {node.module for node in imports} == {"__future__", "collections.abc", "math"}
+    np.testing.assert_array_equal(READERS["python"](file, {name: [1.0] for name in names}), [10.0])
+
+
+def test_the_python_module_refuses_what_is_missing(tmp_path):
+    (file,) = export_model(weighing(0.5), "python", tmp_path / "m.py").files
+    module: dict[str, object] = {}
+    exec(file.read_text(), module)
+    assert module["score"]({"f1": 4}) == 2.0
+    for features in ({}, {"f1": None}, {"f1": float("nan")}):
+        with pytest.raises(ValueError, match="feature 'f1' is missing"):
+            module["score"](features)
+
+
+# --- command line ----------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def home(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    data = rs.make_ranking(n_queries=30, n_features=6, n_informative=3, seed=0)
+    write_letor(data, "train.txt")
+    run("fit", "train.txt", "--normalise", "z", "-o", "model.json")
+    return data
+
+
+@pytest.mark.parametrize("target", EXPORTS)
+def test_the_command_writes_what_the_function_writes(target, home, tmp_path):
+    model = rs.load_model("model.json")
+    names = {name: f"attribute({name})" for name in home.feature_names}
+    options = ["--names", "names.json"] if target == "vespa" else []
+    (tmp_path / "names.json").write_text(json.dumps(names))
+    options += ["--data", "train.txt"] if target in LUCENE else []
+    kinds = {"vespa": {"names": names}, **{lucene: {"sample": home} for lucene in LUCENE}}
+    done = json.loads(
+        run("export", "model.json", "--to", target, "-o", "by_command", *options, "--json").stdout
+    )
+    ours = export_model(model, target, "by_function", **kinds.get(target, {}))
+    assert [Path(file).read_bytes() for file in done["files"]] == [file.read_bytes() for file in ours.files]
+    assert done["notes"] == list(ours.notes)
+
+
+def test_the_command_says_what_it_did(home):
+    text = run("export", "model.json", "--to", "solr", "-o", "out", "--data", "train.txt").stdout
+    n = len(rs.load_model("model.json").terms)
+    assert f"Wrote out/model.json, out/query.json: {n} features." in text
+    assert "higher than the model's" in text
+    assert "curl -X PUT -H 'Content-Type: application/json'" in text
+    assert "--data-binary @out/model.json" in text
+    assert (
+        "warning: scores can become negative"
+        in run("export", "model.json", "--to", "solr", "-o", "out").stderr
+    )
+
+
+def test_no_input_is_overwritten(home, tmp_path):
+    before = (tmp_path / "model.json").read_text()
+    sentence = refused("export", "model.json", "--to", "elasticsearch", "-o", ".", "--data", "train.txt")
+    assert sentence.startswith("model.json: is an input and would be overwritten")
+    assert "would be overwritten" in refused("export", "model.json", "--to", "json", "-o", "model.json")
+    assert (tmp_path / "model.json").read_text() == before
+
+
+def test_the_command_refuses_in_one_sentence(home, tmp_path):
+    def export(*options):
+        return refused("export", "model.json", "-o", "out", *options)
+
+    (tmp_path / "broken.json").write_text("{")
+    (tmp_path / "list.json").write_text("[]")
+    assert "did you mean 'solr'" in export("--to", "solar")
+    assert "broken.json: not a JSON file" in export("--to", "solr", "--names", "broken.json")
+    assert "list.json: not a map of names" in export("--to", "solr", "--names", "list.json")
+    assert "nowhere.json: No such file" in export("--to", "solr", "--featureset", "nowhere.json")
+    assert "the option store does not apply to onnx" in export("--to", "onnx", "--store", "s")
+    assert "exporting model.json: Vespa feature 'f" in export("--to", "vespa")
+    assert not (tmp_path / "out").exists()
+    assert "not a ranksieve model" in refused("export", "list.json", "--to", "json", "-o", "out")
+
+
+def test_a_model_that_normalises_within_queries_stays_here(home):
+    run("fit", "train.txt", "--normalise", "query_z", "-o", "query.json")
+    sentence = refused("export", "query.json", "--to", "elasticsearch", "-o", "out")
+    assert sentence.startswith(
+        "exporting query.json: the model normalises its features within each query (query_z)"
+    )
+    run("export", "query.json", "--to", "json", "-o", "copy.json")
+    assert rs.load_model("copy.json") == rs.load_model("query.json")
+
+
+def test_nothing_warns_where_nothing_is_wrong(tmp_path):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for target in EXPORTS:
+            names = {"names": {"f1": "bm25(title)"}} if target == "vespa" else {}
+            export_model(weighing(0.5), target, tmp_path / target, **names)
