@@ -495,5 +495,5 @@ def test_features_per_fold_of_mq2008(letor_root):
 
 
 def test_a_base_that_normalises_is_refused(small):
-    with pytest.raises(ValueError, match=r"base normalises \(z\), but a selector scores features as they are"):
+    with pytest.raises(ValueError, match=r"base normalises \(z\), but a selector"):
         FSRank(k=2, base=SparseRanker(normalise="z")).fit(small)
