@@ -9,7 +9,8 @@ import sys
 import numpy as np
 import pytest
 
-from ranksieve.experiment.journal import Journal, plain, read_journal
+from ranksieve.data.plain import plain
+from ranksieve.experiment.journal import Journal, read_journal
 
 IDENTITY = {"method": "a", "grid": [{"C": 1.0}]}
 

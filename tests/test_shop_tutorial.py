@@ -37,7 +37,9 @@ def test_every_command_runs_and_fit_finds_the_same_model(shop, monkeypatch):
     folder, names = shop
     monkeypatch.chdir(folder)
     listed = commands(PAGE)
-    assert {"inspect", "frontier", "fit", "evaluate", "explain", "export"} <= {command[0] for command in listed}
+    assert {"inspect", "frontier", "fit", "evaluate", "explain", "export"} <= {
+        command[0] for command in listed
+    }
     for command in listed:
         result = CliRunner().invoke(app, command)
         assert result.exit_code == 0, (command, result.stderr)

@@ -11,6 +11,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 
 from ranksieve._types import AnyArray, FloatArray
+from ranksieve.data.plain import plain
 from ranksieve.metrics.evaluate import Evaluation, parse_all
 from ranksieve.metrics.table import MetricSpec
 
@@ -59,8 +60,7 @@ class Comparison:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON; NaN becomes None."""
-        rows = [{name: _plain(value) for name, value in asdict(row).items()} for row in self.rows]
-        return {**vars(self), "rows": rows}
+        return {**vars(self), "rows": [plain(asdict(row)) for row in self.rows]}
 
 
 def compare(
@@ -253,7 +253,3 @@ def _shared_metrics(
 def _check_alternative(alternative: str) -> None:
     if alternative not in ("two-sided", "greater"):
         raise ValueError(f'alternative is {alternative!r}; choose "two-sided" or "greater"')
-
-
-def _plain(value: Any) -> Any:
-    return None if isinstance(value, float) and math.isnan(value) else value

@@ -17,6 +17,7 @@ from ranksieve.data.fingerprint import fingerprint
 from ranksieve.data.finite import check_finite
 from ranksieve.data.missing import MissingPolicy, learn_missing
 from ranksieve.data.normalise import Normalisation, learn_normalisation
+from ranksieve.data.plain import plain
 from ranksieve.metrics import evaluate
 from ranksieve.model import LinearModel, Term
 from ranksieve.solvers.result import Callback, Trace, relative
@@ -220,7 +221,7 @@ class LinearRanker(Ranker):
         return replace(
             self._linear_model(),
             method=type(self).__name__,
-            parameters={k: _plain(v) for k, v in self.get_params(deep=False).items()},
+            parameters={k: plain(v) for k, v in self.get_params(deep=False).items()},
             certificate={k: v for k, v in self._certificate().items() if np.isfinite(v)},
             metrics=self._measured(),
             fingerprint=self._fingerprint,
@@ -251,14 +252,3 @@ def _query_means(sample_weight: Any, data: Dataset) -> AnyArray | None:
     weight = np.asarray(sample_weight, dtype=np.float64)
     sums = np.add.reduceat(data.queries.group(weight), data.queries.offsets[:-1])
     return np.asarray(sums / data.queries.sizes)
-
-
-def _plain(value: Any) -> Any:
-    """A parameter as JSON can hold it."""
-    if isinstance(value, np.ndarray | np.generic):
-        return _plain(value.tolist())
-    if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
-    if isinstance(value, float) and not np.isfinite(value):
-        return repr(value)
-    return value if isinstance(value, str | int | float | bool | type(None)) else repr(value)

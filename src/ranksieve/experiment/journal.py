@@ -7,15 +7,13 @@ last line, which the next writer cuts off.
 from __future__ import annotations
 
 import json
-import math
 import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from ranksieve._version import __version__
+from ranksieve.data.plain import plain
 
 FORMAT = "ranksieve-results"
 FORMAT_VERSION = 1
@@ -78,19 +76,6 @@ def check_format(path: Path, header: Mapping[str, Any]) -> None:
             f"{path}:1: results of format version {header.get('format_version')!r}, but this ranksieve "
             f"({__version__}) reads version {FORMAT_VERSION}; run bench into a new folder"
         )
-
-
-def plain(value: Any) -> Any:
-    """As JSON can hold it: arrays as lists, NaN as None, infinities and other objects as their text."""
-    if isinstance(value, np.ndarray | np.generic):
-        return plain(value.tolist())
-    if isinstance(value, Mapping):
-        return {str(key): plain(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [plain(item) for item in value]
-    if isinstance(value, float) and not math.isfinite(value):
-        return None if math.isnan(value) else repr(value)
-    return value if isinstance(value, str | int | float | bool | type(None)) else repr(value)
 
 
 def _write_all(handle: int, content: bytes, path: Path) -> None:

@@ -10,6 +10,7 @@ import numpy as np
 
 from ranksieve._types import AnyArray, FloatArray
 from ranksieve.data.dataset import Dataset
+from ranksieve.data.plain import plain
 from ranksieve.metrics.profiles import Empty, Profile, as_profile, check_empty
 from ranksieve.metrics.ranked import Judged
 from ranksieve.metrics.table import MetricSpec, parse
@@ -34,9 +35,9 @@ class Evaluation:
             "profile": self.profile.name,
             "empty": self.empty,
             "n_queries": len(self.query_ids),
-            "mean": {name: _plain(value) for name, value in self.mean.items()},
+            "mean": plain(self.mean),
             "query_ids": self.query_ids.tolist(),
-            "per_query": {name: [_plain(v) for v in values] for name, values in self.per_query.items()},
+            "per_query": plain(self.per_query),
         }
 
 
@@ -150,7 +151,3 @@ def _as_scores(scores: Any, n_rows: int, n_dimensions: int) -> FloatArray:
         value = array[tuple(bad[0])]
         raise ValueError(f"the score of row {bad[0][0]} is {value}; scores must be finite numbers")
     return array
-
-
-def _plain(value: float) -> float | None:
-    return None if np.isnan(value) else float(value)
