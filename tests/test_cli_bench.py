@@ -55,6 +55,7 @@ def test_tables_on_the_terminal_and_as_json(letor, tmp_path):
         (["--select", "ndgc@10"], "did you mean 'ndcg'?"),
         (["--profile", "lettor"], "lettor"),
         (["--methods", ","], "no method was named"),
+        (["--methods", "listnet", "--baseline", "ranksvm"], "--baseline ranksvm is not among the methods"),
     ],
 )
 def test_bad_requests_are_one_sentence(letor, tmp_path, arguments, words):

@@ -9,10 +9,6 @@ import typer
 from ranksieve.cli.app import command
 from ranksieve.commands.options import Json, Profile
 
-Baseline = Annotated[
-    str | None, typer.Option(metavar="METHOD", help="What the others are compared with; default ranksvm.")
-]
-
 
 @command(
     "ranksieve bench LETOR -o results",
@@ -41,7 +37,9 @@ def bench(
         typer.Option(metavar="METRIC", help="What the choice on vali maximises; default as in the papers."),
     ] = None,
     profile: Profile = "letor",
-    baseline: Baseline = None,
+    baseline: Annotated[
+        str | None, typer.Option(metavar="METHOD", help="What the others are compared with; default ranksvm.")
+    ] = None,
     jobs: Annotated[
         int | None, typer.Option(metavar="N", min=1, help="Processes; default one for each core.")
     ] = None,
@@ -84,13 +82,19 @@ def report(
             help="A page (.html) or tables (.md, .tex, .csv, .json); without it, tables on the terminal.",
         ),
     ] = None,
-    baseline: Baseline = None,
+    baseline: Annotated[
+        str | None,
+        typer.Option(
+            metavar="METHOD",
+            help="What the others are compared with; default ranksvm in tables, the best dense on the page.",
+        ),
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Turn results into a page to show, or into tables.
 
     The page is one file that needs no network: which features, how sure, what is lost per query, whether it
-    is significant, with all tables and pictures. Without --baseline it compares with the best dense method.
+    is significant, with all tables and pictures.
     """
     from ranksieve.commands.reporting import report_results
 

@@ -10,6 +10,7 @@ import typer
 from ranksieve.commands.guard import INTERRUPTED, say
 from ranksieve.commands.show import emit_json, progress, table, words
 from ranksieve.experiment.formats import json_table
+from ranksieve.experiment.methods import METHODS
 from ranksieve.experiment.running import PAPER_METHODS, bench
 from ranksieve.experiment.tables import Table, all_tables
 
@@ -34,6 +35,8 @@ def run_bench(
     names: str | Sequence[str] = PAPER_METHODS
     if methods is not None:
         names = methods if methods == "all" else _listed(methods)
+    if baseline is not None and baseline not in (METHODS if names == "all" else names):
+        raise ValueError(f"--baseline {baseline} is not among the methods; add it to --methods")
     wanted = None if data_sets is None else _listed(data_sets)
     try:
         with progress("fitting") as bar:
