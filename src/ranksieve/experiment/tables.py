@@ -86,7 +86,7 @@ def accuracy_table(results: DataSetResults, baseline: str) -> Table:
 
 def significance_table(results: DataSetResults, baseline: str) -> Table:
     """Each method against the baseline: difference, relative change, wins and losses, p-values."""
-    tests = ("p (t)", "Holm (t)", "p (randomisation)", "Holm (randomisation)")
+    tests = ("p (t)", "Holm (t)", "p (rand.)", "Holm (rand.)")
     columns = ("method", "metric", "difference", "change", "wins", "ties", "losses", *tests)
     rows = tuple(_significance_cells(row) for row in _against(results, baseline))
     return Table(
@@ -95,7 +95,8 @@ def significance_table(results: DataSetResults, baseline: str) -> Table:
         columns,
         rows,
         f"Paired one-sided tests (better than {title(baseline)}) over the {results.n_queries} test queries "
-        "of all folds; change: relative to the baseline's mean over them; Holm: corrected over the methods.",
+        "of all folds, by t and by randomisation; change: relative to the baseline's mean over them; Holm: "
+        "corrected over the methods.",
     )
 
 
