@@ -156,9 +156,23 @@ def test_a_feature_constant_within_queries_is_not_bought(halves, kind):
         SparseRanker(feature_costs=costs, max_cost=0.5, **QUICK).fit(widened(train), valid=widened(valid))
 
 
+def test_a_budget_for_nothing_but_a_useless_must_have_is_refused(halves):
+    train, _ = halves
+    data = train.replace_features(
+        np.column_stack([train.X, train.qid.astype(float)]), [*train.feature_names, "per_query"]
+    )
+    costs = {"features": {"*": 2.0}, "groups": {"clause": {"cost": 1.0, "features": ["per_query", "f3"]}}}
+    demands = {"feature_costs": costs, "must_have": "per_query", **QUICK}
+    assert SparseRanker(max_cost=1, **demands).fit(data, valid=data).support_.tolist() == [2]
+    with pytest.raises(
+        ValueError, match=r"'clause' is the cheapest and costs 1 with must_have; raise .* to .* 1"
+    ):
+        SparseRanker(max_cost=0.5, **demands).fit(data, valid=data)
+
+
 def test_the_model_file_holds_costs_and_budget(halves, tmp_path):
     train, valid = halves
-    ranker = SparseRanker(feature_costs=COSTS, max_cost=6, signs={"f1": "+"}, **QUICK).fit(train, valid=valid)
+    ranker = SparseRanker(feature_costs=COSTS, max_cost=6, signs={0: "+"}, **QUICK).fit(train, valid=valid)
     ranker.to_model().save(tmp_path / "model.json")
     model = load_model(tmp_path / "model.json")
     assert model.metrics["cost"] == priced(train, ranker.coef_)

@@ -90,9 +90,22 @@ def test_overview_names_every_command_with_a_whole_sentence():
     assert "..." not in "".join(listed)
 
 
-def test_wrong_usage_is_exit_code_2():
-    assert "Missing argument 'TRAIN'" in run("fit", code=2).stderr
-    assert "Did you mean 'fit'" in run("fitt", code=2).stderr
+@pytest.mark.parametrize(
+    ("args", "said"),
+    [
+        (("fit",), "Missing argument 'TRAIN' (see ranksieve fit --help)"),
+        (("fitt",), "No such command 'fitt'. Did you mean 'fit'? (see ranksieve --help)"),
+        (("fit", "a", "--wrong"), "No such option: --wrong"),
+        (("fit", "a", "-o", "m", "--max-features", "0"), "Invalid value for '--max-features'"),
+        (("fit", "a", "-o"), "Option '-o' requires an argument"),
+    ],
+)
+def test_wrong_usage_is_one_sentence_too(args, said):
+    assert refused(*args, prog_name="ranksieve").startswith(said)
+
+
+def test_no_command_is_answered_with_the_help():
+    assert run(code=2).stderr == run("--help").stdout
 
 
 def test_importing_the_command_line_loads_no_command():
@@ -310,6 +323,56 @@ def test_compare_equals_the_library(home, here):
     assert text.count("ndcg@10 ") >= 3  # three pairs
 
 
+# --- outputs and validation data -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("command", ["fit", "convert", "path"])
+def test_what_cannot_go_to_standard_output(home, here, command):
+    out = ("-",) if command == "convert" else ("-o", "-")
+    sentence = refused(command, home / "train.txt", *out)
+    assert sentence == "-: this cannot go to standard output; name a file to write"
+    assert list(here.iterdir()) == []
+
+
+def test_a_write_protected_output_is_kept(home, here, monkeypatch):
+    Path("m.json").write_text("mine")
+    monkeypatch.setattr("ranksieve.commands.files.os.access", lambda path, mode: False)
+    sentence = refused("fit", home / "train.txt", "-o", "m.json")
+    assert sentence == "m.json: is write-protected; choose another file or allow writing"
+    assert Path("m.json").read_text() == "mine"
+
+
+@pytest.mark.parametrize("command", [("fit", "-o", "m.json"), ("frontier",)])
+def test_validation_columns_are_found_by_name(home, here, command):
+    train, vali = (rs.read_letor(home / f"{name}.txt") for name in ("train", "vali"))
+    names = [f"signal {j}" for j in range(12)]
+    rs.write_dataset(train.replace_features(train.X, names), "train.parquet")
+    rs.write_dataset(vali.replace_features(vali.X, names), "same.parquet")
+    rs.write_dataset(vali.replace_features(vali.X[:, ::-1], names[::-1]), "turned.parquet")
+    rs.write_dataset(vali.replace_features(vali.X, ["other", *names[1:]]), "other.parquet")
+
+    def shown(valid):
+        return run(command[0], "train.parquet", "--valid", valid, *command[1:]).stdout.replace(valid, "")
+
+    assert shown("turned.parquet") == shown("same.parquet")
+    assert refused(command[0], "train.parquet", "--valid", "other.parquet", *command[1:]) == (
+        "other.parquet lacks 1 of the features of train.parquet: signal 0; both need the same columns"
+    )
+
+
+def test_settings_that_are_text_stay_text(home, here):
+    sentence = refused("fit", home / "train.txt", "-o", "m", "--set", "metric=5")
+    assert sentence.startswith("unknown metric '5'")
+
+
+def test_scores_beyond_the_range_of_numbers_are_one_sentence(home, here):
+    content = json.loads((home / "model.json").read_text())
+    content["terms"][0]["weight"] = content["terms"][1]["weight"] = 1.7e308
+    Path("m.json").write_text(json.dumps(content))
+    Path("d.txt").write_text("1 qid:1 " + " ".join(f"{j}:9" for j in range(1, 13)) + "\n")
+    assert "d.txt: the score of document 1 is inf, because" in refused("rank", "m.json", "d.txt")
+
+
 # --- inspect and convert ---------------------------------------------------------------------------------
 
 
@@ -319,7 +382,10 @@ def test_inspect_counts_missing_values(here):
     content = json.loads(run("inspect", file, "--json").stdout)
     assert content == json.loads(json.dumps(expected))
     assert content["missing"] == {"f1": 1}
-    assert "f1: 1" in run("inspect", file).stdout
+    text = run("inspect", file).stdout
+    assert "f1: 1" in text
+    headings = [line.partition("  ")[0].strip() for line in text.splitlines()[3:] if line.strip()]
+    assert len(set(headings)) == len(headings)
 
 
 def test_convert_there_and_back(home, here):
@@ -418,7 +484,10 @@ def test_missing_input_file(command, home, here):
 def test_missing_model_and_scores(home, here):
     assert refused("rank", "gone.json", home / "test.txt") == "gone.json: No such file or directory"
     sentence = refused("evaluate", home / "test.txt", "--scores", "gone.txt")
-    assert sentence == "gone.txt: No such file or directory"
+    assert sentence == "gone.txt: there is no such file"
+    Path("latin.txt").write_bytes(b"1\n\xff\n")
+    sentence = refused("evaluate", home / "test.txt", "--scores", "latin.txt")
+    assert sentence == "latin.txt:2: is not UTF-8 text; save it as UTF-8"
 
 
 @pytest.mark.parametrize(

@@ -78,6 +78,7 @@ def test_signs_from_a_file(here):
         (["--must-have", "f1", "--must-not", "f1"], "'f1' stands in must_have and in must_not"),
         (["--signs", "f1=up"], "--signs: 'up' for 'f1' is no sign; give +"),
         (["--signs", "signs.csv"], "signs.csv: there is no such file"),
+        (["--signs", "f1=+,f2=-,f1=-"], "--signs: 'f1' stands twice in f1=+,f2=-,f1=-; name it once"),
         (
             ["--method", "ranksvm", "--costs", "ms.csv"],
             "--feature-costs does not apply to ranksvm, which has no feature_costs; leave it out",
@@ -93,6 +94,26 @@ def test_refusals(here, options, sentence):
         command = ("fit", "train.txt", "-o", "model.json", *options)
     assert sentence in refused(*command)
     assert not (here / "model.json").exists()
+
+
+@pytest.mark.parametrize("command", ["fit", "frontier"])
+@pytest.mark.parametrize(("option", "file"), [("--costs", "costs.json"), ("--signs", "signs.json")])
+def test_costs_and_signs_are_not_overwritten(here, command, option, file):
+    text = '{"*": 1}' if option == "--costs" else "feature,sign\nf1,+\n"
+    (here / file).write_text(text)
+    sentence = refused(command, "train.txt", option, file, "-o", file)
+    assert sentence == f"{file}: is named twice on the command line; choose another output file"
+    assert (here / file).read_text() == text
+
+
+def test_standard_input_is_read_once(here):
+    sentence = refused("fit", "-", "--costs", "-", "-o", "model.json", input=COSTS)
+    assert sentence.startswith("standard input (-) can be read once only")
+
+
+def test_a_budget_without_end(here):
+    assert " of at most inf." in run(*fit("--costs", "ms.csv", "--max-cost", "inf")).stdout
+    assert rs.load_model("model.json").metrics["cost"] > 0
 
 
 def frontier(*options):

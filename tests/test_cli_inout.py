@@ -208,7 +208,8 @@ def test_a_log_becomes_a_data_set(here):
 def test_a_log_without_its_options(here):
     Path("log.json").write_text(json.dumps(LOG))
     assert refused("convert", "log.json", "t.txt") == (
-        "log.json: is a feature log, which has no grades; give judgements (--judgements FILE) as well"
+        "log.json: is a feature log, which has no grades; give judgements, on the command line with "
+        "ranksieve convert log.json train.parquet --judgements FILE"
     )
     assert refused("convert", "d.txt", "t.txt", "--judgements", "j").startswith(
         "--judgements belongs to feature"

@@ -101,6 +101,15 @@ def test_costs_in_python(put):
         assert as_costs(given_costs, ("a", "b")) == expected
     with pytest.raises(ValueError, match="feature_costs holds 3 numbers but the data have 2 features"):
         as_costs([1, 2, 3], ("a", "b"))
+    with pytest.raises(
+        ValueError, match="feature_costs is 3; give a file, a mapping or one number a feature"
+    ):
+        as_costs(3, ("a", "b"))
+
+
+def test_one_cost_of_a_group_may_be_written_in_several_ways(put):
+    path = put("group.csv", "feature,cost,group\nbm25,3,title\nphrase,3.0,title\n")
+    assert read_costs(path).of(["bm25", "phrase"]) == 3.0
 
 
 @pytest.mark.parametrize(
@@ -125,6 +134,13 @@ def test_costs_in_python(put):
         ('{"price": 1,\n "stock"}', "c:2: damaged JSON"),
         ('{"bm25": 1,\n "price": -2}', "c:2: the cost of 'price' is -2"),
         ('{"price": null}', "c:1: the cost of 'price' is None, which is not a number"),
+        ('{"price": true}', "c:1: the cost of 'price' is True, which is not a number"),
+        ('{"price": 1' + "0" * 5000 + "}", "c:1: the cost of 'price' is inf; costs are finite"),
+        ('{"a":' * 100_000, "c:1: damaged JSON (nested too deeply)"),
+        ("feature,cost\n" + "x" * 200_000 + ",1\n", "c:2: damaged CSV (field larger than field limit"),
+        ('{"features": [1], "groups": {}}', "c: features is [1]; expected an object from names to costs"),
+        ('{"features": {}, "groups": []}', "c: groups is []; expected an object from names to costs"),
+        ('{"groups": {"g": {"cost": 1, "features": [["a"]]}}}', "c:1: group 'g' lists ['a']; expected names"),
         ('{"groups": {\n"g": 3}}', 'c:2: group \'g\' is 3; expected {"cost": number, "features": [names]}'),
         ('{"groups": {"g": {"cost": 1, "features": []}}}', "c:1: group 'g' has no feature"),
         ('{"groups": {"g": {"features": ["a"]}}}', "c:1: the cost of 'g' is None"),

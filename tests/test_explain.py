@@ -160,6 +160,15 @@ def test_unknown_names():
     assert find_document(twice, 1, "2") == 1
 
 
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_what_is_not_finite_explains_nothing(value):
+    data = rs.Dataset([[1.0, 2.0], [1.0, value]], [0, 1], [7, 7], doc_ids=["x", "y"])
+    said = f"feature f2 of document y of query 7 is {value}, which explains nothing"
+    assert sentence(rs.explain_query, linear([1.0, 1.0]), data, 7).startswith(said)
+    assert sentence(rs.explain_pair, linear([1.0, 1.0]), data, "x", "y", 7).startswith(said)
+    assert sentence(rs.drop_costs, linear([1.0, 1.0]), data).startswith(said)
+
+
 def test_only_linear_models_with_features_are_explained(tmp_path, shop):
     (tmp_path / "m").write_text("## RankBoost\n1:0.5:1.0\n")
     assert sentence(rs.explain_query, rs.read_model(tmp_path / "m"), shop, 1).startswith(

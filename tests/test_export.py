@@ -13,6 +13,7 @@ import pytest
 
 import ranksieve as rs
 from ranksieve.data import Dataset, write_letor
+from ranksieve.data.missing import MissingPolicy
 from ranksieve.data.normalise import Normalisation
 from ranksieve.export import EXPORTS, export_model
 from ranksieve.export.lucene import least_possible, round_up
@@ -103,6 +104,31 @@ def test_numbers_that_float32_cannot_hold(target, tmp_path):
     tiny = normalisation("z", [0.0], [1e-60])
     with pytest.raises(ValueError, match="the scale of f1 is 1e-60, which is 0 in 32-bit numbers"):
         export_model(weighing(1.0, normalisation=tiny), target, tmp_path / "out")
+
+
+def test_constants_of_a_graph_that_float32_cannot_hold(tmp_path):
+    with pytest.raises(ValueError, match=r"the intercept is 1e\+39, which is too large for 32-bit"):
+        export_model(weighing(1.0, intercept=1e39), "onnx", tmp_path / "m.onnx")
+    mean = MissingPolicy("column_mean", ("f1",), (1e39,))
+    with pytest.raises(ValueError, match=r"the mean that takes the place .* is 1e\+39, which is too large"):
+        export_model(weighing(1.0, missing=mean), "onnx", tmp_path / "m.onnx")
+    export_model(weighing(1.0, intercept=1e39, missing=mean), "onnx", tmp_path / "m.onnx", dtype="float64")
+
+
+@pytest.mark.parametrize("target", ["vespa", "ranklib", *LUCENE])
+def test_no_engine_gets_an_infinite_weight(target, tmp_path):
+    model = weighing(1e10, normalisation=normalisation("z", [1.0], [1e-300]))
+    names = {"names": {"f1": "bm25(title)"}} if target == "vespa" else {}
+    with pytest.raises(
+        ValueError, match=r"(divided by its scale is too large|which is 0 in 32-bit).*rescale"
+    ):
+        export_model(model, target, tmp_path / "out", **names)
+
+
+@pytest.mark.parametrize("target", [target for target in EXPORTS if target != "json"])
+def test_a_model_of_zero_weights_uses_no_feature(target, tmp_path):
+    with pytest.raises(ValueError, match="the model uses no feature"):
+        export_model(weighing(0.0, 0.0, intercept=-1.0), target, tmp_path / "out")
 
 
 @pytest.mark.parametrize("target", LUCENE)
@@ -236,6 +262,8 @@ def test_solr_features_are_trimmed_and_put_in_the_store(tmp_path):
         ({"features": {"f1": 1}}, "the feature set is not one"),
         (["f1", "f2"], "the feature set is not one"),
         ("f1", "the feature set is not one"),
+        ([{"name": ["f1"]}], "the feature set is not one"),
+        ([es_feature("f1"), es_feature("f2"), es_feature("f1")], "the feature set defines 'f1' twice"),
     ],
 )
 def test_feature_sets_that_do_not_fit(target, features, sentence, tmp_path):
@@ -285,6 +313,20 @@ def test_vespa_weights_have_different_names(tmp_path):
     export_model(model, "vespa", tmp_path / "out", names=names)
     scores = READERS["vespa"](tmp_path / "out", {"bm25(x)": [1.0], "bm25(y)": [10.0], "bm25(z)": [100.0]})
     np.testing.assert_allclose(scores, [421.0])
+
+
+def test_vespa_weights_of_numbered_names_differ_too(tmp_path):
+    model = LinearModel((Term("a-b", 0, 1.0), Term("a_b", 1, 2.0), Term("a_b__1", 2, 4.0)), 3)
+    names = {"a-b": "bm25(x)", "a_b": "bm25(y)", "a_b__1": "bm25(z)"}
+    export_model(model, "vespa", tmp_path / "out", names=names)
+    scores = READERS["vespa"](tmp_path / "out", {"bm25(x)": [1.0], "bm25(y)": [10.0], "bm25(z)": [100.0]})
+    np.testing.assert_allclose(scores, [421.0])
+
+
+@pytest.mark.parametrize("name", ["a\0b", "\0", "\x7f", "a\nb", " ", ""])
+def test_names_without_visible_text_or_with_control_characters_are_refused(name, tmp_path):
+    with pytest.raises(ValueError, match="a name is visible text without control characters"):
+        export_model(weighing(1.0), "python", tmp_path / "m.py", names={"f1": name})
 
 
 @pytest.mark.parametrize("name", ["0", "title", "-3", "1.5", "9999999999"])
@@ -442,7 +484,14 @@ def test_the_command_refuses_in_one_sentence(home, tmp_path):
     assert "nowhere.json: No such file" in export("--to", "solr", "--featureset", "nowhere.json")
     assert "the option store does not apply to onnx" in export("--to", "onnx", "--store", "s")
     assert "exporting model.json: Vespa feature 'f" in export("--to", "vespa")
+    (tmp_path / "null.json").write_text("null")
+    assert "null.json: the feature set is not one" in export("--to", "solr", "--featureset", "null.json")
+    (tmp_path / "few.json").write_text('[{"name": "other"}]')
+    assert "the feature set lacks f" in export("--to", "solr", "--featureset", "few.json")
     assert not (tmp_path / "out").exists()
+    for output in ("", "-"):
+        sentence = refused("export", "model.json", "--to", "solr", "-o", output)
+        assert sentence == f"{output!r} is no folder to write an export to; name one"
     assert "not a ranksieve model" in refused("export", "list.json", "--to", "json", "-o", "out")
 
 

@@ -232,6 +232,7 @@ def test_columns_by_position_whatever_their_names(file):
         ("## AdaRank\n1:NaN\n", ":2: the weight of 1 is 'NaN'; expected a finite number"),
         ("## RankBoost\n1:2\n", ":2: '1:2' is no weak ranker; expected feature:threshold:weight"),
         ("## RankNet\n1 2\nmany\n", ":3: the number of hidden layers is 'many'; expected a whole number"),
+        ("## RankNet\n1 1\n0\n0 0 1\n0 1 1\n0 2 1\n", ":2: a feature stands twice among the inputs"),
         ("## RankNet\n1 2\n1\n", ": the RankLib RankNet model breaks off; write the file again"),
         ("## ListNet\n1\n0\n0 0 1.5 2\n0 1 1\n", ":4: '0 0 1.5 2' should give the 1 weights of neuron 0 of"),
         ("## MART\n\n<ensemble>\n<tree>\n", ":4: the weight of the tree is ''; expected a finite number"),
@@ -247,6 +248,11 @@ def test_columns_by_position_whatever_their_names(file):
         ("## MART\n<ensemble><tree weight='1'>\n</tree></ensemble>", ":3: the tree has no split; write the"),
         ("## MART\n" + ensemble((1, "<feature>1</feature>\n<threshold>1</threshold>")), ":7: a split needs"),
         ("## MART\n" + ensemble((1, split(1, "x", leaf(1), leaf(2)))), ":6: the threshold or output is 'x'"),
+        (
+            "## MART\n" + ensemble((1, leaf("1e39"))),
+            ":5: the threshold or output is 1e39, which is too large",
+        ),
+        ("## MART\n" + ensemble(("1e39", leaf(1))), ":3: the weight of the tree is 1e39, which is too large"),
         ("## MART\n" + ensemble((1, split(0, 1, leaf(1), leaf(2)))), ":5: the feature number is '0'"),
         (
             "## MART\n" + ensemble((1, split(1, 1, leaf(1), leaf(2)).replace("left", "right"))),

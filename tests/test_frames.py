@@ -195,6 +195,30 @@ def test_bad_parquet_files(tmp_path):
     pl.DataFrame(COLUMNS | {"bm25": [None, 1, 2]}).write_parquet(path)
     assert parquet_message(path).startswith(": feature bm25 of row 0 (query a) is missing")
     assert parquet_message(path, qid="nope").startswith(": there is no column 'nope' among qid, bm25")
+    pq.write_table(pa.table([[1], [0], [1.0], [2.0]], names=["qid", "label", "bm25", "bm25"]), path)
+    assert parquet_message(path).startswith(": Expected unique column names, got")
+
+
+def test_the_row_labels_of_a_pandas_frame_are_no_feature(tmp_path):
+    frame = pd.DataFrame(COLUMNS).iloc[[2, 0, 1]]
+    frame.to_parquet(tmp_path / "x.parquet")
+    assert "__index_level_0__" in pq.read_schema(tmp_path / "x.parquet").names
+    assert read_parquet(tmp_path / "x.parquet").feature_names == ("bm25", "clicks", "fresh")
+
+
+@kinds
+def test_a_column_of_nulls_is_missing(kind):
+    frame = KINDS[kind](COLUMNS | {"clicks": [None, None, None]})
+    data = from_frame(frame, missing="keep")
+    assert data.feature_names == ("bm25", "clicks", "fresh")
+    assert np.isnan(data.X[:, 1]).all()
+    assert from_frame(frame, missing="zero").X[:, 1].tolist() == [0, 0, 0]
+
+
+@pytest.mark.parametrize("ids", [[[1], [1], [2]], [{"a": 1}, {"a": 1}, {"a": 2}]])
+def test_compound_ids_are_refused(ids):
+    with pytest.raises(ValueError, match=r"the column 'qid' holds .*; ids must be numbers or text"):
+        from_frame(pa.table(COLUMNS | {"qid": ids}))
 
 
 @pytest.mark.parametrize(

@@ -150,6 +150,10 @@ def test_missing_values_follow_the_policy(log):
         ({"qid": "1", "hits": {}}, ": hits.hits is not a list of documents with an _id"),
         ({"qid": "1", "hits": [{"_score": 1}]}, ": hits.hits is not a list of documents with an _id"),
         ({"qid": "1", "hits": [{"_id": "7"}]}, ", document 7: has no fields._ltrlog of"),
+        ({"qid": "1", "hits": [{"_id": "7", "fields": {"_ltrlog": []}}]}, ", document 7: has no fields._ltr"),
+        ({"qid": "1", "hits": [hit("7", 1, names=(["a"],))]}, ", document 7: has no fields._ltrlog of"),
+        ({"qid": "1", "hits": [hit("7", 1, names=(None,))]}, ", document 7: has no fields._ltrlog of"),
+        ({"qid": "1", "hits": [hit("7", 10**400, 1)]}, ", document 7, feature title: the value is inf;"),
         ({"1": 5}, ", query 1: '5' is no search response; expected an object with hits"),
         ([{"qid": "1", "hits": [hit("7", "high", 1)]}], ", response 1, document 7, feature title: the"),
         ({"qid": "1", "hits": [hit("7", 1, 2), hit("7", 1, 2)]}, ": document 7 of query 1 is logged twice"),
@@ -172,11 +176,21 @@ def test_damaged_json(log, tmp_path):
     assert sentence(path).startswith(":1: damaged JSON (")
 
 
+def test_query_ids_beyond_64_bits_stay_text(log):
+    one, two = str(2**63 - 1), str(2**63)
+    path = log({one: response(hit("a", 1, 2)), two: response(hit("a", 3, 4))})
+    grades = {query: {"a": 1.0} for query in (one, two)}
+    assert rs.read_ltr_log(path, Judgements(grades)).qid.tolist() == [one, two]
+    path = log({one: response(hit("a", 1, 2))})
+    assert rs.read_ltr_log(path, Judgements({one: {"a": 1.0}})).qid.tolist() == [2**63 - 1]
+
+
 def test_bad_options(log):
     path = log(RAMBO)
     assert (
         sentence(path, None)
-        == ": is a feature log, which has no grades; give judgements (--judgements FILE) as well"
+        == ": is a feature log, which has no grades; give judgements, on the command line with ranksieve "
+        f"convert {path} train.parquet --judgements FILE"
     )
     assert sentence(path, unjudged="keep") == "unjudged='keep' is unknown; choose one of drop, zero"
     assert "missing='mean' is unknown" in sentence(path, missing="mean")

@@ -9,7 +9,8 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 
-from ranksieve.model import LinearModel, Term, load_model
+from ranksieve.data.normalise import Normalisation
+from ranksieve.model import LinearModel, Term, dense_block, linear_scores, load_model
 from tests.conftest import random_dataset
 
 
@@ -68,12 +69,37 @@ def damaged(change):
             damaged(lambda c: c.update(format_version=99)),
             "model format version 99, but this ranksieve reads version 1",
         ),
-        (damaged(lambda c: c.pop("terms")), "damaged model file ('terms')"),
-        (damaged(lambda c: c["terms"][0].update(weight="heavy")), "damaged model file (could not convert"),
+        (lambda m: '{"a":' * 100_000, "nested too deeply"),
+        (damaged(lambda c: c.pop("terms")), "damaged model file (the model has no terms)"),
+        (damaged(lambda c: c.update(terms="abc")), "terms is 'abc'; expected a list"),
+        (damaged(lambda c: c.update(terms=[1])), "an entry of terms is 1; expected an object"),
+        (damaged(lambda c: c["terms"][0].pop("name")), "an entry of terms has no name"),
+        (damaged(lambda c: c["terms"][0].update(name=None)), "name is None; expected text"),
+        (
+            damaged(lambda c: c["terms"][0].update(weight="heavy")),
+            "weight is 'heavy'; expected a finite number",
+        ),
+        (damaged(lambda c: c["terms"][0].update(weight=True)), "weight is True; expected a finite number"),
+        (damaged(lambda c: c["terms"][0].update(weight=10**400)), "weight is inf; expected a finite number"),
+        (damaged(lambda c: c["terms"][0].update(index=1.5)), "index is 1.5; expected a whole number"),
+        (
+            damaged(lambda c: c["terms"][0].update(index=float("inf"))),
+            "index is inf; expected a whole number",
+        ),
+        (damaged(lambda c: c["terms"][0].update(index=-1)), "a feature index is outside 0..4"),
+        (damaged(lambda c: c.update(n_features="5")), "n_features is '5'; expected a whole number"),
+        (damaged(lambda c: c.update(n_features=5.0)), "n_features is 5.0; expected a whole number"),
+        (damaged(lambda c: c.update(intercept=None)), "intercept is None; expected a finite number"),
+        (damaged(lambda c: c.update(method=["a"])), "method is ['a']; expected text"),
+        (damaged(lambda c: c.update(parameters=None)), "parameters is None; expected an object"),
+        (damaged(lambda c: c.update(certificate={"gap": "x"})), "an entry of certificate is 'x'"),
         (damaged(lambda c: c["terms"][0].update(index=9)), "a feature index is outside 0..4"),
         (damaged(lambda c: c["terms"][0].update(index=4)), "a feature occurs twice"),
-        (damaged(lambda c: c["terms"][0].update(weight=float("nan"))), "a weight is not a finite number"),
-        (damaged(lambda c: c.update(extra=1)), "damaged model file"),
+        (
+            damaged(lambda c: c["terms"][0].update(weight=float("nan"))),
+            "weight is nan; expected a finite number",
+        ),
+        (damaged(lambda c: c.update(extra=1)), "damaged model file (the model has the unknown entry 'extra'"),
     ],
 )
 def test_damaged_files(model, tmp_path, text, sentence):
@@ -88,3 +114,68 @@ def test_damaged_files(model, tmp_path, text, sentence):
 def test_an_unwritable_place_loses_nothing(model, tmp_path):
     with pytest.raises(OSError, match="cannot write there"):
         model.save(tmp_path / "missing" / "m.json")
+
+
+# --- sums --------------------------------------------------------------------------------------------------
+
+
+def stored_twice_and_in_disorder(X):
+    """The CSR matrix of X whose rows hold 2x and −x for each x, from the last column to the first."""
+    rows, columns = (index[::-1] for index in np.nonzero(np.ones_like(X)))
+    order = np.argsort(rows, kind="stable")
+    rows, columns = rows[order], columns[order]
+    values = X[rows, columns]
+    data = np.column_stack([2 * values, -values]).ravel()
+    indptr = np.arange(len(X) + 1) * 2 * X.shape[1]
+    return sp.csr_array((data, np.repeat(columns, 2), indptr), X.shape)
+
+
+def memory_mapped(X, folder):
+    np.save(folder / "X.npy", X)
+    return np.load(folder / "X.npy", mmap_mode="r")
+
+
+LAYOUTS = {
+    "rows": lambda X, folder: np.ascontiguousarray(X),
+    "columns": lambda X, folder: np.asfortranarray(X),
+    "every second row": lambda X, folder: np.repeat(X, 2, axis=0)[::2],
+    "a file": memory_mapped,
+    "CSR": lambda X, folder: sp.csr_array(X),
+    "CSR in disorder": lambda X, folder: stored_twice_and_in_disorder(X),
+}
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_a_score_is_the_sum_in_the_order_of_the_terms_to_the_last_bit(layout, dtype, tmp_path):
+    rng = np.random.default_rng(0)
+    X = (rng.normal(size=(50, 30)) * (rng.random((50, 30)) < 0.5) * 10.0 ** rng.integers(-8, 8, 30)).astype(
+        dtype
+    )
+    X[40:] = X[:10]
+    columns = rng.permutation(30)[:17]
+    weights = rng.normal(size=17)
+    expected = np.zeros(50)
+    for column, weight in zip(columns, weights, strict=True):
+        expected += X[:, column].astype(np.float64) * weight
+    stored = LAYOUTS[layout](X, tmp_path)
+    for prepare in (None, lambda values: values):
+        for rows_at_once in (1, 7, 50):
+            scores = linear_scores(stored, columns, weights, prepare, rows_at_once)
+            np.testing.assert_array_equal(scores, expected)
+    np.testing.assert_array_equal(scores[40:], scores[:10])
+    np.testing.assert_array_equal(dense_block(stored, slice(5, 60), columns), X[5:, columns])
+
+
+@pytest.mark.parametrize("kind", [np.asarray, sp.csr_array])
+def test_columns_that_are_not_in_use_are_not_read(kind):
+    X = np.full((4, 5), np.nan)
+    X[:, [1, 3]] = np.arange(8.0).reshape(4, 2)
+    model = LinearModel((Term("f4", 3, 2.0), Term("f2", 1, 0.5)), 5)
+    np.testing.assert_array_equal(model.predict(kind(X)), 2.0 * X[:, 3] + 0.5 * X[:, 1])
+
+
+def test_weights_that_cannot_be_folded_are_refused():
+    tiny = Normalisation("z", ("f1",), (0.0,), (1e-300,))
+    with pytest.raises(ValueError, match="a weight divided by its scale is too large"):
+        LinearModel((Term("f1", 0, 1e10),), 1, normalisation=tiny).folded()

@@ -154,6 +154,13 @@ def test_the_model_normalises_as_the_training_data_were(kind, form):
     np.testing.assert_allclose(linear_model(kind).predict(test), expected, rtol=1e-12, atol=1e-13)
 
 
+@pytest.mark.parametrize("kind", PER_QUERY)
+def test_values_too_far_apart_within_a_query_are_refused(kind):
+    data = Dataset([[-1e308], [1e308], [0.0]], [0, 1, 0], [1, 1, 2])
+    with pytest.raises(ValueError, match=f"normalisation '{kind}' cannot scale a feature"):
+        Normalisation(kind).apply(data)
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_inputs_are_what_the_weights_multiply(kind):
     model, test = linear_model(kind), random_dataset(6)
@@ -224,14 +231,14 @@ def test_files_of_version_1_are_read(tmp_path):
         ("normalisation", {"kind": "zed"}, "normalise='zed' is unknown"),
         ("normalisation", {"scale": [1.0]}, "has 2 centres and 1 scales for 2 features"),
         ("normalisation", {"scale": [1.0, 0.0]}, "a scale that is not a usable number"),
-        ("normalisation", {"centre": [0.0, float("nan")]}, "not a usable number"),
-        ("normalisation", {"centre": [0.0, "much"]}, "could not convert"),
+        ("normalisation", {"centre": [0.0, float("nan")]}, "an entry of centre is nan; expected a finite"),
+        ("normalisation", {"centre": [0.0, "much"]}, "an entry of centre is 'much'; expected a finite"),
         ("normalisation", {"features": ["f2", "f4"]}, "normalisation is not that of the model's features"),
         ("normalisation", {"features": [], "centre": [], "scale": []}, "not that of the model's features"),
-        ("normalisation", {"extra": 1}, "unexpected keyword argument 'extra'"),
+        ("normalisation", {"extra": 1}, "normalisation has the unknown entry 'extra'"),
         ("missing", {"policy": "guess"}, "missing='guess' is unknown"),
         ("missing", {"means": [1.0]}, "needs one finite mean a feature"),
-        ("missing", {"means": [1.0, float("inf")]}, "needs one finite mean a feature"),
+        ("missing", {"means": [1.0, float("inf")]}, "an entry of means is inf; expected a finite"),
         ("missing", {"features": ["f5", "f2"]}, "missing is not that of the model's features"),
     ],
 )

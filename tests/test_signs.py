@@ -150,6 +150,19 @@ def test_must_haves_are_free_and_the_others_enter_at_the_first_alpha(data, optio
     assert np.count_nonzero(again.coefs[:, others], axis=1).tolist() == [0, 1]
 
 
+@pytest.mark.parametrize("seed", [4, 9, 21])
+@pytest.mark.parametrize("l1_ratio", [0.1, 0.5])
+def test_the_first_alpha_is_exact_although_the_ridge_moves_the_must_haves(seed, l1_ratio):
+    drawn = random_dataset(seed=seed, n_queries=8, n_features=5)
+    options = {"penalty": "elastic_net", "l1_ratio": l1_ratio, "must_have": [2]}
+    edge = sparse_path(drawn, n_alphas=2, **options).alphas[0]
+    before, after = sparse_path(
+        drawn, alphas=[edge * (1 + 1e-6), edge * (1 - 1e-6)], tol=1e-14, **options
+    ).coefs
+    assert np.count_nonzero(np.delete(before, 2)) == 0
+    assert np.count_nonzero(np.delete(after, 2)) == 1
+
+
 def test_must_haves_are_certified_by_explicit_pairs(data):
     path = sparse_path(data, n_alphas=10, must_have="stock", must_not=0, signs={"clicks": "+"})
     signs = np.array([0, 0, 1, 0, 0, 0])

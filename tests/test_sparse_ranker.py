@@ -147,3 +147,44 @@ def test_validation_data_of_another_width(small):
     narrow = Dataset(small.X[:, :3], small.y, small.qid)
     with pytest.raises(ValueError, match="training data have 5 features but valid has 3"):
         SparseRanker().fit(small, valid=narrow)
+
+
+def renamed(data, columns):
+    names = [data.feature_names[j] for j in columns]
+    return Dataset(data.X[:, columns], data.y, data.qid, names)
+
+
+@pytest.mark.parametrize("normalise", ["none", "z"])
+def test_columns_of_other_data_are_found_by_name(train, normalise):
+    """Validation data and documents to rank may come from a table with its columns in another order."""
+    turned = renamed(train, np.arange(train.n_features)[::-1])
+    one = SparseRanker(normalise=normalise, profile="standard", n_alphas=20).fit(train, valid=train)
+    other = SparseRanker(normalise=normalise, profile="standard", n_alphas=20).fit(train, valid=turned)
+    np.testing.assert_array_equal(one.coef_, other.coef_)
+    np.testing.assert_array_equal(one.predict(turned), one.predict(train))
+    assert one.score(turned) == one.score(train)
+
+
+def test_columns_with_other_names_are_refused(train):
+    strange = Dataset(train.X, train.y, train.qid, ["price", *train.feature_names[1:]])
+    sentence = "SparseRanker was fitted on 1 features that the data set lacks: f1; give both the same"
+    with pytest.raises(ValueError, match=sentence):
+        SparseRanker(profile="standard").fit(train, valid=strange)
+    with pytest.raises(ValueError, match=sentence):
+        SparseRanker(profile="standard", n_alphas=5).fit(train, valid=train).predict(strange)
+
+
+def test_query_weights_may_be_a_list(train):
+    def coef(weight):
+        return SparseRanker(profile="standard", n_alphas=5, cv=2).fit(train, query_weight=weight).coef_
+
+    weight = np.linspace(1, 2, train.n_queries)
+    np.testing.assert_array_equal(coef(weight), coef(weight.tolist()))
+
+
+def test_a_fold_that_leaves_no_pair_is_named():
+    X, y = np.arange(6.0)[:, None], [0, 0, 0, 0, 1, 2]
+    with pytest.raises(
+        ValueError, match=r"without the queries of fold \d of 2: there is no pair .* give valid"
+    ):
+        SparseRanker().fit(Dataset(X, y, [0, 0, 0, 1, 1, 1]))

@@ -142,6 +142,14 @@ def test_equal_names_within_a_query_are_refused(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize("ids", [["a b", "a_b"], ["", "a"], ["a", " "]])
+def test_query_ids_that_are_no_own_word_are_refused(tmp_path, ids):
+    data = rs.Dataset([[1.0], [2.0]], [0, 1], ids)
+    assert "so a TREC file cannot hold it" in message(rs.write_qrels, data, tmp_path / "q")
+    assert "so a TREC file cannot hold it" in message(rs.write_run, data, np.zeros(2), tmp_path / "r")
+    assert list(tmp_path.iterdir()) == []
+
+
 @pytest.mark.parametrize(
     ("read", "text", "sentence"),
     [
@@ -202,6 +210,7 @@ def test_judgements_in_any_form(tmp_path, form):
         ("query,doc,grade\n1,a\n", ":2: has 2 columns, fewer than the header; complete the row"),
         ("query,doc,grade\n1,a,good\n", ":2: the grade is 'good'; expected a finite number"),
         ("query,doc,grade\n", ": holds no judgement"),
+        ("query,doc,grade\n1,a,1\n" + "x" * 200_000 + ",b,1\n", ":3: damaged CSV (field larger than"),
         ("4 qid:1 # 7\n3 qid:1\n", ":2: '3 qid:1' is no judgement; expected: 4 qid:1 # 7555 Rambo"),
         ("4 qid:1 # 7\n3 qid:1 # 7\n", ":2: query 1 has a second judgement of 7; keep one of them"),
     ],

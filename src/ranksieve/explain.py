@@ -242,8 +242,16 @@ def document_name(data: Dataset, row: int) -> Any:
 
 
 def _inputs(model: LinearModel, data: Dataset) -> FloatArray:
-    """What the weights multiply: rows × features in use, as the model sees them."""
-    return model.inputs(data)
+    """What the weights multiply: rows × features in use, as the model sees them; all of it finite."""
+    inputs = model.inputs(data)
+    bad = np.argwhere(~np.isfinite(inputs))
+    if len(bad):
+        row, column = (int(place) for place in bad[0])
+        raise ValueError(
+            f"feature {model.names[column]} of document {document_name(data, row)} of query {data.qid[row]} "
+            f"is {inputs[row, column]}, which explains nothing; fill missing values or rescale the feature"
+        )
+    return inputs
 
 
 def _refitted(inputs: FloatArray, train: Dataset, kept: IntArray) -> FloatArray:

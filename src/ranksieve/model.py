@@ -12,18 +12,38 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from ranksieve._types import AnyArray, FloatArray, IntArray, Matrix
+from ranksieve._types import FloatArray, IntArray, Matrix
 from ranksieve._version import __version__
 from ranksieve.data.atomic import atomic_write
 from ranksieve.data.dataset import Dataset, as_matrix
-from ranksieve.data.missing import MissingPolicy, missing_from_dict
-from ranksieve.data.normalise import Normalisation, normalisation_from_dict
+from ranksieve.data.json_values import checked, decode_json
+from ranksieve.data.missing import MissingPolicy
+from ranksieve.data.normalise import Normalisation
 from ranksieve.data.queries import Queries, group_queries, one_query
+from ranksieve.kernels.scoring import add_stored, weighted_sums
 
 FORMAT = "ranksieve-linear-model"
 FORMAT_VERSION = 2
 READABLE_VERSIONS = (1, 2)  # version 1 has neither normalisation nor a policy for missing values
+NORMALISATION = {"kind": str, "features": [str], "centre": [float], "scale": [float]}
+MISSING = {"policy": str, "features": [str], "means": [float]}
+SHAPE = {
+    "format": str,
+    "format_version": int,
+    "terms": [{"name": str, "index": int, "weight": float}],
+    "n_features": int,
+    "intercept": float,
+    "normalisation": (NORMALISATION, None),
+    "method": str,
+    "parameters": dict,
+    "certificate": dict,
+    "metrics": dict,
+    "fingerprint": str,
+    "version": str,
+    "missing": (MISSING, None),
+}
 ROWS_AT_ONCE = 8192
+MOST_FEATURES = 2**31 - 1  # as many columns as a CSR matrix can number
 Prepare = Callable[[FloatArray], FloatArray]
 
 
@@ -109,9 +129,12 @@ class LinearModel:
                 f"normalisation {self.normalisation.kind!r} has other scales for each query, so no weights "
                 "can stand for it; fit with normalise='z' or 'min_max' instead"
             )
-        weights = self.weights / np.array(self.normalisation.scale)
+        with np.errstate(over="ignore", invalid="ignore"):
+            weights = self.weights / np.array(self.normalisation.scale)
+            offset = float(np.sum(weights * np.array(self.normalisation.centre)))
+        if not np.isfinite([*weights, offset]).all():
+            raise ValueError("a weight divided by its scale is too large for a number; rescale the feature")
         terms = (replace(term, weight=float(w)) for term, w in zip(self.terms, weights, strict=True))
-        offset = float(np.sum(weights * np.array(self.normalisation.centre)))
         return replace(self, terms=tuple(terms), intercept=self.intercept - offset, normalisation=None)
 
     def _located(self, X: Dataset | Matrix) -> tuple[Matrix, IntArray]:
@@ -195,29 +218,35 @@ def linear_scores(
     Equal rows get equal scores to the last bit, wherever they stand (a BLAS product does not promise that),
     so that ties stay ties.
     """
-    scores = np.zeros(X.shape[0])
+    scores = np.empty(X.shape[0])
+    if prepare is None and not sp.issparse(X):
+        weighted_sums(np.asarray(X), columns, weights, scores)
+        return scores
+    all_of_block = np.arange(len(columns))
     for start in range(0, len(scores), rows_at_once):
         rows = slice(start, start + rows_at_once)
-        values = _taken(X, rows, columns) if prepare is None else prepare(dense_block(X, rows, columns))
-        for column, weight in zip(values.T, weights, strict=True):
-            scores[rows] += np.multiply(column, weight, dtype=np.float64)
+        values = dense_block(X, rows, columns)
+        prepared = values if prepare is None else prepare(values)
+        weighted_sums(prepared, all_of_block, weights, scores[rows])
     return scores
 
 
 def dense_block(X: Matrix, rows: slice, columns: IntArray) -> FloatArray:
     """Some rows and columns as an own float64 array."""
-    return np.array(_taken(X, rows, columns), dtype=np.float64)
-
-
-def _taken(X: Matrix, rows: slice, columns: IntArray) -> AnyArray:
-    block = X[rows][:, columns]
-    return np.asarray(block.toarray() if sp.issparse(block) else block)
+    if not sp.issparse(X):
+        return np.array(X[rows][:, columns], dtype=np.float64, order="C")
+    first, last, _ = rows.indices(X.shape[0])
+    place = np.full(X.shape[1], -1)
+    place[columns] = np.arange(len(columns))
+    values = np.zeros((last - first, len(columns)))
+    add_stored(X.data, X.indices, X.indptr, first, place, values)
+    return values
 
 
 def load_model(path: str | os.PathLike[str]) -> LinearModel:
     """Read a model file; a damaged file or an unknown version is a ValueError."""
     try:
-        content = json.loads(Path(path).read_text(encoding="utf-8"))
+        content = decode_json(Path(path).read_text(encoding="utf-8"))
     except (json.JSONDecodeError, UnicodeDecodeError) as error:
         raise ValueError(f"{path}: not a model file (damaged JSON: {error})") from None
     return model_from_dict(content, str(path))
@@ -233,29 +262,31 @@ def model_from_dict(content: Any, source: str = "model") -> LinearModel:
             f"version {' or '.join(str(version) for version in READABLE_VERSIONS)}"
         )
     try:
-        fields = {name: value for name, value in content.items() if name not in ("format", "format_version")}
-        fields["terms"] = tuple(_term(term) for term in content["terms"])
-        fields["normalisation"] = normalisation_from_dict(content.get("normalisation"))
-        fields["missing"] = missing_from_dict(content.get("missing"))
-        model = LinearModel(**fields)
+        model = _model(checked(content, SHAPE, "the model"))
         _check(model)
-    except (KeyError, TypeError, ValueError) as error:
+    except ValueError as error:
         raise ValueError(f"{source}: damaged model file ({error})") from None
     return model
 
 
-def _term(content: Mapping[str, Any]) -> Term:
-    return Term(str(content["name"]), int(content["index"]), float(content["weight"]))
+def _model(content: dict[str, Any]) -> LinearModel:
+    fields = {name: value for name, value in content.items() if name not in ("format", "format_version")}
+    fields["terms"] = tuple(Term(**term) for term in content["terms"])
+    for name, kind in (("normalisation", Normalisation), ("missing", MissingPolicy)):
+        fields[name] = None if content[name] is None else kind(**content[name])
+    return LinearModel(**fields)
 
 
 def _check(model: LinearModel) -> None:
+    for what, values in (("certificate", model.certificate), ("metrics", model.metrics)):
+        checked(list(values.values()), [float], what)
+    if model.n_features > MOST_FEATURES:
+        raise ValueError(f"n_features is {model.n_features}; expected at most {MOST_FEATURES}")
     indices = [term.index for term in model.terms]
     if len(set(indices)) < len(indices) or len(set(model.names)) < len(indices):
         raise ValueError("a feature occurs twice")
-    if any(not 0 <= index < model.n_features for index in indices):
+    if any(not 0 <= index < model.n_features for index in [0, *indices]):
         raise ValueError(f"a feature index is outside 0..{model.n_features - 1}")
-    if not np.isfinite([*model.weights, model.intercept]).all():
-        raise ValueError("a weight is not a finite number")
     for what, step in (("normalisation", model.normalisation), ("missing", model.missing)):
         if step is not None and list(step.features) != (model.names if step.learns else []):
             raise ValueError(f"{what} is not that of the model's features")

@@ -135,7 +135,7 @@ def sparse_path(
         else:
             free = weights == 0
             alone = as_penalty(penalty, np.where(free, 0.0, np.inf), l1_ratio, demands.signs)
-            start, largest = _free_optimum(objective, family, alone, free, tol, max_iter)
+            start, largest = _free_optimum(objective, family, alone, free, max_iter)
             grid = _grid(largest, n_alphas, min_ratio)
         results = _walk(objective, family, grid, start, tol, max_iter, max_features, progress)
     return _collect(grid[: len(results)], results, data.feature_names)
@@ -171,6 +171,7 @@ def as_penalty(
 
 
 PATH_PENALTIES = ("l1", "elastic_net")
+START_TOL = 1e-12  # a gap of ε leaves weights off by √ε, and with them the α at which others enter
 TURNS = 30  # between the free features' optimum and the α at which the others enter
 
 
@@ -197,7 +198,6 @@ def _free_optimum(
     family: SlopedPenalty,
     alone: SlopedPenalty,
     free: BoolArray,
-    tol: float,
     max_iter: int,
 ) -> tuple[Point, float]:
     """The optimum over the free features, and the smallest α at which it is that over all features.
@@ -208,9 +208,9 @@ def _free_optimum(
     point = objective.at_zero
     largest = float(np.max(np.abs(objective.gradient(point)[free]), initial=0.0))
     for _ in range(TURNS):
-        _, point = newton_steps(objective, alone.scaled(largest), point, tol, max_iter)
+        _, point = newton_steps(objective, alone.scaled(largest), point, START_TOL, max_iter)
         before, largest = largest, family.alpha_max(np.where(free, 0.0, objective.gradient(point))) or largest
-        if abs(largest - before) <= tol * before:
+        if abs(largest - before) <= START_TOL * before:
             break
     return point, largest
 

@@ -12,12 +12,35 @@ from functools import wraps
 from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from ranksieve._version import __version__
-from ranksieve.commands.guard import one_sentence
+from ranksieve.commands.guard import one_sentence, say
+
+WrongUsage: Any = typer.BadParameter.__base__  # UsageError of the click that typer brings along
+
+
+class Commands(TyperGroup):
+    """Commands whose wrong usage, too, is answered with one sentence; without a command, with the help."""
+
+    def main(self, *args: Any, **options: Any) -> Any:
+        try:
+            code = super().main(*args, **{**options, "standalone_mode": False})
+        except WrongUsage as error:
+            message = error.format_message()
+            if "\n" in message:
+                typer.echo(message, err=True)
+            else:
+                say(
+                    f"{message.rstrip('.')} (see {error.ctx.command_path if error.ctx else self.name} --help)"
+                )
+            code = error.exit_code
+        sys.exit(code)
+
 
 app = typer.Typer(
     name="ranksieve",
+    cls=Commands,
     add_completion=False,
     no_args_is_help=True,
     rich_markup_mode=None,

@@ -22,17 +22,21 @@ OwnProfile = Annotated[
 ]
 Normalise = Annotated[
     str | None,
-    typer.Option(metavar="KIND", help="none, z, min_max, query_min_max or query_z; kept in the model."),
+    typer.Option(
+        metavar="KIND", help="Scaling: none, z, min_max, query_min_max or query_z; kept in the model."
+    ),
 ]
 Costs = Annotated[
     str | None,
-    typer.Option("--costs", "--feature-costs", metavar="FILE", help="CSV feature,cost[,group] or JSON."),
+    typer.Option(
+        "--costs", "--feature-costs", metavar="FILE", help="Prices: CSV feature,cost[,group] or JSON."
+    ),
 ]
 MaxCost = Annotated[
     float | None, typer.Option(metavar="C", min=0, help="The features in use cost at most this.")
 ]
 MustHave = Annotated[
-    str | None, typer.Option(metavar="A,B", help="Features that are not penalised, at every point.")
+    str | None, typer.Option(metavar="A,B", help="Features for every model, free of the penalty.")
 ]
 MustNot = Annotated[str | None, typer.Option(metavar="A,B", help="Features that are never used.")]
 Signs = Annotated[
@@ -90,17 +94,17 @@ def fit(
     The default method fits a whole path of models, from no feature to many, each with a proof of how near
     the best possible it is, and keeps the one that ranks held-out queries best.
     """
-    from ranksieve.commands.demands import parse_demands
+    from ranksieve.commands.demands import Demands
     from ranksieve.commands.fitting import fit_model
 
     named = {"max_features": max_features, "metric": metric, "profile": profile}
-    named |= parse_demands(costs, max_cost, must_have, must_not, signs)
     fit_model(
         train,
         valid=valid,
         method=method,
         settings=settings or [],
         named=named,
+        demands=Demands(costs, max_cost, must_have, must_not, signs),
         normalise=normalise,
         missing=missing,
         output=output,
@@ -139,15 +143,15 @@ def frontier(
     Fits the models that "fit" would choose from at many cost limits; the table shows about ten steps of the
     best metric that a cost can buy. Look here for a budget, then give it to "fit".
     """
-    from ranksieve.commands.demands import parse_demands
+    from ranksieve.commands.demands import Demands
     from ranksieve.commands.frontier import measure_frontier
 
     named = {"max_features": max_features, "metric": metric, "profile": profile}
-    named |= parse_demands(costs, max_cost, must_have, must_not, signs)
     measure_frontier(
         train,
         valid=valid,
         named=named,
+        demands=Demands(costs, max_cost, must_have, must_not, signs),
         normalise=normalise,
         missing=missing,
         output=output,

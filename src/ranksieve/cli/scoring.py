@@ -20,7 +20,7 @@ Profile = Annotated[
 FirstFeature = Annotated[
     int | None,
     typer.Option(
-        metavar="N", min=0, max=1, help="Number of the first feature in fastrank models: 1, on arrays 0."
+        metavar="N", min=0, max=1, help="A fastrank model counts features from 1, or from 0 on arrays."
     ),
 ]
 

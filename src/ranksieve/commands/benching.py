@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Sequence
+import signal
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 import typer
 
+from ranksieve._parallel import available_threads
 from ranksieve.commands.guard import INTERRUPTED, say
 from ranksieve.commands.show import emit_json, progress, table, words
 from ranksieve.experiment.formats import json_table
@@ -31,7 +33,7 @@ def run_bench(
     as_json: bool,
 ) -> None:
     """Run, then show the tables."""
-    n_jobs = jobs or len(os.sched_getaffinity(0))
+    n_jobs = jobs or available_threads()
     names: str | Sequence[str] = PAPER_METHODS
     if methods is not None:
         names = methods if methods == "all" else _listed(methods)
@@ -39,7 +41,7 @@ def run_bench(
         raise ValueError(f"--baseline {baseline} is not among the methods; add it to --methods")
     wanted = None if data_sets is None else _listed(data_sets)
     try:
-        with progress("fitting") as bar:
+        with progress("fitting") as bar, stopped_like_ctrl_c():
             results = bench(
                 root, names, out=output, data_sets=wanted, grid=grid, select=select, profile=profile,
                 n_jobs=n_jobs, progress=bar,
@@ -50,6 +52,16 @@ def run_bench(
     show_tables(all_tables(results, baseline), as_json)
     if not as_json:
         words(f"All results are in {output}; a page about them: ranksieve report {output} -o report.html")
+
+
+@contextmanager
+def stopped_like_ctrl_c() -> Iterator[None]:
+    """Let SIGTERM end the worker processes too."""
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def show_tables(tables: Sequence[Table], as_json: bool) -> None:

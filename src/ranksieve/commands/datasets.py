@@ -11,6 +11,11 @@ from ranksieve.data import describe, read_dataset, read_ltr_log, write_dataset
 from ranksieve.data.load import format_of
 
 SHOWN_NAMES = 12
+HEADINGS = {
+    "missing": "features with missing values",
+    "n_missing": "missing values",
+    "n_infinite": "infinite values",
+}
 
 
 def inspect_data(data_file: str, *, as_json: bool) -> None:
@@ -36,7 +41,7 @@ def convert_data(source: str, target: str, *, missing: str, log: Mapping[str, st
 
 def _heading(name: str) -> str:
     """n_docs -> documents, n_queries_without_pairs -> queries without pairs."""
-    return name.removeprefix("n_").replace("_", " ").replace("docs", "documents")
+    return HEADINGS.get(name) or name.removeprefix("n_").replace("_", " ").replace("docs", "documents")
 
 
 def _in_words(value: Any) -> str:

@@ -3,34 +3,56 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from ranksieve.data.cost_files import read_costs
 from ranksieve.data.signs import as_sign, read_signs
 
 
-def parse_demands(
-    costs: str | None, max_cost: float | None, must_have: str | None, must_not: str | None, signs: str | None
-) -> dict[str, Any]:
-    """Parameters of the ranker; None where an option is not given."""
-    if max_cost is not None and costs is None:
-        raise ValueError(f"--max-cost {max_cost:g} needs --costs FILE: what each feature costs")
-    return {
-        "feature_costs": None if costs is None else read_costs(costs),
-        "max_cost": max_cost,
-        "must_have": _names(must_have),
-        "must_not": _names(must_not),
-        "signs": None if signs is None else _signs(signs),
-    }
+class Demands(NamedTuple):
+    """Options as they were written."""
+
+    costs: str | None
+    max_cost: float | None
+    must_have: str | None
+    must_not: str | None
+    signs: str | None
+
+    @property
+    def files(self) -> tuple[str | None, ...]:
+        """The files among them."""
+        return self.costs, None if self.signs is None or _is_list(self.signs) else self.signs
+
+    def parsed(self) -> dict[str, Any]:
+        """Parameters of the ranker; None where an option is not given."""
+        if self.max_cost is not None and self.costs is None:
+            raise ValueError(f"--max-cost {self.max_cost:g} needs --costs FILE: what each feature costs")
+        return {
+            "feature_costs": None if self.costs is None else read_costs(self.costs),
+            "max_cost": self.max_cost,
+            "must_have": _names(self.must_have),
+            "must_not": _names(self.must_not),
+            "signs": None if self.signs is None else _signs(self.signs),
+        }
 
 
 def _names(text: str | None) -> list[str] | None:
     return None if text is None else [name.strip() for name in text.split(",") if name.strip()]
 
 
+def _is_list(signs: str) -> bool:
+    """Whether the option holds signs rather than the name of a file."""
+    return "=" in signs and not Path(signs).exists()
+
+
 def _signs(text: str) -> dict[str, float]:
     """``name=+,name=-``, or a file."""
-    if "=" not in text or Path(text).exists():
+    if not _is_list(text):
         return read_signs(text)
-    pairs = [part.rpartition("=") for part in text.split(",")]
-    return {name.strip(): as_sign(sign.strip(), name.strip(), "--signs") for name, _, sign in pairs}
+    signs: dict[str, float] = {}
+    for part in text.split(","):
+        name, _, sign = (word.strip() for word in part.rpartition("="))
+        if name in signs:
+            raise ValueError(f"--signs: {name!r} stands twice in {text}; name it once")
+        signs[name] = as_sign(sign, name, "--signs")
+    return signs

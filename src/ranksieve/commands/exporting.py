@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,9 @@ from typing import Any
 from ranksieve.commands.files import STANDARD, read_for, reading_policy
 from ranksieve.commands.guard import while_doing
 from ranksieve.commands.show import emit_json, words
+from ranksieve.data.json_values import decode_json
 from ranksieve.export import EXPORTS, Exported, make_export, paths_of, write_export
+from ranksieve.export.lucene import feature_list
 from ranksieve.metrics.lookup import lookup
 from ranksieve.model import LinearModel, load_model
 
@@ -28,24 +31,39 @@ def export_file(
 ) -> None:
     """Write the export, then show what was written and how to load it."""
     entry = lookup(EXPORTS, target, "export target")
+    if output in ("", STANDARD):
+        kind = "folder" if entry.folder else "file"
+        raise ValueError(f"{output!r} is no {kind} to write an export to; name one")
     model = load_model(model_file)
     options = {name: value for name, value in plain.items() if value is not None}
     options |= {"names": read_map(names)} if names else {}
-    options |= {"featureset": read_json(featureset)} if featureset else {}
+    options |= {"featureset": read_featureset(featureset)} if featureset else {}
     if data:
         options["sample"] = read_for(model, data, reading_policy(None, [model]))
-    with while_doing(f"exporting {model_file}"):
-        product = make_export(model, target, options)
-    _spare_inputs(list(paths_of(product, entry, Path(output))), [model_file, names, featureset, data])
-    _show(write_export(product, target, output), model, as_json)
+    with warnings.catch_warnings(record=True) as told:  # a failure shall be one sentence
+        with while_doing(f"exporting {model_file}"):
+            product = make_export(model, target, options)
+        _spare_inputs(list(paths_of(product, entry, Path(output))), [model_file, names, featureset, data])
+        exported = write_export(product, target, output)
+    for warning in told:
+        warnings.warn(str(warning.message), stacklevel=2)
+    _show(exported, model, as_json)
 
 
 def read_json(path: str) -> Any:
     """The content of a JSON file."""
     try:
-        return json.loads(Path(path).read_text(encoding="utf-8"))
+        return decode_json(Path(path).read_text(encoding="utf-8"))
     except (json.JSONDecodeError, UnicodeDecodeError) as error:
         raise ValueError(f"{path}: not a JSON file ({error})") from None
+
+
+def read_featureset(path: str) -> Any:
+    """An engine's definitions of features."""
+    content = read_json(path)
+    with while_doing(path):
+        feature_list(content)
+    return content
 
 
 def read_map(path: str) -> dict[str, str]:

@@ -15,6 +15,8 @@ from ranksieve._types import FloatArray
 from ranksieve.commands.show import progress
 from ranksieve.data import Dataset, read_dataset
 from ranksieve.data.atomic import atomic_write
+from ranksieve.data.byte_source import source_name
+from ranksieve.data.text_file import read_text
 from ranksieve.model import LinearModel
 
 STANDARD = "-"
@@ -51,14 +53,13 @@ def widen(data: Dataset, n_features: int) -> Dataset:
 
 def read_scores(path: str) -> FloatArray:
     """One finite number a line; ``-`` is standard input."""
-    text = sys.stdin.read() if path == STANDARD else Path(path).read_text(encoding="utf-8")
-    scores = np.empty(len(lines := text.splitlines()))
+    scores = np.empty(len(lines := read_text(path).splitlines()))
     for number, line in enumerate(lines):
         try:
             scores[number] = float(line)
         except ValueError:
             raise ValueError(
-                f"{path}:{number + 1}: {line[:40]!r} is not a number; expected one score a line"
+                f"{source_name(path)}:{number + 1}: {line[:40]!r} is not a number; expected one score a line"
             ) from None
     return scores
 
@@ -79,13 +80,21 @@ def check_inputs(*paths: str | None) -> None:
 
 
 def check_outputs(
-    outputs: Iterable[str | os.PathLike[str] | None], inputs: Iterable[str | None] = ()
+    outputs: Iterable[str | os.PathLike[str] | None],
+    inputs: Iterable[str | None] = (),
+    *,
+    stdout: bool = False,
 ) -> None:
-    """Refuse, before any work, outputs that cannot be written or that would overwrite an input."""
+    """Refuse, before any work, outputs that cannot be written or that would overwrite an input.
+
+    ``stdout`` tells whether the command can write to standard output, called ``-``.
+    """
     taken = [Path(given).resolve() for given in inputs if given not in (None, STANDARD)]
     for output in outputs:
-        if output is None or output == STANDARD:
+        if output is None or (stdout and output == STANDARD):
             continue
+        if output == STANDARD:
+            raise ValueError("-: this cannot go to standard output; name a file to write")
         target = Path(output)
         if target.resolve() in taken:
             raise ValueError(f"{output}: is named twice on the command line; choose another output file")
@@ -99,6 +108,8 @@ def _check_writable(target: Path) -> None:
         raise ValueError(f"{target}: is {kind}; name a file to write")
     if not target.parent.is_dir():
         raise ValueError(f"{target}: the folder {target.parent} does not exist; create it first")
+    if target.exists() and not os.access(target, os.W_OK):
+        raise ValueError(f"{target}: is write-protected; choose another file or allow writing")
     try:
         tempfile.TemporaryFile(dir=target.parent).close()
     except OSError as error:

@@ -7,6 +7,7 @@ import inspect
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from ranksieve.commands.demands import Demands
 from ranksieve.commands.files import check_inputs, check_outputs, read_data
 from ranksieve.commands.fit_page import support_of
 from ranksieve.commands.guard import while_doing
@@ -24,6 +25,7 @@ from ranksieve.path import Progress
 from ranksieve.report import build_content, certificate, require_extra, write_report
 from ranksieve.solvers.result import Callback
 
+SHOWN_NAMES = 8
 REPORT_METRICS = ("ndcg@1", "ndcg@3", "ndcg@5", "ndcg@10", "map", "mrr")
 
 
@@ -34,6 +36,7 @@ def fit_model(
     method: str,
     settings: Sequence[str],
     named: Mapping[str, Any],
+    demands: Demands,
     normalise: str | None,
     missing: str | None,
     output: str,
@@ -41,17 +44,17 @@ def fit_model(
     as_json: bool,
 ) -> None:
     """Fit, save the model, write the report, show the result."""
-    ranker = make_ranker(method, settings, named)
+    inputs = [train, valid, *demands.files]
+    check_inputs(*inputs)
+    ranker = make_ranker(method, settings, {**named, **demands.parsed()})
     options = fit_options(ranker, method, valid is not None)
-    check_inputs(train, valid)
-    check_outputs([output, report], [train, valid])
+    check_outputs([output, report], inputs)
     if report:
         require_extra()
     policy = prepare_with(ranker, normalise, missing)
     data = read_data(train, policy)
-    held_out = None if valid is None else read_data(valid, policy)
+    held_out = None if valid is None else like_training(read_data(valid, policy), valid, data, train)
     if held_out is not None:
-        check_widths(data, train, held_out, valid or "")
         options["valid"] = held_out
     run(ranker, data, options)
     model, choice = ranker.to_model(), how_chosen(ranker, data, valid)
@@ -116,7 +119,7 @@ def _setting(text: str, method: str, defaults: Mapping[str, Any]) -> tuple[str, 
         raise ValueError(f"--set {text} has no =; write --set name=value, for example --set n_alphas=50")
     default = lookup(defaults, name, f"parameter of {method}")
     try:
-        value = ast.literal_eval(written)
+        value = written if isinstance(default, str) else ast.literal_eval(written)
     except (ValueError, SyntaxError):
         value = written
     if isinstance(default, int | float) and not isinstance(value, type(default) | int):
@@ -140,14 +143,26 @@ def fit_options(ranker: LinearRanker, method: str, has_valid: bool) -> dict[str,
     return {name: None for name in ("progress", "callback") if name in taken}
 
 
-def check_widths(data: Dataset, train: str, held_out: Dataset, valid: str) -> None:
-    """Training and validation data must have the same columns."""
+def like_training(held_out: Dataset, valid: str, data: Dataset, train: str) -> Dataset:
+    """Validation data with the columns in the order of the training data, found by name."""
     if data.n_features != held_out.n_features:
         widest = max(data.n_features, held_out.n_features)
         raise ValueError(
             f"{valid} has {held_out.n_features} features but {train} has {data.n_features}; "
             f"both need the same columns (in sparse text write {widest}:0 once in the narrower file)"
         )
+    if data.feature_names == held_out.feature_names:
+        return held_out
+    place = {name: column for column, name in enumerate(held_out.feature_names)}
+    lacking = [name for name in data.feature_names if name not in place]
+    if lacking:
+        raise ValueError(
+            f"{valid} lacks {len(lacking)} of the features of {train}: {', '.join(lacking[:SHOWN_NAMES])}; "
+            "both need the same columns"
+        )
+    return held_out.replace_features(
+        held_out.X[:, [place[name] for name in data.feature_names]], data.feature_names
+    )
 
 
 def run(ranker: LinearRanker, data: Dataset, options: Mapping[str, Any]) -> None:
@@ -188,7 +203,7 @@ def show_model(model: LinearModel, choice: str) -> None:
             words(f"{name.capitalize()}: {value:.4f}, chosen {choice}.")
     if "cost" in model.metrics:
         limit = model.parameters.get("max_cost")
-        words(f"Cost: {model.metrics['cost']:g}{'' if limit is None else f' of at most {limit:g}'}.")
+        words(f"Cost: {model.metrics['cost']:g}{'' if limit is None else f' of at most {float(limit):g}'}.")
     proof = model.certificate
     at = f" at alpha = {proof['alpha']:.4g}" if "alpha" in proof else ""
     words(f"Objective{at}: {proof['objective']:.6g}, {certificate(proof.get('relative_gap'))}.")

@@ -45,11 +45,13 @@ def _as_asked(model: Scorer, missing: str | None) -> Scorer:
 
 def finite_scores(model: Scorer, data: Dataset) -> FloatArray:
     """Scores in row order; a row without one is refused."""
-    scores = model.predict(data)
+    with np.errstate(over="ignore", invalid="ignore"):
+        scores = model.predict(data)
     bad = np.flatnonzero(~np.isfinite(scores))
     if len(bad):
         raise ValueError(
             f"{data.source or 'the data'}: the score of document {bad[0] + 1} is {scores[bad[0]]}, because a "
-            "feature in use is missing or infinite; choose --missing zero, query_min or column_mean"
+            "feature in use is missing, infinite or too large; for missing ones choose --missing zero, "
+            "query_min or column_mean"
         )
     return scores

@@ -51,7 +51,7 @@ def rank_documents(
 ) -> None:
     """Score documents and write the scores."""
     write = lookup(FORMATS, form, "format")
-    check_outputs([output], [model_file, data_file])
+    check_outputs([output], [model_file, data_file], stdout=True)
     data, models = read_with_models(data_file, [model_file], missing, first_feature)
     model = models[model_file]
     write_text("".join(write(data, finite_scores(model, data), model.method or "ranksieve")), output)

@@ -6,13 +6,14 @@ import json
 import os
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from ranksieve.data.byte_source import PathLike
-from ranksieve.data.costs import FeatureCosts, make_costs
+from ranksieve.data.costs import FeatureCosts, as_cost, make_costs
 from ranksieve.data.feature_table import feature_rows
+from ranksieve.data.json_values import decode_json
 from ranksieve.data.text_file import read_text
 
 JSON_STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
@@ -40,6 +41,8 @@ def as_costs(given: Any, names: Sequence[str]) -> FeatureCosts:
         return read_costs(given)
     if isinstance(given, Mapping):
         return make_costs(given)
+    if not isinstance(given, Collection):
+        raise ValueError(f"feature_costs is {given!r}; give a file, a mapping or one number a feature")
     if len(given) != len(names):
         raise ValueError(f"feature_costs holds {len(given)} numbers but the data have {len(names)} features")
     return make_costs(dict(zip(names, given, strict=True)))
@@ -47,11 +50,11 @@ def as_costs(given: Any, names: Sequence[str]) -> FeatureCosts:
 
 def _from_table(text: str, path: PathLike) -> FeatureCosts:
     rows = feature_rows(text, path, ("cost",), ("group",))
-    alone: dict[str, str] = {}
+    alone: dict[str, float] = {}
     groups: dict[str, dict[str, Any]] = {}
     places = {feature: row.place for feature, row in rows.items()}
     for feature, row in rows.items():
-        cost, group = row.cells["cost"], row.cells.get("group")
+        cost, group = as_cost(row.cells["cost"], feature, row.place), row.cells.get("group")
         if not group:
             alone[feature] = cost
             continue
@@ -59,7 +62,7 @@ def _from_table(text: str, path: PathLike) -> FeatureCosts:
         entry["features"].append(feature)
         if entry["cost"] != cost:
             raise ValueError(
-                f"{row.place}: group {group!r} costs {cost} here but {entry['cost']} before; "
+                f"{row.place}: group {group!r} costs {cost:g} here but {entry['cost']:g} before; "
                 "write the one cost of the group on each of its lines"
             )
     of_groups = {group: places[entry["features"][0]] for group, entry in groups.items()}
@@ -68,13 +71,13 @@ def _from_table(text: str, path: PathLike) -> FeatureCosts:
 
 def _from_json(text: str, path: PathLike) -> FeatureCosts:
     try:
-        content = json.loads(text, object_pairs_hook=_distinct)
+        content = decode_json(text, object_pairs_hook=_distinct)
     except json.JSONDecodeError as error:
         raise ValueError(f"{path}:{error.lineno}: damaged JSON ({error.msg})") from None
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from None
     places: dict[str, str] = {}
-    for number, line in enumerate(text.splitlines(), start=1):
+    for number, line in enumerate(text.split("\n"), start=1):
         for written in JSON_STRING.findall(line):
             places.setdefault(json.loads(written), f"{path}:{number}")
     return make_costs(content, str(path), places)

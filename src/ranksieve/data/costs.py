@@ -145,6 +145,9 @@ def _parts(prices: Mapping[str, Any], source: str) -> tuple[Mapping[str, Any], M
     if not any(isinstance(prices.get(part), Mapping) for part in ("features", "groups")):
         return prices, {}
     _only_keys(prices, ("features", "groups"), source)
+    for part, content in prices.items():
+        if not isinstance(content, Mapping):
+            raise ValueError(f"{source}: {part} is {content!r}; expected an object from names to costs")
     return prices.get("features", {}), prices.get("groups", {})
 
 
@@ -154,6 +157,9 @@ def _group(name: str, content: Any, place: str) -> CostUnit:
             f'{place}: group {name!r} is {content!r}; expected {{"cost": number, "features": [names]}}'
         )
     _only_keys(content, ("cost", "features"), f"{place}: group {name!r}")
+    for feature in content["features"]:
+        if not isinstance(feature, str):
+            raise ValueError(f"{place}: group {name!r} lists {feature!r}; expected names of features")
     return CostUnit(name, as_cost(content.get("cost"), name, place), tuple(content["features"]))
 
 
@@ -166,8 +172,10 @@ def _only_keys(content: Mapping[str, Any], known: tuple[str, ...], place: str) -
 def as_cost(cost: Any, name: str, place: str) -> float:
     """A cost as a number."""
     try:
+        if isinstance(cost, bool):
+            raise TypeError
         number = float(cost)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise ValueError(f"{place}: the cost of {name!r} is {cost!r}, which is not a number") from None
     check_cost(number, name, place)
     return number

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from ranksieve.data.byte_source import PathLike
+from ranksieve.data.byte_source import PathLike, source_name
+from ranksieve.data.text_file import csv_rows
 
 
 class Row(NamedTuple):
@@ -33,15 +33,13 @@ def feature_rows(
 
 def _rows(text: str, path: PathLike, required: Sequence[str], optional: Sequence[str]) -> Iterator[Row]:
     lines = text.splitlines()
-    reader = csv.reader(lines, delimiter="\t" if lines and "\t" in lines[0] else ",")
-    header = [name.strip().lower() for name in next(reader, [])]
+    rows = csv_rows(lines, "\t" if lines and "\t" in lines[0] else ",", source_name(path))
+    first, cells = next(rows, (f"{source_name(path)}:1", []))
+    header = [name.strip().lower() for name in cells]
     if not set(required) <= set(header) <= {*required, *optional} or len(set(header)) < len(header):
         expected = ",".join(required) + "".join(f"[,{name}]" for name in optional)
-        raise ValueError(f"{path}:1: the header is {','.join(header)!r}; expected {expected}")
-    for cells in reader:
-        place = f"{path}:{reader.line_num}"
-        if not any(cells):
-            continue
+        raise ValueError(f"{first}: the header is {','.join(header)!r}; expected {expected}")
+    for place, cells in rows:
         if len(cells) != len(header):
             raise ValueError(f"{place}: has {len(cells)} cells; expected {len(header)}: {','.join(header)}")
         yield Row(place, {name: cell.strip() for name, cell in zip(header, cells, strict=True)})

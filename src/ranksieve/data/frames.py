@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from difflib import get_close_matches
 from importlib import import_module
@@ -18,6 +19,7 @@ from ranksieve.data.missing import check_policy, fill_missing
 
 DOC_ID, COMMENT = "doc_id", "comment"
 NAMES_SHOWN = 20
+PANDAS_INDEX = re.compile(r"__index_level_\d+__")  # the row labels of a frame, which are no feature
 
 
 def from_frame(
@@ -75,11 +77,12 @@ def read_parquet(
     name = source_name(path)
     with plain_file_errors(path), open(path, "rb") as file:
         try:
-            table = parquet.read_table(file)
+            table = parquet.ParquetFile(file).read()
         except arrow.ArrowException as error:
             reason = str(error).splitlines()[0].rstrip(".")
             raise ValueError(f"{name}: is not a sound parquet file ({reason})") from None
     try:
+        table = table.drop_columns([name for name in table.column_names if PANDAS_INDEX.fullmatch(name)])
         dataset = from_frame(table, qid=qid, label=label, doc_id=doc_id, missing=missing)
     except ValueError as error:
         raise ValueError(f"{name}: {error}") from None
@@ -165,7 +168,11 @@ def _matrix(table: Any, names: list[str]) -> AnyArray:
     """The feature columns side by side; float32 if all of them are."""
     narwhals = _extra("narwhals")
     kinds = {name: table.schema[name] for name in names}
-    words = [f"{name} ({kind})" for name, kind in kinds.items() if not _is_number(kind)]
+    words = [
+        f"{name} ({kind})"
+        for name, kind in kinds.items()
+        if not (_is_number(kind) or table[name].null_count() == len(table))
+    ]
     if words:
         raise ValueError(
             f"feature columns must be numbers, but these are not: {', '.join(words[:NAMES_SHOWN])}; "
@@ -198,6 +205,8 @@ def _ids(column: Any) -> AnyArray:
     narwhals = _extra("narwhals")
     if column.dtype in (narwhals.Categorical, narwhals.Enum):
         column = column.cast(narwhals.String)
+    if column.dtype.is_nested():
+        raise ValueError(f"the column {column.name!r} holds {column.dtype}; ids must be numbers or text")
     if column.null_count() > 0:
         nulls = column.is_null().to_list()
         ids = [None if null else one for one, null in zip(column.to_list(), nulls, strict=True)]

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from ranksieve.data.byte_source import PathLike, source_name
-from ranksieve.data.text_file import content_lines, finite_number, read_text
+from ranksieve.data.text_file import content_lines, csv_rows, finite_number, read_text
 
 Table = dict[str, dict[str, float]]
 """query → document → number: grades of judgements, scores of a run."""
@@ -100,8 +100,8 @@ def _ltr_entries(text: str, name: str) -> Iterator[Entry]:
 
 def _csv_entries(text: str, name: str) -> Iterator[Entry]:
     columns, delimiter = _columns(header := next(_judged_lines(text, name))[1]), _delimiter(header)
-    reader = csv.reader(text.split("\n"), delimiter=delimiter)
-    rows = ((f"{name}:{reader.line_num}", row) for row in reader if any(row) and row[0][:1] != "#")
+    everything = csv_rows(text.split("\n"), delimiter, name)
+    rows = ((place, row) for place, row in everything if row[0][:1] != "#")
     next(rows)  # the header
     for place, row in rows:
         if len(row) <= max(columns.values()):

@@ -14,12 +14,14 @@ import numpy as np
 from ranksieve._types import AnyArray
 from ranksieve.data.byte_source import PathLike, source_name
 from ranksieve.data.dataset import Dataset
+from ranksieve.data.json_values import decode_json
 from ranksieve.data.judgements import Judgements, read_judgements
 from ranksieve.data.missing import check_policy, fill_missing
 from ranksieve.data.text_file import content_lines, read_text
 
 QUERY_KEYS = ("qid", "query_id", "query", "keywords")
 EXTRA = "extra_logging"
+INT64_MAX = 2**63 - 1
 UNJUDGED: dict[str, float | None] = {"drop": None, "zero": 0.0}
 
 
@@ -73,7 +75,8 @@ def read_ltr_log(
         raise ValueError(f"unjudged={unjudged!r} is unknown; choose one of {', '.join(UNJUDGED)}")
     if judgements is None:
         raise ValueError(
-            f"{name}: is a feature log, which has no grades; give judgements (--judgements FILE) as well"
+            f"{name}: is a feature log, which has no grades; give judgements, on the command line with "
+            f"ranksieve convert {name} train.parquet --judgements FILE"
         )
     judged = judgements if isinstance(judgements, Judgements) else read_judgements(judgements)
     logged = list(_logged(read_text(path), name, judged, entry))
@@ -115,8 +118,13 @@ def _dataset(kept: list[tuple[Logged, float]], name: str) -> Dataset:
 
 def _ids(queries: list[str]) -> AnyArray:
     """int64 if all ids are plain integers, else str, as in LETOR files."""
-    whole = all(query.isascii() and query.isdecimal() and str(int(query)) == query for query in set(queries))
+    whole = all(_is_int64(query) for query in set(queries))
     return np.array(queries, dtype=np.int64 if whole else None)
+
+
+def _is_int64(text: str) -> bool:
+    digits = text.isascii() and text.isdecimal() and len(text) <= len(str(INT64_MAX))
+    return digits and str(int(text)) == text and int(text) <= INT64_MAX
 
 
 def _logged(text: str, name: str, judged: Judgements, entry: str | None) -> Iterator[Logged]:
@@ -152,13 +160,13 @@ def _responses(text: str, name: str) -> Iterator[Response]:
 def _json_values(text: str, name: str) -> Iterator[tuple[str, Any]]:
     """The one JSON value of a file, or one a line."""
     try:
-        yield name, json.loads(text)
+        yield name, decode_json(text)
     except json.JSONDecodeError as error:
         if error.msg != "Extra data":
             raise ValueError(f"{name}:{error.lineno}: damaged JSON ({error.msg}); fetch it again") from None
         for place, line in content_lines(text, name):
             try:
-                yield place, json.loads(line)
+                yield place, decode_json(line)
             except json.JSONDecodeError as fault:
                 raise ValueError(f"{place}: damaged JSON ({fault.msg}); expected one value a line") from None
 
@@ -217,6 +225,8 @@ def _entries(
     try:
         logs = hit["fields"]["_ltrlog"]
         entries = [(name, _pairs(log)) for one in logs for name, log in one.items()]
+        if not entries:
+            raise KeyError
     except (KeyError, TypeError, AttributeError):
         raise ValueError(
             f'{where}: has no fields._ltrlog of {{"name": …, "value": …}}; add ext.ltr_log to the search'
@@ -232,7 +242,10 @@ def _entries(
 def _pairs(log: Any) -> list[tuple[str, Any]]:
     """``[{"name": n, "value": v}, …]``, in early releases of the plugin ``{n: v, …}``; not extra logging."""
     pairs = log.items() if isinstance(log, dict) else ((one["name"], one.get("value")) for one in log)
-    return [(name, value) for name, value in pairs if name != EXTRA]
+    named = [(name, value) for name, value in pairs if name != EXTRA]
+    if not all(isinstance(name, str) and name for name, _ in named):
+        raise TypeError
+    return named
 
 
 def _number(value: Any, where: str) -> float:

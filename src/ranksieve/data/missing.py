@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -112,11 +111,6 @@ def learn_missing(data: Dataset, policy: str) -> MissingPolicy:
         return stateless
     means = np.concatenate([_present_means(block) for _, block in column_blocks(data.X)])
     return MissingPolicy(policy, data.feature_names, tuple(means.tolist()))
-
-
-def missing_from_dict(content: Any) -> MissingPolicy | None:
-    """A policy as a model file holds it."""
-    return None if content is None else MissingPolicy(**content)
 
 
 def _present_means(columns: FloatArray) -> FloatArray:

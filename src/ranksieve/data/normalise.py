@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -111,7 +110,13 @@ class Normalisation:
         if not kind.per_query:
             return np.asarray((values - np.array(self.centre)) / np.array(self.scale))
         grouped = queries.group(values)
-        centre, scale = kind.statistics(grouped, queries.offsets[:-1])
+        with np.errstate(over="ignore", invalid="ignore"):
+            centre, scale = kind.statistics(grouped, queries.offsets[:-1])
+        if np.isinf(scale).any():
+            raise ValueError(
+                f"normalisation {self.kind!r} cannot scale a feature that is infinite or whose values within "
+                "a query are too far apart; rescale the feature"
+            )
         query = queries.query_of_grouped
         return np.asarray(queries.restore((grouped - centre[query]) / scale[query]))
 
@@ -162,11 +167,6 @@ def learn_normalisation(data: Dataset, kind: str) -> Normalisation:
     centre, scale = np.hstack(parts)
     _check_learned(data, centre, scale)
     return Normalisation(kind, data.feature_names, tuple(centre.tolist()), tuple(scale.tolist()))
-
-
-def normalisation_from_dict(content: Mapping[str, Any] | None) -> Normalisation | None:
-    """A normalisation as a model file holds it."""
-    return None if content is None else Normalisation(**content)
 
 
 def check_kind(kind: str) -> None:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import csv
 import gzip
 import math
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from ranksieve.data.byte_source import (
@@ -35,6 +36,17 @@ def content_lines(text: str, name: str) -> Iterator[tuple[str, str]]:
     for number, line in enumerate(text.split("\n"), start=1):
         if line.strip():
             yield f"{name}:{number}", line.strip()
+
+
+def csv_rows(lines: Iterable[str], delimiter: str, name: str) -> Iterator[tuple[str, list[str]]]:
+    """The cells of each row that is not blank, with its place ``file:line``."""
+    reader = csv.reader(lines, delimiter=delimiter)
+    try:
+        for cells in reader:
+            if any(cell.strip() for cell in cells):
+                yield f"{name}:{reader.line_num}", cells
+    except csv.Error as error:
+        raise ValueError(f"{name}:{reader.line_num}: damaged CSV ({error})") from None
 
 
 def finite_number(text: str, place: str, what: str) -> float:

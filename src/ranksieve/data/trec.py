@@ -83,9 +83,16 @@ def document_names(dataset: Dataset) -> list[str]:
 
 
 def _query_rows(dataset: Dataset) -> Iterator[tuple[str, list[int]]]:
-    queries = dataset.queries
+    queries, seen = dataset.queries, set()
     for q, query in enumerate(queries.ids.tolist()):
-        yield _word(query), queries.order[queries.offsets[q] : queries.offsets[q + 1]].tolist()
+        word = _word(query)
+        if not word or word in seen:
+            raise ValueError(
+                f"the query id {query!r} is empty or, as one word, that of another query, so a TREC file "
+                "cannot hold it; give each query an id of its own"
+            )
+        seen.add(word)
+        yield word, queries.order[queries.offsets[q] : queries.offsets[q + 1]].tolist()
 
 
 def _word(value: Any) -> str:

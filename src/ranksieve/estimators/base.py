@@ -120,7 +120,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
 
     def _like_training(self, data: Dataset) -> Dataset:
         """Held-out data as the training data became."""
-        return self.normalisation_.for_learning(self._filled(data))
+        return self.normalisation_.for_learning(self._filled(self._in_training_order(data)))
 
     def _filled(self, data: Dataset) -> Dataset:
         filled = self.missing_.apply(data) if self.missing_.fills else data
@@ -134,14 +134,10 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
 
     def _checked_features(self, X: Any) -> Matrix:
         if isinstance(X, Dataset):
-            if X.n_features != self.n_features_in_:
-                raise ValueError(
-                    f"{type(self).__name__} was fitted on {self.n_features_in_} features "
-                    f"but the data set has {X.n_features}"
-                )
+            data = self._in_training_order(X)
             if not self._fills:
-                check_finite(X)
-            return X.X
+                check_finite(data)
+            return data.X
         return validate_data(
             self,
             X,
@@ -150,6 +146,25 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
             dtype=[np.float64, np.float32],
             ensure_all_finite="allow-nan" if self._fills else True,
         )
+
+    def _in_training_order(self, data: Dataset) -> Dataset:
+        """The data with the columns of the training data in their order, found by name where it had names."""
+        if data.n_features != self.n_features_in_:
+            raise ValueError(
+                f"{type(self).__name__} was fitted on {self.n_features_in_} features "
+                f"but the data set has {data.n_features}"
+            )
+        names = tuple(getattr(self, "feature_names_in_", data.feature_names))
+        if names == data.feature_names:
+            return data
+        place = {name: column for column, name in enumerate(data.feature_names)}
+        lacking = [name for name in names if name not in place]
+        if lacking:
+            raise ValueError(
+                f"{type(self).__name__} was fitted on {len(lacking)} features that the data set lacks: "
+                f"{', '.join(lacking[:10])}; give both the same feature names"
+            )
+        return data.replace_features(data.X[:, [place[name] for name in names]], names)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

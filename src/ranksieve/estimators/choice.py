@@ -73,13 +73,23 @@ def cross_validate(
     fold_of = np.random.default_rng(seed).permutation(data.n_queries) % n_folds
     parts = []
     for fold in range(n_folds):
-        path = fit_part(np.flatnonzero(fold_of != fold))
+        path = _fit_without(fold, n_folds, fold_of, fit_part)
         held_out = data.select_queries(np.flatnonzero(fold_of == fold))
         parts.append(evaluate_many(np.asarray(held_out.X @ path.coefs.T), held_out, metric, profile))
     values = np.empty((len(parts[0]), data.n_queries))
     for fold, part in enumerate(parts):
         values[:, fold_of == fold] = part
     return _validation(metric, profile, values, data)
+
+
+def _fit_without(fold: int, n_folds: int, fold_of: IntArray, fit_part: Callable[[IntArray], Path]) -> Path:
+    try:
+        return fit_part(np.flatnonzero(fold_of != fold))
+    except ValueError as error:
+        raise ValueError(
+            f"cross-validation fails without the queries of fold {fold + 1} of {n_folds}: {error}; give "
+            "validation data, or another cv or random_state"
+        ) from None
 
 
 def fits(cost: Any, limit: float) -> Any:
@@ -133,7 +143,7 @@ def choose_point(coefs: FloatArray, values: FloatArray, rule: Rule, budget: Budg
         cost = "" if budget.max_cost is None else f" at a cost of at most {budget.max_cost:g}"
         raise ValueError(
             f"no point of the path uses 1 to {budget.max_features or 'all'} features{cost}; "
-            "give smaller alphas, or a larger budget"
+            "give smaller alphas, or a larger budget (equal features enter an elastic net together)"
         )
     return int(points[rule(values[points], budget.sizes(coefs[points]))])
 

@@ -82,13 +82,19 @@ def check_affordable(budget: Budget, costs: ColumnCosts, pull: FloatArray, first
     """Refuse a budget that nothing fits into, naming the least that would do."""
     if budget.max_cost is None or not pull.any():  # without any pull the path says why
         return
-    cheapest = _cheapest(costs, pull)
-    name = "must_have" if first.any() else repr(costs.labels[costs.unit[cheapest]])
-    least = costs.of(first if first.any() else np.array([cheapest]))
+    if pull[first].any():
+        least = costs.of(first)
+        why = f"must_have alone costs {least:g}"
+    else:
+        cheapest = _cheapest(costs, pull, first)
+        least = costs.of(np.append(np.flatnonzero(first), cheapest))
+        name = repr(costs.labels[costs.unit[cheapest]])
+        alone = f"{name} alone costs {least:g} and is the cheapest"
+        why = f"{name} is the cheapest and costs {least:g} with must_have" if first.any() else alone
     if not fits(least, budget.max_cost):
         raise ValueError(
-            f"max_cost={budget.max_cost:g} buys nothing to rank by: {name} alone costs {least:g}"
-            f"{'' if first.any() else ' and is the cheapest'}; raise max_cost to at least {least:g}"
+            f"max_cost={budget.max_cost:g} buys nothing to rank by: {why}; "
+            f"raise max_cost to at least {least:g}"
         )
 
 
@@ -130,9 +136,10 @@ def _largest(X: Matrix) -> FloatArray:
     return np.asarray(np.maximum(high, -low))
 
 
-def _cheapest(costs: ColumnCosts, pull: FloatArray) -> int:
-    """The cheapest column that can rank."""
-    return int(np.argmin(np.where(pull > 0, costs.of_each, np.inf)))
+def _cheapest(costs: ColumnCosts, pull: FloatArray, paid: BoolArray) -> int:
+    """The column that can rank and adds least to the cost of those paid."""
+    added = np.where(np.isin(costs.unit, costs.unit[paid]), 0.0, costs.of_each)
+    return int(np.argmin(np.where(pull > 0, added, np.inf)))
 
 
 def _given_weights(base: Recipe, n_features: int) -> FloatArray:

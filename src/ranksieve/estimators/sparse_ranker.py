@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Self
 
+import numpy as np
+
 from ranksieve._types import FloatArray
 from ranksieve.data.cost_files import as_costs
 from ranksieve.data.dataset import Dataset
@@ -217,8 +219,9 @@ class SparseRanker(LinearRanker):
     ) -> Search:
         n_folds = 0 if valid is not None else _folds(self.cv, data.n_queries)
         held_out = None if valid is None else self._like_training(valid)
+        weight = None if query_weight is None else np.asarray(query_weight, dtype=np.float64)
         return Search(
-            data, held_out, query_weight, self.metric, self.profile, n_folds, self.random_state,
+            data, held_out, weight, self.metric, self.profile, n_folds, self.random_state,
             self.max_features, ProgressCount(progress, 1 + n_folds),
         )  # fmt: skip
 
@@ -239,7 +242,11 @@ class SparseRanker(LinearRanker):
         if self.costs_ is not None:
             held["feature_costs"] = self.costs_.to_dict()
         if isinstance(self.signs, Mapping):
-            held["signs"] = {str(feature): as_sign(sign, feature) for feature, sign in self.signs.items()}
+            names = self._names()
+            held["signs"] = {
+                feature if isinstance(feature, str) else names[feature]: as_sign(sign, feature)
+                for feature, sign in self.signs.items()
+            }
         return replace(model, parameters={**model.parameters, **held})
 
     def _certificate(self) -> dict[str, float]:

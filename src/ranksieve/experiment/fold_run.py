@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -16,7 +17,7 @@ from ranksieve.data.describe import varying_columns
 from ranksieve.data.fingerprint import fingerprint
 from ranksieve.data.folds import Fold
 from ranksieve.estimators.base import LinearRanker, Ranker
-from ranksieve.experiment.journal import Journal, Row
+from ranksieve.experiment.journal import Journal, Row, check_begun, only_writer
 from ranksieve.experiment.methods import Method
 from ranksieve.experiment.protocol import Point, Trial, trials
 from ranksieve.metrics import Evaluator
@@ -41,14 +42,25 @@ class Place:
     fingerprints: Mapping[str, str]
     notes: Mapping[str, Any]
 
-    def journal(self, what: str, identity: Mapping[str, Any], title: str) -> Journal:
-        """The file of one piece of work on this fold."""
-        shared = {
+    @contextmanager
+    def journal(self, what: str, identity: Mapping[str, Any], title: str) -> Iterator[Journal]:
+        """The file of one piece of work on this fold, for one process at a time."""
+        with only_writer(self._path(what)):
+            yield Journal(self._path(what), {**self._shared, **identity}, {**self.notes, "title": title})
+
+    def check(self, what: str, identity: Mapping[str, Any]) -> None:
+        """Refuse a file of this work that was begun with other data or options."""
+        check_begun(self._path(what), {**self._shared, **identity})
+
+    def _path(self, what: str) -> Path:
+        return self.folder / self.data_set / what / f"Fold{self.number}.jsonl"
+
+    @property
+    def _shared(self) -> dict[str, Any]:
+        return {
             "data_set": self.data_set, "fold": self.number, "n_folds": self.n_folds, "profile": self.profile,
             "fingerprints": self.fingerprints,
         }  # fmt: skip
-        path = self.folder / self.data_set / what / f"Fold{self.number}.jsonl"
-        return Journal(path, {**shared, **identity}, {**self.notes, "title": title})
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -78,16 +90,20 @@ def _by_part(fold: Fold, value: Any) -> dict[str, Any]:
     return {part: value(getattr(fold, part)) for part in ("train", "vali", "test")}
 
 
-def run_fold(place: Place, name: str, method: Method, grid: Sequence[Point], select: str) -> None:
-    """Fit the grid points that are not in the file yet, then choose and test."""
-    identity = {
+def identity_of(name: str, method: Method, grid: Sequence[Point], select: str) -> dict[str, Any]:
+    """What all fits of one file share beside the data."""
+    return {
         "method": name, "grid": grid, "select": select, "metrics": ALL_METRICS,
         "parameters": method.parameters,
     }  # fmt: skip
-    journal = place.journal(name, identity, method.title)
-    if not journal.of_kind("chosen"):
-        fitted = _fit_missing(journal, place, method, grid, select)
-        _choose(journal, place, method, grid, select, fitted)
+
+
+def run_fold(place: Place, name: str, method: Method, grid: Sequence[Point], select: str) -> None:
+    """Fit the grid points that are not in the file yet, then choose and test."""
+    with place.journal(name, identity_of(name, method, grid, select), method.title) as journal:
+        if not journal.of_kind("chosen"):
+            fitted = _fit_missing(journal, place, method, grid, select)
+            _choose(journal, place, method, grid, select, fitted)
 
 
 def _fit_missing(

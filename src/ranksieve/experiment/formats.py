@@ -12,7 +12,13 @@ from pathlib import Path
 from ranksieve.data.atomic import atomic_write
 from ranksieve.experiment.tables import Cell, Table
 
-LATEX = {"&": r"\&", "%": r"\%", "_": r"\_", "#": r"\#", "$": r"\$", "ℓ": r"$\ell$", "–": "--", "−": "$-$"}
+LATEX = {
+    "&": r"\&", "%": r"\%", "_": r"\_", "#": r"\#", "$": r"\$", "{": r"\{", "}": r"\}",
+    "\\": r"\textbackslash{}", "^": r"\textasciicircum{}", "~": r"\textasciitilde{}",
+    "<": r"\textless{}", ">": r"\textgreater{}", "|": r"\textbar{}",
+    "ℓ": r"$\ell$", "–": "--", "−": "$-$",
+}  # fmt: skip
+MARKDOWN = str.maketrans({letter: f"\\{letter}" for letter in "\\`*_[]<>|&"})
 LATEX_MARKS = {"*": "*", "†": r"\dagger", "‡": r"\ddagger"}
 
 
@@ -74,7 +80,8 @@ def _markdown_table(table: Table) -> str:
     rule = ["---:" if right else "---" for right in numeric]
     lines = [table.columns, rule, *([_markdown_cell(cell) for cell in row] for row in table.rows)]
     body = "\n".join("| " + " | ".join(line) + " |" for line in lines)
-    return f"### {table.title}\n\n{body}\n" + (f"\n{table.note}" if table.note else "")
+    heading = f"### {table.title.translate(MARKDOWN)}"
+    return f"{heading}\n\n{body}\n" + (f"\n{table.note}" if table.note else "")
 
 
 def _numeric_columns(table: Table) -> list[bool]:

@@ -1,19 +1,24 @@
 """A file that only grows: one JSON object a line, the first says what the others belong to.
 
 A line is written and synced whole. What a killed process or a full disk leaves behind is at most one torn
-last line, which the next writer cuts off.
+last line, which the next writer cuts off. One process writes at a time; others wait for it.
 """
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from ranksieve._version import __version__
 from ranksieve.data.plain import plain
+
+if sys.platform != "win32":
+    import fcntl
 
 FORMAT = "ranksieve-results"
 FORMAT_VERSION = 1
@@ -26,13 +31,7 @@ class Journal:
     def __init__(self, path: Path, identity: Mapping[str, Any], notes: Mapping[str, Any]) -> None:
         self.path = path
         self.rows: list[Row] = []
-        header = {
-            "kind": "header",
-            "format": FORMAT,
-            "format_version": FORMAT_VERSION,
-            "version": __version__,
-        }
-        header = plain({**header, "identity": identity, "notes": notes})
+        header = _header(identity, notes)
         if path.exists() and (kept := _cut_torn_line(path)):
             first, *self.rows = kept
             _check_same(path, first, header)
@@ -57,6 +56,28 @@ class Journal:
         return row
 
 
+@contextmanager
+def only_writer(path: Path) -> Iterator[None]:
+    """Wait for other processes that write the file, and keep others waiting; a killed process lets go."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with open(path, "ab") as file:
+        if sys.platform != "win32":
+            fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def check_begun(path: Path, identity: Mapping[str, Any]) -> None:
+    """Refuse a file that is there already but damaged or begun by others."""
+    if path.exists() and (rows := _whole_rows(path)[0]):
+        _check_same(path, rows[0], _header(identity, {}))
+
+
+def is_begun(path: Path) -> bool:
+    """Whether the first line is whole; without it there is nothing yet."""
+    with open(path, "rb") as file:
+        return file.readline().endswith(b"\n")
+
+
 def read_journal(path: Path) -> tuple[Row, list[Row]]:
     """Header and rows; a torn last line is left out."""
     rows, _ = _whole_rows(path)
@@ -76,6 +97,8 @@ def check_format(path: Path, header: Mapping[str, Any]) -> None:
             f"{path}:1: results of format version {header.get('format_version')!r}, but this ranksieve "
             f"({__version__}) reads version {FORMAT_VERSION}; run bench into a new folder"
         )
+    if lacking := sorted({"version", "identity", "notes"} - header.keys()):
+        raise ValueError(f"{path}:1: damaged line (no {lacking[0]}); remove the file to run it again")
 
 
 def _write_all(handle: int, content: bytes, path: Path) -> None:
@@ -97,12 +120,26 @@ def _whole_rows(path: Path) -> tuple[list[Row], int]:
     rows = []
     for number, line in enumerate(content[:end].splitlines(), start=1):
         try:
-            rows.append(json.loads(line))
-        except (json.JSONDecodeError, UnicodeDecodeError) as error:
+            rows.append(_row(line, number))
+        except ValueError as error:
             raise ValueError(
                 f"{path}:{number}: damaged line ({error}); remove the file to run it again"
             ) from None
     return rows, end
+
+
+def _row(line: bytes, number: int) -> Row:
+    row = json.loads(line)
+    if not isinstance(row, dict) or (number > 1 and "kind" not in row):
+        raise ValueError("no row of results")
+    return row
+
+
+def _header(identity: Mapping[str, Any], notes: Mapping[str, Any]) -> Row:
+    """The first line, as a reader would get it."""
+    ours = {"format": FORMAT, "format_version": FORMAT_VERSION, "version": __version__}
+    header: Row = plain({"kind": "header", **ours, "identity": identity, "notes": notes})
+    return header
 
 
 def _cut_torn_line(path: Path) -> list[Row]:

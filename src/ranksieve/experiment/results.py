@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -12,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from ranksieve.experiment.fold_run import dense
-from ranksieve.experiment.journal import Row, read_journal
+from ranksieve.experiment.journal import Row, is_begun, read_journal
 from ranksieve.experiment.methods import METHODS
 from ranksieve.experiment.protocol import FoldResult, ProtocolResult
 from ranksieve.metrics import Evaluation
@@ -20,6 +21,7 @@ from ranksieve.metrics.evaluate import mean_of_defined
 from ranksieve.metrics.profiles import as_profile
 
 STUDIES_FOLDER = "studies"
+FOLD_FILE = re.compile(r"Fold(\d+)\.jsonl")
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,7 +124,9 @@ def _data_set(folder: Path) -> DataSetResults:
 
 
 def _fold_files(folder: Path) -> list[Path]:
-    return sorted(folder.glob("Fold*.jsonl"), key=lambda path: int(path.stem.removeprefix("Fold")))
+    named = {path: FOLD_FILE.fullmatch(path.name) for path in folder.glob("Fold*.jsonl")}
+    numbers = {path: int(match[1]) for path, match in named.items() if match and is_begun(path)}
+    return sorted(numbers, key=lambda path: numbers[path])
 
 
 def _method_fold(file: Path) -> MethodFold:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
@@ -11,11 +14,11 @@ from joblib import Parallel, delayed
 
 from ranksieve._parallel import use_threads
 from ranksieve.data import Fold, deal_folds, find_collections, load_letor_folds, read_dataset
-from ranksieve.experiment.fold_run import Place, make_places, run_fold
+from ranksieve.experiment.fold_run import Place, identity_of, make_places, run_fold
 from ranksieve.experiment.methods import GRIDS, METHODS, Method
 from ranksieve.experiment.protocol import Point
-from ranksieve.experiment.results import Results, load_results
-from ranksieve.experiment.studies import STUDIES, run_studies
+from ranksieve.experiment.results import STUDIES_FOLDER, Results, load_results
+from ranksieve.experiment.studies import IDENTITY, STUDIES, run_studies
 from ranksieve.metrics import parse
 from ranksieve.metrics.lookup import lookup
 from ranksieve.metrics.profiles import as_profile
@@ -25,7 +28,17 @@ PAPER_METHODS = (
     "sparselistmle", "sparseranker", "ranksvm", "adarank-ndcg", "listnet",
 )  # fmt: skip
 Progress = Callable[[int, int], None]
-Task = tuple[int, Callable[[], None]]  # how many fits it is worth, and how to do it
+Told = tuple[type[Warning], str]
+
+
+@dataclass(frozen=True)
+class Task:
+    """A piece of work: what it is, how many fits it is worth, whether it may begin, how to do it."""
+
+    label: str
+    worth: int
+    check: Callable[[], None]
+    work: Callable[[], None]
 
 
 def bench(
@@ -44,7 +57,7 @@ def bench(
 
     Every finished fit is one line in ``out``. A run that was killed goes on where it stopped when it is
     called again with the same arguments, and gives the same results. A folder may hold several data sets and
-    grow by further methods.
+    grow by further methods; runs into one folder at the same time share the work.
 
     Parameters
     ----------
@@ -76,14 +89,18 @@ def bench(
         parse(select)
     as_profile(profile)
     thin = lookup(GRIDS, grid, "grid")
-    found = _folds(source, data_sets)
     folder = Path(out)
-    folder.mkdir(parents=True, exist_ok=True)
+    if folder.exists() and not folder.is_dir():
+        raise ValueError(f"{folder}: is a file; give a folder for the results")
+    found = _folds(source, data_sets)
     grids = {name: thin(method.grid) for name, method in chosen.items()}
     tasks: list[Task] = []
     for data_set, folds in found.items():
-        for place in make_places(folder, data_set, folds, profile):
+        for place in make_places(folder, _checked_name(data_set), folds, profile):
             tasks += _tasks(place, chosen, grids, select)
+    for task in tasks:  # all of them before any begins: what is refused leaves nothing behind
+        task.check()
+    folder.mkdir(parents=True, exist_ok=True)
     _run(tasks, n_jobs, progress)
     return load_results(folder)
 
@@ -100,29 +117,40 @@ def _folds(
     return {name: load_letor_folds(path, widen=False) for name, path in paths.items()}
 
 
+def _checked_name(data_set: str) -> str:
+    if data_set in ("", "..") or Path(data_set).name != data_set:
+        raise ValueError(f"the data set {data_set!r} needs a name that a folder can have; rename it")
+    return data_set
+
+
 def _tasks(
     place: Place, methods: Mapping[str, Method], grids: Mapping[str, Sequence[Point]], select: str | None
 ) -> Iterator[Task]:
-    yield len(STUDIES), partial(run_studies, place)
+    at = f"{place.data_set}, fold {place.number}"
+    studied = partial(place.check, STUDIES_FOLDER, IDENTITY)
+    yield Task(f"{at}, studies", len(STUDIES), studied, partial(run_studies, place))
     for name, method in methods.items():
-        run = partial(run_fold, place, name, method, grids[name], select or method.select)
-        yield len(grids[name]), run
+        how = (name, method, grids[name], select or method.select)
+        check = partial(place.check, name, identity_of(*how))
+        yield Task(f"{at}, {name}", len(grids[name]), check, partial(run_fold, place, *how))
 
 
 def _run(tasks: Sequence[Task], n_jobs: int, progress: Progress | None) -> None:
-    total, done = sum(worth for worth, _ in tasks), 0
-    jobs = (delayed(_alone if n_jobs > 1 else _plainly)(*task) for task in tasks)
-    for worth in Parallel(n_jobs=n_jobs, return_as="generator_unordered")(jobs):
+    total, done = sum(task.worth for task in tasks), 0
+    jobs = (delayed(_do)(task.label, task.worth, task.work, n_jobs > 1) for task in tasks)
+    for worth, told in Parallel(n_jobs=n_jobs, return_as="generator_unordered")(jobs):
+        for category, words in told:
+            warnings.warn(words, category, stacklevel=2)
         done += worth
         if progress is not None:
             progress(done, total)
 
 
-def _plainly(worth: int, work: Callable[[], None]) -> int:
-    work()
-    return worth
-
-
-def _alone(worth: int, work: Callable[[], None]) -> int:
-    with use_threads(1):
-        return _plainly(worth, work)
+def _do(label: str, worth: int, work: Callable[[], None], alone: bool) -> tuple[int, list[Told]]:
+    """Do it; errors and warnings, which another process cannot show, say whose they are."""
+    with use_threads(1) if alone else nullcontext(), warnings.catch_warnings(record=True) as caught:
+        try:
+            work()
+        except ValueError as error:
+            raise ValueError(f"{label}: {error}") from error
+    return worth, [(warning.category, f"{label}: {warning.message}") for warning in caught]

@@ -12,6 +12,7 @@ from ranksieve.data.dataset import Dataset
 from ranksieve.data.folds import Fold
 from ranksieve.estimators.choice import standard_error
 from ranksieve.experiment.fold_run import CURVE_METRICS, Place, sparse
+from ranksieve.experiment.results import STUDIES_FOLDER
 from ranksieve.measures.columns import dense_columns
 from ranksieve.metrics import Evaluator, evaluate_many
 from ranksieve.path import Path, make_objective, sparse_path
@@ -110,13 +111,14 @@ STUDIES: dict[str, Study] = {
     "convergence": convergence,
 }
 FIRST_FOLD_ONLY = ("convergence",)  # a picture of solvers, not of the data
+IDENTITY = {"studies": list(STUDIES)}
 
 
 def run_studies(place: Place) -> None:
     """Run those studies of a fold that its file does not hold yet."""
     wanted = [name for name in STUDIES if place.number == 1 or name not in FIRST_FOLD_ONLY]
-    journal = place.journal("studies", {"studies": list(STUDIES)}, "Studies")
-    done = {row["kind"] for row in journal.rows}
-    for name in wanted:
-        if name not in done:
-            journal.append({"kind": name, **STUDIES[name](place.fold, place.profile)})
+    with place.journal(STUDIES_FOLDER, IDENTITY, "Studies") as journal:
+        done = {row["kind"] for row in journal.rows}
+        for name in wanted:
+            if name not in done:
+                journal.append({"kind": name, **STUDIES[name](place.fold, place.profile)})

@@ -50,11 +50,23 @@ class Table:
 
 def all_tables(results: Results, baseline: str | None = None) -> list[Table]:
     """Every table of every data set."""
+    given = baseline_where_known(results, baseline)
     return [
-        build(data_set, default_baseline(data_set, baseline))
-        for data_set in results.data_sets.values()
+        build(data_set, default_baseline(data_set, given[name]))
+        for name, data_set in results.data_sets.items()
         for build in TABLES
     ]
+
+
+def baseline_where_known(results: Results, baseline: str | None) -> dict[str, str | None]:
+    """The named method for each data set that has it, None for the others; some data set must have it."""
+    if baseline is not None:
+        known = {name: name for data in results.data_sets.values() for name in data.methods}
+        lookup(known, baseline, "method of the results")
+    return {
+        name: baseline if baseline in data_set.methods else None
+        for name, data_set in results.data_sets.items()
+    }
 
 
 def default_baseline(results: DataSetResults, baseline: str | None = None) -> str:
@@ -126,7 +138,7 @@ def p_value_table(results: DataSetResults, baseline: str) -> Table:
         a, b = (results.pooled[name].per_query[entry.metric] for name in (entry.method, entry.against))
         ours = paired_t(a, b, "greater")
         pair = f"{title(entry.method)} over {title(entry.against)}"
-        numbers = (number(ours), number(entry.value), number(ours - entry.value, "{:+.4f}"))
+        numbers = (number(ours), number(entry.value), number(ours - entry.value, "{:+z.4f}"))
         rows.append((word(pair), word(entry.source), word(heading(entry.metric)), *numbers))
     return Table(
         "p_values",
@@ -202,9 +214,9 @@ def _marks_of(row: Row) -> Iterator[str]:
 def _significance_cells(row: Row) -> tuple[Cell, ...]:
     counts = [Cell(count, str(count)) for count in (row.wins, row.ties, row.losses)]
     tests = (row.p_t, row.p_t_holm, row.p_randomisation, row.p_randomisation_holm)
-    change = number(100 * row.relative_change, "{:+.2f} %")
+    change = number(100 * row.relative_change, "{:+z.2f} %")
     p_values = [Cell(p, f"{p:.4f}", bold=p < LEVEL) for p in tests]
-    difference = number(row.difference, "{:+.4f}")
+    difference = number(row.difference, "{:+z.4f}")
     return (word(title(row.a)), word(heading(row.metric)), difference, change, *counts, *p_values)
 
 
@@ -224,4 +236,4 @@ def _published_rows(
         yield row("ours", reached)
     for paper, printed in by_paper.items():
         yield row(paper, printed)
-        yield row("difference", {metric: reached[metric] - value for metric, value in printed.items()}, "+")
+        yield row("difference", {metric: reached[metric] - value for metric, value in printed.items()}, "+z")

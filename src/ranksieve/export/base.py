@@ -64,9 +64,7 @@ class NameRule:
             raise ValueError(f"{what} {name!r} cannot be used, because {self.words}; {cure}")
 
 
-ANY_NAME = NameRule(
-    r"[^\x00-\x1f\x7f]*\S[^\x00-\x1f\x7f]*", "a name is visible text without control characters"
-)
+ANY_NAME = NameRule(r"(?=.*\S)[^\x00-\x1f\x7f]+", "a name is visible text without control characters")
 FILE_NAME = NameRule(
     r"\w[\w.-]*", "a name consists of letters, digits, _, . and - and begins with none of . -"
 )
@@ -79,7 +77,7 @@ def check_model_name(rule: NameRule, name: str) -> None:
 
 def check_exportable(model: LinearModel, engine: str) -> None:
     """Refuse a model without features, and one whose scores depend on the other documents of a query."""
-    if not model.terms:
+    if not model.weights.any():
         raise ValueError(
             f"the model uses no feature, so there is nothing for {engine} to compute; fit one with features"
         )

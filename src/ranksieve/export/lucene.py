@@ -58,8 +58,8 @@ def lucene_terms(
     check_exportable(model, engine)
     warn_of_means(model, engine)
     names = engine_names(model.names, options.names, ANY_NAME, engine)
-    shift, notes = shift_for(model, options.sample, engine)
     normalisers = _normalisers(model, names)
+    shift, notes = shift_for(model, options.sample, engine)
     constant = model.intercept + shift
     if constant != 0:
         carrier = _carrier(model)
@@ -149,12 +149,17 @@ def feature_list(content: Any) -> list[dict[str, Any]]:
     for key in ("_source", "featureset", "features"):
         if isinstance(content, dict) and key in content:
             content = content[key]
-    if not isinstance(content, list) or not all(isinstance(f, dict) and "name" in f for f in content):
+    features: list[Any] = content if isinstance(content, list) else [None]
+    if not all(isinstance(one, dict) and isinstance(one.get("name"), str) for one in features):
         raise ValueError(
             "the feature set is not one: expected a list of features with a name each, or an object that has "
             "such a list under features"
         )
-    return content
+    names = [one["name"] for one in features]
+    if len(set(names)) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"the feature set defines {twice!r} twice; define each feature once")
+    return features
 
 
 def trimmed(features: Sequence[dict[str, Any]], wanted: Sequence[str]) -> list[dict[str, Any]]:

@@ -52,6 +52,9 @@ def _check_float32(model: LinearModel) -> None:
         weight32(term.weight, term.name)
         float32(centre, f"the centre of {term.name}")
         scale32(scale, term.name)
+    float32(model.intercept, "the intercept")
+    for mean in model.missing.means if model.missing is not None else ():
+        float32(mean, "the mean that takes the place of a missing value")
 
 
 def _steps(model: LinearModel) -> tuple[list[Step], dict[str, AnyArray]]:

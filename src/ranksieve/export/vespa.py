@@ -91,11 +91,11 @@ def decimal(value: float) -> str:
 
 
 def _constants(terms: Sequence[Term]) -> list[str]:
-    """Names of the weights; those that become equal get the number of the feature too."""
+    """Names of the weights; if any become equal, all get the number of the feature too."""
     plain = ["w_" + re.sub(r"[^A-Za-z0-9_]", "_", term.name) for term in terms]
-    return [
-        name if plain.count(name) == 1 else f"{name}__{number}" for number, name in enumerate(plain, start=1)
-    ]
+    if len(set(plain)) == len(plain):
+        return plain
+    return [f"{name}__{number}" for number, name in enumerate(plain, start=1)]
 
 
 def _load(folder: str, name: str) -> tuple[str, ...]:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ranksieve.data.byte_source import PathLike
+from ranksieve.data.json_values import decode_json
 from ranksieve.foreign.fastrank import is_fastrank, read_fastrank
 from ranksieve.foreign.model import ForeignModel, Scorer
 from ranksieve.foreign.ranklib import read_ranklib
@@ -67,7 +68,7 @@ def open_model(path: PathLike) -> ModelFile:
     name = os.fspath(path)
     try:
         text = Path(path).read_text(encoding="utf-8")
-        return ModelFile(name, text if text.startswith(HEADER) else json.loads(text))
+        return ModelFile(name, text if text.startswith(HEADER) else decode_json(text))
     except (json.JSONDecodeError, UnicodeDecodeError) as error:
         raise ValueError(
             f"{name}: not a model file (damaged JSON: {error}); expected a model of ranksieve or fastrank, "

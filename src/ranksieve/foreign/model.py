@@ -64,16 +64,15 @@ def linear_model(
     weights: FloatArray, method: str, names: Sequence[str] | None, intercept: float = 0.0
 ) -> LinearModel:
     """A LinearModel of the weights of columns 0, 1, … with these names; default f1, f2, …, without an end."""
-    n_features = max(len(weights), len(names or ()))
-    numbered = [f"f{j + 1}" for j in range(n_features)]
-    known = numbered if names is None or list(names) == numbered[: len(names)] else list(names)
-    used = np.flatnonzero(weights)
-    if len(used) and used[-1] >= len(known):
+    n_features, names = max(len(weights), len(names or ())), names or ()
+    numbered = all(name == f"f{j}" for j, name in enumerate(names, start=1))
+    used = np.flatnonzero(weights).tolist()
+    if used and used[-1] >= len(names) and not numbered:
         raise ValueError(
-            f"the {method} model uses feature {used[-1] + 1} but the data have only {len(known)}; "
+            f"the {method} model uses feature {used[-1] + 1} but the data have only {len(names)}; "
             "give the features that it was trained on, in the same order"
         )
-    terms = tuple(Term(known[j], int(j), float(weights[j])) for j in used)
+    terms = tuple(Term(f"f{j + 1}" if numbered else names[j], j, float(weights[j])) for j in used)
     return LinearModel(terms, n_features, intercept=intercept, method=method, missing=ZERO)
 
 

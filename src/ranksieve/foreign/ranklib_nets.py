@@ -20,6 +20,8 @@ def read_network(source: Source) -> Scorer:
     """
     place, line = source.line(0)
     features = [whole(word, place, "feature number", 1) for word in line.split()]
+    if len(set(features)) < len(features):
+        raise ValueError(f"{place}: a feature stands twice among the inputs; write the file again")
     n_hidden = _size(source, 1, "number of hidden layers", least=0)
     hidden = [_size(source, 2 + k, "number of neurons", least=1) for k in range(n_hidden)]
     weights, biases = _layers(source, 2 + n_hidden, [len(features), *hidden, 1])

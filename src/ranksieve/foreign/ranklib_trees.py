@@ -40,6 +40,15 @@ def read_bags(source: Source) -> Scorer:
     return source.other(WeightedSum(bags, (1.0,) * len(bags), divisor=len(bags)))
 
 
+def _single(text: str, place: str, what: str) -> float:
+    """A number as float32."""
+    with np.errstate(over="ignore"):
+        rounded = float(np.float32(finite_number(text, place, what)))
+    if math.isinf(rounded):
+        raise ValueError(f"{place}: the {what} is {text}, which is too large for 32-bit numbers")
+    return rounded
+
+
 class _EnsembleReader:
     """Reads ``<ensemble><tree weight><split>…`` with the line of whatever is wrong.
 
@@ -81,7 +90,7 @@ class _EnsembleReader:
         self.tags.append(tag)
         self.text = ""
         if tag == "tree":
-            self.weight = finite_number(attributes.get("weight", ""), self.place, "weight of the tree")
+            self.weight = _single(attributes.get("weight", ""), self.place, "weight of the tree")
             self.builder, self.open = TreeBuilder(), []
         if tag == "split":
             self._check_side(attributes)
@@ -109,8 +118,7 @@ class _EnsembleReader:
         self.builder.feature[self.open[-1]] = whole(self.text.strip(), self.place, "feature number", 1) - 1
 
     def _number(self) -> None:
-        number = finite_number(self.text.strip(), self.place, "threshold or output")
-        self.builder.number[self.open[-1]] = float(np.float32(number))
+        self.builder.number[self.open[-1]] = _single(self.text.strip(), self.place, "threshold or output")
 
     def _split(self) -> None:
         node = self.open.pop()
@@ -123,7 +131,7 @@ class _EnsembleReader:
     def _tree(self) -> None:
         if not self.builder.feature:
             raise ValueError(f"{self.place}: the tree has no split; write the file again")
-        self.trees.append((self.builder.tree(), float(np.float32(self.weight))))
+        self.trees.append((self.builder.tree(), self.weight))
 
     def _ensemble(self) -> None:
         if not self.trees:

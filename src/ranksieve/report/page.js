@@ -10,6 +10,7 @@ const WORST = 10;
 const all = (selector, root = document) => [...root.querySelectorAll(selector)];
 const minus = text => text.replace("-", "−");
 const signed = (value, digits = 4) => (value > 0 ? "+" : "") + minus(value.toFixed(digits));
+const escaped = text => text.replace(/&/g, "&amp;").replace(/</g, "&lt;").replace(/>/g, "&gt;");  // for plotly
 
 function element(tag, properties = {}, ...children) {
   const made = Object.assign(document.createElement(tag), properties);
@@ -237,7 +238,7 @@ function gainsFigure(frame, rows, title, baseline) {
     ...frame.data[0],
     x: rows.map((_, k) => k + 1),
     y: rows.map(row => row.change),
-    customdata: rows.map(row => [row.query, row.ours, row.theirs]),
+    customdata: rows.map(row => [escaped(row.query), row.ours, row.theirs]),
     marker: {color: rows.map(row => row.change > 0 ? up : down)},
   };
   return {data: [bars], layout: frame.layout};

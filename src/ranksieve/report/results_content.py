@@ -10,7 +10,7 @@ import numpy as np
 
 from ranksieve._types import FloatArray
 from ranksieve.experiment.results import DataSetResults, Results
-from ranksieve.experiment.tables import TABLES, Table, title
+from ranksieve.experiment.tables import TABLES, Table, baseline_where_known, title
 from ranksieve.report.answers import Answer
 from ranksieve.report.canvas import Figure, Style, Styles, make_styles
 from ranksieve.report.feature_rows import (
@@ -77,7 +77,8 @@ def build_results_content(results: Results, baseline: str | None = None) -> Resu
     """The content of the page; ``baseline`` names a method, default the best dense one of each data set."""
     titles = {name: title(name) for data in results.data_sets.values() for name in data.methods}
     styles = make_styles(titles)
-    data_sets = [_data_set(data, baseline, styles) for data in results.data_sets.values()]
+    given = baseline_where_known(results, baseline)
+    data_sets = [_data_set(data, given[name], styles) for name, data in results.data_sets.items()]
     version = next(iter(results.data_sets.values())).header["version"]
     return ResultsContent(
         f"Sparse rankers on {' and '.join(results.data_sets)}",
@@ -145,8 +146,8 @@ def _feature_rows(results: DataSetResults, method: str) -> FeatureRows:
         Column("strength", "alone, NDCG@10", metric_text, "Test NDCG@10 of ranking by this feature alone."),
     )
     of_method = {name: _method_columns(coefs) for name, coefs in _linear_coefs(results).items()}
-    nothing = {"weight": [0.0] * len(results.features), "folds": [0.0] * len(results.features)}
-    values = {**of_method.get(method, nothing), **_shared_columns(results)}
+    shown = of_method.get(method) or next(iter(of_method.values()), {})  # a ranker may have no weights
+    values = {**shown, **_shared_columns(results)}
     rows = make_rows(columns, results.features, values)
     place = {name: j for j, name in enumerate(results.features)}
     kept = [place[name] for name, _ in rows.rows]

@@ -51,7 +51,7 @@ def make_gains(results: DataSetResults, baseline: str) -> Gains:
 
 def lead(results: DataSetResults, name: str, baseline: str, change: Difference | None) -> str:
     """The answer in one sentence; ``change`` is the method's against the baseline, None without another."""
-    uses = f"{title(name)} uses {_size(results, name)} of {len(results.features)} features"
+    uses = f"{title(name)} uses {_size_of_all(results, name)} features"
     if change is None:
         return f"{uses}; there is no other method to compare it with."
     kind = "the best dense model" if is_dense(results, baseline) else "the baseline"
@@ -75,12 +75,24 @@ def _size(results: DataSetResults, name: str) -> str:
     return "all" if np.isnan(mean) else f"{mean:.1f}".removesuffix(".0")
 
 
+def _size_of_all(results: DataSetResults, name: str) -> str:
+    size, most = _size(results, name), len(results.features)
+    return f"all {most}" if size == "all" else f"{size} of {most}"
+
+
+def _is_linear(results: DataSetResults, name: str) -> bool:
+    return not np.isnan(results.results[name].to_row()["n_selected"])
+
+
 def _used(results: DataSetResults, name: str) -> list[set[str]]:
     """The features of each fold's model; none for a ranker that is not linear."""
     return [set((fold.chosen or {})["weights"] or ()) for fold in results.methods[name]]
 
 
 def _which(results: DataSetResults, name: str) -> Answer:
+    short = _size_of_all(results, name)
+    if not _is_linear(results, name):
+        return Answer(WHICH, short, "It is not linear: it may use any feature, and none has a weight.")
     used = _used(results, name)
     counts = {feature: sum(feature in of for of in used) for feature in results.features}
     always = [feature for feature, count in counts.items() if count == len(used)]
@@ -91,7 +103,6 @@ def _which(results: DataSetResults, name: str) -> Answer:
         f"In every fold: {listed(always)}." if always else "No feature is in every fold.",
         f"In most: {listed(mostly)}." if mostly else "",
     ]
-    short = f"{_size(results, name)} of {len(results.features)}"
     return Answer(WHICH, short, " ".join(filter(None, words)))
 
 
@@ -99,6 +110,8 @@ def _sure(results: DataSetResults, name: str) -> Answer:
     shared = jaccard(_used(results, name))
     gaps = [(fold.chosen or {})["certificate"].get("relative_gap") for fold in results.methods[name]]
     proof = certificate(None if None in gaps else max(gaps))
+    if not _is_linear(results, name):
+        return Answer(SURE, "no proof", f"In every fold the objective is {proof}.")
     if np.isnan(shared):
         return Answer(SURE, "one fold", f"Its objective is {proof}.")
     share = f"{100 * shared:.0f} %"

@@ -109,8 +109,8 @@ def mean_with_at_most(folds: Sequence[tuple[Sequence[int], Sequence[float]]]) ->
     k = np.arange(1, max(max(counts, default=0) for counts, _ in folds) + 1)
     values: list[FloatArray] = []
     for counts, found in folds:
-        place = np.searchsorted(counts, k, side="right") - 1
-        values.append(np.where(place >= 0, np.asarray(found)[np.maximum(place, 0)], np.nan))
+        place = np.searchsorted(counts, k, side="right")  # 0: no size is so small
+        values.append(np.array([np.nan, *found])[place])
     mean: list[float] = np.mean(values, axis=0).tolist()
     return mean
 

@@ -16,7 +16,10 @@ from ranksieve.report.words import metric_title
 BLUE, ORANGE = PALETTE[0], PALETTE[1]
 NEAR_ZERO = 0.25  # so that the smallest weight in use can be told from none
 SCALE = [[0.0, "#b35c00"], [0.45, "#f2b866"], [0.5, "#bbbbbb"], [0.55, "#8cc3ee"], [1.0, "#1f66a8"]]
-ROW_HEIGHT, LEAST_HEIGHT, BARS_HEIGHT, MARGINS = 8, 180, 110, 90
+ROW_HEIGHT, LEAST_HEIGHT, BARS_HEIGHT, MARGINS = 8, 180, 110, 42
+LONGEST, LETTER, LEAST_ROOM = 28, 6.2, 48  # letters of a name below a picture, and their room
+CROWDED = 150  # columns; gaps between more of them would hide the cells
+PLAIN = "\u200b"  # no width; plotly keeps categories in an object, where "constructor" has a meaning
 
 
 def single_features(results: DataSetResults, styles: Styles) -> Figure | None:
@@ -27,11 +30,11 @@ def single_features(results: DataSetResults, styles: Styles) -> Figure | None:
     alone = np.mean([study["alone"] for study in studies], axis=0)
     random = np.mean([study["random"] for study in studies], axis=0)
     order = np.argsort(-alone, kind="stable")
-    names = [text(studies[0]["features"][j]) for j in order]
+    names = [studies[0]["features"][j] for j in order]
     bars = {
-        "type": "bar", "x": names, "y": alone[order].tolist(),
+        "type": "bar", "x": _categories(names), "y": alone[order].tolist(), "customdata": _escaped(names),
         "marker": {"color": [BLUE if alone[j] >= random.mean() else OTHER for j in order]},
-        "hovertemplate": "%{x} alone: %{y:.4f}<extra></extra>",
+        "hovertemplate": "%{customdata} alone: %{y:.4f}<extra></extra>",
     }  # fmt: skip
     band = {"type": "rect", "xref": "paper", "x0": 0, "x1": 1, "yref": "y", "layer": "above"}
     line = {"type": "line", "xref": "paper", "x0": 0, "x1": 1, "yref": "y"}
@@ -43,10 +46,37 @@ def single_features(results: DataSetResults, styles: Styles) -> Figure | None:
     words = {"xref": "paper", "x": 1, "xanchor": "right", "y": high, "yanchor": "bottom", "showarrow": False}
     note = [words | {"text": f"random weights: {mean:.4f}"}]
     axes = {
-        "xaxis": axis("", type="category", tickangle=-90, tickfont={"size": 10}, showgrid=False),
+        "xaxis": _feature_axis(names),
         "yaxis": axis(f"test {metric_title(studies[0]['metric'])}", rangemode="tozero"),
     }
-    return {"data": [bars], "layout": layout(420, **axes, shapes=shapes, annotations=note)}
+    return {"data": [bars], "layout": _with_names(372, names, **axes, shapes=shapes, annotations=note)}
+
+
+def _escaped(names: Sequence[str]) -> list[str]:
+    return [text(name) for name in names]
+
+
+def _categories(names: Sequence[str]) -> list[str]:
+    return [PLAIN + text(name) for name in names]
+
+
+def _feature_axis(names: Sequence[str]) -> dict[str, Any]:
+    """One place a feature; of a long name the beginning and the end are written."""
+    short = {PLAIN + text(name): text(_cut(name)) for name in names if len(name) > LONGEST}
+    look = {"tickangle": -90, "tickfont": {"size": 10}, "showgrid": False}
+    return axis("", type="category", labelalias=short, **look)
+
+
+def _cut(name: str) -> str:
+    half = LONGEST // 2
+    return name if len(name) <= LONGEST else f"{name[:half]}…{name[1 - half :]}"
+
+
+def _with_names(height: float, names: Sequence[str], **parts: Any) -> dict[str, Any]:
+    """A layout of this height plus the room that the names below it need."""
+    room = max(LEAST_ROOM, 14 + LETTER * max(len(_cut(name)) for name in names))
+    drawn = layout(round(height + room), **parts)
+    return drawn | {"margin": {**drawn["margin"], "b": round(room)}}
 
 
 def removed_features(results: Results, styles: Styles) -> Figure | None:
@@ -91,20 +121,27 @@ def selected_features(results: DataSetResults, styles: Styles) -> Figure | None:
     weights = [fold.result.coef for folds in linear.values() for fold in folds]
     used = np.mean([coef != 0 for coef in weights], axis=0)
     order = np.argsort(-used, kind="stable")
-    names = [text(results.features[j]) for j in order]
+    names = [results.features[j] for j in order]
     rows = [f"{title(name)}, fold {k}" for name, folds in linear.items() for k, _ in enumerate(folds, 1)]
     bars = {
-        "type": "bar", "x": names, "y": used[order].tolist(), "yaxis": "y2", "marker": {"color": OTHER},
-        "hovertemplate": "%{x} is used by %{y:.0%} of the models<extra></extra>",
+        "type": "bar", "x": _categories(names), "y": used[order].tolist(), "yaxis": "y2",
+        "marker": {"color": OTHER}, "customdata": _escaped(names),
+        "hovertemplate": "%{customdata} is used by %{y:.0%} of the models<extra></extra>",
     }  # fmt: skip
     cells = {
-        "type": "heatmap", "x": names, "z": [_shades(coef[order]) for coef in weights],
-        "text": [[f"{value:+.4g}" for value in coef[order]] for coef in weights],
+        "type": "heatmap", "x": _categories(names), "z": [_shades(coef[order]) for coef in weights],
+        "text": [_weights(names, coef[order]) for coef in weights],
         "customdata": [[text(row)] * len(names) for row in rows],
-        "zmin": -1, "zmax": 1, "colorscale": SCALE, "showscale": False, "xgap": 1, "ygap": 1,
-        "hovertemplate": "%{customdata}<br>%{x}: %{text}<extra></extra>", "hoverongaps": False,
+        "zmin": -1, "zmax": 1, "colorscale": SCALE, "showscale": False,
+        "xgap": int(len(names) <= CROWDED), "ygap": 1,
+        "hovertemplate": "%{customdata}<br>%{text}<extra></extra>", "hoverongaps": False,
     }  # fmt: skip
-    return {"data": [bars, cells], "layout": _matrix_layout({n: len(f) for n, f in linear.items()})}
+    counts = {name: len(folds) for name, folds in linear.items()}
+    return {"data": [bars, cells], "layout": _matrix_layout(names, counts)}
+
+
+def _weights(names: Sequence[str], coef: FloatArray) -> list[str]:
+    return [f"{text(name)}: {w:+.4g}" if w else "" for name, w in zip(names, coef, strict=True)]
 
 
 def _is_linear(folds: Sequence[MethodFold]) -> bool:
@@ -119,7 +156,7 @@ def _shades(coef: FloatArray) -> list[float | None]:
     ]
 
 
-def _matrix_layout(counts: dict[str, int]) -> dict[str, Any]:
+def _matrix_layout(names: Sequence[str], counts: dict[str, int]) -> dict[str, Any]:
     ends = np.cumsum(list(counts.values())) - 0.5
     middles = [end - count / 2 for end, count in zip(ends, counts.values(), strict=True)]
     inner = max(ROW_HEIGHT * sum(counts.values()), LEAST_HEIGHT) + BARS_HEIGHT
@@ -133,7 +170,7 @@ def _matrix_layout(counts: dict[str, int]) -> dict[str, Any]:
         "line": {"color": OTHER, "width": 1},
     }
     axes = {
-        "xaxis": axis("", type="category", tickangle=-90, tickfont={"size": 10}, showgrid=False),
+        "xaxis": _feature_axis(names),
         "yaxis": axis(
             "",
             domain=[0, 1 - share],
@@ -148,4 +185,4 @@ def _matrix_layout(counts: dict[str, int]) -> dict[str, Any]:
         "yaxis2": axis("used by", domain=[1 - share + 0.02, 1], range=[0, 1.02], tickformat=".0%", nticks=3),
     }
     shapes = [line | {"y0": float(end), "y1": float(end)} for end in ends[:-1]]
-    return layout(inner + MARGINS, **axes, shapes=shapes)
+    return _with_names(inner + MARGINS, names, **axes, shapes=shapes)
