@@ -355,9 +355,8 @@ def test_validation_columns_are_found_by_name(home, here, command):
         return run(command[0], "train.parquet", "--valid", valid, *command[1:]).stdout.replace(valid, "")
 
     assert shown("turned.parquet") == shown("same.parquet")
-    assert refused(command[0], "train.parquet", "--valid", "other.parquet", *command[1:]) == (
-        "other.parquet lacks 1 of the features of train.parquet: signal 0; both need the same columns"
-    )
+    sentence = refused(command[0], "train.parquet", "--valid", "other.parquet", *command[1:])
+    assert "lacks: signal 0" in sentence
 
 
 def test_settings_that_are_text_stay_text(home, here):

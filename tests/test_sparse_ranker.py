@@ -165,13 +165,16 @@ def test_columns_of_other_data_are_found_by_name(train, normalise):
     assert one.score(turned) == one.score(train)
 
 
-def test_columns_with_other_names_are_refused(train):
-    strange = Dataset(train.X, train.y, train.qid, ["price", *train.feature_names[1:]])
-    sentence = "SparseRanker was fitted on 1 features that the data set lacks: f1; give both the same"
+def test_columns_with_other_names_are_refused_and_without_names_go_by_position(train):
+    names = [f"signal_{j}" for j in range(train.n_features)]
+    named, strange = (train.replace_features(train.X, [first, *names[1:]]) for first in (names[0], "price"))
+    sentence = "SparseRanker was fitted on 1 features that the data set lacks: signal_0; give both the same"
     with pytest.raises(ValueError, match=sentence):
-        SparseRanker(profile="standard").fit(train, valid=strange)
+        SparseRanker(profile="standard").fit(named, valid=strange)
+    fitted = SparseRanker(profile="standard", n_alphas=5).fit(named, valid=train)
     with pytest.raises(ValueError, match=sentence):
-        SparseRanker(profile="standard", n_alphas=5).fit(train, valid=train).predict(strange)
+        fitted.predict(strange)
+    np.testing.assert_array_equal(fitted.predict(train), fitted.predict(named))
 
 
 def test_query_weights_may_be_a_list(train):

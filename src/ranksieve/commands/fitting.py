@@ -25,7 +25,6 @@ from ranksieve.path import Progress
 from ranksieve.report import build_content, certificate, require_extra, write_report
 from ranksieve.solvers.result import Callback
 
-SHOWN_NAMES = 8
 REPORT_METRICS = ("ndcg@1", "ndcg@3", "ndcg@5", "ndcg@10", "map", "mrr")
 
 
@@ -53,8 +52,9 @@ def fit_model(
         require_extra()
     policy = prepare_with(ranker, normalise, missing)
     data = read_data(train, policy)
-    held_out = None if valid is None else like_training(read_data(valid, policy), valid, data, train)
+    held_out = None if valid is None else read_data(valid, policy)
     if held_out is not None:
+        check_widths(data, train, held_out, valid or "")
         options["valid"] = held_out
     run(ranker, data, options)
     model, choice = ranker.to_model(), how_chosen(ranker, data, valid)
@@ -143,26 +143,14 @@ def fit_options(ranker: LinearRanker, method: str, has_valid: bool) -> dict[str,
     return {name: None for name in ("progress", "callback") if name in taken}
 
 
-def like_training(held_out: Dataset, valid: str, data: Dataset, train: str) -> Dataset:
-    """Validation data with the columns in the order of the training data, found by name."""
+def check_widths(data: Dataset, train: str, held_out: Dataset, valid: str) -> None:
+    """Training and validation data must have the same columns; the ranker finds them by name."""
     if data.n_features != held_out.n_features:
         widest = max(data.n_features, held_out.n_features)
         raise ValueError(
             f"{valid} has {held_out.n_features} features but {train} has {data.n_features}; "
             f"both need the same columns (in sparse text write {widest}:0 once in the narrower file)"
         )
-    if data.feature_names == held_out.feature_names:
-        return held_out
-    place = {name: column for column, name in enumerate(held_out.feature_names)}
-    lacking = [name for name in data.feature_names if name not in place]
-    if lacking:
-        raise ValueError(
-            f"{valid} lacks {len(lacking)} of the features of {train}: {', '.join(lacking[:SHOWN_NAMES])}; "
-            "both need the same columns"
-        )
-    return held_out.replace_features(
-        held_out.X[:, [place[name] for name in data.feature_names]], data.feature_names
-    )
 
 
 def run(ranker: LinearRanker, data: Dataset, options: Mapping[str, Any]) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 
 from ranksieve.commands.demands import Demands
 from ranksieve.commands.files import check_inputs, check_outputs, read_data, write_text
-from ranksieve.commands.fitting import like_training, make_ranker, prepare_with
+from ranksieve.commands.fitting import check_widths, make_ranker, prepare_with
 from ranksieve.commands.guard import while_doing
 from ranksieve.commands.show import emit_json, json_text, progress, table, words
 from ranksieve.estimators import frontier
@@ -41,7 +41,9 @@ def measure_frontier(
     policy = prepare_with(ranker, normalise, missing)
     check_outputs([output], inputs)
     data = read_data(train, policy)
-    held_out = None if valid is None else like_training(read_data(valid, policy), valid, data, train)
+    held_out = None if valid is None else read_data(valid, policy)
+    if held_out is not None:
+        check_widths(data, train, held_out, valid or "")
     with progress(f"fitting {train}") as bar, while_doing(f"fitting {train}"):
         found = frontier(data, held_out, progress=bar, **ranker.get_params(deep=False)).to_dict()
     if writer is not None:

@@ -148,7 +148,10 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         )
 
     def _in_training_order(self, data: Dataset) -> Dataset:
-        """The data with the columns of the training data in their order, found by name where it had names."""
+        """The data with the columns of the training data in their order, found by name.
+
+        Where either has no names of its own but f1, f2, …, columns go by position.
+        """
         if data.n_features != self.n_features_in_:
             raise ValueError(
                 f"{type(self).__name__} was fitted on {self.n_features_in_} features "
@@ -159,12 +162,14 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
             return data
         place = {name: column for column, name in enumerate(data.feature_names)}
         lacking = [name for name in names if name not in place]
-        if lacking:
-            raise ValueError(
-                f"{type(self).__name__} was fitted on {len(lacking)} features that the data set lacks: "
-                f"{', '.join(lacking[:10])}; give both the same feature names"
-            )
-        return data.replace_features(data.X[:, [place[name] for name in names]], names)
+        if not lacking:
+            return data.replace_features(data.X[:, [place[name] for name in names]], names)
+        if tuple(f"f{j + 1}" for j in range(data.n_features)) in (names, data.feature_names):
+            return data
+        raise ValueError(
+            f"{type(self).__name__} was fitted on {len(lacking)} features that the data set lacks: "
+            f"{', '.join(lacking[:10])}; give both the same feature names"
+        )
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
