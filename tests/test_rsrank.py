@@ -246,7 +246,7 @@ def test_warm_start_begins_with_the_ranking_of_the_weights(clear):
         ({"n_rounds": 0}, "n_rounds must be a whole number, at least 1, got 0"),
         ({"tol": 0.0}, "tol must be a finite number > 0, got 0.0"),
         ({"max_iter": 0}, "max_iter must be a whole number, at least 1, got 0"),
-        ({"profile": "trec"}, "unknown profile 'trec'"),
+        ({"profile": "gov2"}, "unknown profile 'gov2'"),
     ],
 )
 def test_bad_parameters(data, parameters, sentence):
