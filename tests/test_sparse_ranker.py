@@ -132,8 +132,10 @@ def test_a_metric_that_cannot_tell_models_apart_warns():
     [
         ({"rule": "worst"}, "rule must be one of best, one_standard_error, got 'worst'"),
         ({"refit": "maybe"}, "refit must be one of shrunk, unshrunk, got 'maybe'"),
-        ({"max_features": 0}, "max_features must be at least 1, got 0"),
-        ({"cv": 1}, "cv must be at least 2, got 1"),
+        ({"max_features": 0}, "max_features must be a whole number, at least 1, got 0"),
+        ({"max_features": "3"}, "max_features must be a whole number, at least 1, got 3"),
+        ({"max_cost": "3", "feature_costs": {"*": 1.0}}, "max_cost must be a number ≥ 0, got 3"),
+        ({"cv": 1}, "cv must be a whole number, at least 2, got 1"),
         ({"alphas": [1e6]}, "no point of the path uses 1 to all features"),
     ],
 )

@@ -28,7 +28,7 @@ def export(
         str, typer.Option("-o", "--output", metavar="PATH", help="The folder or file to write.")
     ],
     name: Annotated[
-        str | None, typer.Option(metavar="NAME", help="The model's name in the engine; default ranksieve.")
+        str | None, typer.Option(metavar="NAME", help="The model's name in the engine; default ranker.")
     ] = None,
     featureset: Annotated[
         str | None,

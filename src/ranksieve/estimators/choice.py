@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ import numpy as np
 from ranksieve._types import AnyArray, BoolArray, FloatArray, IntArray
 from ranksieve.data.costs import ColumnCosts
 from ranksieve.data.dataset import Dataset
+from ranksieve.estimators.checks import check_at_least
 from ranksieve.metrics import Profile, evaluate_many
 from ranksieve.metrics.profiles import as_profile
 from ranksieve.path import Path
@@ -106,11 +108,11 @@ class Budget:
     costs: ColumnCosts | None = None
 
     def __post_init__(self) -> None:
-        if self.max_features is not None and self.max_features < 1:
-            raise ValueError(f"max_features must be at least 1, got {self.max_features}")
+        if self.max_features is not None:
+            check_at_least("max_features", self.max_features, 1)
         if self.max_cost is None:
             return
-        if not self.max_cost >= 0:
+        if not (isinstance(self.max_cost, Real) and self.max_cost >= 0):
             raise ValueError(f"max_cost must be a number ≥ 0, got {self.max_cost}")
         if self.costs is None:
             raise ValueError(f"max_cost={self.max_cost:g} needs feature_costs: what each feature costs")

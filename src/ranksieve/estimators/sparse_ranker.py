@@ -14,6 +14,7 @@ from ranksieve.data.dataset import Dataset
 from ranksieve.data.signs import as_sign
 from ranksieve.estimators.base import LinearRanker
 from ranksieve.estimators.candidates import Candidates, Family, ProgressCount, Recipe, Refit, Search
+from ranksieve.estimators.checks import check_at_least
 from ranksieve.estimators.choice import RULES, Budget, warn_if_blind
 from ranksieve.estimators.refit import shrunk_path, unshrunk_path
 from ranksieve.estimators.shopping import families_by_cost
@@ -262,8 +263,7 @@ class SparseRanker(LinearRanker):
 
 
 def _folds(cv: int, n_queries: int) -> int:
-    if cv < 2:
-        raise ValueError(f"cv must be at least 2, got {cv}")
+    check_at_least("cv", cv, 2)
     return min(cv, n_queries) if n_queries > 1 else 0
 
 

@@ -68,7 +68,7 @@ def export_model(
     path : path
         The folder to write to, made if need be, or the file for a target that is one file.
     name : str, optional
-        The model's name in the engine; default "ranksieve".
+        The model's name in the engine; default "ranker".
     names : mapping, optional
         From our feature names to the engine's.
     featureset : object, optional

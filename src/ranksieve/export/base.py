@@ -26,7 +26,7 @@ class Options:
     how low scores get, ``store`` the engine's feature store, ``dtype`` the numbers where there is a choice.
     """
 
-    name: str = "ranksieve"
+    name: str = "ranker"
     names: Mapping[str, str] = field(default_factory=dict)
     featureset: Any = None
     sample: Dataset | None = None

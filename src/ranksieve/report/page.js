@@ -5,6 +5,7 @@ const dark = matchMedia("(prefers-color-scheme: dark)");
 const narrow = matchMedia("(max-width: 700px)");
 const hidden = new Set();
 let printing = false;  // paper is light
+const PAPER = 680;  // pixels; fits A4 and Letter, whose layout comes after the drawing
 const drawn = new Map();  // element -> figure
 const WORST = 10;
 const all = (selector, root = document) => [...root.querySelectorAll(selector)];
@@ -29,6 +30,7 @@ function themed(figure) {
     Object.assign(layout.margin, {l: 80, r: 80});
     layout.height = 400;
   }
+  if (printing) layout.width = PAPER;
   if (small) layout.annotations = (layout.annotations ?? []).filter(note => note.name !== "wide");
   const axes = Object.keys(layout).filter(key => /^[xy]axis/.test(key)).map(key => layout[key]);
   if (layout.polar) axes.push(layout.polar.radialaxis, layout.polar.angularaxis);
@@ -40,7 +42,7 @@ function paint(place) {
   place.style.height = `${layout.height}px`;  // plotly forgets the layout's height when the window changes
   const traces = figure.data.map(t => hidden.has(t.legendgroup) ? {...t, visible: false} : t);
   const options = {responsive: true, displaylogo: false, displayModeBar: false};
-  Plotly.react(place, traces, layout, options);
+  Plotly.newPlot(place, traces, layout, options);  // react would lose the axes' ranges where nothing changed
 }
 function draw(place, figure) {
   drawn.set(place, figure);
@@ -65,8 +67,8 @@ function repaint() {
 }
 function print(begins) {
   printing = begins;
-  if (begins) for (const place of [...waiting.keys()]) show(place);
   repaint();
+  if (begins) for (const place of [...waiting.keys()]) show(place);
 }
 dark.addEventListener("change", repaint);
 narrow.addEventListener("change", repaint);
