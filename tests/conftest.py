@@ -50,7 +50,7 @@ def shop_results(tmp_path_factory):
     """Two small data sets in one folder: one with sparse, dense and non-linear methods and odd names."""
     from ranksieve.experiment.running import bench
 
-    names = ["<b>price</b>", "clicks & views", *(f"f{j}" for j in range(3, 13))]
+    names = ["<b>price</b>", "clicks & views", *(f"f{j}" for j in range(3, 12)), "constructor"]
     shop = make_ranking(45, 12, 3, docs_per_query=(10, 14), seed=2, feature_names=names)
     corner = make_ranking(24, 6, 2, docs_per_query=(10, 12), seed=4)
     folder = tmp_path_factory.mktemp("shop")

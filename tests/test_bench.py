@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import signal
 import subprocess
 import sys
@@ -11,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ranksieve.data import make_ranking, write_letor
+from ranksieve.data import Dataset, Fold, make_ranking, write_letor
 from ranksieve.experiment import five_fold
 from ranksieve.experiment.fold_run import ALL_METRICS, truncated
 from ranksieve.experiment.formats import json_text
@@ -151,6 +152,29 @@ def test_kill_and_resume_give_the_same_tables(synthetic_folds, tmp_path):
     assert tables_without_times(resumed) == tables_without_times(uninterrupted)
 
 
+TWICE = """
+import sys
+from ranksieve.data import deal_folds, make_ranking
+from ranksieve.experiment.running import bench
+folds = deal_folds(make_ranking(30, 10, 3, docs_per_query=12, seed=1), 3)
+sys.stdin.readline()
+bench({"toy": folds}, ["ranksvm", "listnet"], out=sys.argv[1], n_jobs=2)
+"""
+
+
+def test_two_runs_into_one_folder_share_the_work(tmp_path):
+    command = [sys.executable, "-c", TWICE, str(tmp_path)]
+    runs = [subprocess.Popen(command, stdin=subprocess.PIPE) for _ in range(2)]
+    for run in runs:
+        run.stdin.write(b"go\n")
+        run.stdin.close()
+    assert [run.wait() for run in runs] == [0, 0]
+    for path in tmp_path.glob("toy/*/*.jsonl"):
+        rows = [json.loads(line) for line in path.read_text().splitlines()]
+        whose = [(row["kind"], row.get("point")) for row in rows]
+        assert len(set(whose)) == len(whose), path
+
+
 def _some_fits(folder):
     files = Path(folder).glob("toy/fsmrank/*.jsonl")
     return any(path.read_bytes().count(b"\n") > 5 for path in files)
@@ -193,3 +217,48 @@ def test_a_data_file_is_dealt_into_folds(tmp_path):
     found = bench(tmp_path / "judged.txt.gz", ["ranksvm"], out=tmp_path / "out", grid="fast").data_sets
     assert list(found) == ["judged"]
     assert found["judged"].n_queries == 40
+
+
+def without_labels(fold, part):
+    """The fold with labels 0 in one of its parts."""
+    blank = getattr(fold, part)
+    parts = dict(zip(("train", "vali", "test"), fold, strict=True))
+    return Fold(**{**parts, part: Dataset(blank.X, np.zeros(blank.n_docs), blank.qid, blank.feature_names)})
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_errors_and_warnings_say_whose_they_are(synthetic_folds, tmp_path, n_jobs):
+    bad = {"toy": [synthetic_folds[0], without_labels(synthetic_folds[1], "train")]}
+    with pytest.raises(ValueError, match=r"^toy, fold 2, studies: there is no pair to learn from"):
+        bench(bad, ["ranksvm"], out=tmp_path / "bad", grid="fast", n_jobs=n_jobs)
+    blind = {"toy": [without_labels(synthetic_folds[0], "vali")]}
+    with pytest.warns(UserWarning, match=r"^toy, fold 1, sparseranker: ndcg@10 .* cannot guide the choice"):
+        bench(blind, ["sparseranker"], out=tmp_path / "blind", n_jobs=n_jobs)
+
+
+def test_what_is_refused_leaves_nothing_behind(synthetic_folds, tmp_path):
+    bench({"toy": synthetic_folds}, ["ranksvm"], out=tmp_path, grid="fast")
+    before = sorted(tmp_path.rglob("*"))
+    with pytest.raises(ValueError, match=r"studies/Fold1\.jsonl: was begun with another n_folds \(3\)"):
+        bench({"toy": synthetic_folds[:2]}, ["listnet"], out=tmp_path, grid="fast", n_jobs=2)
+    with pytest.raises(ValueError, match=r"ranksvm/Fold1\.jsonl: was begun with another grid"):
+        bench({"new": synthetic_folds, "toy": synthetic_folds}, ["listnet", "ranksvm"], out=tmp_path)
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+@pytest.mark.parametrize("name", ["", "..", "a/b", "/a"])
+def test_a_name_that_no_folder_can_have_is_refused(synthetic_folds, tmp_path, name):
+    with pytest.raises(ValueError, match="needs a name that a folder can have"):
+        bench({name: synthetic_folds}, ["ranksvm"], out=tmp_path / "out")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_files_of_others_and_files_just_begun_do_not_disturb(synthetic_folds, tmp_path):
+    bench({"toy": synthetic_folds[:1]}, ["ranksvm"], out=tmp_path, grid="fast")
+    (tmp_path / "notes.txt").write_text("mine")
+    (tmp_path / "toy" / "ranksvm" / "Fold1 (copy).jsonl").write_text("mine")
+    (tmp_path / "toy" / "listnet").mkdir()
+    (tmp_path / "toy" / "listnet" / "Fold1.jsonl").touch()  # a full disk took not even its header
+    assert list(load_results(tmp_path).data_sets["toy"].methods) == ["ranksvm"]
+    both = bench({"toy": synthetic_folds[:1]}, ["ranksvm", "listnet"], out=tmp_path, grid="fast")
+    assert list(both.data_sets["toy"].methods) == ["ranksvm", "listnet"]

@@ -250,6 +250,8 @@ def test_printing_draws_what_was_never_in_view(browser, pages):
         "[...document.querySelectorAll('.plot')].map(p => p.querySelectorAll('svg.main-svg').length)"
     )
     assert min(counts) > 0
+    widths = page.evaluate("[...document.querySelectorAll('.plot .main-svg')].map(s => s.clientWidth)")
+    assert max(widths) <= 700  # of A4 and Letter
     ink = "document.getElementById('all-removed_features').layout.font.color"
     assert page.evaluate(ink) == "#24292f"
     page.emulate_media(color_scheme="light")
@@ -259,3 +261,32 @@ def test_printing_draws_what_was_never_in_view(browser, pages):
     assert page.evaluate(ink) == "#dfe3e8"
     assert tab.complaints == []
     assert_only_the_file(tab, pages["results"])
+
+
+RANGES = """[...document.querySelectorAll(".plot")].filter(p => p._fullLayout.xaxis)
+    .map(p => [p._fullLayout.xaxis.range, p._fullLayout.yaxis.range])"""
+
+
+@pytest.mark.parametrize("name", ["fit", "results"])
+def test_axes_keep_their_ranges_when_nothing_else_changes(show, name):
+    page = show(name)
+    draw_all(page)
+    before = page.evaluate(RANGES)
+    page.evaluate("repaint()")
+    assert page.evaluate(RANGES) == before
+
+
+def test_every_feature_is_drawn_whatever_its_name(show):
+    page = show("results")
+    draw_all(page)
+    for picture in ("single_features", "selected_features"):
+        assert page.locator(f"#d2-{picture} .bars .point").count() == 12
+    names = page.locator("#d2-single_features .xtick text").all_text_contents()
+    assert {"\u200bconstructor", "\u200b<b>price</b>"} <= set(names)
+
+
+def test_names_of_queries_are_shown_as_they_are(show):
+    page = show("results")
+    row = {"query": "<b>&q", "change": 0.1, "ours": 0.2, "theirs": 0.1}
+    figure = page.evaluate("row => gainsFigure({data: [{}], layout: {}}, [row], '', '')", row)
+    assert figure["data"][0]["customdata"][0][0] == "&lt;b&gt;&amp;q"

@@ -81,16 +81,30 @@ def test_an_output_that_is_a_file_is_refused(letor, tmp_path):
     (tmp_path / "out").write_text("mine")
     failed = call(letor, "--methods", "ranksvm", "-o", tmp_path / "out")
     assert failed.exit_code == 2
-    assert "out" in failed.stderr
+    assert "out: is a file; give a folder for the results" in failed.stderr
     assert (tmp_path / "out").read_text() == "mine"
 
 
-def test_interrupted_runs_say_how_to_go_on(letor, tmp_path):
+@pytest.mark.parametrize("stop", [signal.SIGINT, signal.SIGTERM])
+def test_interrupted_runs_say_how_to_go_on(letor, tmp_path, stop):
     out = tmp_path / "out"
     command = [sys.executable, "-c", MAIN, "bench", str(letor), "--methods", "fsmrank", "-o", str(out)]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
     while process.poll() is None and not list(out.glob("toy/fsmrank/*.jsonl")):
         time.sleep(0.01)
-    process.send_signal(signal.SIGINT)
-    assert "the same command goes on from there" in process.communicate()[1]
+    process.send_signal(stop)
+    assert "the same command goes on from there" in process.communicate(timeout=60)[1]
     assert process.returncode == 130
+
+
+def test_data_sets_without_the_baseline_have_their_own(letor, tmp_path):
+    common = ("--grid", "fast", "-o", tmp_path, "--jobs", 1)
+    assert call(letor, "--methods", "ranksvm", *common).exit_code == 0
+    (letor / "toy").rename(letor / "other")
+    try:
+        shown = call(letor, "--methods", "listnet,adarank-ndcg", "--baseline", "listnet", *common)
+    finally:
+        (letor / "other").rename(letor / "toy")
+    assert shown.exit_code == 0, shown.output
+    assert "other: each method against ListNet" in shown.stdout
+    assert "toy: test accuracy" in shown.stdout

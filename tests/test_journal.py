@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from ranksieve.data.plain import plain
-from ranksieve.experiment.journal import Journal, read_journal
+from ranksieve.experiment.journal import Journal, check_begun, only_writer, read_journal
 
 IDENTITY = {"method": "a", "grid": [{"C": 1.0}]}
 
@@ -60,6 +60,36 @@ def test_a_damaged_line_is_named(tmp_path):
     path.write_bytes(path.read_bytes() + b"{broken}\n")
     with pytest.raises(ValueError, match=r"Fold1\.jsonl:3: damaged line"):
         read_journal(path)
+
+
+@pytest.mark.parametrize("line", ["5", "[]", "null", "{}", '{"point": 1}'])
+def test_a_line_that_is_no_row_is_named(tmp_path, line):
+    path = tmp_path / "Fold1.jsonl"
+    make(path)
+    path.write_text(path.read_text() + line + "\n")
+    for read in (read_journal, make, lambda path: check_begun(path, IDENTITY)):
+        with pytest.raises(ValueError, match=r"Fold1\.jsonl:2: damaged line \(no row of results\)"):
+            read(path)
+
+
+@pytest.mark.parametrize("lacking", ["version", "identity", "notes"])
+def test_a_header_that_lacks_something_is_named(tmp_path, lacking):
+    path = tmp_path / "Fold1.jsonl"
+    make(path)
+    header = json.loads(path.read_text())
+    del header[lacking]
+    path.write_text(json.dumps(header) + "\n")
+    with pytest.raises(ValueError, match=rf"Fold1\.jsonl:1: damaged line \(no {lacking}\)"):
+        make(path)
+
+
+def test_a_file_has_one_writer_at_a_time(tmp_path):
+    fcntl = pytest.importorskip("fcntl")
+    path = tmp_path / "deep" / "Fold1.jsonl"
+    with only_writer(path), open(path, "ab") as other, pytest.raises(BlockingIOError):
+        fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    with open(path, "ab") as other:
+        fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
 def test_other_options_and_other_versions_are_refused(tmp_path):

@@ -118,6 +118,7 @@ def test_mean_with_at_most():
     assert np.isnan(mean_with_at_most(folds)[0])  # the second fold has nothing with one feature
     np.testing.assert_allclose(mean_with_at_most(folds)[1:], [0.3, 0.4])
     assert mean_with_at_most([]) == []
+    assert np.isnan(mean_with_at_most([([1], [0.5]), ([], [])])).all()  # an empty model has no size
 
 
 def test_best_on_path_takes_validation_not_test():
@@ -159,7 +160,7 @@ def test_single_features_stand_against_the_mean_of_random_weights(shop, styles):
     (bars,) = figure["data"]
     studies = [study["single_features"] for study in shop.studies]
     alone = dict(zip(studies[0]["features"], np.mean([s["alone"] for s in studies], axis=0), strict=True))
-    shown = dict(zip(bars["x"], bars["y"], strict=True))
+    shown = dict(zip(bars["customdata"], bars["y"], strict=True))
     assert shown["&lt;b&gt;price&lt;/b&gt;"] == pytest.approx(alone["<b>price</b>"])
     assert bars["y"] == sorted(alone.values(), reverse=True)
     mean = np.mean([s["random"] for s in studies])
@@ -179,6 +180,25 @@ def test_selected_features_show_every_weight_of_every_fold(shop, styles):
     for row, coef in zip(cells["z"], coefs, strict=True):
         signs = [0 if value is None else np.sign(value) for value in row]
         np.testing.assert_array_equal(signs, np.sign(coef[order]))
+    first = coefs[0][order]
+    words = [f"{name}: {w:+.4g}" if w else "" for name, w in zip(bars["customdata"], first, strict=True)]
+    assert cells["text"][0] == words
+    assert cells["xgap"] == 1
+
+
+def test_names_of_features_have_room_and_long_ones_are_cut(shop, styles):
+    def drawn(name):
+        study = {**shop.studies[0]["single_features"], "features": [name, *shop.features[1:]]}
+        return draw("single_features", replace(shop, studies=[{"single_features": study}]), styles)["layout"]
+
+    short, long = drawn("f1"), drawn("<a>" * 30 + "end")
+    assert long["margin"]["b"] - short["margin"]["b"] == long["height"] - short["height"] > 50
+    ((name, cut),) = long["xaxis"]["labelalias"].items()
+    assert (name[0], name[1:]) == ("\u200b", "&lt;a&gt;" * 30 + "end")
+    assert cut.startswith("&lt;a&gt;&lt;a&gt;")
+    assert "…" in cut
+    assert cut.endswith("&lt;a&gt;end")
+    assert short["xaxis"]["labelalias"] == {}
 
 
 def test_shades_keep_the_smallest_weight_visible():

@@ -115,6 +115,28 @@ def test_a_single_method_is_a_page_without_comparison(shop_results, shop, tmp_pa
     assert data_of(page)["gains"]["d1"]["methods"] == {}
 
 
+def test_rankers_without_weights_are_not_said_to_have_any(shop_results, shop):
+    def content_of(*names, baseline=None):
+        some = replace(shop, methods={name: shop.methods[name] for name in names})
+        return build_results_content(Results(shop_results.folder, {"shop": some}), baseline).data_sets[0]
+
+    alone = content_of("rankboost")
+    assert alone.lead.startswith("RankBoost uses all 12 features;")
+    assert [answer.short for answer in alone.answers] == ["all 12", "no proof"]
+    assert [column.key for column in alone.features.columns] == ["stability", "strength"]
+    beside = content_of("ranksvm", "rankboost", baseline="ranksvm")
+    assert beside.method == "rankboost"
+    assert list(beside.choices) == ["ranksvm"]  # so the table shows its weights
+    shown = beside.features.methods["ranksvm"]["weight"]
+    assert [values["weight"] for _, values in beside.features.rows] == shown
+
+
+def test_a_page_without_weights_has_no_bars(shop_results, shop, tmp_path):
+    alone = replace(shop, methods={"rankboost": shop.methods["rankboost"]})
+    write_results_page(Results(shop_results.folder, {"shop": alone}), tmp_path / "r.html")
+    assert 'class="bar"' not in without_scripts((tmp_path / "r.html").read_text(encoding="utf-8"))
+
+
 def test_jaccard():
     assert jaccard([{"a", "b"}, {"b", "c"}, {"a", "b"}]) == pytest.approx((1 / 3 + 1 + 1 / 3) / 3)
     assert np.isnan(jaccard([{"a"}]))

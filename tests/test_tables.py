@@ -5,13 +5,14 @@ from __future__ import annotations
 import csv
 import io
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 from scipy.stats import ttest_rel
 
-from ranksieve.experiment.formats import FORMATS, write_tables
+from ranksieve.experiment.formats import FORMATS, latex, markdown, write_tables
 from ranksieve.experiment.methods import METHODS
 from ranksieve.experiment.published import NAMES, means_of, p_values_of, published
 from ranksieve.experiment.results import Results, load_results
@@ -19,14 +20,17 @@ from ranksieve.experiment.running import bench
 from ranksieve.experiment.tables import (
     Cell,
     Table,
+    _significance_cells,
     accuracy_table,
     all_tables,
+    baseline_where_known,
     default_baseline,
     p_value_table,
     published_table,
     significance_table,
     time_table,
 )
+from ranksieve.significance import Row
 
 HERE = ["fenchelrank", "ranksvm", "rankboost", "ranksvm-l1"]
 
@@ -123,6 +127,16 @@ def test_the_baseline_can_be_chosen(results):
         default_baseline(results, "fenchel")
 
 
+def test_a_baseline_is_used_where_it_is_known(results):
+    alone = replace(results, methods={"ranksvm": results.methods["ranksvm"]})
+    both = Results(Path(), {"a": results, "b": alone})
+    assert baseline_where_known(both, "fenchelrank") == {"a": "fenchelrank", "b": None}
+    with pytest.raises(ValueError, match=r"unknown method of the results 'fenchel'"):
+        baseline_where_known(both, "fenchel")
+    titles = [table.title for table in all_tables(both, "fenchelrank") if table.name == "significance"]
+    assert titles == [f"OHSUMED: each method against {name}" for name in ("FenchelRank", "RankSVM-Primal")]
+
+
 @pytest.fixture
 def tables():
     cells = (Cell("A_1 & ℓ|", "A_1 & ℓ|"), Cell(0.123456789, "0.1235", True, "*†"), Cell(None, "–"))
@@ -140,10 +154,23 @@ def test_markdown(tables, tmp_path):
 def test_latex(tables, tmp_path):
     write_tables(tables, tmp_path / "t.tex")
     text = (tmp_path / "t.tex").read_text()
-    assert r"A\_1 \& $\ell$| & \textbf{0.1235}$^{*\dagger}$ & -- \\" in text
+    assert r"A\_1 \& $\ell$\textbar{} & \textbf{0.1235}$^{*\dagger}$ & -- \\" in text
     assert r"\caption{50 \% of. note}" in text
     assert text.count("{tabular}") == 2
     assert r"\begin{tabular}{lrr}" in text
+
+
+def test_names_of_data_sets_are_escaped():
+    table = Table("t", r"a{b}^~\<#$_*`[|", ("x",), ((Cell(1.0, "1"),),))
+    assert latex([table]).splitlines()[2] == (
+        r"\caption{a\{b\}\textasciicircum{}\textasciitilde{}\textbackslash{}\textless{}\#\$\_*`[\textbar{}. }"
+    )
+    assert markdown([table]).splitlines()[0] == r"### a{b}^~\\\<#$\_\*\`\[\|"
+
+
+def test_a_difference_that_rounds_to_zero_has_no_minus():
+    equal = Row("map", "fenchelrank", "ranksvm", 9, 0.5, 0.5, -1e-9, -2e-9, 1, 7, 1, 0.5, 0.5, 1.0, 1.0)
+    assert [cell.text for cell in _significance_cells(equal)[2:4]] == ["+0.0000", "+0.00 %"]
 
 
 def test_csv_and_json_keep_full_precision(tables, tmp_path):
