@@ -12,11 +12,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ranksieve.data import Dataset, Fold, make_ranking, write_letor
+from ranksieve.data import Dataset, Fold, deal_folds, make_ranking, write_letor
 from ranksieve.experiment import five_fold
 from ranksieve.experiment.fold_run import ALL_METRICS, truncated
 from ranksieve.experiment.formats import json_text
-from ranksieve.experiment.methods import METHODS, thinned
+from ranksieve.experiment.methods import METHODS, thinned, within
 from ranksieve.experiment.results import load_results
 from ranksieve.experiment.running import bench
 from ranksieve.experiment.studies import STUDIES
@@ -262,3 +262,14 @@ def test_files_of_others_and_files_just_begun_do_not_disturb(synthetic_folds, tm
     assert list(load_results(tmp_path).data_sets["toy"].methods) == ["ranksvm"]
     both = bench({"toy": synthetic_folds[:1]}, ["ranksvm", "listnet"], out=tmp_path, grid="fast")
     assert list(both.data_sets["toy"].methods) == ["ranksvm", "listnet"]
+
+
+def test_selectors_choose_at_most_the_features_that_there_are(tmp_path):
+    folds = deal_folds(make_ranking(30, 12, 3, docs_per_query=12, seed=1), 3)
+    found = bench({"few": folds}, ["fsrank", "gas", "fsmsvm"], out=tmp_path, grid="fast").data_sets["few"]
+    for name, size in (("fsrank", "k"), ("gas", "k"), ("fsmsvm", "t")):
+        points = [row["parameters"] for row in found.methods[name][0].fits]
+        assert [point[size] for point in points] == [5, 5, 5, 12, 12, 12]
+    whole = METHODS["gas"].grid
+    assert within(whole, METHODS["gas"], 25) == whole
+    assert within(METHODS["ranksvm"].grid, METHODS["ranksvm"], 1) == METHODS["ranksvm"].grid

@@ -41,7 +41,7 @@ def test_tables_on_the_terminal_and_as_json(letor, tmp_path):
     assert "AdaRank-NDCG" in shown.stdout
     assert f"ranksieve report {tmp_path} -o report.html" in shown.stdout.replace("\n", "")
     again = call(*arguments, "--json")
-    tables = json.loads(again.stdout)
+    tables = json.loads(again.stdout)["tables"]
     assert [table["name"] for table in tables][:2] == ["accuracy", "significance"]
     number = tables[0]["rows"][0][tables[0]["columns"].index("MAP")]["text"]
     assert number in shown.stdout

@@ -234,3 +234,20 @@ def test_a_ranker_without_a_path_has_a_page(tmp_path):
 
 def test_curves_need_a_path():
     assert curves_of_ranker(FenchelRank().fit(random_dataset())) is None
+
+
+def test_page_tells_costs_and_how_features_were_prepared(tmp_path):
+    data = random_dataset(seed=3, n_queries=20, n_features=5)
+    ranker = FenchelRank()
+    ranker.normalise = "query_z"
+    write_report(build_content(ranker.fit(data)), tmp_path / "r.html")
+    text = text_of((tmp_path / "r.html").read_text(encoding="utf-8"))
+    assert "normalise query_z" in text
+    assert "missing error" in text
+    assert "Its features cost" not in text
+    costs = dict(zip(data.feature_names, (1.5, 1, 1, 1, 1), strict=True))
+    paid = SparseRanker(n_alphas=15, profile="standard", feature_costs=costs, max_cost=2.5)
+    write_report(build_content(paid.fit(data, valid=data)), tmp_path / "r.html")
+    text = text_of((tmp_path / "r.html").read_text(encoding="utf-8"))
+    cost = sum(costs[data.feature_names[j]] for j in paid.support_)
+    assert f"Its features cost {cost:g} of at most 2.5" in text

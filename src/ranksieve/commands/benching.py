@@ -67,7 +67,7 @@ def stopped_like_ctrl_c() -> Iterator[None]:
 def show_tables(tables: Sequence[Table], as_json: bool) -> None:
     """Tables on the terminal, or all of them as JSON."""
     if as_json:
-        emit_json([json_table(one) for one in tables])
+        emit_json({"tables": [json_table(one) for one in tables]})
         return
     for one in tables:
         if one.rows and one.name in SHOWN:

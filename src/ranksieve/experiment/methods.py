@@ -31,6 +31,7 @@ class Method:
     grid: Sequence[Mapping[str, Any]] = ({},)
     select: str = "ndcg@10"
     warm: bool = False  # start each grid point from the one before; only where the optimum is reached anyway
+    size: str = ""  # the parameter that says how many features to choose
 
     @property
     def parameters(self) -> dict[str, Any]:
@@ -156,15 +157,15 @@ METHODS: dict[str, Method] = {
     ),
     "fsrank": Method(
         "FS-Rank", "Lai et al. 2013", HINGE, "top k by single-feature NDCG@10", "then RankSVM-Primal",
-        _selector(selection.FSRank), parameter_grid(k=_SIZES, C=_decades(-2, 2)),
+        _selector(selection.FSRank), parameter_grid(k=_SIZES, C=_decades(-2, 2)), size="k",
     ),
     "gas": Method(
         "GAS-E", "Geng et al. 2007", HINGE, "greedy importance − similarity", "then RankSVM-Primal",
-        _selector(selection.GAS), parameter_grid(k=_SIZES, C=_decades(-2, 2)),
+        _selector(selection.GAS), parameter_grid(k=_SIZES, C=_decades(-2, 2)), size="k",
     ),
     "fsmsvm": Method(
         "FSMSVM", "Lai et al. 2013", HINGE, "top t of FSMRank", "then RankSVM-Primal",
-        _selector(selection.FSMSVM), parameter_grid(t=_SIZES, C=_decades(-2, 2)),
+        _selector(selection.FSMSVM), parameter_grid(t=_SIZES, C=_decades(-2, 2)), size="t",
     ),
     "fbpcrank": Method(
         "FBPCRank", "forward–backward, Pearson", HINGE, "similarity of chosen features",
@@ -175,6 +176,14 @@ METHODS: dict[str, Method] = {
         "then RankSVM-Primal", selection.StabilitySelection, parameter_grid(threshold=[0.6, 0.7, 0.8]),
     ),
 }  # fmt: skip
+
+
+def within(grid: Sequence[Mapping[str, Any]], method: Method, n_features: int) -> Sequence[Mapping[str, Any]]:
+    """The grid for data with ``n_features`` to choose from: larger sizes become all, equal points one."""
+    if not method.size:
+        return grid
+    cut = [{**point, method.size: min(point[method.size], n_features)} for point in grid]
+    return [point for k, point in enumerate(cut) if point not in cut[:k]]
 
 
 def thinned(grid: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:

@@ -10,12 +10,13 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+import numpy as np
 from joblib import Parallel, delayed
 
 from ranksieve._parallel import use_threads
 from ranksieve.data import Fold, deal_folds, find_collections, load_letor_folds, read_dataset
 from ranksieve.experiment.fold_run import Place, identity_of, make_places, run_fold
-from ranksieve.experiment.methods import GRIDS, METHODS, Method
+from ranksieve.experiment.methods import GRIDS, METHODS, Method, within
 from ranksieve.experiment.protocol import Point
 from ranksieve.experiment.results import STUDIES_FOLDER, Results, load_results
 from ranksieve.experiment.studies import IDENTITY, STUDIES, run_studies
@@ -130,9 +131,10 @@ def _tasks(
     studied = partial(place.check, STUDIES_FOLDER, IDENTITY)
     yield Task(f"{at}, studies", len(STUDIES), studied, partial(run_studies, place))
     for name, method in methods.items():
-        how = (name, method, grids[name], select or method.select)
+        grid = within(grids[name], method, int(np.sum(place.notes["varying"])))
+        how = (name, method, grid, select or method.select)
         check = partial(place.check, name, identity_of(*how))
-        yield Task(f"{at}, {name}", len(grids[name]), check, partial(run_fold, place, *how))
+        yield Task(f"{at}, {name}", len(grid), check, partial(run_fold, place, *how))
 
 
 def _run(tasks: Sequence[Task], n_jobs: int, progress: Progress | None) -> None:

@@ -76,6 +76,16 @@ class Content:
         """The features in use, the heaviest first."""
         return _by_weight(self.model)
 
+    @property
+    def settings(self) -> dict[str, Any]:
+        """All parameters, and how features were prepared, by name."""
+        missing, normalisation = self.model["missing"], self.model["normalisation"]
+        prepared = {
+            "missing": missing["policy"] if missing else "error",
+            "normalise": normalisation["kind"] if normalisation else "none",
+        }
+        return dict(sorted({**prepared, **self.model["parameters"]}.items()))
+
 
 def build_content(
     ranker: LinearRanker,
