@@ -11,6 +11,11 @@ import pytest
 from ranksieve.data import Fold, deal_folds, make_ranking
 from ranksieve.data.dataset import Dataset
 
+QUICK = {"n_alphas": 12, "metric": "ndcg@5", "profile": "standard"}
+COSTS = {  # of the features of ``halves``
+    "features": {"f1": 5.0, "f2": 1.0, "f3": 0.0, "f4": 2.0, "f5": 0.5},
+    "groups": {"calls": {"cost": 3.0, "features": ["f6", "f7", "f8"]}},
+}
 ROOT = Path(__file__).resolve().parent.parent
 
 
@@ -57,3 +62,10 @@ def shop_results(tmp_path_factory):
     methods = ["sparseranker", "fenchelrank", "ranksvm-log", "ranksvm", "rankboost"]
     bench({"shop": deal_folds(shop, 3)}, methods, out=folder, grid="fast")
     return bench({"corner": deal_folds(corner, 3)}, ["sparseranker", "ranksvm"], out=folder, grid="fast")
+
+
+@pytest.fixture(scope="session")
+def halves() -> tuple[Dataset, Dataset]:
+    data = random_dataset(seed=41, n_queries=40, n_features=8, longest=20)
+    even = np.arange(data.n_queries) % 2 == 0
+    return data.select_queries(even), data.select_queries(~even)

@@ -16,20 +16,7 @@ from ranksieve.estimators import frontier
 from ranksieve.estimators.frontier import pareto_optimal
 from ranksieve.metrics import evaluate
 from ranksieve.report.frontier_figure import frontier_figure, frontier_page, staircase
-from tests.conftest import random_dataset
-
-QUICK = {"n_alphas": 12, "metric": "ndcg@5", "profile": "standard"}
-COSTS = {
-    "features": {"f1": 5.0, "f2": 1.0, "f3": 0.0, "f4": 2.0, "f5": 0.5},
-    "groups": {"calls": {"cost": 3.0, "features": ["f6", "f7", "f8"]}},
-}
-
-
-@pytest.fixture(scope="module")
-def halves():
-    data = random_dataset(seed=41, n_queries=40, n_features=8, longest=20)
-    even = np.arange(data.n_queries) % 2 == 0
-    return data.select_queries(even), data.select_queries(~even)
+from tests.conftest import COSTS, QUICK
 
 
 @pytest.fixture(scope="module")
