@@ -273,3 +273,16 @@ def test_selectors_choose_at_most_the_features_that_there_are(tmp_path):
     whole = METHODS["gas"].grid
     assert within(whole, METHODS["gas"], 25) == whole
     assert within(METHODS["ranksvm"].grid, METHODS["ranksvm"], 1) == METHODS["ranksvm"].grid
+
+
+def test_rows_that_lack_something_are_named(synthetic_folds, tmp_path):
+    bench({"toy": synthetic_folds}, ["ranksvm"], out=tmp_path, grid="fast")
+    path = tmp_path / "toy" / "ranksvm" / "Fold2.jsonl"
+    *lines, last = path.read_text().splitlines()
+    whole = json.loads(last)
+    no_weights = {key: value for key, value in whole.items() if key != "weights"}
+    short = {**whole, "test": {**whole["test"], "map": whole["test"]["map"][1:]}}
+    for row, words in ((no_weights, "no weights"), (short, "not one value a query in each metric")):
+        path.write_text("\n".join([*lines, json.dumps(row)]) + "\n")
+        with pytest.raises(ValueError, match=rf"Fold2\.jsonl:{len(lines) + 1}: damaged line \({words}"):
+            load_results(tmp_path)

@@ -22,6 +22,11 @@ from ranksieve.metrics.profiles import as_profile
 
 STUDIES_FOLDER = "studies"
 FOLD_FILE = re.compile(r"Fold(\d+)\.jsonl")
+FITTED = frozenset({"point", "parameters", "validation", "weights", "certificate"})
+PARTS = {
+    "fit": FITTED | {"seconds"},
+    "chosen": FITTED | {"query_ids", "test", "truncated", "fit_seconds", "grid_seconds"},
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,10 +114,9 @@ def load_results(folder: str | os.PathLike[str]) -> Results:
 
 def _data_set(folder: Path) -> DataSetResults:
     methods, unfinished = {}, {}
-    known = [path for name in (*METHODS, STUDIES_FOLDER) if (path := folder / name).is_dir()]
-    for path in known:
+    for path in (folder / name for name in METHODS):
         folds = [_method_fold(file) for file in _fold_files(path)]
-        if path.name == STUDIES_FOLDER or not folds:
+        if not folds:
             continue
         finished, expected = sum(f.chosen is not None for f in folds), folds[0].header["identity"]["n_folds"]
         if finished == expected:
@@ -132,9 +136,22 @@ def _fold_files(folder: Path) -> list[Path]:
 def _method_fold(file: Path) -> MethodFold:
     header, rows = read_journal(file)
     by_kind: dict[str, list[Row]] = {"fit": [], "chosen": []}
-    for row in rows:
+    for number, row in enumerate(rows, start=2):
+        _check_row(f"{file}:{number}", row)
         by_kind.setdefault(row["kind"], []).append(row)
     return MethodFold(header, by_kind["fit"], by_kind["chosen"][0] if by_kind["chosen"] else None)
+
+
+def _check_row(place: str, row: Row) -> None:
+    """Refuse a row that lacks a part, or whose metrics do not have one value a query."""
+    lacking = sorted(PARTS.get(row["kind"], frozenset()) - row.keys())
+    if lacking:
+        raise ValueError(f"{place}: damaged line (no {lacking[0]}); remove the file to run it again")
+    lengths = {len(values) for values in row.get("test", {}).values()}
+    if lengths - {len(row.get("query_ids", ()))}:
+        raise ValueError(
+            f"{place}: damaged line (not one value a query in each metric); remove the file to run it again"
+        )
 
 
 def _study_rows(file: Path) -> dict[str, Row]:
