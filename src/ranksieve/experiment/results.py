@@ -17,7 +17,7 @@ from ranksieve.experiment.journal import Row, is_begun, read_journal
 from ranksieve.experiment.methods import METHODS
 from ranksieve.experiment.protocol import FoldResult, ProtocolResult
 from ranksieve.metrics import Evaluation
-from ranksieve.metrics.evaluate import mean_of_defined
+from ranksieve.metrics.evaluate import summarise
 from ranksieve.metrics.profiles import as_profile
 
 STUDIES_FOLDER = "studies"
@@ -43,12 +43,11 @@ class MethodFold:
         chosen: Row = self.chosen or {}
         names, profile = self.header["notes"]["features"], as_profile(self.header["identity"]["profile"])
         per_query = {name: np.array(values, dtype=np.float64) for name, values in chosen["test"].items()}
-        mean = {name: mean_of_defined(values) for name, values in per_query.items()}
         ids = np.array(chosen["query_ids"], dtype=object)
         return FoldResult(
             chosen["parameters"],
             chosen["validation"],
-            Evaluation(mean, per_query, ids, profile, profile.empty),
+            summarise(per_query, ids, profile, profile.empty),
             dense(chosen["weights"], names),
             np.array(self.header["notes"]["varying"]),
             chosen["fit_seconds"],
@@ -161,8 +160,7 @@ def _study_rows(file: Path) -> dict[str, Row]:
 def _pool(parts: Sequence[Evaluation]) -> Evaluation:
     names = parts[0].per_query
     per_query = {name: np.concatenate([part.per_query[name] for part in parts]) for name in names}
-    mean = {name: mean_of_defined(values) for name, values in per_query.items()}
     ids = np.empty(sum(len(part.query_ids) for part in parts), dtype=object)
     labels: list[Any] = [f"Fold{k} {q}" for k, part in enumerate(parts, 1) for q in part.query_ids]
     ids[:] = labels
-    return Evaluation(mean, per_query, ids, parts[0].profile, parts[0].empty)
+    return summarise(per_query, ids, parts[0].profile, parts[0].empty)

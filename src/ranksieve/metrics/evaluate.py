@@ -12,7 +12,7 @@ from ranksieve._types import AnyArray, FloatArray
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.plain import plain
 from ranksieve.metrics.profiles import Empty, Profile, as_profile, check_empty
-from ranksieve.metrics.ranked import Judged
+from ranksieve.metrics.ranked import Judged, Ranked
 from ranksieve.metrics.table import MetricSpec, parse
 
 
@@ -62,18 +62,14 @@ class Evaluator:
 
     def per_query(self, scores: AnyArray, specs: Sequence[MetricSpec]) -> list[FloatArray]:
         """One array a metric; ``scores`` are finite and in the data set's row order."""
-        ranked = self.judged.rank(self.queries.group(scores))
-        fill = np.nan if self.empty == "skip" else float(self.empty)
-        values = [spec.per_query(ranked, self.profile) for spec in specs]
-        return [np.where(np.isnan(value), fill, value) for value in values]
+        return measure(self.judged.rank(self.queries.group(scores)), specs, self.profile, self.empty)
 
     def evaluate(self, scores: Any, metrics: str | Sequence[str | MetricSpec]) -> Evaluation:
         """The evaluation of one score vector."""
         specs = parse_all(metrics)
         values = self.per_query(_as_scores(scores, self.queries.n_rows, 1), specs)
         per_query = {str(spec): value for spec, value in zip(specs, values, strict=True)}
-        mean = {name: mean_of_defined(value) for name, value in per_query.items()}
-        return Evaluation(mean, per_query, self.queries.ids, self.profile, self.empty)
+        return summarise(per_query, self.queries.ids, self.profile, self.empty)
 
     def evaluate_many(self, score_matrix: Any, metric: str | MetricSpec) -> FloatArray:
         """Values (points × queries) of the columns of a score matrix (documents × points)."""
@@ -119,6 +115,21 @@ def evaluate_many(
 ) -> FloatArray:
     """Values (points × queries) of one metric for the columns of a score matrix (documents × points)."""
     return Evaluator(dataset, profile, empty).evaluate_many(score_matrix, metric)
+
+
+def measure(ranked: Ranked, specs: Sequence[MetricSpec], profile: Profile, empty: Empty) -> list[FloatArray]:
+    """One array a metric, one value a query; ``empty`` where a metric is 0/0."""
+    fill = np.nan if empty == "skip" else float(empty)
+    values = [spec.per_query(ranked, profile) for spec in specs]
+    return [np.where(np.isnan(value), fill, value) for value in values]
+
+
+def summarise(
+    per_query: Mapping[str, FloatArray], query_ids: AnyArray, profile: Profile, empty: Empty
+) -> Evaluation:
+    """The evaluation that has these values."""
+    mean = {name: mean_of_defined(values) for name, values in per_query.items()}
+    return Evaluation(mean, per_query, query_ids, profile, empty)
 
 
 def parse_all(metrics: str | Sequence[str | MetricSpec]) -> list[MetricSpec]:

@@ -11,7 +11,7 @@ import numpy as np
 
 from ranksieve._types import BoolArray, FloatArray, IntArray
 from ranksieve.data.queries import Queries
-from ranksieve.metrics.evaluate import Evaluation, mean_of_defined, parse_all
+from ranksieve.metrics.evaluate import Evaluation, measure, parse_all, summarise
 from ranksieve.metrics.profiles import Empty, Profile, as_profile, check_empty
 from ranksieve.metrics.ranked import Judged, Ranked
 from ranksieve.metrics.table import MetricSpec
@@ -48,13 +48,9 @@ def evaluate_run(
     _check_queries(run, qrels)
     judged = _judged(run, qrels)
     ranked = Ranked(np.arange(len(judged.labels)), judged)
-    fill = np.nan if empty == "skip" else float(empty)
-    per_query = {}
-    for spec in specs:
-        values = spec.per_query(ranked, profile)
-        per_query[str(spec)] = np.where(np.isnan(values), fill, values)
-    mean = {name: mean_of_defined(values) for name, values in per_query.items()}
-    return Evaluation(mean, per_query, judged.queries.ids, profile, empty)
+    values = measure(ranked, specs, profile, empty)
+    per_query = {str(spec): value for spec, value in zip(specs, values, strict=True)}
+    return summarise(per_query, judged.queries.ids, profile, empty)
 
 
 @dataclass(frozen=True, eq=False)
