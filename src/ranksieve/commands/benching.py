@@ -10,6 +10,7 @@ import typer
 
 from ranksieve._parallel import available_threads
 from ranksieve.commands.guard import INTERRUPTED, say
+from ranksieve.commands.options import listed
 from ranksieve.commands.show import emit_json, progress, table, words
 from ranksieve.experiment.formats import json_table
 from ranksieve.experiment.methods import METHODS
@@ -36,10 +37,10 @@ def run_bench(
     n_jobs = jobs or available_threads()
     names: str | Sequence[str] = PAPER_METHODS
     if methods is not None:
-        names = methods if methods == "all" else _listed(methods)
+        names = methods if methods == "all" else listed(methods)
     if baseline is not None and baseline not in (METHODS if names == "all" else names):
         raise ValueError(f"--baseline {baseline} is not among the methods; add it to --methods")
-    wanted = None if data_sets is None else _listed(data_sets)
+    wanted = None if data_sets is None else listed(data_sets)
     try:
         with progress("fitting") as bar, stopped_like_ctrl_c():
             results = bench(
@@ -75,7 +76,3 @@ def show_tables(tables: Sequence[Table], as_json: bool) -> None:
             bold = [[c.bold for c in row] for row in one.rows]
             table(one.columns, cells, one.title, bold)
             words(one.note)
-
-
-def _listed(text: str) -> list[str]:
-    return [name.strip() for name in text.split(",") if name.strip()]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from ranksieve.commands.options import listed
 from ranksieve.data.cost_files import read_costs
 from ranksieve.data.signs import as_sign, read_signs
 
@@ -30,14 +31,10 @@ class Demands(NamedTuple):
         return {
             "feature_costs": None if self.costs is None else read_costs(self.costs),
             "max_cost": self.max_cost,
-            "must_have": _names(self.must_have),
-            "must_not": _names(self.must_not),
+            "must_have": None if self.must_have is None else listed(self.must_have),
+            "must_not": None if self.must_not is None else listed(self.must_not),
             "signs": None if self.signs is None else _signs(self.signs),
         }
-
-
-def _names(text: str | None) -> list[str] | None:
-    return None if text is None else [name.strip() for name in text.split(",") if name.strip()]
 
 
 def _is_list(signs: str) -> bool:

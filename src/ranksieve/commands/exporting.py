@@ -8,8 +8,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from ranksieve.commands.files import STANDARD, read_for, reading_policy
+from ranksieve.commands.files import STANDARD
 from ranksieve.commands.guard import while_doing
+from ranksieve.commands.models import read_with_models
 from ranksieve.commands.show import emit_json, words
 from ranksieve.data.json_values import decode_json
 from ranksieve.export import EXPORTS, Exported, make_export, paths_of, write_export
@@ -39,7 +40,7 @@ def export_file(
     options |= {"names": read_map(names)} if names else {}
     options |= {"featureset": read_featureset(featureset)} if featureset else {}
     if data:
-        options["sample"] = read_for(model, data, reading_policy(None, [model]))
+        options["sample"], _ = read_with_models(data, [model_file], missing=None, first_feature=None)
     with warnings.catch_warnings(record=True) as told:  # a failure shall be one sentence
         with while_doing(f"exporting {model_file}"):
             product = make_export(model, target, options)

@@ -5,8 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import tempfile
-from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
@@ -16,8 +15,8 @@ from ranksieve.commands.show import progress
 from ranksieve.data import Dataset, read_dataset
 from ranksieve.data.atomic import atomic_write
 from ranksieve.data.byte_source import source_name
+from ranksieve.data.dataset import numbered_names
 from ranksieve.data.text_file import read_text
-from ranksieve.model import LinearModel
 
 STANDARD = "-"
 
@@ -28,26 +27,9 @@ def read_data(path: str, missing: str = "error") -> Dataset:
         return read_dataset(path, missing=missing)
 
 
-def read_for(model: LinearModel, path: str, missing: str = "error") -> Dataset:
-    """Read data that a model shall score: features that a LETOR file never mentions are 0."""
-    return widen(read_data(path, missing), model.n_features)
-
-
-def reading_policy(missing: str | None, models: Sequence[LinearModel]) -> str:
-    """How to read missing values for models: as asked, else left to models that have their own rule."""
-    if missing is not None:
-        return missing
-    return "keep" if any(model.missing and model.missing.fills for model in models) else "error"
-
-
-def overridden(model: LinearModel, missing: str | None) -> LinearModel:
-    """A model without its own rule for missing values if another one was asked for."""
-    return model if missing is None else replace(model, missing=None)
-
-
 def widen(data: Dataset, n_features: int) -> Dataset:
     """Add columns of 0 up to ``n_features`` if the columns have numbers for names, as in LETOR text."""
-    numbered = data.feature_names == tuple(f"f{j + 1}" for j in range(data.n_features))
+    numbered = data.feature_names == numbered_names(data.n_features)
     return data.widened(n_features) if numbered and n_features > data.n_features else data
 
 

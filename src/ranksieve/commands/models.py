@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from ranksieve._types import FloatArray
-from ranksieve.commands.files import overridden, read_data, widen
+from ranksieve.commands.files import read_data, widen
 from ranksieve.data import Dataset
 from ranksieve.foreign import Scorer, open_model
 from ranksieve.model import LinearModel
@@ -40,7 +41,10 @@ def read_with_models(
 
 
 def _as_asked(model: Scorer, missing: str | None) -> Scorer:
-    return overridden(model, missing) if isinstance(model, LinearModel) else model
+    """A model without its own rule for missing values if another one was asked for."""
+    if missing is None or not isinstance(model, LinearModel):
+        return model
+    return replace(model, missing=None)
 
 
 def finite_scores(model: Scorer, data: Dataset) -> FloatArray:

@@ -37,4 +37,10 @@ Metrics = Annotated[
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of words.")]
 
+
+def listed(text: str) -> list[str]:
+    """The names of an option that takes several: A,B,…"""
+    return [name.strip() for name in text.split(",") if name.strip()]
+
+
 DEFAULT_METRICS = ["ndcg@10", "map"]

@@ -111,7 +111,7 @@ class Dataset:
             X = sp.csr_array(parts, shape=(self.n_docs, n_features))
         else:
             X = np.pad(self.X, ((0, 0), (0, n_features - self.n_features)))
-        return self.replace_features(X, [f"f{j + 1}" for j in range(n_features)])
+        return self.replace_features(X, numbered_names(n_features))
 
     def select_rows(self, rows: IntArray | BoolArray) -> Dataset:
         """The chosen rows, in the order given."""
@@ -200,9 +200,14 @@ def _check_length(name: str, given: int, expected: int) -> None:
         raise ValueError(f"{name} has {given} entries but X has {expected} rows")
 
 
+def numbered_names(n_features: int) -> tuple[str, ...]:
+    """f1, f2, …: the names of columns that have none of their own, as in LETOR text."""
+    return tuple(f"f{j + 1}" for j in range(n_features))
+
+
 def _names(names: Sequence[str] | None, n_features: int) -> tuple[str, ...]:
     if names is None:
-        return tuple(f"f{j + 1}" for j in range(n_features))
+        return numbered_names(n_features)
     names = tuple(str(name) for name in names)
     if len(names) != n_features:
         raise ValueError(f"{len(names)} feature names were given for {n_features} features")

@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
 from ranksieve._types import AnyArray, FloatArray, IntArray, Matrix
-from ranksieve.data.dataset import Dataset
+from ranksieve.data.dataset import Dataset, numbered_names
 from ranksieve.data.fingerprint import fingerprint
 from ranksieve.data.finite import check_finite
 from ranksieve.data.missing import MissingPolicy, learn_missing
@@ -75,12 +75,8 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         """The fitted ranker as a linear model, or a ValueError that says why it is none."""
 
     def _names(self) -> list[str]:
-        names = getattr(self, "feature_names_in_", None)
-        return (
-            [f"f{j + 1}" for j in range(self.n_features_in_)]
-            if names is None
-            else [str(name) for name in names]
-        )
+        names = getattr(self, "feature_names_in_", numbered_names(self.n_features_in_))
+        return [str(name) for name in names]
 
     def _training_data(self, X: Any, y: Any, qid: Any) -> Dataset:
         """What to learn from, checked: a Dataset, or features X, labels y and query ids qid."""
@@ -164,7 +160,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         lacking = [name for name in names if name not in place]
         if not lacking:
             return data.replace_features(data.X[:, [place[name] for name in names]], names)
-        if tuple(f"f{j + 1}" for j in range(data.n_features)) in (names, data.feature_names):
+        if numbered_names(data.n_features) in (names, data.feature_names):
             return data
         raise ValueError(
             f"{type(self).__name__} was fitted on {len(lacking)} features that the data set lacks: "
