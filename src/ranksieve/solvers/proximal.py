@@ -15,11 +15,6 @@ from ranksieve.solvers.result import Callback, Result, Trace
 ROUNDING = 1e-15  # a change of the objective below this share of it cannot be told from none
 
 
-class SmoothPoint(Protocol):
-    @property
-    def value(self) -> float: ...
-
-
 class Smooth(Protocol):
     """A differentiable function, such as :class:`ranksieve.objective.Objective`."""
 
@@ -51,7 +46,6 @@ class Step:
     previous: float
     mapping: float
     """Norm of the proximal gradient mapping L(z − w), 0 exactly at an optimum."""
-    first_mapping: float
 
 
 StopRule: TypeAlias = Callable[[Step], tuple[float, bool]]
@@ -61,11 +55,6 @@ StopRule: TypeAlias = Callable[[Step], tuple[float, bool]]
 def small_change(tol: float) -> StopRule:
     """Stop when the objective changed by at most ``tol`` times itself."""
     return lambda step: (np.nan, abs(step.objective - step.previous) <= tol * abs(step.previous))
-
-
-def small_mapping(tol: float) -> StopRule:
-    """Stop when the proximal gradient mapping has fallen to ``tol`` times its first norm."""
-    return lambda step: (np.nan, step.mapping <= tol * step.first_mapping)
 
 
 def small_gap(gap: Callable[[Any], float], tol: float, least_mapping: float = 0.0) -> StopRule:
@@ -136,14 +125,13 @@ def _iterate(
     callback: Callback | None,
 ) -> Result:
     point, trace, a = smooth.evaluate(w), Trace(), 1.0
-    z, at_z, first_mapping = w, point, np.inf
+    z, at_z = w, point
     objective, gap, done, n_iter = point.value + simple.value(w), np.nan, False, 0
     for n_iter in range(1, max_iter + 1):
         before, previous = w, objective
         w, point, mapping = search.step(smooth, simple, z, at_z)
         objective = point.value + simple.value(w)
-        first_mapping = mapping if n_iter == 1 else first_mapping
-        gap, done = stop(Step(point, w, objective, previous, mapping, first_mapping))
+        gap, done = stop(Step(point, w, objective, previous, mapping))
         trace.record(objective, gap, w)
         if callback is not None:
             callback(n_iter, w, objective, gap)
