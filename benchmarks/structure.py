@@ -1,6 +1,6 @@
 """How the source is built: files, functions, signatures, and the files that one fit and one bench pass through.
 
-    python -m benchmarks.structure
+python -m benchmarks.structure
 """
 
 from __future__ import annotations
@@ -71,14 +71,27 @@ def _fit(folder: Path) -> None:
     train, costs = folder / "train.txt", folder / "costs.csv"
     rs.write_letor(rs.make_ranking(30, 8, 3, docs_per_query=(10, 14)), train)
     costs.write_text("feature,cost\n*,1\n", encoding="utf-8")
-    _command("fit", train, "--costs", costs, "--max-cost", 4, "-o", folder / "m.json", "--report", folder / "r.html")
+    _command(
+        "fit",
+        train,
+        "--costs",
+        costs,
+        "--max-cost",
+        4,
+        "-o",
+        folder / "m.json",
+        "--report",
+        folder / "r.html",
+    )
 
 
 def _bench(folder: Path) -> None:
     """A bench of two methods on a single file."""
     data = folder / "data.txt"
     rs.write_letor(rs.make_ranking(30, 8, 3, docs_per_query=(10, 14)), data)
-    _command("bench", data, "--methods", "fenchelrank,ranksvm", "--grid", "fast", "--jobs", 1, "-o", folder / "out")
+    _command(
+        "bench", data, "--methods", "fenchelrank,ranksvm", "--grid", "fast", "--jobs", 1, "-o", folder / "out"
+    )
 
 
 def _command(*words: object) -> None:

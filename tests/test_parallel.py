@@ -4,11 +4,20 @@ from __future__ import annotations
 
 import itertools
 import os
+import threading
 
 import numpy as np
 import pytest
+from threadpoolctl import threadpool_info
 
-from ranksieve._parallel import available_threads, map_blocks, split_blocks, use_threads
+import ranksieve as rs
+from ranksieve._parallel import (
+    available_threads,
+    map_blocks,
+    single_threaded_blas,
+    split_blocks,
+    use_threads,
+)
 
 
 @pytest.mark.parametrize("sizes", [[5], [1] * 5000, [3000, 1, 1, 4000], [100_000], [1500] * 200])
@@ -54,3 +63,76 @@ def test_a_forked_child_has_threads_of_its_own():
         if child == 0:
             os._exit(0 if len(map_blocks(lambda a, b: a, cuts)) == 11 else 1)
         assert os.waitpid(child, 0)[1] == 0
+
+
+def finished(work, seconds=60):
+    """Whether ``work`` comes to an end; a thread that never does is left behind."""
+    thread = threading.Thread(target=work, daemon=True)
+    thread.start()
+    thread.join(seconds)
+    return not thread.is_alive()
+
+
+def test_blocks_within_blocks_come_to_an_end():
+    inner = np.arange(0, 8, 2)
+    found = []
+
+    def nested():
+        with use_threads(4):
+            found.append(map_blocks(lambda a, b: map_blocks(lambda c, d: a + c, inner), np.arange(0, 60, 5)))
+
+    assert finished(nested)
+    assert found == [[[a, a + 2, a + 4] for a in range(0, 55, 5)]]
+
+
+@pytest.mark.parametrize("kind", [rs.FSMRank, rs.FSMSVM, rs.FBPCRank])
+def test_fits_end_with_more_threads_than_cores_and_several_at_once(kind):
+    data = rs.make_ranking(120, 12, 3, docs_per_query=(35, 45), seed=1)
+    with use_threads(1):
+        expected = kind().fit(data).coef_
+    found = []
+
+    def fit():
+        with use_threads(4):
+            found.append(kind().fit(data).coef_)
+
+    threads = [threading.Thread(target=fit, daemon=True) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert len(found) == 3
+    for coef in found:
+        np.testing.assert_array_equal(coef, expected)
+
+
+def blas_threads():
+    return [library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"]
+
+
+def test_the_blas_limit_ends_with_its_last_holder():
+    before = blas_threads()
+    first, second = single_threaded_blas(), single_threaded_blas()
+    first.__enter__()
+    second.__enter__()
+    first.__exit__(None, None, None)
+    assert set(blas_threads()) == {1}, "the first to leave must not take the limit from the second"
+    second.__exit__(None, None, None)
+    assert blas_threads() == before
+
+
+def test_paths_in_several_threads_have_the_same_bits():
+    data = rs.make_ranking(60, 400, 20, docs_per_query=(20, 30), seed=4)
+
+    def path():
+        return rs.sparse_path(data, n_alphas=15, tol=1e-4).coefs
+
+    expected, found = path(), []
+    threads = [threading.Thread(target=lambda: found.append(path())) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(found) == 3
+    for coefs in found:
+        np.testing.assert_array_equal(coefs, expected)

@@ -9,9 +9,10 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
 from functools import cache
+from threading import Lock, local
 from typing import TypeVar
 
 import numpy as np
@@ -25,6 +26,7 @@ BLOCK_ROWS = 1024
 MAX_BLOCKS = 64
 
 _threads: ContextVar[int | None] = ContextVar("ranksieve_threads", default=None)
+_here = local()  # .busy while this thread works on a block
 
 
 def available_threads() -> int:
@@ -56,9 +58,12 @@ def split_blocks(offsets: IntArray) -> IntArray:
 
 
 def map_blocks(work: Callable[[int, int], T], cuts: IntArray) -> list[T]:
-    """``[work(start, stop) for each block]``, computed by several threads."""
+    """``[work(start, stop) for each block]``, computed by several threads.
+
+    Called from within a block it uses no further threads: those of the pool may all be waiting for this one.
+    """
     blocks = list(zip(cuts[:-1].tolist(), cuts[1:].tolist(), strict=True))
-    n_threads = min(available_threads(), len(blocks))
+    n_threads = 1 if getattr(_here, "busy", False) else min(available_threads(), len(blocks))
     if n_threads <= 1:
         return [work(start, stop) for start, stop in blocks]
     shares = [blocks[k::n_threads] for k in range(n_threads)]
@@ -69,13 +74,51 @@ def map_blocks(work: Callable[[int, int], T], cuts: IntArray) -> list[T]:
 
 @contextmanager
 def single_threaded_blas() -> Iterator[None]:
-    """Leave the cores to our own blocks."""
-    with _blas().limit(limits=1, user_api="blas"):
+    """Leave the cores to our own blocks.
+
+    The limit holds for the whole process, so it is set when the first thread comes in and lifted when the
+    last one leaves: no thread takes it away from another, and none leaves it behind.
+    """
+    _blas_limit.enter()
+    try:
         yield
+    finally:
+        _blas_limit.leave()
+
+
+class _BlasLimit:
+    """One limit that several threads hold at a time.
+
+    A thread of its own sets and lifts it, because threadpoolctl obeys only the thread that set a limit first.
+    """
+
+    def __init__(self) -> None:
+        self._lock, self._holders, self._limit = Lock(), 0, ExitStack()
+
+    def enter(self) -> None:
+        with self._lock:
+            if self._holders == 0:
+                _limiter().submit(
+                    lambda: self._limit.enter_context(_blas().limit(limits=1, user_api="blas"))
+                ).result()
+            self._holders += 1
+
+    def leave(self) -> None:
+        with self._lock:
+            self._holders -= 1
+            if self._holders == 0:
+                _limiter().submit(self._limit.close).result()
+
+
+_blas_limit = _BlasLimit()
 
 
 def _run(work: Callable[[int, int], T], blocks: list[tuple[int, int]]) -> list[T]:
-    return [work(start, stop) for start, stop in blocks]
+    _here.busy = True
+    try:
+        return [work(start, stop) for start, stop in blocks]
+    finally:
+        _here.busy = False
 
 
 @cache
@@ -83,8 +126,19 @@ def _pool() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(max_workers=_cores(), thread_name_prefix="ranksieve")
 
 
-if hasattr(os, "register_at_fork"):  # a forked child inherits the pool but not its threads
-    os.register_at_fork(after_in_child=_pool.cache_clear)
+@cache
+def _limiter() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(max_workers=1, thread_name_prefix="ranksieve-blas")
+
+
+def _forget_threads() -> None:
+    """A forked child inherits the pools but not their threads."""
+    _pool.cache_clear()
+    _limiter.cache_clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_threads)
 
 
 @cache

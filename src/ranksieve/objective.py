@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 import scipy.sparse as sp
@@ -39,6 +38,7 @@ class Objective:
         self.loss = loss
         self.n_features = int(X.shape[1])
         self._cuts = split_blocks(np.arange(X.shape[0] + 1))
+        self._at_zero: Point | None = None
 
     def evaluate(self, w: FloatArray) -> Point:
         """Loss at the weights ``w``."""
@@ -91,10 +91,12 @@ class Objective:
         """Dual value of the loss at ``scale`` times the point's own dual variables."""
         return self.loss.dual(point.value, point.slack, scale)
 
-    @cached_property
+    @property
     def at_zero(self) -> Point:
         """The loss at w = 0."""
-        return self.evaluate(np.zeros(self.n_features))
+        if self._at_zero is None:
+            self._at_zero = self.evaluate(np.zeros(self.n_features))
+        return self._at_zero
 
     def _transposed(self, grouped: FloatArray) -> FloatArray:
         """Xᵀ times one number a document, given in grouped order."""

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 import scipy.sparse as sp
@@ -56,39 +54,30 @@ def row_weights(data: Dataset, query_weight: FloatArray) -> FloatArray:
     return np.asarray(data.queries.restore(np.repeat(query_weight, data.queries.sizes)))
 
 
-@dataclass(frozen=True, eq=False)
 class Standard:
     """Columns as z = (x − mean)/reach, reach = max|x − mean|; a constant column is exactly 0.
 
     Rows count ``weight`` times. Dividing by the reach keeps squares from overflowing or vanishing.
     """
 
-    X: Matrix
-    weight: FloatArray
-
-    @cached_property
-    def cuts(self) -> IntArray:
-        return split_blocks(np.arange(self.X.shape[0] + 1))
+    def __init__(self, X: Matrix, weight: FloatArray) -> None:
+        self._X, self._weight = X, weight
+        self.cuts = split_blocks(np.arange(X.shape[0] + 1))
+        self._centre, self._reach, self.constant = self._shape()
 
     def rows(self, start: int, stop: int) -> FloatArray:
         """√weight · z of some rows."""
-        centre, reach, _ = self._shape
-        z = (dense_rows(self.X, slice(start, stop)) - centre) / reach
-        return np.asarray(np.sqrt(self.weight[start:stop, None]) * z)
+        z = (dense_rows(self._X, slice(start, stop)) - self._centre) / self._reach
+        return np.asarray(np.sqrt(self._weight[start:stop, None]) * z)
 
-    @property
-    def constant(self) -> BoolArray:
-        return self._shape[2]
-
-    @cached_property
     def _shape(self) -> tuple[FloatArray, FloatArray, BoolArray]:
         def work(start: int, stop: int) -> tuple[FloatArray, FloatArray, FloatArray]:
-            x = dense_rows(self.X, slice(start, stop))
-            return x.min(axis=0), x.max(axis=0), self.weight[start:stop] @ x
+            x = dense_rows(self._X, slice(start, stop))
+            return x.min(axis=0), x.max(axis=0), self._weight[start:stop] @ x
 
         low, high, total = zip(*map_blocks(work, self.cuts), strict=True)
         lowest, highest = np.min(low, axis=0), np.max(high, axis=0)
-        centre = np.clip(np.sum(total, axis=0) / self.weight.sum(), lowest, highest)
+        centre = np.clip(np.sum(total, axis=0) / self._weight.sum(), lowest, highest)
         constant = lowest == highest
         reach = np.where(constant, 1.0, np.maximum(highest - centre, centre - lowest))
         return centre, reach, constant
