@@ -1,4 +1,4 @@
-"""How the source is built: files, functions, signatures, and the files that one fit and one bench pass through.
+"""How the source is built: files, functions, signatures, and the files that a fit and a bench use.
 
 python -m benchmarks.structure
 """

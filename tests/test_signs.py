@@ -14,7 +14,6 @@ from ranksieve.data import Dataset, read_signs
 from ranksieve.estimators.refit import unshrunk_path
 from ranksieve.path import make_objective, sparse_path
 from ranksieve.penalties import L1, ElasticNet
-from ranksieve.penalties.l1 import LEAST_SLOPE
 from ranksieve.solvers.fista import fista
 from ranksieve.solvers.prox_newton import prox_newton
 from tests.conftest import random_dataset
@@ -57,12 +56,16 @@ def bounded_optimum(data, up, down, ridge=0.0):
 
 
 def explicit_gap(data, w, up, down):
-    """Objective and gap from explicit pairs: u = 2cξ/p is feasible when −up ≤ −Kᵀu ≤ down."""
+    """Objective and gap from explicit pairs: u = 2cξ/p is feasible when −up ≤ −Kᵀu ≤ down.
+
+    An unpenalised feature needs Kᵀu = 0, which its optimal weight gives up to rounding.
+    """
     K = differences(data)
     xi, p = np.maximum(0, 1 - K @ w), len(K)
     primal = xi @ xi / p + sum(u * x if x > 0 else v * -x for u, v, x in zip(up, down, w, strict=True) if x)
     reach = K.T @ (2 * xi / p)
-    c = min(1.0, *(side / abs(r) for side, r in zip(np.where(reach > 0, up, down), reach, strict=True)))
+    facing = np.where(reach > 0, up, down)
+    c = min(1.0, *(side / abs(r) for side, r in zip(facing, reach, strict=True) if side > 0))
     u = c * 2 * xi / p
     assert np.all(K.T @ u <= up + 1e-14)
     assert np.all(-(K.T @ u) <= down + 1e-14)
@@ -172,7 +175,7 @@ def test_must_haves_are_certified_by_explicit_pairs(data):
     path = sparse_path(data, n_alphas=10, must_have="stock", must_not=0, signs={"clicks": "+"})
     signs = np.array([0, 0, 1, 0, 0, 0])
     for alpha, w, objective, gap in zip(path.alphas, path.coefs, path.objectives, path.gaps, strict=True):
-        slope = np.array([np.inf, alpha, alpha, alpha, LEAST_SLOPE, alpha])
+        slope = np.array([np.inf, alpha, alpha, alpha, 0.0, alpha])
         primal, expected = explicit_gap(data, w, *sides(slope, signs))
         assert objective == pytest.approx(primal, abs=1e-9)
         assert gap == pytest.approx(expected, abs=1e-9)

@@ -8,8 +8,14 @@ import numpy as np
 import scipy.sparse as sp
 
 from ranksieve._parallel import map_blocks, split_blocks
-from ranksieve._types import AnyArray, FloatArray, IntArray, Matrix
+from ranksieve._types import FloatArray, IntArray, Matrix
+from ranksieve.kernels.scoring import sparse_extremes
 from ranksieve.losses.base import BoundLoss, CurvedLoss, ScoreValue
+
+FAR = 32.0  # times the spread of a feature: from here on an offset costs digits of its differences
+NOISY = 2.0**20  # times the least spread: a constant so large could pass for a feature by its rounding errors
+LARGEST = 1e150  # a feature whose square still fits into a float64
+ROUNDING = 16.0 * float(np.finfo(np.float64).eps)  # of a sum, as a share of the sum of its terms' sizes
 
 
 @dataclass(frozen=True)
@@ -29,6 +35,16 @@ class Objective:
     ``X`` may be dense float32/float64 (also memory-mapped) or CSR; it is read in fixed blocks of rows, turned
     into float64 a block at a time, and never copied whole. Partial sums are added in block order, so results
     do not depend on the number of threads.
+
+    Only differences within a query count. A feature whose values lie far from zero for their spread is
+    therefore read less the value of the query's first document, so that its differences keep their digits.
+
+    Attributes
+    ----------
+    reach : array
+        max |x_j| of each feature as it is read.
+    varies : array of bool
+        Features that are not constant within every query.
     """
 
     def __init__(self, X: Matrix, loss: BoundLoss) -> None:
@@ -39,6 +55,13 @@ class Objective:
         self.n_features = int(X.shape[1])
         self._cuts = split_blocks(np.arange(X.shape[0] + 1))
         self._at_zero: Point | None = None
+        spread, largest = self._extremes()
+        self.varies = spread > 0
+        self._far = np.flatnonzero(largest > np.where(self.varies, FAR * spread, NOISY * _least(spread)))
+        self.reach = largest
+        self.reach[self._far] = spread[self._far]
+        _check_size(self.reach)
+        self._centre_far()
 
     def evaluate(self, w: FloatArray) -> Point:
         """Loss at the weights ``w``."""
@@ -84,8 +107,8 @@ class Objective:
 
     def column(self, j: int) -> FloatArray:
         """Feature ``j`` of every document, in input order: what one unit of its weight adds to the scores."""
-        column = self.X[:, [j]].toarray()[:, 0] if sp.issparse(self.X) else self.X[:, j]
-        return np.asarray(column, dtype=np.float64)
+        rows = self._grouped_columns(0, self.loss.queries.n_rows, np.array([j]))
+        return np.asarray(self.loss.queries.restore(rows[:, 0]))
 
     def dual(self, point: Point, scale: float) -> float:
         """Dual value of the loss at ``scale`` times the point's own dual variables."""
@@ -103,17 +126,82 @@ class Objective:
         g = self.loss.queries.restore(grouped)
         return _ordered_sum(map_blocks(lambda a, b: self._rows(a, b).T @ g[a:b], self._cuts))
 
+    def gradient_error(self, point: Point) -> FloatArray:
+        """How far rounding may have moved each entry of the gradient."""
+        return ROUNDING * self._size(point) * (1.0 + self._extent(point)) * self.reach
+
+    def value_error(self, point: Point) -> float:
+        """How far rounding may have moved the loss."""
+        return ROUNDING * (point.value + self._size(point) * self._extent(point))
+
+    def _size(self, point: Point) -> float:
+        """Σ_i |∂f/∂s_i|."""
+        return float(np.sum(np.abs(point.at.gradient))) / self.loss.normaliser
+
+    def _extent(self, point: Point) -> float:
+        """Σ_j |w_j|·reach_j: no score is larger."""
+        return float(np.abs(point.w) @ self.reach)
+
+    def _extremes(self) -> tuple[FloatArray, FloatArray]:
+        """Of each feature the largest max − min within a query, and the largest |x|."""
+        queries, d = self.loss.queries, self.n_features
+        if sp.issparse(self.X):
+            spread, largest = np.zeros(d), np.zeros(d)
+            parts = (self.X.data, self.X.indices, self.X.indptr)
+            sparse_extremes(*parts, queries.order, queries.offsets, spread, largest)
+            return spread, largest
+
+        def work(first: int, last: int) -> tuple[FloatArray, FloatArray]:
+            starts = queries.offsets[first:last] - queries.offsets[first]
+            rows = self._grouped(int(queries.offsets[first]), int(queries.offsets[last]))
+            low, high = np.minimum.reduceat(rows, starts), np.maximum.reduceat(rows, starts)
+            with np.errstate(over="ignore"):
+                spread = np.subtract(high, low, dtype=np.float64).max(axis=0)
+            return spread, np.maximum(high.max(axis=0), -low.min(axis=0)).astype(np.float64)
+
+        spreads, sizes = zip(*map_blocks(work, self.loss.cuts), strict=True)
+        return np.max(spreads, axis=0), np.max(sizes, axis=0)
+
+    def _centre_far(self) -> None:
+        """Keep the first value of each query in the far columns; a sparse matrix is centred here."""
+        queries = self.loss.queries
+        self._query = queries.restore(queries.query_of_grouped) if len(self._far) else None
+        if not len(self._far):
+            return
+        columns = self.X[:, self._far]
+        values = np.asarray(columns.toarray() if sp.issparse(columns) else columns, dtype=np.float64)
+        self._first = values[queries.order[queries.offsets[:-1]]]
+        if sp.issparse(self.X):
+            centred = sp.csr_array(values - self._first[self._query])
+            placed = (centred.data, self._far[centred.indices], centred.indptr)
+            kept = np.where(np.isin(self.X.indices, self._far), 0.0, self.X.data)
+            rest = sp.csr_array((kept, self.X.indices, self.X.indptr), shape=self.X.shape)
+            self.X = sp.csr_array(rest + sp.csr_array(placed, shape=self.X.shape))
+            self._far = self._far[:0]
+
     def _rows(self, start: int, stop: int) -> Matrix:
         if sp.issparse(self.X):
             return _csr_rows(self.X, start, stop)
-        return np.asarray(self.X[start:stop], dtype=np.float64)
+        block = np.asarray(self.X[start:stop], dtype=np.float64)
+        if self._query is None or not len(self._far):
+            return block
+        block = block.copy() if np.may_share_memory(block, self.X) else block
+        block[:, self._far] -= self._first[self._query[start:stop]]
+        return block
+
+    def _grouped(self, start: int, stop: int) -> Matrix:
+        """Rows as they are, in grouped order."""
+        queries = self.loss.queries
+        return self.X[start:stop] if queries.contiguous else self.X[queries.order[start:stop]]
 
     def _grouped_columns(self, start: int, stop: int, columns: IntArray) -> FloatArray:
-        queries = self.loss.queries
-        rows: AnyArray | slice = slice(start, stop) if queries.contiguous else queries.order[start:stop]
-        block = self.X[rows][:, columns]
-        dense = block.toarray() if sp.issparse(block) else block
-        return np.ascontiguousarray(dense, dtype=np.float64)
+        block = self._grouped(start, stop)[:, columns]
+        dense = np.array(block.toarray() if sp.issparse(block) else block, dtype=np.float64, order="C")
+        if len(self._far):
+            _, among, far = np.intersect1d(columns, self._far, return_indices=True)
+            query = self.loss.queries.query_of_grouped[start:stop]
+            dense[:, among] -= self._first[query][:, far]
+        return dense
 
 
 class CurvedObjective(Objective):
@@ -133,6 +221,20 @@ class CurvedObjective(Objective):
             return self.loss.curvature(point.at, first, last, V)[:, 0]
 
         return self._transposed(np.concatenate(map_blocks(work, self.loss.cuts))) / self.loss.normaliser
+
+
+def _least(spread: FloatArray) -> float:
+    """The smallest spread of a feature that varies: the scale on which a constant must not make noise."""
+    return float(np.min(spread[spread > 0], initial=np.inf))
+
+
+def _check_size(reach: FloatArray) -> None:
+    if len(reach) and not reach.max() <= LARGEST:
+        j = int(np.argmax(reach))
+        raise ValueError(
+            f"the feature in column {j} has values as large as {reach[j]:.3g}, whose square overflows; "
+            "divide it by a power of ten, or fit with normalise='min_max'"
+        )
 
 
 def _csr_rows(X: Matrix, start: int, stop: int) -> Matrix:

@@ -17,7 +17,7 @@ from ranksieve.objective import Objective, Point
 from ranksieve.penalties import PENALTIES, SlopedPenalty
 from ranksieve.penalties.constraints import Features, Signs, make_constraints
 from ranksieve.solvers.prox_newton import newton_steps
-from ranksieve.solvers.result import Result, Trace
+from ranksieve.solvers.result import Result, Trace, warn_of_tolerance
 
 Progress = Callable[[int, int], None]
 """Called after each point with (points done, points in all)."""
@@ -112,8 +112,7 @@ def sparse_path(
     signs : mapping of feature to sign, or one sign a feature; optional
         "+" or +1: the weight is never negative, "-" or −1: never positive, 0: either.
     must_have, must_not : names or column numbers
-        Features that ℓ1 leaves free at every point (its slope there is 1e-6, not 0, so that the gap stays a
-        proof), and features that are never used.
+        Features that ℓ1 leaves unpenalised at every point, and features that are never used.
     max_features : int, optional
         Stop the path after the first point that uses more than twice as many features.
     query_weight : array, optional
@@ -138,7 +137,15 @@ def sparse_path(
             start, largest = _free_optimum(objective, family, alone, free, max_iter)
             grid = _grid(largest, n_alphas, min_ratio)
         results = _walk(objective, family, grid, start, tol, max_iter, max_features, progress)
-    return _collect(grid[: len(results)], results, data.feature_names)
+    path = _collect(grid[: len(results)], results, data.feature_names)
+    if not path.converged.all():
+        warn_of_tolerance(
+            f"{np.sum(~path.converged)} of {len(path)} points of the path did not reach a relative gap of "
+            f"tol={tol:g}, the largest is {path.relative_gaps.max():.2g}; raise tol or max_iter={max_iter}, "
+            "or normalise the features",
+            stacklevel=2,
+        )
+    return path
 
 
 def make_objective(data: Dataset, query_weight: FloatArray | None = None) -> Objective:

@@ -43,6 +43,7 @@ class CSListMLE(SparseListMLE):
     """
 
     alpha = 0.0
+    stops_early = True
 
     def __init__(
         self,

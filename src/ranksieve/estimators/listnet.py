@@ -60,6 +60,8 @@ class ListNet(DirectRanker):
     Approach, ICML 2007, with a linear scoring function and top-one probabilities.
     """
 
+    stops_early = True
+
     def __init__(
         self,
         alpha: float = 0.0,

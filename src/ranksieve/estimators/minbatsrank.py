@@ -89,6 +89,7 @@ class MinBatSRank(DirectRanker):
 
     __metadata_request__partial_fit: ClassVar[dict[str, Any]] = {"qid": "groups"}
 
+    stops_early = True
     _state: FtrlState
 
     def __init__(

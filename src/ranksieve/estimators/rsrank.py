@@ -68,6 +68,8 @@ class RSRank(DirectRanker):
     among several random first models. The rate of the gradient steps is that of SparseRank.
     """
 
+    stops_early = True
+
     def __init__(
         self,
         alpha: float = 1e-2,

@@ -99,7 +99,7 @@ def plain_descent(
         objective,
         penalty,
         start,
-        lipschitz=curvature_along_gradient(objective) or 1.0,  # 0 if no feature varies: any L will do
+        lipschitz=curvature_along_gradient(objective),
         stop=small_gap(gap, tol),
         max_iter=max_iter,
         callback=callback,

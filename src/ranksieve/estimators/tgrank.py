@@ -58,6 +58,8 @@ class TGRank(DirectRanker):
     Journal of Machine Learning Research 10, 2009, with θ = ∞ and all pairs in each gradient.
     """
 
+    stops_early = True
+
     def __init__(
         self,
         alpha: float = 1e-2,

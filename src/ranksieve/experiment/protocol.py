@@ -5,12 +5,14 @@ from __future__ import annotations
 import inspect
 import itertools
 import time
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from joblib import Parallel, delayed
+from sklearn.exceptions import ConvergenceWarning
 
 from ranksieve._parallel import use_threads
 from ranksieve._types import BoolArray, FloatArray
@@ -132,7 +134,9 @@ def trials(
     for number, point in points:
         ranker = make(**point)
         began = time.perf_counter()
-        _learn(ranker, fold, select, profile, start if warm else None)
+        with warnings.catch_warnings():  # the gap of each fit is in its certificate
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            _learn(ranker, fold, select, profile, start if warm else None)
         seconds = time.perf_counter() - began
         value = evaluator.evaluate(ranker.predict(fold.vali), select).mean[select]
         weights = weights_of(ranker, fold.train.n_features)

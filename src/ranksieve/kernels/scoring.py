@@ -1,5 +1,6 @@
-"""Scores of a linear model from the columns in use alone."""
+"""Scores of a linear model from the columns in use alone, and the extremes of sparse columns."""
 
+import numpy as np
 from numba import njit
 
 
@@ -21,3 +22,27 @@ def add_stored(data, indices, indptr, first, place, values):
             k = place[indices[entry]]
             if k >= 0:
                 values[i, k] += data[entry]
+
+
+@njit(cache=True, nogil=True)
+def sparse_extremes(data, indices, indptr, order, offsets, spread, largest):
+    """Per column the largest max − min within a query and the largest |x|; what is not stored counts as 0."""
+    d = len(spread)
+    low, high = np.empty(d), np.empty(d)
+    count, seen_in = np.zeros(d, dtype=np.int64), np.full(d, -1)
+    for q in range(len(offsets) - 1):
+        size = offsets[q + 1] - offsets[q]
+        for row in order[offsets[q] : offsets[q + 1]]:
+            for entry in range(indptr[row], indptr[row + 1]):
+                j, x = indices[entry], data[entry]
+                if seen_in[j] != q:
+                    seen_in[j], low[j], high[j], count[j] = q, x, x, 0
+                low[j], high[j] = min(low[j], x), max(high[j], x)
+                count[j] += 1
+        for row in order[offsets[q] : offsets[q + 1]]:
+            for entry in range(indptr[row], indptr[row + 1]):
+                j = indices[entry]
+                if count[j] < size:
+                    low[j], high[j] = min(low[j], 0.0), max(high[j], 0.0)
+                spread[j] = max(spread[j], high[j] - low[j])
+                largest[j] = max(largest[j], max(high[j], -low[j]))

@@ -44,15 +44,18 @@ class Slopes:
         inside = np.abs(g + np.where(w > 0, self.up, -self.down) + self.ridge * w)
         return np.where(w == 0, at_zero, inside)
 
-    def dual_scale(self, g: FloatArray) -> float:
-        """Largest c in [0, 1] with −up ≤ c·g ≤ down: what makes the dual point feasible."""
-        bound, size = self.facing(g), np.abs(g)
-        too_large = size > bound
+    def dual_scale(self, g: FloatArray, error: FloatArray | float = 0.0) -> float:
+        """Largest c in [0, 1] with −up ≤ c·g ≤ down for every g within ``error``: a feasible dual point.
+
+        Where the slope is 0 only g = 0 is feasible, which counts as met if |g| ≤ ``error``.
+        """
+        bound, size = self.facing(g), np.abs(g) + error
+        too_large = (size > bound) & ~((bound == 0) & (np.abs(g) <= error))
         return float(np.min(bound[too_large] / size[too_large], initial=1.0))
 
-    def excess(self, g: FloatArray) -> float:
-        """Σ_j max(0, |g_j| − slope_j)²: what the ridge term pays for in the dual."""
-        return float(np.sum(np.maximum(0.0, np.abs(g) - self.facing(g)) ** 2))
+    def excess(self, g: FloatArray, error: FloatArray | float = 0.0) -> float:
+        """Σ_j max(0, |g_j| − slope_j)²: what the ridge term pays for in the dual; g known up to ``error``."""
+        return float(np.sum(np.maximum(0.0, np.abs(g) + error - self.facing(g)) ** 2))
 
 
 class Penalty(Protocol):

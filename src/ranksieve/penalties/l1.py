@@ -11,16 +11,13 @@ from numpy.typing import ArrayLike
 from ranksieve._types import FloatArray
 from ranksieve.penalties.base import Slopes, check_alpha
 
-LEAST_SLOPE = 1e-6  # of a free feature: with slope 0 the dual point must meet g_j = 0 to the last bit
-
 
 @dataclass(frozen=True, eq=False)
 class L1:
     """α Σ_j v_j |w_j| over the w with sign_j·w_j ≥ 0, infinite elsewhere.
 
-    v = ``weights`` (1 without): infinity forbids a feature, 0 leaves it free, which means a slope of 1e-6
-    whatever α (the loss at w = 0 is 1), so that the duality gap stays a proof. ``signs`` holds +1 where w_j
-    must not be negative, −1 where it must not be positive, 0 elsewhere; one number stands for all features.
+    v = ``weights`` (1 without): infinity forbids a feature, 0 leaves it unpenalised. ``signs`` holds +1 where
+    w_j must not be negative, −1 where it must not be positive, 0 elsewhere; one number is for all features.
     """
 
     alpha: float = 1.0
@@ -52,8 +49,7 @@ class L1:
             return float(np.max(np.abs(g[pulled]) / facing, initial=0.0))
 
     def slopes(self, n_features: int) -> Slopes:
-        weights = self._weights(n_features)
-        return self._sided(np.where(weights == 0, LEAST_SLOPE, _times(weights, self.alpha)))
+        return self._sided(_times(self._weights(n_features), self.alpha))
 
     def _sided(self, slope: FloatArray) -> Slopes:
         if self.signs is None:

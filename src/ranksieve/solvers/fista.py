@@ -46,8 +46,9 @@ def fista(
 
 
 def curvature_along_gradient(objective: Objective) -> float:
-    """⟨g, Hg⟩/⟨g, g⟩ at w = 0: at most ‖H‖, and for the price of one evaluation."""
+    """⟨g, Hg⟩/⟨g, g⟩ at w = 0: at most ‖H‖, for the price of one evaluation; 1 where it is 0."""
     start = objective.at_zero
     g = objective.gradient(start)
-    square = float(g @ g)
-    return objective.curvature_along(start, objective.scores(g)) / square if square > 0.0 else 1.0
+    size = float(np.linalg.norm(g))
+    along = objective.curvature_along(start, objective.scores(g / size)) if size > 0.0 else 0.0
+    return along or 1.0  # where no feature varies any constant will do

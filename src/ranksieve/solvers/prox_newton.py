@@ -117,8 +117,11 @@ def _polished(hessian: FloatArray, slopes: Slopes, w: FloatArray, g: FloatArray,
     sign = np.sign(z[used])
     block = hessian[np.ix_(used, used)] + slopes.ridge * np.eye(len(used))
     slope = np.where(sign > 0, slopes.up[used], -slopes.down[used])
+    unit = 1.0 / np.sqrt(np.where(block.diagonal() > 0, block.diagonal(), 1.0))  # features of any scale
     try:
-        exact = np.linalg.solve(block, hessian[used] @ w - g[used] - slope)
+        exact = unit * np.linalg.solve(
+            unit[:, None] * block * unit, unit * (hessian[used] @ w - g[used] - slope)
+        )
     except np.linalg.LinAlgError:
         return z
     if not np.all(exact * sign > 0):

@@ -104,13 +104,16 @@ class _Search:
     def step(self, smooth: Smooth, simple: Simple, z: FloatArray, at_z: Any) -> tuple[FloatArray, Any, float]:
         """(w, the point there, norm of the gradient mapping)."""
         g = smooth.gradient(at_z)
-        while True:
+        while np.isfinite(self.lipschitz):
             w = simple.prox(z - g / self.lipschitz, 1.0 / self.lipschitz)
             at_w, change = smooth.evaluate(w), w - z
             model = at_z.value + float(g @ change) + 0.5 * self.lipschitz * float(change @ change)
             if at_w.value <= model + ROUNDING * abs(at_z.value):
                 return w, at_w, self.lipschitz * float(np.linalg.norm(change))
             self.lipschitz *= self.growth
+        raise ValueError(
+            "no step makes the objective fall, because its values are not finite; scale the features down"
+        )
 
 
 def _iterate(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
@@ -54,6 +55,13 @@ class Result:
     @property
     def relative_gap(self) -> float:
         return relative(self.gap, self.objective)
+
+
+def warn_of_tolerance(words: str, stacklevel: int) -> None:
+    """Say that a tolerance was not met, in the category that scikit-learn's users know."""
+    from sklearn.exceptions import ConvergenceWarning
+
+    warnings.warn(words, ConvergenceWarning, stacklevel=stacklevel + 1)
 
 
 Callback: TypeAlias = Callable[[int, FloatArray, float, float], None]
