@@ -7,9 +7,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import settings
 
 from ranksieve.data import Fold, deal_folds, make_ranking
 from ranksieve.data.dataset import Dataset
+
+settings.register_profile("fixed", derandomize=True)  # the same examples on every machine
+settings.load_profile("fixed")
 
 QUICK = {"n_alphas": 12, "metric": "ndcg@5", "profile": "standard"}
 COSTS = {  # of the features of ``halves``

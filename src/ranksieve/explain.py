@@ -44,7 +44,8 @@ class PairExplanation:
 
     ``difference`` is the correctly rounded sum (math.fsum) of the parts, each of which is rounded twice. So
     it is within 2ε·Σ|part| of the exact value, and the difference of two predicted scores, whose sums round
-    at each of n terms, is within (n + 2)·ε·Σ_j(|w_j x_aj| + |w_j x_bj|) of it, ε = 2⁻⁵².
+    at each of n terms, is within (n + 2)·ε·Σ_j(|w_j x_aj| + |w_j x_bj|) of it, ε = 2⁻⁵², as long as no product
+    falls below the smallest normal number.
     """
 
     query: Any
