@@ -55,3 +55,65 @@ def test_a_folder_that_is_not_there(tmp_path):
     with pytest.raises(OSError, match="cannot write there") as caught, atomic_write(tmp_path / "no" / "file"):
         pass
     assert caught.value.filename == str(tmp_path / "no" / "file")
+
+
+@pytest.mark.parametrize("mode", [0o600, 0o640, 0o444, 0o777])
+def test_a_file_keeps_its_permissions(tmp_path, mode):
+    target = tmp_path / "file"
+    target.write_text("old")
+    target.chmod(mode)
+    with atomic_write(target) as file:
+        (hidden,) = set(tmp_path.iterdir()) - {target}
+        assert stat.S_IMODE(hidden.stat().st_mode) == mode
+        file.write("new")
+    assert target.read_text() == "new"
+    assert stat.S_IMODE(target.stat().st_mode) == mode
+
+
+def test_the_umask_of_the_process_is_never_changed(tmp_path, monkeypatch):
+    """It belongs to all threads: until it is set back, another thread's new files are open to everybody."""
+    monkeypatch.setattr(os, "umask", lambda mask: pytest.fail(f"the umask was set to {mask:o}"))
+    for _ in ("a new file", "an old file"):
+        with atomic_write(tmp_path / "file") as file:
+            file.write("x")
+
+
+def test_owner_and_group_are_kept_where_allowed(tmp_path, monkeypatch):
+    asked, target = [], tmp_path / "file"
+    target.write_text("old")
+    monkeypatch.setattr(os, "chown", lambda name, user, group: asked.append((user, group)))
+    with atomic_write(target) as file:
+        file.write("new")
+    assert asked == [(-1, target.stat().st_gid), (target.stat().st_uid, -1)]
+
+
+def test_rights_of_a_group_that_cannot_be_kept_are_dropped(tmp_path, monkeypatch):
+    def forbidden(*_):
+        raise PermissionError(1, "Operation not permitted")
+
+    target = tmp_path / "file"
+    target.write_text("old")
+    target.chmod(0o664)
+    monkeypatch.setattr(os, "chown", forbidden)
+    with atomic_write(target) as file:
+        file.write("new")
+    assert (target.read_text(), stat.S_IMODE(target.stat().st_mode)) == ("new", 0o604)
+
+
+@pytest.mark.parametrize("there", [True, False])
+def test_a_link_stays_and_its_file_is_replaced(tmp_path, there):
+    for folder in ("links", "files"):
+        (tmp_path / folder).mkdir()
+    target, link = tmp_path / "files" / "model", tmp_path / "links" / "latest"
+    link.symlink_to("../links/hop")
+    (tmp_path / "links" / "hop").symlink_to(target)
+    if there:
+        target.write_text("old")
+    with atomic_write(link) as file:
+        file.write("new")
+        assert len(list(target.parent.iterdir())) == 1 + there  # the hidden file stands beside the target
+        assert not there or target.read_text() == "old"
+    assert link.is_symlink()
+    assert not target.is_symlink()
+    assert target.read_text() == link.read_text() == "new"
+    assert sorted(path.name for path in tmp_path.rglob("*")) == ["files", "hop", "latest", "links", "model"]
