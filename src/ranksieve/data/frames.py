@@ -16,6 +16,7 @@ from ranksieve.data.atomic import atomic_write
 from ranksieve.data.byte_source import PathLike, plain_file_errors, source_name
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.missing import check_policy, fill_missing
+from ranksieve.data.queries import text_array
 
 DOC_ID, COMMENT = "doc_id", "comment"
 NAMES_SHOWN = 20
@@ -211,7 +212,7 @@ def _ids(column: Any) -> AnyArray:
         nulls = column.is_null().to_list()
         ids = [None if null else one for one, null in zip(column.to_list(), nulls, strict=True)]
         return np.array(ids, dtype=object)
-    return np.array(column.to_list()) if column.dtype == narwhals.String else np.asarray(column.to_numpy())
+    return text_array(column.to_list()) if column.dtype == narwhals.String else np.asarray(column.to_numpy())
 
 
 def _storable_ids(ids: AnyArray) -> Any:
