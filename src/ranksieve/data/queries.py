@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -10,6 +11,8 @@ from typing import Any
 import numpy as np
 
 from ranksieve._types import AnyArray, BoolArray, IntArray
+
+PLAIN_INTEGER = re.compile("0|-?[1-9][0-9]{0,18}")
 
 
 @dataclass(frozen=True)
@@ -103,6 +106,19 @@ def as_id_array(qid: Sequence[Hashable] | AnyArray) -> AnyArray:
 def text_array(texts: list[str]) -> AnyArray:
     """NumPy's text of fixed width; objects if there is a NUL, which that would cut off at the end."""
     return _object_array(texts) if "\0" in "".join(texts) else np.array(texts)
+
+
+def ids_from_text(texts: list[str]) -> AnyArray:
+    """Query ids that a file gives as text: int64 if every one is a plain integer, else text.
+
+    A plain integer is written as Python writes it: -5 and 0, but not 007, +5 or -0.
+    """
+    whole = all(_is_int64(text) for text in set(texts))
+    return np.array([int(text) for text in texts], dtype=np.int64) if whole else text_array(texts)
+
+
+def _is_int64(text: str) -> bool:
+    return PLAIN_INTEGER.fullmatch(text) is not None and -(2**63) <= int(text) < 2**63
 
 
 def _as_array(qid: Any) -> AnyArray:
