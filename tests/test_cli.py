@@ -150,7 +150,7 @@ def test_demo_takes_seed_folder_and_page(here):
 
 def test_demo_without_the_report_extra(here, monkeypatch):
     monkeypatch.setattr("ranksieve.report.page.find_spec", lambda name: None)
-    assert 'pip install "ranksieve[report]"' in run("demo").stdout
+    assert 'pip install ".[report]"' in run("demo").stdout
     assert os.listdir(here) == ["model.json"]
 
 
@@ -696,11 +696,11 @@ def test_l1_ratio_needs_the_elastic_net(home):
 
 def test_missing_extras_are_named(home, here, monkeypatch):
     monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
-    assert 'pip install "ranksieve[frames]"' in refused("convert", home / "test.txt", "a.parquet")
+    assert 'pip install ".[frames]"' in refused("convert", home / "test.txt", "a.parquet")
     monkeypatch.setattr("ranksieve.report.page.find_spec", lambda name: None)
     monkeypatch.setattr("ranksieve.commands.fitting.read_data", pytest.fail)
     sentence = refused("fit", home / "train.txt", "-o", "m.json", "--report", "r.html")
-    assert 'pip install "ranksieve[report]"' in sentence
+    assert 'pip install ".[report]"' in sentence
 
 
 # --- Anything else that can go wrong ---------------------------------------------------------------------
@@ -712,7 +712,7 @@ def test_missing_extras_are_named(home, here, monkeypatch):
         (RuntimeError("boom"), "unexpected RuntimeError: boom (set RANKSIEVE_TRACEBACK=1 to see where)"),
         (MemoryError(), "not enough memory (the data are too large); use fewer documents or features"),
         (OSError(28, "No space left on device", "m.json"), "m.json: No space left on device"),
-        (ModuleNotFoundError("No module named 'polars'", name="polars"), 'pip install "ranksieve[frames]"'),
+        (ModuleNotFoundError("No module named 'polars'", name="polars"), 'pip install ".[frames]"'),
         (ValueError("two\n  lines"), "two lines"),
     ],
 )

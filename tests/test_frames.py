@@ -150,7 +150,7 @@ def test_missing_package(monkeypatch, tmp_path, package):
 
     monkeypatch.setattr("ranksieve.data.frames.import_module", without)
     call = from_frame if package == "narwhals" else read_parquet
-    with pytest.raises(ImportError, match=rf'need {package}: pip install "ranksieve\[frames\]"'):
+    with pytest.raises(ImportError, match=rf'need {package}: run pip install "\.\[frames\]" in the checkout'):
         call(pd.DataFrame(COLUMNS) if package == "narwhals" else tmp_path / "x.parquet")
 
 

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from ranksieve._extras import how_to_install
 from ranksieve._types import AnyArray, FloatArray
 from ranksieve.data.atomic import atomic_write
 from ranksieve.data.byte_source import PathLike, plain_file_errors, source_name
@@ -139,9 +140,7 @@ def _extra(module: str) -> Any:
         return import_module(module)
     except ImportError:
         package = module.partition(".")[0]
-        raise ImportError(
-            f'frames and parquet files need {package}: pip install "ranksieve[frames]"'
-        ) from None
+        raise ImportError(f"frames and parquet files need {package}: {how_to_install('frames')}") from None
 
 
 def _narwhals_frame(frame: Any) -> Any:
