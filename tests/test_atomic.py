@@ -2,10 +2,12 @@
 
 import os
 import stat
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 
-from ranksieve.data.atomic import atomic_write
+from ranksieve.data.atomic import atomic_write, destination, is_standard_output
 
 
 def test_text_and_bytes(tmp_path):
@@ -55,3 +57,167 @@ def test_a_folder_that_is_not_there(tmp_path):
     with pytest.raises(OSError, match="cannot write there") as caught, atomic_write(tmp_path / "no" / "file"):
         pass
     assert caught.value.filename == str(tmp_path / "no" / "file")
+
+
+@pytest.mark.parametrize("mode", [0o600, 0o640, 0o444, 0o777])
+def test_a_file_keeps_its_permissions(tmp_path, mode):
+    target = tmp_path / "file"
+    target.write_text("old")
+    target.chmod(mode)
+    with atomic_write(target) as file:
+        (hidden,) = set(tmp_path.iterdir()) - {target}
+        assert stat.S_IMODE(hidden.stat().st_mode) == mode
+        file.write("new")
+    assert target.read_text() == "new"
+    assert stat.S_IMODE(target.stat().st_mode) == mode
+
+
+def test_the_umask_of_the_process_is_never_changed(tmp_path, monkeypatch):
+    """It belongs to all threads: until it is set back, another thread's new files are open to everybody."""
+    monkeypatch.setattr(os, "umask", lambda mask: pytest.fail(f"the umask was set to {mask:o}"))
+    for _ in ("a new file", "an old file"):
+        with atomic_write(tmp_path / "file") as file:
+            file.write("x")
+
+
+def test_owner_and_group_are_kept_where_allowed(tmp_path, monkeypatch):
+    asked, target = [], tmp_path / "file"
+    target.write_text("old")
+    monkeypatch.setattr(os, "chown", lambda name, user, group: asked.append((user, group)))
+    with atomic_write(target) as file:
+        file.write("new")
+    assert asked == [(-1, target.stat().st_gid), (target.stat().st_uid, -1)]
+
+
+def test_rights_of_a_group_that_cannot_be_kept_are_dropped(tmp_path, monkeypatch):
+    def forbidden(*_):
+        raise PermissionError(1, "Operation not permitted")
+
+    target = tmp_path / "file"
+    target.write_text("old")
+    target.chmod(0o664)
+    monkeypatch.setattr(os, "chown", forbidden)
+    with atomic_write(target) as file:
+        file.write("new")
+    assert (target.read_text(), stat.S_IMODE(target.stat().st_mode)) == ("new", 0o604)
+
+
+@pytest.mark.parametrize("there", [True, False])
+def test_a_link_stays_and_its_file_is_replaced(tmp_path, there):
+    for folder in ("links", "files"):
+        (tmp_path / folder).mkdir()
+    target, link = tmp_path / "files" / "model", tmp_path / "links" / "latest"
+    link.symlink_to("../links/hop")
+    (tmp_path / "links" / "hop").symlink_to(target)
+    if there:
+        target.write_text("old")
+    with atomic_write(link) as file:
+        file.write("new")
+        assert len(list(target.parent.iterdir())) == 1 + there  # the hidden file stands beside the target
+        assert not there or target.read_text() == "old"
+    assert link.is_symlink()
+    assert not target.is_symlink()
+    assert target.read_text() == link.read_text() == "new"
+    assert sorted(path.name for path in tmp_path.rglob("*")) == ["files", "hop", "latest", "links", "model"]
+
+
+def test_links_in_a_circle(tmp_path):
+    (tmp_path / "a").symlink_to("b")
+    (tmp_path / "b").symlink_to("a")
+    with pytest.raises(OSError, match="cannot write there") as caught, atomic_write(tmp_path / "a"):
+        pass
+    assert caught.value.filename == str(tmp_path / "a")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a", "b"]
+
+
+# Devices, pipes and open files. No test names /dev/stdout to write to it: a fault would break it for all.
+
+
+@pytest.fixture
+def received(tmp_path):
+    """What a reader gets from the named pipe ``tmp_path / "pipe"``."""
+    os.mkfifo(tmp_path / "pipe")
+    with ThreadPoolExecutor(1) as reader:
+        yield reader.submit((tmp_path / "pipe").read_bytes)
+
+
+@pytest.mark.parametrize("name", ["pipe", "link"])
+def test_a_pipe_is_written_to_and_stays(tmp_path, name, received):
+    (tmp_path / "link").symlink_to("pipe")
+    with atomic_write(tmp_path / name) as file:
+        file.write("ä\r\n" * 100_000)
+    assert received.result(timeout=10) == "ä\r\n".encode() * 100_000
+    assert stat.S_ISFIFO((tmp_path / "pipe").lstat().st_mode)
+    assert (tmp_path / "link").is_symlink()
+    assert len(list(tmp_path.iterdir())) == 2
+
+
+def test_nothing_goes_into_a_pipe_after_an_exception(tmp_path, received):
+    def fail_halfway():
+        with atomic_write(tmp_path / "pipe", "wb") as file:
+            file.write(b"half" * 100_000)
+            raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        fail_halfway()
+    assert received.result(timeout=10) == b""
+
+
+def test_a_device_is_written_to_and_stays(tmp_path):
+    (tmp_path / "link").symlink_to("/dev/null")
+    with atomic_write(tmp_path / "link") as file:
+        file.write("x")
+    assert (tmp_path / "link").is_symlink()
+    assert Path("/dev/null").is_char_device()
+
+
+@pytest.mark.parametrize("folder", ["/dev/fd", "/proc/self/fd", "/proc/thread-self/fd"])
+def test_an_open_file_is_written_where_it_stands(tmp_path, folder):
+    """As the shell's ``> file`` and ``>> file`` do: nothing is cut off or written over, the file stays."""
+    target = tmp_path / "file"
+    target.write_text("before\n")
+    with target.open("a") as opened:
+        (tmp_path / "link").symlink_to(f"{folder}/{opened.fileno()}")
+        with atomic_write(tmp_path / "link") as file:
+            file.write("written\n")
+        opened.write("after\n")
+        assert os.path.samestat(os.fstat(opened.fileno()), target.stat())
+    assert target.read_text() == "before\nwritten\nafter\n"
+    assert (tmp_path / "link").is_symlink()
+    assert len(list(tmp_path.iterdir())) == 2
+
+
+def test_standard_output_is_known_by_all_its_names(tmp_path):
+    (tmp_path / "link").symlink_to("/dev/stdout")
+    for path in ("/dev/stdout", "/dev/fd/1", "/proc/self/fd/1", tmp_path / "link"):
+        there = destination(path)
+        assert (there.descriptor, there.replaced) == (1, False)
+        assert is_standard_output(path)
+    for path in ("/dev/stdin", "/dev/null", tmp_path / "file"):
+        assert not is_standard_output(path)
+
+
+def test_what_is_replaced(tmp_path):
+    (tmp_path / "file").touch()
+    os.mkfifo(tmp_path / "pipe")
+    assert destination(tmp_path / "file").replaced
+    assert destination(tmp_path / "new").replaced
+    assert not destination(tmp_path / "pipe").replaced
+    assert not destination("/dev/null").replaced
+    assert not destination("/dev/new").replaced
+    assert not destination("/proc/self/comm").replaced
+
+
+def test_a_closed_descriptor(tmp_path):
+    free = os.open(os.devnull, os.O_WRONLY)
+    os.close(free)
+    with pytest.raises(OSError, match="cannot write there") as caught, atomic_write(f"/dev/fd/{free}"):
+        pass
+    assert caught.value.filename == f"/dev/fd/{free}"
+
+
+def test_a_folder_is_refused(tmp_path):
+    (tmp_path / "link").symlink_to(tmp_path)
+    for path in (tmp_path, tmp_path / "link"):
+        with pytest.raises(OSError, match="it is a folder"), atomic_write(path):
+            pass

@@ -24,9 +24,7 @@ def browser():
     executable = next(filter(None, map(shutil.which, BROWSERS)), None)
     if executable is None:
         pytest.skip(f"no browser is installed: none of {', '.join(BROWSERS)} (Debian: apt install chromium)")
-    driver = pytest.importorskip(
-        "playwright.sync_api", reason='no browser driver: pip install "ranksieve[dev]"'
-    )
+    driver = pytest.importorskip("playwright.sync_api", reason='no browser driver: pip install ".[dev]"')
     with driver.sync_playwright() as playwright:
         options = {"executable_path": executable, "args": ["--no-sandbox"]}  # root has no sandbox
         launched = playwright.chromium.launch(**options)

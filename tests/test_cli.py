@@ -150,7 +150,7 @@ def test_demo_takes_seed_folder_and_page(here):
 
 def test_demo_without_the_report_extra(here, monkeypatch):
     monkeypatch.setattr("ranksieve.report.page.find_spec", lambda name: None)
-    assert 'pip install "ranksieve[report]"' in run("demo").stdout
+    assert 'pip install ".[report]"' in run("demo").stdout
     assert os.listdir(here) == ["model.json"]
 
 
@@ -334,6 +334,76 @@ def test_what_cannot_go_to_standard_output(home, here, command):
     assert list(here.iterdir()) == []
 
 
+@pytest.fixture
+def stdout(here):
+    """A link to standard output, in a folder of its own: a fault then hits the link, not /dev/stdout."""
+    (here / "links").mkdir()
+    (here / "links" / "stdout").symlink_to("/proc/self/fd/1")
+    return here / "links" / "stdout"
+
+
+def test_a_model_goes_into_a_pipe_and_the_words_to_stderr(home, here, stdout):
+    fit = ("fit", home / "train.txt", "--valid", home / "vali.txt", *QUICK)
+    done = process(*fit, "-o", stdout)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == (home / "model.json").read_bytes()
+    assert f"Wrote {stdout}." in done.stderr.decode()
+    assert json.loads(process(*fit, "-o", stdout, "--json").stderr)["output"] == str(stdout)
+    assert stdout.is_symlink()
+
+
+@pytest.mark.parametrize("mode", ["wb", "ab"])
+def test_converted_data_go_where_standard_output_goes(home, here, stdout, mode):
+    (here / "b.txt").write_bytes(b"# before\n")
+    with (here / "b.txt").open(mode) as file:
+        done = process(
+            "convert", home / "test.txt", stdout, stdout=file, stderr=subprocess.PIPE, capture_output=False
+        )
+    assert done.returncode == 0, done.stderr
+    before = b"# before\n" if mode == "ab" else b""
+    assert (here / "b.txt").read_bytes() == before + (home / "test.txt").read_bytes()
+    assert b"Wrote " in done.stderr
+
+
+def test_parquet_goes_into_a_pipe(home, here):
+    (here / "out.parquet").symlink_to("/proc/self/fd/1")
+    (here / "piped").write_bytes(process("convert", home / "test.txt", "out.parquet").stdout)
+    (here / "piped").rename("piped.parquet")
+    np.testing.assert_array_equal(rs.read_dataset("piped.parquet").X, rs.read_letor(home / "test.txt").X)
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["path train.txt -o OUT", "export model.json --to json -o OUT", "rank model.json test.txt -o OUT"],
+)
+def test_other_outputs_go_into_a_pipe(home, here, stdout, command):
+    words = [{"OUT": stdout}.get(word, word) for word in command.split()]
+    in_file = [{"OUT": here / "file"}.get(word, word) for word in command.split()]
+    done = process(*words, cwd=home)
+    assert done.returncode == 0, done.stderr
+    assert process(*in_file, cwd=home).returncode == 0
+    assert done.stdout == (here / "file").read_bytes()
+
+
+def test_outputs_that_may_be_named_twice(home, here):
+    run("fit", home / "train.txt", *QUICK, "-o", "/dev/null", "--report", "/dev/null")
+    assert Path("/dev/null").is_char_device()
+
+
+def test_outputs_through_links(home, here):
+    for link, target in (
+        ("dangling", "nowhere/m.json"),
+        ("a", "b"),
+        ("b", "a"),
+        ("twice", home / "train.txt"),
+    ):
+        (here / link).symlink_to(target)
+    fit = ("fit", home / "train.txt", "-o")
+    assert f"the folder {here / 'nowhere'} does not exist; create it" in refused(*fit, "dangling")
+    assert refused(*fit, "a") == "a: cannot write there (its links lead in a circle)"
+    assert "twice: is named twice" in refused(*fit, "twice")
+
+
 def test_a_write_protected_output_is_kept(home, here, monkeypatch):
     Path("m.json").write_text("mine")
     monkeypatch.setattr("ranksieve.commands.files.os.access", lambda path, mode: False)
@@ -514,7 +584,7 @@ def test_damaged_model(content, words, home, here):
     [
         ("nowhere/m.json", "the folder nowhere does not exist; create it"),
         (".", "is a folder; name a file"),
-        ("/dev/null", "is no regular file; name a file"),
+        ("/dev/fd/987654", "is not open; name a file"),
         ("train.txt", "is named twice on the command line"),
     ],
 )
@@ -626,11 +696,11 @@ def test_l1_ratio_needs_the_elastic_net(home):
 
 def test_missing_extras_are_named(home, here, monkeypatch):
     monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
-    assert 'pip install "ranksieve[frames]"' in refused("convert", home / "test.txt", "a.parquet")
+    assert 'pip install ".[frames]"' in refused("convert", home / "test.txt", "a.parquet")
     monkeypatch.setattr("ranksieve.report.page.find_spec", lambda name: None)
     monkeypatch.setattr("ranksieve.commands.fitting.read_data", pytest.fail)
     sentence = refused("fit", home / "train.txt", "-o", "m.json", "--report", "r.html")
-    assert 'pip install "ranksieve[report]"' in sentence
+    assert 'pip install ".[report]"' in sentence
 
 
 # --- Anything else that can go wrong ---------------------------------------------------------------------
@@ -642,7 +712,7 @@ def test_missing_extras_are_named(home, here, monkeypatch):
         (RuntimeError("boom"), "unexpected RuntimeError: boom (set RANKSIEVE_TRACEBACK=1 to see where)"),
         (MemoryError(), "not enough memory (the data are too large); use fewer documents or features"),
         (OSError(28, "No space left on device", "m.json"), "m.json: No space left on device"),
-        (ModuleNotFoundError("No module named 'polars'", name="polars"), 'pip install "ranksieve[frames]"'),
+        (ModuleNotFoundError("No module named 'polars'", name="polars"), 'pip install ".[frames]"'),
         (ValueError("two\n  lines"), "two lines"),
     ],
 )

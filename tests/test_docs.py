@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from ranksieve._extras import how_to_install
 from ranksieve.experiment.methods_page import methods_page
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -38,6 +39,16 @@ def test_links_lead_somewhere(page):
     for target in re.findall(r"\]\(([^)#]+)\)", page.read_text(encoding="utf-8")):
         if not target.startswith(("http://", "https://")):
             assert (page.parent / target).exists(), target
+
+
+def test_nothing_promises_an_install_from_a_registry():
+    """ranksieve is on none; messages take their words from one place."""
+    for page in PAGES:
+        assert not re.search(r"pip install [\"']?ranksieve", page.read_text(encoding="utf-8")), page
+    source = ROOT / "src" / "ranksieve"
+    places = [path for path in source.rglob("*.py") if "pip install" in path.read_text(encoding="utf-8")]
+    assert [path.relative_to(source).as_posix() for path in places] == ["_extras.py"]
+    assert how_to_install("all") == 'run pip install ".[all]" in the checkout of ranksieve'
 
 
 def test_the_table_of_methods_is_current():

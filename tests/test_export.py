@@ -361,7 +361,7 @@ def test_unknown_words_get_a_suggestion(tmp_path):
 
 def test_without_onnx_the_cure_is_named(tmp_path, monkeypatch):
     monkeypatch.setattr("ranksieve.export.onnx_graph.find_spec", lambda name: None)
-    with pytest.raises(ImportError, match=r'pip install "ranksieve\[onnx\]"'):
+    with pytest.raises(ImportError, match=r'pip install "\.\[onnx\]"'):
         export_model(weighing(0.5), "onnx", tmp_path / "m.onnx")
 
 

@@ -64,6 +64,12 @@ def test_named_columns(kind):
 
 
 @kinds
+def test_text_that_ends_in_nul_is_another_query(kind):
+    data = from_frame(KINDS[kind](COLUMNS | {"qid": ["a", "a\0", "a"]}))
+    assert data.queries.ids.tolist() == ["a", "a\0"]
+
+
+@kinds
 def test_doc_id_and_comment_are_found_by_name(kind):
     data = from_frame(KINDS[kind](COLUMNS | {"doc_id": [7, 8, 9], "comment": ["x", None, "z"]}))
     assert list(data.doc_ids) == [7, 8, 9]
@@ -101,7 +107,9 @@ def test_bad_columns(kind):
         r"feature columns must be numbers, but these are not: title \(\w+\); leave them out", words
     )
     assert "the label column 'label' holds" in sentence(COLUMNS | {"label": ["good", "bad", "bad"]})
-    assert sentence(COLUMNS | {"qid": ["a", None, "b"]}) == "the query id of row 1 is missing (None or NaN)"
+    assert (
+        sentence(COLUMNS | {"qid": ["a", None, "b"]}) == "the query id of row 1 is missing (None, NaN or NaT)"
+    )
     assert sentence(COLUMNS | {"label": [1.0, None, 0.0]}).startswith("the label of row 1 is nan")
     assert sentence({"qid": [1], "label": [1]}) == "X is empty: 1 documents and 0 features"
     assert "missing='mean' is unknown" in sentence(COLUMNS, missing="mean")
@@ -142,7 +150,7 @@ def test_missing_package(monkeypatch, tmp_path, package):
 
     monkeypatch.setattr("ranksieve.data.frames.import_module", without)
     call = from_frame if package == "narwhals" else read_parquet
-    with pytest.raises(ImportError, match=rf'need {package}: pip install "ranksieve\[frames\]"'):
+    with pytest.raises(ImportError, match=rf'need {package}: run pip install "\.\[frames\]" in the checkout'):
         call(pd.DataFrame(COLUMNS) if package == "narwhals" else tmp_path / "x.parquet")
 
 

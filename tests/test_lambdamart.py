@@ -125,5 +125,5 @@ def test_without_lightgbm_the_cure_is_named(data, monkeypatch):
         raise ImportError(name)
 
     monkeypatch.setattr(lambdamart, "import_module", missing)
-    with pytest.raises(ImportError, match=r'pip install "ranksieve\[baselines\]"'):
+    with pytest.raises(ImportError, match=r'pip install "\.\[baselines\]"'):
         LambdaMART().fit(data)

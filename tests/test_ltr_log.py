@@ -185,6 +185,26 @@ def test_query_ids_beyond_64_bits_stay_text(log):
     assert rs.read_ltr_log(path, Judgements({one: {"a": 1.0}})).qid.tolist() == [2**63 - 1]
 
 
+@pytest.mark.parametrize(
+    "ids",
+    [["-5", "3"], ["0", "7"], ["-0", "1"], ["007", "7"], ["+5", "5"], ["٣", "3"],
+     [str(-(2**63)), "1"], [str(-(2**63) - 1), "1"], ["q", "1"]],
+)  # fmt: skip
+def test_query_ids_have_the_kind_that_letor_text_gives_them(log, tmp_path, ids):
+    path = log({query: response(hit("a", 1, 2)) for query in ids})
+    logged = rs.read_ltr_log(path, Judgements({query: {"a": 1.0} for query in ids})).qid
+    (tmp_path / "d.txt").write_text("".join(f"1 qid:{query} 1:1\n" for query in ids), encoding="utf-8")
+    written = rs.read_letor(tmp_path / "d.txt").qid
+    assert (logged.dtype, logged.tolist()) == (written.dtype, written.tolist())
+    assert list(map(str, logged)) == ids
+
+
+def test_keywords_that_end_in_nul_are_another_query(log):
+    path = log({query: response(hit("a", 1, 2)) for query in ("a", "a\0")})
+    judged = Judgements({query: {"a": 1.0} for query in ("a", "a\0")})
+    assert rs.read_ltr_log(path, judged).qid.tolist() == ["a", "a\0"]
+
+
 def test_bad_options(log):
     path = log(RAMBO)
     assert (

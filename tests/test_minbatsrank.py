@@ -114,6 +114,17 @@ def test_chunks_give_the_bits_of_one_fit(feature_wise, batch_pairs):
     assert np.any(whole.coef_)
 
 
+def test_the_columns_of_a_later_chunk_are_found_by_name(small):
+    names = [f"signal_{j}" for j in range(small.n_features)]
+    first, rest = split(small.replace_features(small.X, names), 3)
+    turned = rest.replace_features(rest.X[:, ::-1], names[::-1])
+    same = MinBatSRank(l1=1.0).partial_fit(first).partial_fit(rest)
+    other = MinBatSRank(l1=1.0).partial_fit(first).partial_fit(turned)
+    assert np.any(same.coef_)
+    np.testing.assert_array_equal(other.coef_, same.coef_)
+    np.testing.assert_array_equal(other.predict(turned), same.predict(rest))
+
+
 def test_partial_fit_goes_on_after_fit_and_fit_starts_afresh(small):
     fresh = MinBatSRank().fit(small).coef_
     ranker = MinBatSRank().fit(small).partial_fit(small)

@@ -1,6 +1,8 @@
 """Grouping by query against dictionaries, for ids of any kind in any order."""
 
 import numpy as np
+import pandas as pd
+import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -15,6 +17,10 @@ id_lists = st.one_of(
     st.lists(st.sampled_from([1.5, -0.0, 0.0, 2.0]), min_size=1, max_size=30),
     st.lists(st.frozensets(st.integers(0, 2), max_size=2), min_size=1, max_size=30),
     st.lists(st.sampled_from([(1, 2), (1,), "a", 7]), min_size=1, max_size=30),
+    st.lists(st.sampled_from([2**63, 2**63 + 1, 2**63 + 2, -1, 1]), min_size=1, max_size=30),
+    st.lists(st.sampled_from([2**64, 2**64 + 1, -(2**64), 10**400, 0]), min_size=1, max_size=30),
+    st.lists(st.sampled_from([1, 2.5, 2**60 + 1, 2**60, 2.0**60, 10**400]), min_size=1, max_size=30),
+    st.lists(st.sampled_from(["a", "a\0", "a\0\0", "\0", ""]), min_size=1, max_size=30),
 )
 
 
@@ -45,6 +51,43 @@ def _with_a_tuple_first(ids):
 
 def test_numbers_and_text_stay_apart():
     assert group_queries([1, "1", "a"]).n_queries == 3
+
+
+@pytest.mark.parametrize(
+    "ids",
+    [
+        [2**63, -1, 2**63 + 1],
+        [2**63 + 1, 2**63 + 2, 1],
+        [2**64, 1, 2**64 + 1],
+        [np.uint64(2**63 + 1), np.int64(-1), np.uint64(2**63 + 2)],
+        [1, 2.5, 2**60 + 1, 2**60],
+        ["a\0", "a", "a\0\0"],
+        pl.Series(["a\0", "a"]),
+        pd.Series(["a\0", "a"]),
+        np.array(["a\0", "a"], dtype=object),
+        np.array(["a\0", "a"], dtype=np.dtypes.StringDType()),
+        [np.datetime64("2020-01-01T00:00:00.000000001"), np.datetime64("2020-01-01T00:00:00.000000002")],
+    ],
+)
+def test_every_id_is_a_query_of_its_own_and_keeps_its_value(ids):
+    queries = group_queries([*ids, *ids] if isinstance(ids, list) else ids)
+    assert queries.n_queries == len(ids)
+    assert list(queries.ids) == list(ids)
+
+
+@pytest.mark.parametrize(
+    ("ids", "kind"),
+    [
+        ([3, 1, 3], "int64"),
+        ([2**63, 2**63 + 1], "uint64"),
+        ([0.5, 1.0], "float64"),
+        ([1, 0.5], "float64"),
+        (["b", "abc"], "<U3"),
+        (np.array([3, 1], dtype=np.int32), "int32"),
+    ],
+)
+def test_what_numpy_holds_without_loss_is_an_array_of_its_own_kind(ids, kind):
+    assert as_id_array(ids).dtype == kind
 
 
 @QUICK
@@ -93,6 +136,13 @@ def test_one_query():
         ([1.0, float("nan")], "the query id of row 1 is missing"),
         (["a", None], "the query id of row 1 is missing"),
         (np.array(["a", None, "b"], dtype=object), "the query id of row 1 is missing"),
+        (np.array(["2020-01-01", "NaT"], dtype="datetime64[D]"), "the query id of row 1 is missing"),
+        (np.array([5, "NaT"], dtype="timedelta64[s]"), "the query id of row 1 is missing"),
+        (pd.Series([pd.Timestamp(2020, 1, 1), pd.NaT]), r"row 1 is missing \(None, NaN or NaT\)"),
+        ([pd.Timestamp(2020, 1, 1), pd.NaT], "the query id of row 1 is missing"),
+        ([np.datetime64("2020-01-01"), np.datetime64("NaT")], "the query id of row 1 is missing"),
+        (np.array([1j, complex("nan")]), "the query id of row 1 is missing"),
+        ([1, float("nan")], "the query id of row 1 is missing"),
         (np.zeros((2, 2)), "qid must hold one query id per row, got an array of shape"),
     ],
 )

@@ -178,7 +178,7 @@ def test_failed_write_keeps_the_old_page(fitted, tmp_path, monkeypatch):
 
 def test_missing_extra_is_named(fitted, tmp_path, monkeypatch):
     monkeypatch.setattr("ranksieve.report.page.find_spec", lambda name: None)
-    with pytest.raises(ImportError, match=r'pip install "ranksieve\[report\]"'):
+    with pytest.raises(ImportError, match=r'pip install "\.\[report\]"'):
         write_report(build_content(fitted[0]), tmp_path / "r.html")
     assert os.listdir(tmp_path) == []
 

@@ -204,7 +204,7 @@ def test_must_haves_alone_make_a_path(data):
 
 def test_must_nots_are_the_path_without_them(data):
     kept = [0, 2, 3, 5]
-    path = sparse_path(data, n_alphas=10, must_not=["price", 4])
+    path = sparse_path(data, n_alphas=10, must_not=["price", np.int32(4)])
     without = sparse_path(Dataset(data.X[:, kept], data.y, data.qid), n_alphas=10)
     np.testing.assert_allclose(path.coefs[:, kept], without.coefs, atol=1e-9)
     assert np.all(path.coefs[:, [1, 4]] == 0)
@@ -227,6 +227,13 @@ def test_signs_from_a_file(tmp_path):
             "must_have: unknown feature 'prize' (did you mean 'price'?); the data have",
         ),
         ({"must_not": [6]}, "must_not: there is no column 6; the columns are 0 to 5"),
+        ({"must_have": [1.5]}, "must_have: 1.5 is neither a name nor a column number; give text or a whole"),
+        ({"must_have": [1.0]}, "must_have: 1.0 is neither a name nor a column number"),
+        ({"must_not": [np.float64(1.0)]}, "is neither a name nor a column number"),
+        ({"must_not": [True, False]}, "must_not: True is neither a name nor a column number"),
+        ({"must_have": [np.bool_(True)]}, "is neither a name nor a column number"),
+        ({"must_have": [None]}, "must_have: None is neither a name nor a column number"),
+        ({"signs": {2.5: "+"}}, "signs: 2.5 is neither a name nor a column number"),
         ({"must_have": "age", "must_not": ["age"]}, "'age' stands in must_have and in must_not"),
         ({"must_not": NAMES}, "must_not names every feature; at least one must be left"),
         ({"signs": {"age": "up"}}, "signs: 'up' for 'age' is no sign; give + (a larger value"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import operator
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, replace
@@ -19,6 +20,7 @@ from ranksieve.data.dataset import Dataset, as_matrix
 from ranksieve.data.json_values import checked, decode_json
 from ranksieve.data.missing import MissingPolicy
 from ranksieve.data.normalise import Normalisation
+from ranksieve.data.plain import plain
 from ranksieve.data.queries import Queries, group_queries, one_query
 from ranksieve.kernels.scoring import add_stored, weighted_sums
 
@@ -55,6 +57,9 @@ class Term:
     index: int
     weight: float
 
+    def __post_init__(self) -> None:
+        _set(self, name=str(self.name), index=operator.index(self.index), weight=float(self.weight))
+
 
 @dataclass(frozen=True)
 class LinearModel:
@@ -77,6 +82,18 @@ class LinearModel:
     fingerprint: str = ""
     version: str = __version__
     missing: MissingPolicy | None = None
+
+    def __post_init__(self) -> None:
+        """Python's own numbers in the place of NumPy's, which files would show by their types."""
+        _set(
+            self,
+            terms=tuple(self.terms),
+            n_features=operator.index(self.n_features),
+            intercept=float(self.intercept),
+            parameters=plain(self.parameters),
+            certificate=_python_numbers(self.certificate),
+            metrics=_python_numbers(self.metrics),
+        )
 
     @property
     def names(self) -> list[str]:
@@ -204,6 +221,15 @@ class LinearModel:
         text = json.dumps(self.to_dict(), indent=2, ensure_ascii=False, allow_nan=False)
         with atomic_write(path) as file:
             file.write(text + "\n")
+
+
+def _set(frozen: Term | LinearModel, **values: Any) -> None:
+    for name, value in values.items():
+        object.__setattr__(frozen, name, value)
+
+
+def _python_numbers(values: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: v.item() if isinstance(v, np.generic) else v for name, v in values.items()}
 
 
 def linear_scores(

@@ -153,6 +153,25 @@ def test_the_same_bytes_come_out_again(target, tmp_path):
     assert contents(tmp_path / "a") == contents(tmp_path / "b")
 
 
+@pytest.mark.parametrize("target", EXPORTS)
+def test_numpy_numbers_come_out_as_plain_ones(target, tmp_path):
+    def contents(place, text, whole, weight, number):
+        terms = [Term(text(name), whole(j), weight(0.375 * (j + 1))) for j, name in enumerate(NAMES)]
+        about = {"parameters": {"radius": number(0.1)}, "certificate": {"gap": number(0.25)}}
+        model = LinearModel(tuple(terms), whole(6), number(-0.1), metrics={"map": weight(0.5)}, **about)
+        names = {name: text(engine_name(target, name, j)) for j, name in enumerate(NAMES)}
+        options = {"names": names} if "names" in EXPORTS[target].takes else {}
+        options |= {"sample": TEST} if target in LUCENE else {}
+        place.mkdir()
+        files = export_model(
+            model, target, place / ("out" if EXPORTS[target].folder else "file"), **options
+        ).files
+        return {file.name: file.read_bytes() for file in files}
+
+    expected = contents(tmp_path / "plain", str, int, float, float)
+    assert contents(tmp_path / "numpy", np.str_, np.int64, np.float32, np.float64) == expected
+
+
 @pytest.mark.parametrize("target", ["onnx", "python"])
 @pytest.mark.parametrize("policy", ["zero", "column_mean"])
 def test_missing_values_are_filled_where_the_format_can(target, policy, tmp_path):

@@ -123,6 +123,13 @@ def test_a_dataset_becomes_a_dataset(selector, data):
         selector.transform(Dataset(data.X[:, :4], data.y, data.qid))
 
 
+def test_the_columns_of_another_dataset_are_found_by_name(selector, data):
+    named, turned = (data.replace_features(data.X[:, ::step], NAMES[::step]) for step in (1, -1))
+    expected, chosen = selector.fit(named).transform(named), selector.transform(turned)
+    assert chosen.feature_names == expected.feature_names
+    np.testing.assert_array_equal(chosen.X, expected.X)
+
+
 @pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame])
 def test_frames_bring_their_names(selector, data, frame):
     X = frame({name: data.X[:, j] for j, name in enumerate(NAMES)})

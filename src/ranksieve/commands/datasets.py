@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ranksieve.commands.files import check_outputs, read_data
+from ranksieve.commands.files import beside, check_outputs, read_data
 from ranksieve.commands.show import emit_json, progress, table, words
 from ranksieve.data import describe, read_dataset, read_ltr_log, write_dataset
 from ranksieve.data.load import format_of
@@ -36,7 +36,8 @@ def convert_data(source: str, target: str, *, missing: str, log: Mapping[str, st
     with progress(f"reading {source}"):
         data = read_dataset(source, missing=missing, **given)
     write_dataset(data, target)
-    words(f"Wrote {data.n_docs} documents of {data.n_queries} queries to {target}.")
+    with beside(target):
+        words(f"Wrote {data.n_docs} documents of {data.n_queries} queries to {target}.")
 
 
 def _heading(name: str) -> str:

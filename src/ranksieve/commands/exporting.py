@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from ranksieve.commands.files import STANDARD
+from ranksieve.commands.files import STANDARD, beside
 from ranksieve.commands.guard import while_doing
 from ranksieve.commands.models import read_with_models
 from ranksieve.commands.show import emit_json, words
@@ -48,7 +48,8 @@ def export_file(
         exported = write_export(product, target, output)
     for warning in told:
         warnings.warn(str(warning.message), stacklevel=2)
-    _show(exported, model, as_json)
+    with beside(output):
+        _show(exported, model, as_json)
 
 
 def read_json(path: str) -> Any:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import sys
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, redirect_stdout
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +14,7 @@ import numpy as np
 from ranksieve._types import FloatArray
 from ranksieve.commands.show import progress
 from ranksieve.data import Dataset, read_dataset
-from ranksieve.data.atomic import atomic_write
+from ranksieve.data.atomic import Destination, atomic_write, destination, is_standard_output
 from ranksieve.data.byte_source import source_name
 from ranksieve.data.dataset import numbered_names
 from ranksieve.data.text_file import read_text
@@ -55,6 +56,16 @@ def write_text(text: str, path: str | None) -> None:
         file.write(text)
 
 
+@contextmanager
+def beside(*outputs: str | None) -> Iterator[None]:
+    """Show on stderr what would go to standard output if an output goes there, which it has to itself."""
+    if any(output is not None and is_standard_output(output) for output in outputs):
+        with redirect_stdout(sys.stderr):
+            yield
+    else:
+        yield
+
+
 def check_inputs(*paths: str | None) -> None:
     """Standard input can be only one of the inputs."""
     if paths.count(STANDARD) > 1:
@@ -77,22 +88,27 @@ def check_outputs(
             continue
         if output == STANDARD:
             raise ValueError("-: this cannot go to standard output; name a file to write")
-        target = Path(output)
-        if target.resolve() in taken:
+        there = destination(output)
+        if there.replaced and there.place in taken:
             raise ValueError(f"{output}: is named twice on the command line; choose another output file")
-        taken.append(target.resolve())
-        _check_writable(target)
+        taken.append(there.place)
+        _check_writable(output, there)
 
 
-def _check_writable(target: Path) -> None:
-    if target.exists() and not target.is_file():
-        kind = "a folder" if target.is_dir() else "no regular file"
-        raise ValueError(f"{target}: is {kind}; name a file to write")
-    if not target.parent.is_dir():
-        raise ValueError(f"{target}: the folder {target.parent} does not exist; create it first")
-    if target.exists() and not os.access(target, os.W_OK):
-        raise ValueError(f"{target}: is write-protected; choose another file or allow writing")
+def _check_writable(output: str | os.PathLike[str], there: Destination) -> None:
+    place = there.place
+    if place.is_dir():
+        raise ValueError(f"{output}: is a folder; name a file to write")
+    if not place.parent.is_dir():
+        folder = place.parent if Path(output).is_symlink() else Path(output).parent
+        raise ValueError(f"{output}: the folder {folder} does not exist; create it first")
+    if not (there.replaced or place.exists()):
+        raise ValueError(f"{output}: is not open; name a file to write")
+    if there.descriptor is None and place.exists() and not os.access(place, os.W_OK):
+        raise ValueError(f"{output}: is write-protected; choose another file or allow writing")
+    if not there.replaced:
+        return
     try:
-        tempfile.TemporaryFile(dir=target.parent).close()
+        tempfile.TemporaryFile(dir=place.parent).close()
     except OSError as error:
-        raise ValueError(f"{target}: cannot write there ({error.strerror}); choose another folder") from None
+        raise ValueError(f"{output}: cannot write there ({error.strerror}); choose another folder") from None

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ranksieve.commands.demands import Demands
-from ranksieve.commands.files import check_inputs, check_outputs, read_data
+from ranksieve.commands.files import beside, check_inputs, check_outputs, read_data
 from ranksieve.commands.fit_page import support_of
 from ranksieve.commands.guard import while_doing
 from ranksieve.commands.show import emit_json, progress, table, words
@@ -64,11 +64,12 @@ def fit_model(
         support = support_of(ranker, data)
         content = build_content(ranker, choice=choice, evaluations=evaluations, support=support)
         write_report(content, report)
-    if as_json:
-        emit_json({"model": model.to_dict(), "choice": choice, "output": output, "report": report})
-    else:
-        show_model(model, choice)
-        words(f"Wrote {output}{f' and {report}' if report else ''}.")
+    with beside(output, report):
+        if as_json:
+            emit_json({"model": model.to_dict(), "choice": choice, "output": output, "report": report})
+        else:
+            show_model(model, choice)
+            words(f"Wrote {output}{f' and {report}' if report else ''}.")
 
 
 def make_ranker(method: str, settings: Sequence[str], named: Mapping[str, Any]) -> LinearRanker:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ranksieve.commands.demands import Demands
-from ranksieve.commands.files import check_inputs, check_outputs, read_data, write_text
+from ranksieve.commands.files import beside, check_inputs, check_outputs, read_data, write_text
 from ranksieve.commands.fitting import check_widths, make_ranker, prepare_with
 from ranksieve.commands.guard import while_doing
 from ranksieve.commands.show import emit_json, json_text, progress, table, words
@@ -48,12 +48,13 @@ def measure_frontier(
         found = frontier(data, held_out, progress=bar, **ranker.get_params(deep=False)).to_dict()
     if writer is not None:
         write_text(writer(found), output)
-    if as_json:
-        emit_json(found)
-        return
-    _show(found)
-    if output is not None:
-        words(f"Wrote {output}.")
+    with beside(output):
+        if as_json:
+            emit_json(found)
+            return
+        _show(found)
+        if output is not None:
+            words(f"Wrote {output}.")
 
 
 def _writer(output: str) -> Callable[[dict[str, Any]], str]:

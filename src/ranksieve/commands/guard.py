@@ -12,6 +12,8 @@ from typing import Any
 
 import typer
 
+from ranksieve._extras import how_to_install
+
 FAILURE = 2
 INTERRUPTED = 130
 EXTRAS = {
@@ -96,8 +98,9 @@ def _of_file(error: Any) -> str:
 
 def _of_import(error: Any) -> str:
     extra = EXTRAS.get((error.name or "").partition(".")[0])
-    cure = f': pip install "ranksieve[{extra}]"' if extra and "pip install" not in str(error) else ""
-    return f"{error}{cure}"
+    if extra is None or how_to_install(extra) in str(error):
+        return str(error)
+    return f"{error}: {how_to_install(extra)}"
 
 
 def _of_memory(error: Any) -> str:

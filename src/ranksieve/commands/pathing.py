@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ranksieve.commands.files import check_outputs, read_data, write_text
+from ranksieve.commands.files import beside, check_outputs, read_data, write_text
 from ranksieve.commands.guard import while_doing
 from ranksieve.commands.show import emit_json, json_text, progress, table, words
 from ranksieve.path import Path, sparse_path
@@ -27,6 +27,11 @@ def walk_path(train: str, *, missing: str, output: str | None, as_json: bool, **
         path = sparse_path(data, progress=bar, **options)
     if output is not None:
         write_text(json_text(path.to_dict()), output)
+    with beside(output):
+        _show(path, output, as_json)
+
+
+def _show(path: Path, output: str | None, as_json: bool) -> None:
     if as_json:
         emit_json(path.to_dict())
         return

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from ranksieve.commands.benching import show_tables
-from ranksieve.commands.files import check_outputs
+from ranksieve.commands.files import beside, check_outputs
 from ranksieve.commands.show import emit_json, words
 from ranksieve.experiment.formats import FORMATS, write_tables
 from ranksieve.experiment.results import load_results
@@ -30,10 +30,11 @@ def report_results(folder: str, *, output: str | None, baseline: str | None, as_
         write_results_page(results, output, baseline)
     else:
         write_tables(all_tables(results, baseline), output)
-    if as_json:
-        emit_json({"results": folder, "data_sets": list(results.data_sets), "output": output})
-    else:
-        words(f"Wrote {output}.")
+    with beside(output):
+        if as_json:
+            emit_json({"results": folder, "data_sets": list(results.data_sets), "output": output})
+        else:
+            words(f"Wrote {output}.")
 
 
 def _check_suffix(output: str) -> str:

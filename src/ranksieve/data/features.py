@@ -27,6 +27,11 @@ def as_mask(features: Feature | Iterable[Feature], names: Sequence[str], role: s
 def column_of(feature: Feature, names: Sequence[str], role: str) -> int:
     """The column of one feature; ``role`` says in the error message where it was named."""
     if not isinstance(feature, str):
+        if isinstance(feature, bool) or not isinstance(feature, int | np.integer):
+            raise ValueError(
+                f"{role}: {feature!r} is neither a name nor a column number; give text or a whole number "
+                f"from 0 to {len(names) - 1}"
+            )
         if 0 <= feature < len(names):
             return int(feature)
         raise ValueError(f"{role}: there is no column {feature}; the columns are 0 to {len(names) - 1}")

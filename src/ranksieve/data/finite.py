@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import scipy.sparse as sp
 
-from ranksieve._types import Matrix
+from ranksieve._types import AnyArray, BoolArray, Matrix
 from ranksieve.data.dataset import Dataset
 
 ROWS_AT_ONCE = 65536
@@ -22,14 +24,27 @@ def check_finite(data: Dataset) -> None:
             _refuse(data, start, block)
 
 
+def first_place(X: Matrix, wanted: Callable[[AnyArray], BoolArray]) -> tuple[int, int] | None:
+    """Row and column of the first wanted value, row by row; of a sparse matrix only stored values count."""
+    if not sp.issparse(X):
+        places = np.argwhere(wanted(np.asarray(X)))
+        return (int(places[0][0]), int(places[0][1])) if len(places) else None
+    rows = sp.csr_array(X, copy=True)
+    rows.sum_duplicates()  # which also puts the columns of each row in order
+    entries = np.flatnonzero(wanted(rows.data))
+    if len(entries) == 0:
+        return None
+    row = np.searchsorted(rows.indptr, entries[0], side="right") - 1
+    return int(row), int(rows.indices[entries[0]])
+
+
 def _refuse(data: Dataset, start: int, block: Matrix) -> None:
-    dense = block.toarray() if sp.issparse(block) else np.asarray(block)
-    bad = np.argwhere(~np.isfinite(dense))
-    if len(bad) == 0:  # finite values whose sum overflows
+    place = first_place(block, lambda values: ~np.isfinite(values))
+    if place is None:  # finite values whose sum overflows
         return
-    row, column = int(bad[0][0]), int(bad[0][1])
+    value, (row, column) = block[place], place
     where = f"row {start + row} (query {data.qid[start + row]})"
-    kind = "missing (NaN)" if np.isnan(dense[row, column]) else f"{dense[row, column]}"
+    kind = "missing (NaN)" if np.isnan(value) else f"{value}"
     cure = (
         "fill missing values with ranksieve.fill_missing"
         if kind.startswith("missing")

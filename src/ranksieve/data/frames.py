@@ -11,11 +11,13 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from ranksieve._extras import how_to_install
 from ranksieve._types import AnyArray, FloatArray
 from ranksieve.data.atomic import atomic_write
 from ranksieve.data.byte_source import PathLike, plain_file_errors, source_name
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.missing import check_policy, fill_missing
+from ranksieve.data.queries import text_array
 
 DOC_ID, COMMENT = "doc_id", "comment"
 NAMES_SHOWN = 20
@@ -138,9 +140,7 @@ def _extra(module: str) -> Any:
         return import_module(module)
     except ImportError:
         package = module.partition(".")[0]
-        raise ImportError(
-            f'frames and parquet files need {package}: pip install "ranksieve[frames]"'
-        ) from None
+        raise ImportError(f"frames and parquet files need {package}: {how_to_install('frames')}") from None
 
 
 def _narwhals_frame(frame: Any) -> Any:
@@ -211,7 +211,7 @@ def _ids(column: Any) -> AnyArray:
         nulls = column.is_null().to_list()
         ids = [None if null else one for one, null in zip(column.to_list(), nulls, strict=True)]
         return np.array(ids, dtype=object)
-    return np.array(column.to_list()) if column.dtype == narwhals.String else np.asarray(column.to_numpy())
+    return text_array(column.to_list()) if column.dtype == narwhals.String else np.asarray(column.to_numpy())
 
 
 def _storable_ids(ids: AnyArray) -> Any:

@@ -16,6 +16,7 @@ from numpy.typing import DTypeLike
 from ranksieve.data.atomic import atomic_write
 from ranksieve.data.byte_source import PathLike, source_name
 from ranksieve.data.dataset import Dataset
+from ranksieve.data.finite import first_place
 from ranksieve.data.letor_rows import DenseFeatures, LetorRows, SparseFeatures
 from ranksieve.data.missing import check_policy, fill_in_place
 from ranksieve.data.queries import group_queries
@@ -131,8 +132,10 @@ def _lines(dataset: Dataset, queries: list[str], start: int, stop: int) -> Itera
 
 
 def _check_finite(dataset: Dataset, start: int, block: Any) -> None:
-    if np.isinf(block.data if sp.issparse(block) else block).any():
-        row, column = (int(place[0]) for place in np.nonzero(np.isinf(sp.csr_array(block).toarray())))
+    if np.isinf(block.data if sp.issparse(block) else block).any() and (
+        place := first_place(block, np.isinf)
+    ):
+        row, column = place
         name = dataset.feature_names[column]
         raise ValueError(f"feature {name} of row {start + row} is infinite; LETOR text cannot hold it")
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -22,10 +21,10 @@ from ranksieve.data.letor_faults import (
     query_not_utf8,
     token_at,
 )
+from ranksieve.data.queries import ids_from_text
 from ranksieve.data.text_column import TextColumn
 from ranksieve.kernels.letor_text import GOOD, Parsed, Rows, parse_lines, scatter_rows
 
-CANONICAL_INTEGER = re.compile(rb"0|-?[1-9][0-9]{0,18}")
 LARGE_DENSE_CELLS, LEAST_DENSE_SHARE = 2**27, 0.01
 
 
@@ -123,8 +122,7 @@ class QueryRuns:
 
     def finish(self, n_rows: int) -> AnyArray:
         """An id a row: int64 if every id is a plain integer, else str."""
-        convert = int if all(map(_is_int64, self.names)) else self.names.__getitem__
-        ids: AnyArray = np.array([convert(token) for token in self.tokens])
+        ids = ids_from_text([self.names[token] for token in self.tokens])
         return np.repeat(ids, np.diff(np.append(self.first_rows.finish(), n_rows)))
 
 
@@ -204,10 +202,6 @@ class LetorRows:
         self.has_missing |= parsed.missing_line > 0
         features = out.features[: parsed.entries]
         self.features.add(name, Entries(out.starts[: rows + 1], features, values, parsed.width))
-
-
-def _is_int64(token: bytes) -> bool:
-    return CANONICAL_INTEGER.fullmatch(token) is not None and -(2**63) <= int(token) < 2**63
 
 
 def _room(size: int) -> Rows:

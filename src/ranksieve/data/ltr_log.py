@@ -11,17 +11,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ranksieve._types import AnyArray
 from ranksieve.data.byte_source import PathLike, source_name
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.json_values import decode_json
 from ranksieve.data.judgements import Judgements, read_judgements
 from ranksieve.data.missing import check_policy, fill_missing
+from ranksieve.data.queries import ids_from_text
 from ranksieve.data.text_file import content_lines, read_text
 
 QUERY_KEYS = ("qid", "query_id", "query", "keywords")
 EXTRA = "extra_logging"
-INT64_MAX = 2**63 - 1
 UNJUDGED: dict[str, float | None] = {"drop": None, "zero": 0.0}
 
 
@@ -113,18 +112,7 @@ def _dataset(kept: list[tuple[Logged, float]], name: str) -> Dataset:
         raise ValueError("no hit logs a feature; is the feature set empty?")
     X = np.array([[one.features.get(feature, math.nan) for feature in names] for one, _ in kept])
     grades, documents = [grade for _, grade in kept], [one.document for one, _ in kept]
-    return Dataset(X, grades, _ids([one.query for one, _ in kept]), names, documents, source=name)
-
-
-def _ids(queries: list[str]) -> AnyArray:
-    """int64 if all ids are plain integers, else str, as in LETOR files."""
-    whole = all(_is_int64(query) for query in set(queries))
-    return np.array(queries, dtype=np.int64 if whole else None)
-
-
-def _is_int64(text: str) -> bool:
-    digits = text.isascii() and text.isdecimal() and len(text) <= len(str(INT64_MAX))
-    return digits and str(int(text)) == text and int(text) <= INT64_MAX
+    return Dataset(X, grades, ids_from_text([one.query for one, _ in kept]), names, documents, source=name)
 
 
 def _logged(text: str, name: str, judged: Judgements, entry: str | None) -> Iterator[Logged]:

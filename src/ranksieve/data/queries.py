@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -10,6 +11,8 @@ from typing import Any
 import numpy as np
 
 from ranksieve._types import AnyArray, BoolArray, IntArray
+
+PLAIN_INTEGER = re.compile("0|-?[1-9][0-9]{0,18}")
 
 
 @dataclass(frozen=True)
@@ -89,37 +92,76 @@ def group_queries(qid: Sequence[Hashable] | AnyArray) -> Queries:
 
 def as_id_array(qid: Sequence[Hashable] | AnyArray) -> AnyArray:
     """Query ids as a one-dimensional array; missing ids are an error."""
-    ids = np.asarray(qid) if _is_array_like(qid) else _object_array(qid)
+    ids = _as_array(qid)
     if ids.ndim != 1:
         raise ValueError(f"qid must hold one query id per row, got an array of shape {ids.shape}")
     if len(ids) == 0:
         raise ValueError("there are no rows: a data set needs at least one document")
     missing = _missing_ids(ids)
     if missing.any():
-        raise ValueError(f"the query id of row {int(np.argmax(missing))} is missing (None or NaN)")
+        raise ValueError(f"the query id of row {int(np.argmax(missing))} is missing (None, NaN or NaT)")
     return ids
+
+
+def text_array(texts: list[str]) -> AnyArray:
+    """NumPy's text of fixed width; objects if there is a NUL, which that would cut off at the end."""
+    return _object_array(texts) if "\0" in "".join(texts) else np.array(texts)
+
+
+def ids_from_text(texts: list[str]) -> AnyArray:
+    """Query ids that a file gives as text: int64 if every one is a plain integer, else text.
+
+    A plain integer is written as Python writes it: -5 and 0, but not 007, +5 or -0.
+    """
+    whole = all(_is_int64(text) for text in set(texts))
+    return np.array([int(text) for text in texts], dtype=np.int64) if whole else text_array(texts)
+
+
+def _is_int64(text: str) -> bool:
+    return PLAIN_INTEGER.fullmatch(text) is not None and -(2**63) <= int(text) < 2**63
+
+
+def _as_array(qid: Any) -> AnyArray:
+    if not hasattr(qid, "__array__"):
+        return _array_of(list(qid))
+    ids = np.asarray(qid)
+    if ids.dtype.kind == "T":  # text of any width, in which a missing id may be any object
+        return ids.astype(object)
+    if ids.dtype.kind == "U" and ids.ndim == 1 and not isinstance(qid, np.ndarray):  # a column's text
+        return text_array(list(qid))
+    return ids
+
+
+def _array_of(ids: list[Any]) -> AnyArray:
+    """Numbers or text if NumPy keeps all ids as they are, else objects.
+
+    NumPy turns [1, "1"] into text, tuples into rows, and integers into floats if int64 or uint64 does not
+    hold them all.
+    """
+    kinds = {type(query_id) for query_id in ids}
+    if kinds == {str}:
+        return text_array(ids)
+    if kinds <= {int, float}:
+        numbers = np.asarray(ids)
+        if numbers.dtype.kind in "iu" or (float in kinds and numbers.tolist() == ids):
+            return numbers
+    return _object_array(ids)
 
 
 def _missing_ids(ids: AnyArray) -> BoolArray:
     if ids.dtype == object:
         return np.array([_is_missing(i) for i in ids], dtype=bool)
-    return np.isnan(ids) if ids.dtype.kind == "f" else np.zeros(len(ids), dtype=bool)
+    if ids.dtype.kind in "mM":
+        return np.isnat(ids)
+    return np.isnan(ids) if ids.dtype.kind in "fc" else np.zeros(len(ids), dtype=bool)
 
 
 def _is_missing(query_id: Hashable) -> bool:
-    """None, NaN, or a marker such as pandas.NA that cannot even be compared with itself."""
+    """None, NaN, NaT, or a marker such as pandas.NA that cannot even be compared with itself."""
     try:
         return query_id is None or bool(query_id != query_id)
     except TypeError:
         return True
-
-
-def _is_array_like(qid: Any) -> bool:
-    """Whether NumPy keeps the ids apart: it would turn [1, "1"] into text and tuples into rows."""
-    if hasattr(qid, "__array__"):
-        return True
-    kinds = {type(query_id) for query_id in qid}
-    return kinds <= {int, float} or kinds == {str}
 
 
 def _object_array(values: Sequence[Hashable] | AnyArray) -> AnyArray:

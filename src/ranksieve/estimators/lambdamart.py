@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from ranksieve._extras import how_to_install
 from ranksieve._parallel import available_threads
 from ranksieve._types import FloatArray, IntArray, Matrix
 from ranksieve.data.dataset import Dataset
@@ -21,7 +22,7 @@ from ranksieve.model import LinearModel
 from ranksieve.solvers.result import Callback
 
 DOCS_PER_THREAD = 4096  # with fewer, LightGBM's threads wait for one another longer than they work
-EXTRA = 'LambdaMART needs lightgbm: pip install "ranksieve[baselines]"'
+EXTRA = f"LambdaMART needs lightgbm: {how_to_install('baselines')}"
 
 
 class LambdaMART(PlainFit):

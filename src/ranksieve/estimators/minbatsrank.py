@@ -237,9 +237,11 @@ class MinBatSRank(DirectRanker):
         """Checked data; from the second chunk on they must have the first one's features."""
         if not hasattr(self, "_state") or (isinstance(X, Dataset) and not (y is None and qid is None)):
             return self._training_data(X, y, qid)
-        matrix = self._checked_features(X)
         if isinstance(X, Dataset):
-            return X
+            data = self._in_training_order(X)
+            check_finite(data)
+            return data
+        matrix = self._checked_features(X)
         if qid is None:
             warnings.warn(ONE_QUERY.format(n=matrix.shape[0]), UserWarning, stacklevel=3)
         return self._dataset(matrix, y, qid)

@@ -123,7 +123,7 @@ def engine_names(
             f"features must have different names in {engine}, but {', '.join(doubles)} occurs more than once "
             "after renaming; correct the map of names"
         )
-    return theirs
+    return [str(name) for name in theirs]  # NumPy's text shows its type in source code
 
 
 def columnwise(model: LinearModel) -> tuple[FloatArray, FloatArray]:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ranksieve._extras import how_to_install
 from ranksieve._types import AnyArray
 from ranksieve._version import __version__
 from ranksieve.export.base import (
@@ -27,7 +28,7 @@ from ranksieve.metrics.lookup import lookup
 from ranksieve.model import LinearModel
 
 OPSET, IR_VERSION = 13, 8  # old enough for every runtime in use
-EXTRA = 'ONNX files need the package onnx: pip install "ranksieve[onnx]"'
+EXTRA = f"ONNX files need the package onnx: {how_to_install('onnx')}"
 PRECISIONS = {name: np.dtype(name) for name in ("float32", "float64")}
 Step = tuple[str, list[str], str]  # operation, inputs, output
 

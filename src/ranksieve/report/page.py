@@ -6,6 +6,7 @@ import os
 from importlib.util import find_spec
 from typing import Any
 
+from ranksieve._extras import how_to_install
 from ranksieve.data.atomic import atomic_write
 from ranksieve.report.canvas import compact
 from ranksieve.report.content import Content
@@ -14,7 +15,7 @@ from ranksieve.report.gains import Gains
 from ranksieve.report.paths import Curves, explorer
 from ranksieve.report.words import certificate, metric_title
 
-EXTRA = 'the HTML report needs plotly and jinja2: pip install "ranksieve[report]"'
+EXTRA = f"the HTML report needs plotly and jinja2: {how_to_install('report')}"
 
 
 def require_extra() -> None:

@@ -77,8 +77,9 @@ class FeatureSelector(SelectorMixin, LinearRanker):  # type: ignore[misc]
         if not isinstance(X, Dataset):
             return super().transform(X)
         check_is_fitted(self)
-        chosen = self._transform(self._checked_features(X))
-        return X.replace_features(chosen, [X.feature_names[j] for j in self.get_support(indices=True)])
+        data = self._in_training_order(X)
+        chosen = self._transform(self._checked_features(data))
+        return data.replace_features(chosen, [data.feature_names[j] for j in self.get_support(indices=True)])
 
     def _get_support_mask(self) -> BoolArray:
         check_is_fitted(self)
