@@ -21,7 +21,9 @@ import numpy as np
 from sklearn.datasets import load_svmlight_file
 
 from benchmarks.harness import in_subprocess, keep, letor_root, peak_megabytes, seconds
-from ranksieve.data import Dataset, make_ranking, read_letor, write_letor
+from ranksieve.data.dataset import Dataset
+from ranksieve.formats.letor import read_letor, write_letor
+from ranksieve.generators.ranking import make_ranking
 
 LEAST_BYTES = 20_000_000
 REPEATS = 5

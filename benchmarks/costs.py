@@ -13,10 +13,12 @@ from __future__ import annotations
 import numpy as np
 
 from benchmarks.harness import keep
-from ranksieve.data import Dataset, FeatureCosts, make_ranking, make_shop, shop_costs
-from ranksieve.data.costs import CostUnit
+from ranksieve.data.costs import CostUnit, FeatureCosts
+from ranksieve.data.dataset import Dataset
 from ranksieve.estimators import SparseRanker
 from ranksieve.estimators.choice import Budget, best, choose_point
+from ranksieve.generators.ranking import make_ranking
+from ranksieve.generators.shop import make_shop, shop_costs
 from ranksieve.metrics import evaluate
 
 SEEDS = range(10)

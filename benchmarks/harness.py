@@ -13,7 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from ranksieve.data.atomic import atomic_write
+from ranksieve._util.atomic import atomic_write
 
 HERE = Path(__file__).resolve().parent
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from benchmarks.harness import keep, seconds
-from ranksieve.data import Dataset
+from ranksieve.data.dataset import Dataset
 from ranksieve.losses import CostSensitiveListMLE
 from ranksieve.objective import Objective
 

@@ -12,7 +12,8 @@ import statistics
 import numpy as np
 
 from benchmarks.harness import keep, letor_root, seconds
-from ranksieve.data import Dataset, read_letor
+from ranksieve.data.dataset import Dataset
+from ranksieve.formats.letor import read_letor
 from ranksieve.kernels.ftrl import Rule
 from ranksieve.solvers.ftrl import FtrlState, Passes
 

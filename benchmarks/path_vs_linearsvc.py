@@ -14,7 +14,7 @@ import time
 import numpy as np
 
 from benchmarks.harness import in_subprocess, keep, letor_root, peak_megabytes, seconds
-from ranksieve.data import read_letor
+from ranksieve.formats.letor import read_letor
 from ranksieve.path import make_objective, sparse_path
 from ranksieve.penalties import L1
 from ranksieve.solvers.prox_newton import prox_newton

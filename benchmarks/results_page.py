@@ -12,7 +12,7 @@ import os
 import time
 
 from benchmarks.harness import HERE, letor_root
-from ranksieve.data.atomic import atomic_write
+from ranksieve._util.atomic import atomic_write
 from ranksieve.experiment.formats import markdown
 from ranksieve.experiment.results import Results
 from ranksieve.experiment.running import bench

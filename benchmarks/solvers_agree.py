@@ -9,12 +9,12 @@ from __future__ import annotations
 import time
 
 import numpy as np
+from ranksieve.solvers.fista import fista
 
 from benchmarks.harness import keep, letor_root
-from ranksieve.data import read_letor
+from ranksieve.formats.letor import read_letor
 from ranksieve.path import make_objective, sparse_path
 from ranksieve.penalties import L1, L1Ball
-from ranksieve.solvers.fista import fista
 from ranksieve.solvers.frank_wolfe import VARIANTS, frank_wolfe
 from ranksieve.solvers.prox_newton import prox_newton
 

@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 from hypothesis import settings
 
-from ranksieve.data import Fold, deal_folds, make_ranking
 from ranksieve.data.dataset import Dataset
+from ranksieve.formats.folds import Fold, deal_folds
+from ranksieve.generators.ranking import make_ranking
 
 settings.register_profile("fixed", derandomize=True)  # the same examples on every machine
 settings.load_profile("fixed")

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from ranksieve.data import load_letor_folds
 from ranksieve.data.dataset import Dataset
 from ranksieve.estimators import AdaRank
 from ranksieve.experiment import five_fold
 from ranksieve.experiment.protocol import parameter_grid
+from ranksieve.formats.folds import load_letor_folds
 from tests.conftest import random_dataset
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ranksieve.data.atomic import atomic_write, destination, is_standard_output
+from ranksieve._util.atomic import atomic_write, destination, is_standard_output
 
 
 def test_text_and_bytes(tmp_path):

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ranksieve.data import Dataset, Fold, deal_folds, make_ranking, write_letor
+from ranksieve.data.dataset import Dataset
 from ranksieve.experiment import five_fold
 from ranksieve.experiment.fold_run import ALL_METRICS, truncated
 from ranksieve.experiment.formats import json_text
@@ -21,6 +21,9 @@ from ranksieve.experiment.results import load_results
 from ranksieve.experiment.running import bench
 from ranksieve.experiment.studies import STUDIES
 from ranksieve.experiment.tables import accuracy_table, all_tables, significance_table
+from ranksieve.formats.folds import Fold, deal_folds
+from ranksieve.formats.letor import write_letor
+from ranksieve.generators.ranking import make_ranking
 from ranksieve.metrics import Evaluator, evaluate
 
 METHODS_HERE = ["ranksvm-l1", "ranksvm", "rankboost", "sparseranker"]
@@ -154,7 +157,8 @@ def test_kill_and_resume_give_the_same_tables(synthetic_folds, tmp_path):
 
 TWICE = """
 import sys
-from ranksieve.data import deal_folds, make_ranking
+from ranksieve.formats.folds import deal_folds
+from ranksieve.generators.ranking import make_ranking
 from ranksieve.experiment.running import bench
 folds = deal_folds(make_ranking(30, 10, 3, docs_per_query=12, seed=1), 3)
 sys.stdin.readline()

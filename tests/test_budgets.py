@@ -8,11 +8,12 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ranksieve.data import Dataset, make_shop, shop_costs
 from ranksieve.data.costs import make_costs
+from ranksieve.data.dataset import Dataset
 from ranksieve.estimators import SparseRanker
 from ranksieve.estimators.choice import RULES, Budget
 from ranksieve.estimators.shopping import budget_steps, buy, cost_weights, entry_order
+from ranksieve.generators.shop import make_shop, shop_costs
 from ranksieve.metrics import evaluate
 from ranksieve.model import load_model
 from ranksieve.path import sparse_path

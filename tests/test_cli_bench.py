@@ -12,7 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 from ranksieve.cli import app
-from ranksieve.data import write_letor
+from ranksieve.formats.letor import write_letor
 
 RUN = CliRunner()
 MAIN = "from ranksieve.cli import main; main()"

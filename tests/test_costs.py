@@ -9,9 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ranksieve.data import FeatureCosts, read_costs
-from ranksieve.data.cost_files import as_costs
-from ranksieve.data.costs import CostUnit, make_costs
+from ranksieve.data.costs import CostUnit, FeatureCosts, make_costs
+from ranksieve.formats.feature_tables import as_costs, read_costs
 
 GROUPED = {
     "features": {"price": 0.1, "stock": 0.2},

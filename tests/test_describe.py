@@ -9,7 +9,8 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ranksieve.data import Dataset, describe
+from ranksieve.data.dataset import Dataset
+from ranksieve.data.describe import describe
 
 module = import_module("ranksieve.data.describe")
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ranksieve._extras import how_to_install
+from ranksieve._util.extras import how_to_install
 from ranksieve.experiment.methods_page import methods_page
 
 ROOT = Path(__file__).resolve().parent.parent

@@ -11,11 +11,11 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import ranksieve as rs
-from ranksieve.data.missing import MissingPolicy
-from ranksieve.data.normalise import Normalisation
 from ranksieve.explain import document_name, find_document, query_rows
 from ranksieve.metrics import PROFILES
 from ranksieve.model import LinearModel, Term
+from ranksieve.preparation.missing import MissingPolicy
+from ranksieve.preparation.normalise import Normalisation
 from ranksieve.significance import holm, paired_t, randomisation
 
 EPS = np.finfo(float).eps

@@ -12,13 +12,14 @@ import numpy as np
 import pytest
 
 import ranksieve as rs
-from ranksieve.data import Dataset, write_letor
-from ranksieve.data.missing import MissingPolicy
-from ranksieve.data.normalise import Normalisation
+from ranksieve.data.dataset import Dataset
 from ranksieve.export import EXPORTS, export_model
 from ranksieve.export.lucene import least_possible, round_up
 from ranksieve.export.vespa import decimal
+from ranksieve.formats.letor import write_letor
 from ranksieve.model import LinearModel, Term
+from ranksieve.preparation.missing import MissingPolicy
+from ranksieve.preparation.normalise import Normalisation
 from tests.engine_readers import READERS
 from tests.test_cli import refused, run
 
@@ -388,7 +389,7 @@ def test_a_failing_write_leaves_whole_files(tmp_path, monkeypatch):
         replaced.append(target)
         os.rename(source, target)
 
-    monkeypatch.setattr("ranksieve.data.atomic.os.replace", replace_once)
+    monkeypatch.setattr("ranksieve._util.atomic.os.replace", replace_once)
     with pytest.raises(OSError, match="disk full"):
         export_model(weighing(7.0), "elasticsearch", tmp_path / "out", name="other")
     assert json.loads(old[0].read_text())["model"]["name"] == "other"

@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from ranksieve.data import Dataset, write_letor
+from ranksieve.data.dataset import Dataset
 from ranksieve.data.finite import ROWS_AT_ONCE, check_finite
+from ranksieve.formats.letor import write_letor
 
 WIDTH, LATE_ROW = 1_000_000, ROWS_AT_ONCE + 1
 

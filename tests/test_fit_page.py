@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from ranksieve.commands.fit_page import N_SUBSAMPLES, selection_frequency, support_of
-from ranksieve.data import make_ranking
 from ranksieve.estimators import FenchelRank, SparseRanker
+from ranksieve.generators.ranking import make_ranking
 from ranksieve.measures.importance import single_feature
 
 

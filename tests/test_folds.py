@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from ranksieve.data import Fold, deal_folds, load_letor_folds
+from ranksieve.formats.folds import Fold, deal_folds, load_letor_folds
 from tests.conftest import random_dataset
 
 LINES = "1 qid:{q} 1:0.5 2:1\n0 qid:{q} 1:0.25\n"

@@ -11,18 +11,11 @@ import pyarrow.parquet as pq
 import pytest
 import scipy.sparse as sp
 
-from ranksieve.data import (
-    Dataset,
-    from_frame,
-    make_ranking,
-    read_dataset,
-    read_letor,
-    read_parquet,
-    to_frame,
-    write_dataset,
-    write_letor,
-    write_parquet,
-)
+from ranksieve.data.dataset import Dataset
+from ranksieve.formats.frames import from_frame, read_parquet, to_frame, write_parquet
+from ranksieve.formats.letor import read_letor, write_letor
+from ranksieve.formats.load import read_dataset, write_dataset
+from ranksieve.generators.ranking import make_ranking
 
 COLUMNS = {
     "qid": ["a", "a", "b"],
@@ -148,7 +141,7 @@ def test_missing_package(monkeypatch, tmp_path, package):
             raise ImportError(name)
         return original(name, *rest)
 
-    monkeypatch.setattr("ranksieve.data.frames.import_module", without)
+    monkeypatch.setattr("ranksieve.formats.frames.import_module", without)
     call = from_frame if package == "narwhals" else read_parquet
     with pytest.raises(ImportError, match=rf'need {package}: run pip install "\.\[frames\]" in the checkout'):
         call(pd.DataFrame(COLUMNS) if package == "narwhals" else tmp_path / "x.parquet")

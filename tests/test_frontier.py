@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ranksieve.data import Dataset
 from ranksieve.data.costs import make_costs
+from ranksieve.data.dataset import Dataset
 from ranksieve.estimators import frontier
 from ranksieve.estimators.frontier import pareto_optimal
 from ranksieve.metrics import evaluate

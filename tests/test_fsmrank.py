@@ -9,10 +9,10 @@ import pytest
 from scipy.optimize import minimize
 
 from ranksieve.data.dataset import Dataset
-from ranksieve.data.folds import load_letor_folds
-from ranksieve.data.synthetic import make_ranking
 from ranksieve.estimators.fsmrank import FSMRank
 from ranksieve.experiment.protocol import five_fold, parameter_grid
+from ranksieve.formats.folds import load_letor_folds
+from ranksieve.generators.ranking import make_ranking
 from ranksieve.measures import feature_importance, feature_similarity
 from ranksieve.path import make_objective
 from ranksieve.penalties import L1

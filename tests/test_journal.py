@@ -9,7 +9,7 @@ import sys
 import numpy as np
 import pytest
 
-from ranksieve.data.plain import plain
+from ranksieve._util.json_values import plain
 from ranksieve.experiment.journal import Journal, check_begun, only_writer, read_journal
 
 IDENTITY = {"method": "a", "grid": [{"C": 1.0}]}

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ranksieve.data.json_values import checked, decode_json
+from ranksieve._util.json_values import checked, decode_json
 
 SHAPE = {"name": str, "weights": [float], "note": (str, None), "count": (int, 1)}
 values = st.recursive(

@@ -11,7 +11,12 @@ from hypothesis.extra import numpy as hnp
 
 from ranksieve.kernels.coordinate_descent import minimise_quadratic
 from ranksieve.kernels.ordering import centre_and_sort, sort_by_key
-from ranksieve.kernels.pairs import active_partners, lower_partner_sums
+from ranksieve.kernels.pairs import (
+    active_partners,
+    partner_rows,
+    weighted_partner_rows,
+    weighted_partners,
+)
 
 coarse = st.integers(-12, 12).map(lambda k: k / 4)  # many ties, many differences of exactly 1
 
@@ -39,17 +44,18 @@ def grouped_scores(draw):
 def brute_force(t, level, offsets, weights, rows):
     n = len(t)
     sums = [np.zeros(n) for _ in range(4)]
-    lower = np.zeros_like(rows)
+    lower, upper = np.zeros_like(rows), np.zeros_like(rows)
     for lo, hi in itertools.pairwise(offsets):
         for i in range(lo, hi):
             for j in range(lo, hi):
                 xi = 1.0 - (t[i] - t[j])
                 if level[i] > level[j] and xi > 0:
-                    omega = weights[level[i], level[j]] if len(weights) else 1.0
+                    omega = weights[level[i], level[j]]
                     for target, at, amount in zip(sums, (i, i, j, j), (1, xi, 1, xi), strict=True):
                         target[at] += omega * amount
                     lower[i] += omega * rows[j]
-    return sums, lower
+                    upper[j] += omega * rows[i]
+    return sums, lower, upper
 
 
 @settings(max_examples=200, deadline=None)
@@ -57,7 +63,8 @@ def brute_force(t, level, offsets, weights, rows):
 def test_active_pair_sums(case, weighted, seed):
     s, level, offsets = case
     rng = np.random.default_rng(seed)
-    weights = rng.uniform(0, 2, size=(10, 10)) if weighted else np.empty((0, 0))
+    table = np.tril(rng.uniform(0, 2, size=(10, 10)), -1)
+    table = table + table.T if weighted else np.ones((10, 10))
     rows = rng.normal(size=(len(s), 3))
     t, order = (
         np.empty(len(s)),
@@ -67,14 +74,19 @@ def test_active_pair_sums(case, weighted, seed):
     centre_and_sort(s, t, order, offsets, 0, last)
     for q in range(last):
         np.testing.assert_allclose(t[offsets[q] : offsets[q + 1]].mean(), 0, atol=1e-12)
-    found = [np.empty(len(s)) for _ in range(4)]
-    active_partners(t, level, order, offsets, 0, last, weights, *found)
-    sums = np.zeros_like(rows)
-    lower_partner_sums(t, level, order, offsets, 0, last, weights, rows, sums)
-    expected, lower = brute_force(t, level, offsets, weights, rows)
-    for got, want in zip(found, expected, strict=True):
-        np.testing.assert_allclose(got, want, atol=1e-10)
-    np.testing.assert_allclose(sums, lower, atol=1e-10)
+    expected, lower, upper = brute_force(t, level, offsets, table, rows)
+    for side, numbers, summed in ((1, expected[:2], lower), (-1, expected[2:], upper)):
+        found, sums = [np.empty(len(s)), np.empty(len(s))], np.zeros_like(rows)
+        sweep = (t, level, order, offsets, 0, last, side)
+        if weighted:
+            weighted_partners(*sweep, table, *found)
+            weighted_partner_rows(*sweep, table, rows, sums)
+        else:
+            active_partners(*sweep, *found)
+            partner_rows(*sweep, rows, sums)
+        for got, want in zip(found, numbers, strict=True):
+            np.testing.assert_allclose(got, want, atol=1e-10)
+        np.testing.assert_allclose(sums, summed, atol=1e-10)
 
 
 def test_a_range_of_queries_touches_no_other_query():
@@ -82,9 +94,9 @@ def test_a_range_of_queries_touches_no_other_query():
     rng = np.random.default_rng(1)
     s, level = rng.normal(size=12), rng.integers(0, 3, 12)
     t, order = np.full(12, np.nan), np.arange(12)
-    found = [np.full(12, np.nan) for _ in range(4)]
+    found = [np.full(12, np.nan) for _ in range(2)]
     centre_and_sort(s, t, order, offsets, 1, 2)
-    active_partners(t, level, order, offsets, 1, 2, np.empty((0, 0)), *found)
+    active_partners(t, level, order, offsets, 1, 2, -1, *found)
     for array in (t, *found):
         assert np.isnan(np.delete(array, np.s_[4:9])).all()
         assert np.isfinite(array[4:9]).all()

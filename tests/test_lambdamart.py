@@ -7,8 +7,8 @@ import pytest
 import scipy.sparse as sp
 
 from ranksieve.data.dataset import Dataset
-from ranksieve.data.synthetic import make_ranking
 from ranksieve.estimators import LambdaMART, lambdamart
+from ranksieve.generators.ranking import make_ranking
 from ranksieve.metrics import evaluate
 
 lightgbm = pytest.importorskip("lightgbm")

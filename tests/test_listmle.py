@@ -10,13 +10,13 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from scipy.optimize import minimize
 
-from ranksieve.data import make_ranking
 from ranksieve.data.dataset import Dataset
-from ranksieve.data.folds import load_letor_folds
 from ranksieve.data.queries import group_queries
 from ranksieve.estimators import SparseListMLE
 from ranksieve.estimators.sparse_listmle import SOLVERS
 from ranksieve.experiment.protocol import five_fold, parameter_grid
+from ranksieve.formats.folds import load_letor_folds
+from ranksieve.generators.ranking import make_ranking
 from ranksieve.losses import CostSensitiveListMLE
 from ranksieve.model import load_model
 from ranksieve.objective import Objective

@@ -8,11 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 
-from ranksieve.data import load_letor_folds
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.queries import group_queries
 from ranksieve.estimators import CSListMLE, ListNet, SparseListMLE
 from ranksieve.experiment.protocol import five_fold, parameter_grid
+from ranksieve.formats.folds import load_letor_folds
 from ranksieve.losses import ListNetLoss
 from ranksieve.objective import Objective
 from ranksieve.penalties import L1

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import ranksieve as rs
-from ranksieve.data.judgements import Judgements
+from ranksieve.formats.judgements import Judgements
 
 GRADES = {"1": {"7555": 4.0, "1370": 3.0}, "2": {"4241": 1.0, "1370": 0.0}}
 JUDGED = Judgements(GRADES, {"rambo": "1", "rocky": "2"})

@@ -11,9 +11,12 @@ import sklearn
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ranksieve.data import Dataset, load_letor_folds, make_ranking, write_letor
+from ranksieve.data.dataset import Dataset
 from ranksieve.estimators import MinBatSRank
 from ranksieve.experiment import five_fold, parameter_grid
+from ranksieve.formats.folds import load_letor_folds
+from ranksieve.formats.letor import write_letor
+from ranksieve.generators.ranking import make_ranking
 from ranksieve.path import make_objective
 from ranksieve.penalties import L1
 from ranksieve.solvers import ftrl

@@ -6,7 +6,8 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ranksieve.data import MISSING_POLICIES, Dataset, fill_missing
+from ranksieve.data.dataset import Dataset
+from ranksieve.preparation.missing import MISSING_POLICIES, fill_missing
 
 cells = st.sampled_from([0.0, 1.0, -2.0, 5.0, float("nan"), float("nan")])
 matrices = st.integers(1, 4).flatmap(

@@ -9,8 +9,8 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 
-from ranksieve.data.normalise import Normalisation
 from ranksieve.model import LinearModel, Term, dense_block, linear_scores, load_model
+from ranksieve.preparation.normalise import Normalisation
 from tests.conftest import random_dataset
 
 

@@ -19,10 +19,11 @@ from sklearn.preprocessing import MinMaxScaler, StandardScaler
 from sklearn.utils.estimator_checks import check_estimator
 
 from ranksieve import RankSVM, SparseRanker
-from ranksieve.data import Dataset, write_letor
-from ranksieve.data.missing import MissingPolicy, learn_missing
-from ranksieve.data.normalise import NORMALISATIONS, Normalisation, learn_normalisation
+from ranksieve.data.dataset import Dataset
+from ranksieve.formats.letor import write_letor
 from ranksieve.model import LinearModel, Term, load_model
+from ranksieve.preparation.missing import MissingPolicy, learn_missing
+from ranksieve.preparation.normalise import NORMALISATIONS, Normalisation, learn_normalisation
 from tests.conftest import random_dataset
 from tests.test_cli import refused, run
 
@@ -101,7 +102,7 @@ def test_learning_sees_the_same_differences(kind, form):
 def test_many_columns_are_done_in_blocks(monkeypatch):
     data = random_dataset(4, n_features=7)
     whole = {kind: learn_normalisation(data, kind).apply(data).X for kind in KINDS}
-    monkeypatch.setattr("ranksieve.data.missing.CELLS_AT_ONCE", 2 * data.n_docs)
+    monkeypatch.setattr("ranksieve.preparation.missing.CELLS_AT_ONCE", 2 * data.n_docs)
     for kind in KINDS:
         np.testing.assert_array_equal(learn_normalisation(data, kind).apply(data).X, whole[kind])
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ranksieve.data import Fold
 from ranksieve.data.describe import varying_columns
 from ranksieve.estimators import FenchelRank, SparseRankSVM
 from ranksieve.experiment import five_fold, parameter_grid
 from ranksieve.experiment.methods import METHODS
+from ranksieve.formats.folds import Fold
 from ranksieve.metrics import evaluate
 from tests.conftest import random_dataset
 

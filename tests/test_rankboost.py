@@ -10,12 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ranksieve._parallel import use_threads
-from ranksieve.data import load_letor_folds
 from ranksieve.data.dataset import Dataset
 from ranksieve.estimators import RankBoost
 from ranksieve.estimators.rankboost import EQUAL, WeightedPairs, feature_thresholds
 from ranksieve.experiment import five_fold
 from ranksieve.experiment.methods import METHODS
+from ranksieve.formats.folds import load_letor_folds
 from tests.conftest import random_dataset
 from tests.pairs import explicit_pairs
 

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize
 from sklearn.svm import LinearSVC
 
-from ranksieve.data import load_letor_folds
 from ranksieve.data.queries import group_queries
 from ranksieve.estimators import RankSVM, RankSVMStruct
 from ranksieve.experiment import five_fold, parameter_grid
+from ranksieve.formats.folds import load_letor_folds
 from ranksieve.losses import Hinge, SquaredHinge
 from ranksieve.objective import CurvedObjective, Objective
 from ranksieve.penalties.ridge import Ridge

@@ -13,7 +13,7 @@ import plotly.graph_objects as go
 import pytest
 
 from ranksieve.commands.fit_page import support_of
-from ranksieve.data import Dataset
+from ranksieve.data.dataset import Dataset
 from ranksieve.estimators import FenchelRank, SparseRanker
 from ranksieve.metrics import evaluate
 from ranksieve.report import Support, build_content, certificate, write_report

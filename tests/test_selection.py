@@ -9,10 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize, minimize_scalar
 
-from ranksieve.data import load_letor_folds, make_ranking
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.describe import pairs_per_query
 from ranksieve.estimators import FSMRank, RankSVM, SparseRanker, SparseRankSVM
+from ranksieve.formats.folds import load_letor_folds
+from ranksieve.generators.ranking import make_ranking
 from ranksieve.losses import CostSensitiveListMLE
 from ranksieve.measures import feature_importance, feature_similarity
 from ranksieve.metrics import evaluate

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ranksieve.data import describe, make_shop, shop_costs
-from ranksieve.data.shop import QUERY_PROPERTIES, SOURCES
+from ranksieve.data.describe import describe
+from ranksieve.generators.shop import QUERY_PROPERTIES, SOURCES, make_shop, shop_costs
 
 
 @pytest.fixture(scope="module")

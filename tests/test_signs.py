@@ -8,13 +8,14 @@ import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from ranksieve.solvers.fista import fista
 from scipy.optimize import minimize
 
-from ranksieve.data import Dataset, read_signs
+from ranksieve.data.dataset import Dataset
 from ranksieve.estimators.refit import unshrunk_path
+from ranksieve.formats.feature_tables import read_signs
 from ranksieve.path import make_objective, sparse_path
 from ranksieve.penalties import L1, ElasticNet
-from ranksieve.solvers.fista import fista
 from ranksieve.solvers.prox_newton import prox_newton
 from tests.conftest import random_dataset
 from tests.pairs import explicit_pairs

@@ -11,8 +11,9 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ranksieve.data import Dataset, read_letor, write_letor
-from ranksieve.data.stream import stream_letor
+from ranksieve.data.dataset import Dataset
+from ranksieve.formats.letor import read_letor, write_letor
+from ranksieve.formats.letor_stream import stream_letor
 from tests.conftest import random_dataset
 
 

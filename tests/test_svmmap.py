@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog, minimize
 
 from ranksieve._parallel import use_threads
-from ranksieve.data import load_letor_folds
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.queries import one_query
 from ranksieve.estimators import SVMMAP
 from ranksieve.estimators.svmmap import AveragePrecisionHinge, relevant_documents
 from ranksieve.experiment import five_fold
 from ranksieve.experiment.methods import METHODS
+from ranksieve.formats.folds import load_letor_folds
 from tests.conftest import random_dataset
 
 

@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 from sklearn.svm import LinearSVC
 
-from ranksieve.data import describe, make_ranking
-from ranksieve.data import synthetic as module
+from ranksieve.data.describe import describe
+from ranksieve.generators import ranking as module
+from ranksieve.generators.ranking import make_ranking
 
 
 def test_shape_and_truth():

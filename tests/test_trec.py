@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import ranksieve as rs
-from ranksieve.data.judgements import read_judgements
+from ranksieve.formats.judgements import read_judgements
 from ranksieve.metrics.profiles import PROFILES
 from ranksieve.metrics.run import evaluate_run
 

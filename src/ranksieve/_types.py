@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -13,3 +14,4 @@ BoolArray: TypeAlias = NDArray[np.bool_]
 AnyArray: TypeAlias = NDArray[Any]
 Matrix: TypeAlias = Any
 """A feature matrix: dense float32/float64 (also memory-mapped) or scipy CSR."""
+PathLike: TypeAlias = str | os.PathLike[str]

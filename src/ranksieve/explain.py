@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from ranksieve._types import FloatArray, IntArray
-from ranksieve.data.cost_files import as_costs
 from ranksieve.data.costs import FeatureCosts
 from ranksieve.data.dataset import Dataset
+from ranksieve.formats.feature_tables import as_costs
 from ranksieve.metrics import Evaluator, MetricSpec, Profile
 from ranksieve.metrics.evaluate import mean_of_defined, parse_all
 from ranksieve.model import LinearModel, linear_scores
@@ -44,7 +44,7 @@ class PairExplanation:
 
     ``difference`` is the correctly rounded sum (math.fsum) of the parts, each of which is rounded twice. So
     it is within 2ε·Σ|part| of the exact value, and the difference of two predicted scores, whose sums round
-    at each of n terms, is within (n + 2)·ε·Σ_j(|w_j x_aj| + |w_j x_bj|) of it, ε = 2⁻⁵², as long as no product
+    at each of n terms, is within (n + 2)·ε·Σ_j(|w_j x_aj| + |w_j x_bj|) of it, ε = 2⁻⁵², unless a product
     falls below the smallest normal number.
     """
 

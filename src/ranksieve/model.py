@@ -14,15 +14,14 @@ import numpy as np
 import scipy.sparse as sp
 
 from ranksieve._types import FloatArray, IntArray, Matrix
+from ranksieve._util.atomic import atomic_write
+from ranksieve._util.json_values import checked, decode_json, plain
 from ranksieve._version import __version__
-from ranksieve.data.atomic import atomic_write
 from ranksieve.data.dataset import Dataset, as_matrix
-from ranksieve.data.json_values import checked, decode_json
-from ranksieve.data.missing import MissingPolicy
-from ranksieve.data.normalise import Normalisation
-from ranksieve.data.plain import plain
 from ranksieve.data.queries import Queries, group_queries, one_query
 from ranksieve.kernels.scoring import add_stored, weighted_sums
+from ranksieve.preparation.missing import MissingPolicy
+from ranksieve.preparation.normalise import Normalisation
 
 FORMAT = "ranksieve-linear-model"
 FORMAT_VERSION = 2

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
 from ranksieve._parallel import map_blocks, split_blocks
 from ranksieve._types import FloatArray, IntArray, Matrix
+from ranksieve.data.dataset import Dataset
 from ranksieve.kernels.scoring import sparse_extremes
-from ranksieve.losses.base import BoundLoss, CurvedLoss, ScoreValue
+from ranksieve.losses import LOSSES
+from ranksieve.losses.base import BoundLoss, Loss, ScoreValue
 
 FAR = 32.0  # times the spread of a feature: from here on an offset costs digits of its differences
 NOISY = 2.0**20  # times the least spread: a constant so large could pass for a feature by its rounding errors
@@ -47,11 +51,11 @@ class Objective:
         Features that are not constant within every query.
     """
 
-    def __init__(self, X: Matrix, loss: BoundLoss) -> None:
+    def __init__(self, X: Matrix, loss: BoundLoss, feature_names: Sequence[str] | None = None) -> None:
         if X.shape[0] != loss.queries.n_rows:
             raise ValueError(f"X has {X.shape[0]} rows but the labels have {loss.queries.n_rows}")
         self.X = X
-        self.loss = loss
+        self.loss: Any = loss  # what more than a BoundLoss it gives, ``offers`` says
         self.n_features = int(X.shape[1])
         self._cuts = split_blocks(np.arange(X.shape[0] + 1))
         self._at_zero: Point | None = None
@@ -60,7 +64,7 @@ class Objective:
         self._far = np.flatnonzero(largest > np.where(self.varies, FAR * spread, NOISY * _least(spread)))
         self.reach = largest
         self.reach[self._far] = spread[self._far]
-        _check_size(self.reach)
+        _check_size(self.reach, feature_names)
         self._centre_far()
 
     def evaluate(self, w: FloatArray) -> Point:
@@ -91,13 +95,26 @@ class Objective:
         half = _ordered_sum(map_blocks(work, self.loss.cuts)) / self.loss.normaliser
         return np.asarray(half + half.T)
 
-    def slope_along(self, point: Point, slide: FloatArray) -> float:
-        """Derivative of the loss when the scores move along ``slide``."""
-        return float(np.sum(self.loss.queries.restore(point.at.gradient) * slide)) / self.loss.normaliser
+    def hessian_product(self, point: Point, v: FloatArray) -> FloatArray:
+        """The (generalised) Hessian times ``v``, without forming it: Xᵀ S X v / normaliser."""
+        grouped, offsets = self.loss.queries.group(self.scores(v)), self.loss.queries.offsets
 
-    def curvature_along(self, point: Point, slide: FloatArray) -> float:
-        """Second derivative of the loss when the scores move along ``slide``."""
-        grouped, offsets = self.loss.queries.group(slide), self.loss.queries.offsets
+        def work(first: int, last: int) -> FloatArray:
+            V = grouped[offsets[first] : offsets[last], None]
+            return np.asarray(self.loss.curvature(point.at, first, last, V)[:, 0])
+
+        return self._transposed(np.concatenate(map_blocks(work, self.loss.cuts))) / self.loss.normaliser
+
+    def slope_along(self, point: Point, direction_scores: FloatArray) -> float:
+        """Derivative of the loss when the scores move along ``direction_scores`` = X·direction."""
+        return (
+            float(np.sum(self.loss.queries.restore(point.at.gradient) * direction_scores))
+            / self.loss.normaliser
+        )
+
+    def curvature_along(self, point: Point, direction_scores: FloatArray) -> float:
+        """Second derivative of the loss when the scores move along ``direction_scores``."""
+        grouped, offsets = self.loss.queries.group(direction_scores), self.loss.queries.offsets
 
         def work(first: int, last: int) -> float:
             V = grouped[offsets[first] : offsets[last], None]
@@ -113,6 +130,11 @@ class Objective:
     def dual(self, point: Point, scale: float) -> float:
         """Dual value of the loss at ``scale`` times the point's own dual variables."""
         return self.loss.dual(point.value, point.slack, scale)
+
+    @property
+    def offers(self) -> frozenset[str]:
+        """What solvers may ask for beside value and gradient."""
+        return frozenset(self.loss.offers)
 
     @property
     def at_zero(self) -> Point:
@@ -204,23 +226,12 @@ class Objective:
         return dense
 
 
-class CurvedObjective(Objective):
-    """An objective whose loss gives whole Hessian products: what truncated Newton steps need."""
-
-    loss: CurvedLoss
-
-    def __init__(self, X: Matrix, loss: CurvedLoss) -> None:
-        super().__init__(X, loss)
-
-    def hessian_product(self, point: Point, v: FloatArray) -> FloatArray:
-        """The (generalised) Hessian times ``v``, without forming it: Xᵀ S X v / normaliser."""
-        slide, offsets = self.loss.queries.group(self.scores(v)), self.loss.queries.offsets
-
-        def work(first: int, last: int) -> FloatArray:
-            V = slide[offsets[first] : offsets[last], None]
-            return self.loss.curvature(point.at, first, last, V)[:, 0]
-
-        return self._transposed(np.concatenate(map_blocks(work, self.loss.cuts))) / self.loss.normaliser
+def make_objective(
+    data: Dataset, loss: str | Loss = "squared_hinge", query_weight: FloatArray | None = None
+) -> Objective:
+    """The mean loss of a data set; a loss by its name in LOSSES, or as it is."""
+    family = LOSSES[loss]() if isinstance(loss, str) else loss
+    return Objective(data.X, family.bind(data.y, data.queries, query_weight), data.feature_names)
 
 
 def _least(spread: FloatArray) -> float:
@@ -228,11 +239,12 @@ def _least(spread: FloatArray) -> float:
     return float(np.min(spread[spread > 0], initial=np.inf))
 
 
-def _check_size(reach: FloatArray) -> None:
+def _check_size(reach: FloatArray, names: Sequence[str] | None) -> None:
     if len(reach) and not reach.max() <= LARGEST:
         j = int(np.argmax(reach))
+        name = f"the feature in column {j}" if names is None else f"feature {names[j]}"
         raise ValueError(
-            f"the feature in column {j} has values as large as {reach[j]:.3g}, whose square overflows; "
+            f"{name} has values as large as {reach[j]:.3g}, whose square overflows; "
             "divide it by a power of ten, or fit with normalise='min_max'"
         )
 

@@ -7,12 +7,13 @@ import re
 import numpy as np
 import pytest
 
-from ranksieve.data import Dataset, load_letor_folds
-from ranksieve.data.missing import learn_missing
-from ranksieve.data.normalise import learn_normalisation
+from ranksieve.data.dataset import Dataset
 from ranksieve.estimators import SparseRanker
 from ranksieve.export import EXPORTS, export_model
+from ranksieve.formats.folds import load_letor_folds
 from ranksieve.model import LinearModel, Term, load_model
+from ranksieve.preparation.missing import learn_missing
+from ranksieve.preparation.normalise import learn_normalisation
 from tests.engine_readers import READERS, python_process
 
 LUCENE = ("elasticsearch", "opensearch", "solr")

@@ -7,8 +7,9 @@ from typing import Any
 
 from ranksieve.commands.files import beside, check_outputs, read_data
 from ranksieve.commands.show import emit_json, progress, table, words
-from ranksieve.data import describe, read_dataset, read_ltr_log, write_dataset
-from ranksieve.data.load import format_of
+from ranksieve.data.describe import describe
+from ranksieve.formats.load import format_of, read_dataset, write_dataset
+from ranksieve.formats.ltr_log import read_ltr_log
 
 SHOWN_NAMES = 12
 HEADINGS = {

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ranksieve.commands.options import listed
-from ranksieve.data.cost_files import read_costs
-from ranksieve.data.signs import as_sign, read_signs
+from ranksieve.data.features import as_sign
+from ranksieve.formats.feature_tables import read_costs, read_signs
 
 
 class Demands(NamedTuple):

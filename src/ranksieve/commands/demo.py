@@ -12,8 +12,9 @@ from ranksieve.commands.files import check_outputs
 from ranksieve.commands.fit_page import support_of
 from ranksieve.commands.fitting import run
 from ranksieve.commands.show import table, words
-from ranksieve.data import Dataset, make_ranking
+from ranksieve.data.dataset import Dataset
 from ranksieve.estimators import SparseRanker
+from ranksieve.generators.ranking import make_ranking
 from ranksieve.metrics import Evaluation, evaluate
 from ranksieve.path import sparse_path
 from ranksieve.report import (

@@ -11,7 +11,7 @@ import numpy as np
 from ranksieve.commands.guard import while_doing
 from ranksieve.commands.models import read_with_models
 from ranksieve.commands.show import emit_json, table, words
-from ranksieve.data import Dataset, read_costs
+from ranksieve.data.dataset import Dataset
 from ranksieve.explain import (
     FeatureDrop,
     PairExplanation,
@@ -20,6 +20,7 @@ from ranksieve.explain import (
     explain_pair,
     explain_query,
 )
+from ranksieve.formats.feature_tables import read_costs
 from ranksieve.metrics.evaluate import parse_all
 from ranksieve.metrics.profiles import as_profile
 

@@ -8,14 +8,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from ranksieve._util.json_values import decode_json
+from ranksieve._util.lookup import lookup
 from ranksieve.commands.files import STANDARD, beside
 from ranksieve.commands.guard import while_doing
 from ranksieve.commands.models import read_with_models
 from ranksieve.commands.show import emit_json, words
-from ranksieve.data.json_values import decode_json
 from ranksieve.export import EXPORTS, Exported, make_export, paths_of, write_export
 from ranksieve.export.lucene import feature_list
-from ranksieve.metrics.lookup import lookup
 from ranksieve.model import LinearModel, load_model
 
 

@@ -12,12 +12,11 @@ from pathlib import Path
 import numpy as np
 
 from ranksieve._types import FloatArray
+from ranksieve._util.atomic import Destination, atomic_write, destination, is_standard_output
 from ranksieve.commands.show import progress
-from ranksieve.data import Dataset, read_dataset
-from ranksieve.data.atomic import Destination, atomic_write, destination, is_standard_output
-from ranksieve.data.byte_source import source_name
-from ranksieve.data.dataset import numbered_names
-from ranksieve.data.text_file import read_text
+from ranksieve.data.dataset import Dataset, numbered_names
+from ranksieve.formats.load import read_dataset
+from ranksieve.formats.text_files import read_text, source_name
 
 STANDARD = "-"
 

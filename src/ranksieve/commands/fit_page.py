@@ -9,7 +9,7 @@ import numpy as np
 
 from ranksieve._types import FloatArray
 from ranksieve.commands.show import progress
-from ranksieve.data import Dataset
+from ranksieve.data.dataset import Dataset
 from ranksieve.data.describe import pairs_per_query
 from ranksieve.estimators import LinearRanker
 from ranksieve.measures.importance import single_feature

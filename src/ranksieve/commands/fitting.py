@@ -7,21 +7,21 @@ import inspect
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from ranksieve._util.lookup import lookup
 from ranksieve.commands.demands import Demands
 from ranksieve.commands.files import beside, check_inputs, check_outputs, read_data
 from ranksieve.commands.fit_page import support_of
 from ranksieve.commands.guard import while_doing
 from ranksieve.commands.show import emit_json, progress, table, words
-from ranksieve.data import Dataset
-from ranksieve.data.missing import MissingPolicy, check_policy
-from ranksieve.data.normalise import check_kind
+from ranksieve.data.dataset import Dataset
 from ranksieve.estimators import ESTIMATORS, LinearRanker
 from ranksieve.estimators.base import Ranker
 from ranksieve.metrics import Evaluation, evaluate, parse
-from ranksieve.metrics.lookup import lookup
 from ranksieve.metrics.profiles import as_profile
 from ranksieve.model import LinearModel
 from ranksieve.path import Progress
+from ranksieve.preparation.missing import MissingPolicy, check_policy
+from ranksieve.preparation.normalise import check_kind
 from ranksieve.report import build_content, certificate, require_extra, write_report
 from ranksieve.solvers.result import Callback
 

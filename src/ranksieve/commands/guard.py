@@ -12,7 +12,7 @@ from typing import Any
 
 import typer
 
-from ranksieve._extras import how_to_install
+from ranksieve._util.extras import how_to_install
 
 FAILURE = 2
 INTERRUPTED = 130

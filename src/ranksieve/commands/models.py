@@ -9,7 +9,7 @@ import numpy as np
 
 from ranksieve._types import FloatArray
 from ranksieve.commands.files import read_data, widen
-from ranksieve.data import Dataset
+from ranksieve.data.dataset import Dataset
 from ranksieve.foreign import Scorer, open_model
 from ranksieve.model import LinearModel
 

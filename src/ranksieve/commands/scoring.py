@@ -7,16 +7,16 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ranksieve._types import FloatArray
+from ranksieve._util.lookup import lookup
 from ranksieve.commands.files import check_inputs, check_outputs, read_data, read_scores, write_text
 from ranksieve.commands.guard import while_doing
 from ranksieve.commands.models import finite_scores, is_model, read_with_models
 from ranksieve.commands.show import emit_json, table, words
-from ranksieve.data import Dataset
-from ranksieve.data.judgements import Table
-from ranksieve.data.trec import read_qrels, read_run, run_lines
+from ranksieve.data.dataset import Dataset
+from ranksieve.formats.judgements import Table
+from ranksieve.formats.trec import read_qrels, read_run, run_lines
 from ranksieve.metrics import Evaluation, Profile, evaluate
 from ranksieve.metrics.evaluate import parse_all
-from ranksieve.metrics.lookup import lookup
 from ranksieve.metrics.profiles import Empty, as_profile
 from ranksieve.metrics.run import evaluate_run
 from ranksieve.significance import Alternative, Comparison, Row, compare

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -46,3 +46,20 @@ def unknown_feature(name: str, names: Sequence[str]) -> str:
     hint = f" (did you mean {nearest[0]!r}?)" if nearest else ""
     more = f" and {len(names) - SHOWN_NAMES} more" if len(names) > SHOWN_NAMES else ""
     return f"unknown feature {name!r}{hint}; the data have {', '.join(names[:SHOWN_NAMES])}{more}"
+
+
+SIGNS = {"+": 1.0, "-": -1.0, "−": -1.0}
+
+
+def as_sign(sign: Any, feature: Any, place: str = "signs") -> float:
+    """ "+", "-", "0", +1, −1 or 0 as a number."""
+    try:
+        number = float(SIGNS.get(sign, sign))
+    except (TypeError, ValueError):
+        number = np.nan
+    if number not in (-1.0, 0.0, 1.0):
+        raise ValueError(
+            f"{place}: {sign!r} for {feature!r} is no sign; give + (a larger value never lowers a rank), "
+            "- (never raises it) or 0 (either)"
+        )
+    return number

@@ -15,7 +15,7 @@ from ranksieve.data.dataset import Dataset
 from ranksieve.data.describe import pairs_per_query, varying_columns
 from ranksieve.estimators.base import LinearRanker, PlainFit
 from ranksieve.estimators.checks import check_at_least
-from ranksieve.losses.levels import NO_PAIRS, checked_query_weight
+from ranksieve.losses.base import NO_PAIRS, checked_query_weight
 from ranksieve.measures.columns import dense_columns
 from ranksieve.metrics import METRICS, Evaluator, MetricSpec, Profile, parse
 from ranksieve.metrics.profiles import as_profile

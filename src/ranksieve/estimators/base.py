@@ -12,14 +12,14 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
 from ranksieve._types import AnyArray, FloatArray, IntArray, Matrix
+from ranksieve._util.json_values import plain
 from ranksieve.data.dataset import Dataset, numbered_names
 from ranksieve.data.fingerprint import fingerprint
 from ranksieve.data.finite import check_finite
-from ranksieve.data.missing import MissingPolicy, learn_missing
-from ranksieve.data.normalise import Normalisation, learn_normalisation
-from ranksieve.data.plain import plain
 from ranksieve.metrics import evaluate
 from ranksieve.model import LinearModel, Term
+from ranksieve.preparation.missing import MissingPolicy, learn_missing
+from ranksieve.preparation.normalise import Normalisation, learn_normalisation
 from ranksieve.solvers.result import Callback, Trace, relative
 
 ONE_QUERY = (

@@ -12,8 +12,7 @@ from ranksieve.data.describe import pairs_per_query
 from ranksieve.data.queries import Queries
 from ranksieve.estimators.ranksvm import RankSVM
 from ranksieve.losses import SquaredHinge
-from ranksieve.losses.base import CurvedLoss
-from ranksieve.losses.levels import checked_query_weight
+from ranksieve.losses.base import CurvedLoss, checked_query_weight
 
 MOST_LEVELS = 256
 

@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from ranksieve._extras import how_to_install
 from ranksieve._parallel import available_threads
 from ranksieve._types import FloatArray, IntArray, Matrix
+from ranksieve._util.extras import how_to_install
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.describe import pairs_per_query
 from ranksieve.estimators.base import PlainFit
 from ranksieve.estimators.checks import check_at_least, check_not_negative, check_positive
-from ranksieve.losses.levels import NO_PAIRS, checked_query_weight
+from ranksieve.losses.base import NO_PAIRS, checked_query_weight
 from ranksieve.metrics import Evaluator
 from ranksieve.model import LinearModel
 from ranksieve.solvers.result import Callback

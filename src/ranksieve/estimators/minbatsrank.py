@@ -11,18 +11,18 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from ranksieve._types import FloatArray
-from ranksieve.data.atomic import atomic_write
-from ranksieve.data.byte_source import STANDARD_INPUT, PathLike, plain_file_errors
+from ranksieve._types import FloatArray, PathLike
+from ranksieve._util.atomic import atomic_write
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.finite import check_finite
-from ranksieve.data.letor import CHUNK_BYTES
-from ranksieve.data.stream import stream_letor
 from ranksieve.estimators.base import ONE_QUERY
 from ranksieve.estimators.checks import check_at_least, check_not_negative, check_positive
 from ranksieve.estimators.direct import DirectRanker
+from ranksieve.formats.letor import CHUNK_BYTES
+from ranksieve.formats.letor_stream import stream_letor
+from ranksieve.formats.text_files import STANDARD_INPUT, plain_file_errors
 from ranksieve.kernels.ftrl import Rule
-from ranksieve.losses.levels import NO_PAIRS
+from ranksieve.losses.base import NO_PAIRS
 from ranksieve.path import make_objective
 from ranksieve.solvers.ftrl import FtrlState, Passes, ftrl
 from ranksieve.solvers.result import Callback, Result, Trace
@@ -164,7 +164,7 @@ class MinBatSRank(DirectRanker):
         """Learn from a LETOR file of any size, read ``n_epochs`` times in bounded memory.
 
         Queries come in the order of the file each time: the bits are those of ``fit`` with ``shuffle=False``.
-        The other arguments are those of :func:`ranksieve.data.stream.stream_letor`.
+        The other arguments are those of :func:`ranksieve.formats.letor_stream.stream_letor`.
         """
         rule, state = self._rule(), self._previous(n_features, self.warm_start)
         if os.fspath(path) == STANDARD_INPUT and self.n_epochs > 1:

@@ -13,7 +13,7 @@ from ranksieve.data.dataset import Dataset
 from ranksieve.estimators.base import PlainFit
 from ranksieve.estimators.checks import check_at_least
 from ranksieve.kernels.boosting import pair_potentials, threshold_margins
-from ranksieve.losses.levels import NO_PAIRS, checked_query_weight, local_levels, pairs_per_query
+from ranksieve.losses.base import NO_PAIRS, checked_query_weight, local_levels, pairs_per_query
 from ranksieve.measures.columns import dense_columns
 from ranksieve.model import LinearModel
 from ranksieve.solvers.result import Callback, Trace

@@ -9,15 +9,15 @@ from typing import Any, Self
 import numpy as np
 
 from ranksieve._types import FloatArray
-from ranksieve.data.cost_files import as_costs
 from ranksieve.data.dataset import Dataset
-from ranksieve.data.signs import as_sign
+from ranksieve.data.features import as_sign
 from ranksieve.estimators.base import LinearRanker
 from ranksieve.estimators.candidates import Candidates, Family, ProgressCount, Recipe, Refit, Search
 from ranksieve.estimators.checks import check_at_least
 from ranksieve.estimators.choice import RULES, Budget, warn_if_blind
 from ranksieve.estimators.refit import shrunk_path, unshrunk_path
 from ranksieve.estimators.shopping import families_by_cost
+from ranksieve.formats.feature_tables import as_costs
 from ranksieve.metrics import Profile
 from ranksieve.metrics.profiles import as_profile
 from ranksieve.model import LinearModel

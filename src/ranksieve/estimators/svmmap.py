@@ -13,8 +13,7 @@ from ranksieve.estimators.checks import check_at_least, check_positive
 from ranksieve.estimators.direct import DirectRanker
 from ranksieve.kernels.ordering import centre_and_sort
 from ranksieve.kernels.violated_ranking import violated_rankings
-from ranksieve.losses.base import ScoreValue
-from ranksieve.losses.levels import checked_query_weight
+from ranksieve.losses.base import ScoreValue, checked_query_weight
 from ranksieve.objective import Objective
 from ranksieve.penalties.ridge import Ridge
 from ranksieve.solvers.cutting_plane import cutting_plane

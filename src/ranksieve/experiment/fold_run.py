@@ -15,11 +15,11 @@ import numpy as np
 from ranksieve._types import FloatArray
 from ranksieve.data.describe import varying_columns
 from ranksieve.data.fingerprint import fingerprint
-from ranksieve.data.folds import Fold
 from ranksieve.estimators.base import LinearRanker, Ranker
 from ranksieve.experiment.journal import Journal, Row, check_begun, only_writer
 from ranksieve.experiment.methods import Method
 from ranksieve.experiment.protocol import Point, Trial, trials
+from ranksieve.formats.folds import Fold
 from ranksieve.metrics import Evaluator
 from ranksieve.model import linear_scores
 

@@ -9,7 +9,7 @@ import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from ranksieve.data.atomic import atomic_write
+from ranksieve._util.atomic import atomic_write
 from ranksieve.experiment.tables import Cell, Table
 
 LATEX = {

@@ -14,8 +14,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from ranksieve._util.json_values import plain
 from ranksieve._version import __version__
-from ranksieve.data.plain import plain
 
 if sys.platform != "win32":
     import fcntl

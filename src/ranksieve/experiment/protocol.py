@@ -17,8 +17,8 @@ from sklearn.exceptions import ConvergenceWarning
 from ranksieve._parallel import use_threads
 from ranksieve._types import BoolArray, FloatArray
 from ranksieve.data.describe import varying_columns
-from ranksieve.data.folds import Fold
 from ranksieve.estimators.base import LinearRanker, Ranker
+from ranksieve.formats.folds import Fold
 from ranksieve.metrics import Evaluation, Evaluator, Profile
 
 PAPER_METRICS = ("ndcg@1", "ndcg@3", "ndcg@5", "ndcg@10", "map")

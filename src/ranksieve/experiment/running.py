@@ -14,14 +14,15 @@ import numpy as np
 from joblib import Parallel, delayed
 
 from ranksieve._parallel import use_threads
-from ranksieve.data import Fold, deal_folds, find_collections, load_letor_folds, read_dataset
+from ranksieve._util.lookup import lookup
 from ranksieve.experiment.fold_run import Place, identity_of, make_places, run_fold
 from ranksieve.experiment.methods import GRIDS, METHODS, Method, within
 from ranksieve.experiment.protocol import Point
 from ranksieve.experiment.results import STUDIES_FOLDER, Results, load_results
 from ranksieve.experiment.studies import IDENTITY, STUDIES, run_studies
+from ranksieve.formats.folds import Fold, deal_folds, find_collections, load_letor_folds
+from ranksieve.formats.load import read_dataset
 from ranksieve.metrics import parse
-from ranksieve.metrics.lookup import lookup
 from ranksieve.metrics.profiles import as_profile
 
 PAPER_METHODS = (

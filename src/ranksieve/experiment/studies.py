@@ -9,10 +9,10 @@ import numpy as np
 
 from ranksieve._types import FloatArray
 from ranksieve.data.dataset import Dataset
-from ranksieve.data.folds import Fold
 from ranksieve.estimators.choice import standard_error
 from ranksieve.experiment.fold_run import CURVE_METRICS, Place, sparse
 from ranksieve.experiment.results import STUDIES_FOLDER
+from ranksieve.formats.folds import Fold
 from ranksieve.measures.columns import dense_columns
 from ranksieve.metrics import Evaluator, evaluate_many
 from ranksieve.path import Path, make_objective, sparse_path

@@ -9,11 +9,11 @@ from functools import lru_cache
 
 import numpy as np
 
+from ranksieve._util.lookup import lookup
 from ranksieve.experiment.methods import METHODS
 from ranksieve.experiment.protocol import PAPER_METRICS, ProtocolResult
 from ranksieve.experiment.published import means_of, p_values_of
 from ranksieve.experiment.results import DataSetResults, Results
-from ranksieve.metrics.lookup import lookup
 from ranksieve.significance import Row, compare, paired_t
 
 LEVEL = 0.05

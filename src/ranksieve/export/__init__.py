@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ranksieve.data.atomic import atomic_write
+from ranksieve._util.atomic import atomic_write
+from ranksieve._util.lookup import lookup
 from ranksieve.data.dataset import Dataset
 from ranksieve.export.base import Options, Product, Target, paths_of
 from ranksieve.export.elasticsearch import elasticsearch, opensearch
@@ -19,7 +20,6 @@ from ranksieve.export.python_module import python
 from ranksieve.export.ranklib import ranklib
 from ranksieve.export.solr import solr
 from ranksieve.export.vespa import vespa
-from ranksieve.metrics.lookup import lookup
 from ranksieve.model import LinearModel
 
 NAMED = frozenset({"name", "names"})

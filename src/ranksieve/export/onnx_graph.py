@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from ranksieve._extras import how_to_install
 from ranksieve._types import AnyArray
+from ranksieve._util.extras import how_to_install
+from ranksieve._util.lookup import lookup
 from ranksieve._version import __version__
 from ranksieve.export.base import (
     ANY_NAME,
@@ -24,7 +25,6 @@ from ranksieve.export.base import (
     scale32,
     weight32,
 )
-from ranksieve.metrics.lookup import lookup
 from ranksieve.model import LinearModel
 
 OPSET, IR_VERSION = 13, 8  # old enough for every runtime in use

@@ -10,8 +10,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from ranksieve.data.byte_source import PathLike
-from ranksieve.data.json_values import decode_json
+from ranksieve._types import PathLike
+from ranksieve._util.json_values import decode_json
 from ranksieve.foreign.fastrank import is_fastrank, read_fastrank
 from ranksieve.foreign.model import ForeignModel, Scorer
 from ranksieve.foreign.ranklib import read_ranklib

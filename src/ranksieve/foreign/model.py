@@ -11,9 +11,9 @@ import scipy.sparse as sp
 
 from ranksieve._types import FloatArray, Matrix
 from ranksieve.data.dataset import Dataset, as_matrix
-from ranksieve.data.missing import MissingPolicy
 from ranksieve.foreign.parts import Features, Part
 from ranksieve.model import LinearModel, Term
+from ranksieve.preparation.missing import MissingPolicy
 
 ROWS_AT_ONCE = 4096
 ZERO = MissingPolicy("zero")

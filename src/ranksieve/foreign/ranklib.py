@@ -6,13 +6,13 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from ranksieve.data.text_file import finite_number
+from ranksieve._util.lookup import lookup
 from ranksieve.foreign.model import Scorer
 from ranksieve.foreign.parts import Stumps
 from ranksieve.foreign.ranklib_nets import read_network
 from ranksieve.foreign.ranklib_source import HEADER, Source, whole
 from ranksieve.foreign.ranklib_trees import read_bags, read_boosted
-from ranksieve.metrics.lookup import lookup
+from ranksieve.formats.text_files import finite_number
 
 
 def read_ranklib(text: str, name: str, feature_names: Sequence[str] | None) -> Scorer:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from ranksieve._types import FloatArray
-from ranksieve.data.text_file import finite_number
 from ranksieve.foreign.model import Scorer
 from ranksieve.foreign.parts import Network
 from ranksieve.foreign.ranklib_source import Source, whole
+from ranksieve.formats.text_files import finite_number
 
 
 def read_network(source: Source) -> Scorer:

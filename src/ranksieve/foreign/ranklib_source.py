@@ -8,9 +8,9 @@ from functools import cached_property
 
 import numpy as np
 
-from ranksieve.data.text_file import content_lines
 from ranksieve.foreign.model import ForeignModel, Scorer, linear_model
 from ranksieve.foreign.parts import Part
+from ranksieve.formats.text_files import content_lines
 
 HEADER = "##"
 

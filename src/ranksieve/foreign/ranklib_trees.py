@@ -8,11 +8,11 @@ from xml.parsers import expat
 
 import numpy as np
 
-from ranksieve.data.text_file import finite_number
 from ranksieve.foreign.model import Scorer
 from ranksieve.foreign.parts import LEAF, Tree, WeightedSum
 from ranksieve.foreign.ranklib_source import HEADER, Source, whole
 from ranksieve.foreign.tree_builder import TreeBuilder
+from ranksieve.formats.text_files import finite_number
 
 ROOT = "forest"
 PARENTS = {

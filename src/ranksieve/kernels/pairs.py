@@ -1,10 +1,16 @@
 """Sums over the active pairs of each query in O(n log n), without building a pair.
 
 A pair is an upper document i and a lower document j of one query with level_i > level_j. It is active while
-ξ = 1 − (t_i − t_j) > 0. Among documents sorted by score the active partners of a document are a contiguous
-range whose end only moves one way, so one sweep that puts documents into a Fenwick tree over the levels sees
-every pair; with a weight per pair of levels it keeps one plain accumulator a level instead. Both sweeps test
-activity by the same expression, so they agree on every pair to the last bit.
+ξ = 1 − (t_i − t_j) > 0. Among documents sorted by score the active lower partners of a document are a
+contiguous range whose end only moves one way, so one sweep from the highest score down, which puts documents
+into accumulators by level, sees every pair.
+
+Upper partners are lower ones seen from the other end: with ``side`` = −1 scores, levels and order are
+reversed, with +1 they are as they are. Every sweep tests activity by the same expression, so all of them
+agree on every pair to the last bit.
+
+Pairs of equal weight are counted with a Fenwick tree over the levels, O(log levels) per document; with a
+weight per pair of levels there is one plain accumulator per level.
 """
 
 import numpy as np
@@ -12,90 +18,82 @@ from numba import njit
 
 
 @njit(cache=True, nogil=True)
-def _put(count, total, size, level, amount, weighted):
-    """Put a document of this level and amount into the accumulators of ``size`` levels."""
-    if weighted:
-        count[level] += 1.0
-        total[level] += amount
-        return
-    node = level + 1
-    while node <= size:
-        count[node] += 1.0
-        total[node] += amount
-        node += node & -node
+def _gather(t, level, order, lo, hi, side, scores, depths):
+    """Scores and levels of a query from the side's highest score down; returns the largest depth."""
+    top = 0
+    for i in range(lo, hi):
+        top = max(top, level[i])
+    start, shift = (hi - 1, 0) if side > 0 else (lo, top)
+    for a in range(hi - lo):
+        i = order[start - side * a]
+        scores[a], depths[a] = side * t[i], shift + side * level[i]
+    return top, start
 
 
 @njit(cache=True, nogil=True)
-def _below(count, total, level):
-    """(number, Σ amount) of the documents put in with a smaller level."""
-    c, s = 0.0, 0.0
-    node = level
-    while node > 0:
-        c += count[node]
-        s += total[node]
-        node -= node & -node
-    return c, s
-
-
-@njit(cache=True, nogil=True)
-def _weighted(count, total, size, weights, fixed, fixed_is_upper):
-    """(Σ weight, Σ weight · amount) of the documents that make a pair with one of level ``fixed``."""
-    c, s = 0.0, 0.0
-    start, stop = (0, fixed) if fixed_is_upper else (fixed + 1, size)
-    for other in range(start, stop):
-        weight = weights[fixed, other] if fixed_is_upper else weights[other, fixed]
-        c += weight * count[other]
-        s += weight * total[other]
-    return c, s
-
-
-@njit(cache=True, nogil=True)
-def active_partners(t, level, order, offsets, first, last, weights, up_count, up_slack, low_count, low_slack):
-    """Per document, Σ weight and Σ weight·ξ over its active pairs: once as the upper, once as the lower one.
-
-    ``order`` is sorted by ``t`` within each query; ``weights`` (levels × levels, or empty for 1) is indexed
-    [upper level, lower level].
-    """
-    weighted = len(weights) > 0
-    most, longest = 0, 0
+def _room(level, offsets, first, last):
+    """The longest list and the highest level of some queries."""
+    longest, highest = 0, 0
     for q in range(first, last):
         longest = max(longest, offsets[q + 1] - offsets[q])
-        for i in range(offsets[q], offsets[q + 1]):
-            most = max(most, level[i])
-    count, total = np.zeros(most + 2), np.zeros(most + 2)
-    ts, ls = np.empty(longest), np.empty(longest, dtype=np.int64)
+    for i in range(offsets[first], offsets[last]):
+        highest = max(highest, level[i])
+    return longest, highest
+
+
+@njit(cache=True, nogil=True)
+def active_partners(t, level, order, offsets, first, last, side, count, slack):
+    """Per document, the number of its active partners on one side and Σ ξ over them.
+
+    ``order`` is sorted by ``t`` within each query.
+    """
+    longest, highest = _room(level, offsets, first, last)
+    scores, depths = np.empty(longest), np.empty(longest, dtype=np.int64)
+    counts, totals = np.empty(highest + 2), np.empty(highest + 2)
     for q in range(first, last):
-        lo, n = offsets[q], offsets[q + 1] - offsets[q]
-        top = 0
-        for a in range(n):
-            ts[a], ls[a] = t[order[lo + a]], level[order[lo + a]]
-            top = max(top, ls[a])
-        size = top + 1
-        for node in range(size + 1):
-            count[node], total[node] = 0.0, 0.0
-        k = n - 1
-        for a in range(n - 1, -1, -1):
-            while k >= 0 and 1.0 - (ts[a] - ts[k]) > 0.0:
-                _put(count, total, size, ls[k], ts[k], weighted)
-                k -= 1
-            if weighted:
-                c, s = _weighted(count, total, size, weights, ls[a], True)
-            else:
-                c, s = _below(count, total, ls[a])
-            up_count[order[lo + a]], up_slack[order[lo + a]] = c, c * (1.0 - ts[a]) + s
-        # The mirrored sweep: levels upside down, so that the upper partners are the ones below.
-        for node in range(size + 1):
-            count[node], total[node] = 0.0, 0.0
+        n = offsets[q + 1] - offsets[q]
+        top, start = _gather(t, level, order, offsets[q], offsets[q + 1], side, scores, depths)
+        counts[: top + 2], totals[: top + 2] = 0.0, 0.0
         k = 0
         for a in range(n):
-            while k < n and 1.0 - (ts[k] - ts[a]) > 0.0:
-                _put(count, total, size, ls[k] if weighted else top - ls[k], -ts[k], weighted)
+            while k < n and 1.0 - (scores[a] - scores[k]) > 0.0:
+                node = depths[k] + 1
+                while node <= top + 1:
+                    counts[node] += 1.0
+                    totals[node] += scores[k]
+                    node += node & -node
                 k += 1
-            if weighted:
-                c, s = _weighted(count, total, size, weights, ls[a], False)
-            else:
-                c, s = _below(count, total, top - ls[a])
-            low_count[order[lo + a]], low_slack[order[lo + a]] = c, c * (1.0 + ts[a]) + s
+            c, s, node = 0.0, 0.0, depths[a]
+            while node > 0:
+                c += counts[node]
+                s += totals[node]
+                node -= node & -node
+            i = order[start - side * a]
+            count[i], slack[i] = c, c * (1.0 - scores[a]) + s
+
+
+@njit(cache=True, nogil=True)
+def weighted_partners(t, level, order, offsets, first, last, side, weights, count, slack):
+    """:func:`active_partners` with weights[level of the document, level of its partner] in every sum."""
+    longest, highest = _room(level, offsets, first, last)
+    scores, depths = np.empty(longest), np.empty(longest, dtype=np.int64)
+    counts, totals = np.empty(highest + 1), np.empty(highest + 1)
+    for q in range(first, last):
+        n = offsets[q + 1] - offsets[q]
+        top, start = _gather(t, level, order, offsets[q], offsets[q + 1], side, scores, depths)
+        counts[: top + 1], totals[: top + 1] = 0.0, 0.0
+        k = 0
+        for a in range(n):
+            while k < n and 1.0 - (scores[a] - scores[k]) > 0.0:
+                counts[level[order[start - side * k]]] += 1.0
+                totals[level[order[start - side * k]]] += scores[k]
+                k += 1
+            i = order[start - side * a]
+            c, s = 0.0, 0.0
+            for other in range(level[i] - side, top + 1 if side < 0 else -1, -side):
+                c += weights[level[i], other] * counts[other]
+                s += weights[level[i], other] * totals[other]
+            count[i], slack[i] = c, c * (1.0 - scores[a]) + s
 
 
 @njit(cache=True, nogil=True)
@@ -105,45 +103,48 @@ def _add_row(target, at, source, row, factor):
 
 
 @njit(cache=True, nogil=True)
-def lower_partner_sums(t, level, order, offsets, first, last, weights, rows, sums, mirrored=False):
-    """``sums[i] = Σ_j weight · rows[j]`` over the active lower partners j of each document i.
+def partner_rows(t, level, order, offsets, first, last, side, rows, sums):
+    """``sums[i] += Σ_j rows[j]`` over the active partners j of each document i on one side.
 
-    With ``mirrored``, over its active upper partners: the same sweep from the other end, levels upside down.
-    ``rows`` and ``sums`` hold the documents offsets[first]..offsets[last] only; ``sums`` comes in as zeros.
+    ``rows`` and ``sums`` hold the documents offsets[first]..offsets[last] only.
     """
-    weighted = len(weights) > 0
-    base = offsets[first]
-    most = 0
-    for i in range(base, offsets[last]):
-        most = max(most, level[i])
-    tree = np.empty((most + 2, rows.shape[1]))
+    longest, highest = _room(level, offsets, first, last)
+    scores, depths = np.empty(longest), np.empty(longest, dtype=np.int64)
+    tree, base = np.empty((highest + 2, rows.shape[1])), offsets[first]
     for q in range(first, last):
-        lo, hi = offsets[q], offsets[q + 1]
-        top = 0
-        for i in range(lo, hi):
-            top = max(top, level[i])
-        for node in range(top + 2):
-            for c in range(rows.shape[1]):
-                tree[node, c] = 0.0
+        n = offsets[q + 1] - offsets[q]
+        top, start = _gather(t, level, order, offsets[q], offsets[q + 1], side, scores, depths)
+        tree[: top + 2] = 0.0
         k = 0
-        for a in range(hi - lo):
-            i = order[lo + a] if mirrored else order[hi - 1 - a]
-            while k < hi - lo:
-                j = order[lo + k] if mirrored else order[hi - 1 - k]
-                if not 1.0 - (t[j] - t[i] if mirrored else t[i] - t[j]) > 0.0:
-                    break
-                node = (top - level[j] if mirrored else level[j]) + (0 if weighted else 1)
-                while node <= top:
-                    _add_row(tree, node, rows, j - base, 1.0)
-                    node += top + 1 if weighted else node & -node
+        for a in range(n):
+            while k < n and 1.0 - (scores[a] - scores[k]) > 0.0:
+                node = depths[k] + 1
+                while node <= top + 1:
+                    _add_row(tree, node, rows, order[start - side * k] - base, 1.0)
+                    node += node & -node
                 k += 1
-            depth = top - level[i] if mirrored else level[i]
-            if weighted:
-                for other in range(depth):
-                    weight = weights[top - other, level[i]] if mirrored else weights[level[i], other]
-                    _add_row(sums, i - base, tree, other, weight)
-            else:
-                node = depth
-                while node > 0:
-                    _add_row(sums, i - base, tree, node, 1.0)
-                    node -= node & -node
+            node = depths[a]
+            while node > 0:
+                _add_row(sums, order[start - side * a] - base, tree, node, 1.0)
+                node -= node & -node
+
+
+@njit(cache=True, nogil=True)
+def weighted_partner_rows(t, level, order, offsets, first, last, side, weights, rows, sums):
+    """:func:`partner_rows` with weights[level of the document, level of its partner] in every sum."""
+    longest, highest = _room(level, offsets, first, last)
+    scores, depths = np.empty(longest), np.empty(longest, dtype=np.int64)
+    totals, base = np.empty((highest + 1, rows.shape[1])), offsets[first]
+    for q in range(first, last):
+        n = offsets[q + 1] - offsets[q]
+        top, start = _gather(t, level, order, offsets[q], offsets[q + 1], side, scores, depths)
+        totals[: top + 1] = 0.0
+        k = 0
+        for a in range(n):
+            while k < n and 1.0 - (scores[a] - scores[k]) > 0.0:
+                j = order[start - side * k]
+                _add_row(totals, level[j], rows, j - base, 1.0)
+                k += 1
+            i = order[start - side * a]
+            for other in range(level[i] - side, top + 1 if side < 0 else -1, -side):
+                _add_row(sums, i - base, totals, other, weights[level[i], other])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from ranksieve.losses.average_precision import AveragePrecisionHinge
 from ranksieve.losses.base import BoundLoss, Loss, ScoreValue
 from ranksieve.losses.cost_sensitive_listmle import CostSensitiveListMLE
 from ranksieve.losses.hinge import Hinge
@@ -14,6 +15,7 @@ from ranksieve.losses.squared_hinge import SquaredHinge
 LOSSES: dict[str, Callable[[], Loss]] = {
     "squared_hinge": SquaredHinge,
     "hinge": Hinge,
+    "average_precision": AveragePrecisionHinge,
     "cost_sensitive_listmle": CostSensitiveListMLE,
     "modified_huber": ModifiedHuber,
     "listnet": ListNetLoss,
@@ -21,6 +23,7 @@ LOSSES: dict[str, Callable[[], Loss]] = {
 
 __all__ = [
     "LOSSES",
+    "AveragePrecisionHinge",
     "BoundLoss",
     "CostSensitiveListMLE",
     "Hinge",

@@ -1,7 +1,7 @@
 """What every loss gives: a function of scores, bound to the labels of one data set.
 
-All arrays of one value a document are in grouped order (:class:`ranksieve.data.queries.Queries`). Values are
-sums; divided by the fixed ``normaliser`` they become the mean the objective uses, so parts of a data set
+All arrays with one value per document are in grouped order (:class:`ranksieve.data.queries.Queries`). Values
+are sums; divided by the fixed ``normaliser`` they become the mean the objective uses, so parts of a data set
 (blocks, partitions, machines) add up exactly.
 """
 
@@ -10,8 +10,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+import numpy as np
+
 from ranksieve._types import FloatArray, IntArray
 from ranksieve.data.queries import Queries
+
+NO_PAIRS = (
+    "there is no pair to learn from: in every query all documents have the same label; "
+    "at least one query needs two documents with different labels"
+)
 
 
 @dataclass(frozen=True)
@@ -25,11 +32,22 @@ class ScoreValue:
 
 
 class BoundLoss(Protocol):
-    """A loss bound to labels."""
+    """A loss bound to labels.
+
+    ``offers`` names what solvers may ask for beside value and gradient: "hessian" if ``half_curvature`` is
+    that of a smooth loss, "hessian_product" if there is ``curvature``, "rows" if ``level`` and ``weight``
+    tell all there is to know of a query's pairs.
+    """
 
     queries: Queries
     normaliser: float
     cuts: IntArray
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def offers(self) -> frozenset[str]: ...
 
     def evaluate(self, s: FloatArray) -> ScoreValue:
         """Sum and gradient at the scores ``s``."""
@@ -42,7 +60,13 @@ class BoundLoss(Protocol):
 
 
 class CurvedLoss(BoundLoss, Protocol):
-    """A bound loss that can be multiplied by its whole Hessian, as truncated Newton steps need."""
+    """A bound loss that can be multiplied by its whole Hessian, as truncated Newton steps need.
+
+    ``level`` holds the label levels and ``weight`` the queries' weights.
+    """
+
+    level: IntArray
+    weight: FloatArray
 
     def curvature(self, at: ScoreValue, first: int, last: int, V: FloatArray) -> FloatArray:
         """S·V, S the (generalised) Hessian in scores of the queries first..last."""
@@ -56,3 +80,40 @@ class Loss(Protocol):
 
     def bind(self, y: FloatArray, queries: Queries, query_weight: FloatArray | None = None) -> BoundLoss:
         """Bind to labels (in input order) and optional weights per query."""
+
+
+def local_levels(y: FloatArray, queries: Queries) -> IntArray:
+    """Dense ranks of the labels within each query, 0 for the lowest; ``y`` and result in grouped order."""
+    query = queries.query_of_grouped
+    order = np.lexsort((y, query))
+    starts = np.ones(len(y), dtype=bool)
+    starts[1:] = query[order][1:] != query[order][:-1]
+    rises = np.ones(len(y), dtype=np.int64)
+    rises[1:] = y[order][1:] != y[order][:-1]
+    running = np.cumsum(np.where(starts, 0, rises))
+    first = running[np.flatnonzero(starts)]
+    levels = np.empty(len(y), dtype=np.int64)
+    levels[order] = running - np.repeat(first, queries.sizes)
+    return levels
+
+
+def pairs_per_query(levels: IntArray, queries: Queries) -> FloatArray:
+    """Number of pairs with different levels in each query: (n² − Σ_level n_level²)/2."""
+    width = int(levels.max()) + 1
+    cells, counts = np.unique(queries.query_of_grouped * width + levels, return_counts=True)
+    same = np.bincount(cells // width, weights=counts.astype(np.float64) ** 2, minlength=queries.n_queries)
+    return np.asarray((queries.sizes.astype(np.float64) ** 2 - same) / 2)
+
+
+def checked_query_weight(weight: FloatArray | None, n_queries: int) -> FloatArray:
+    """One finite weight ≥ 0 per query; ones if none are given."""
+    if weight is None:
+        return np.ones(n_queries)
+    weight = np.asarray(weight, dtype=np.float64)
+    if weight.shape != (n_queries,):
+        raise ValueError(
+            f"query_weight needs one weight for each of {n_queries} queries, got shape {weight.shape}"
+        )
+    if not np.isfinite(weight).all() or np.any(weight < 0):
+        raise ValueError("query weights must be finite and not negative")
+    return weight

@@ -11,8 +11,7 @@ from ranksieve._parallel import map_blocks, split_blocks
 from ranksieve._types import FloatArray
 from ranksieve.data.queries import Queries
 from ranksieve.kernels.listmle import level_costs, list_costs, list_curvature
-from ranksieve.losses.base import ScoreValue
-from ranksieve.losses.levels import NO_PAIRS, checked_query_weight, local_levels
+from ranksieve.losses.base import NO_PAIRS, ScoreValue, checked_query_weight, local_levels
 
 
 @dataclass(frozen=True)
@@ -57,6 +56,9 @@ class ListState:
 
 class BoundCostSensitiveListMLE:
     """The loss of one data set: O(n) value and gradient, O(n·c) curvature of c columns."""
+
+    name: ClassVar[str] = "cost_sensitive_listmle"
+    offers: ClassVar[frozenset[str]] = frozenset({"hessian"})
 
     def __init__(self, y: FloatArray, queries: Queries, k: int, query_weight: FloatArray | None) -> None:
         _check_labels(y)

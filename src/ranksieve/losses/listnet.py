@@ -10,8 +10,7 @@ import numpy as np
 from ranksieve._parallel import split_blocks
 from ranksieve._types import FloatArray
 from ranksieve.data.queries import Queries
-from ranksieve.losses.base import ScoreValue
-from ranksieve.losses.levels import NO_PAIRS, checked_query_weight, local_levels
+from ranksieve.losses.base import NO_PAIRS, ScoreValue, checked_query_weight, local_levels
 
 
 @dataclass(frozen=True)
@@ -32,6 +31,9 @@ class ListNetLoss:
 
 class BoundListNet:
     """The loss of one data set: O(n) value and gradient, O(n·c) curvature of c columns."""
+
+    name: ClassVar[str] = "listnet"
+    offers: ClassVar[frozenset[str]] = frozenset({"hessian"})
 
     def __init__(self, y: FloatArray, queries: Queries, query_weight: FloatArray | None) -> None:
         weight = checked_query_weight(query_weight, queries.n_queries)

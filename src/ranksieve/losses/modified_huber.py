@@ -11,8 +11,7 @@ from ranksieve._parallel import map_blocks, split_blocks
 from ranksieve._types import FloatArray, IntArray
 from ranksieve.data.queries import Queries
 from ranksieve.kernels.huber import huber_curvature, huber_pairs
-from ranksieve.losses.base import ScoreValue
-from ranksieve.losses.levels import NO_PAIRS, checked_query_weight, local_levels, pairs_per_query
+from ranksieve.losses.base import NO_PAIRS, ScoreValue, checked_query_weight, local_levels, pairs_per_query
 
 NO_WEIGHT = (
     "every pair has weight 0: no two documents of different label differ in both gain and discount, "
@@ -47,6 +46,9 @@ class ModifiedHuber:
 
 class BoundModifiedHuber:
     """The loss of one data set: value, gradient and curvature take one visit to each pair."""
+
+    name: ClassVar[str] = "modified_huber"
+    offers: ClassVar[frozenset[str]] = frozenset({"hessian"})
 
     def __init__(
         self,

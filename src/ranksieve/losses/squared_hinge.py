@@ -7,20 +7,11 @@ from typing import ClassVar
 
 import numpy as np
 
-from ranksieve._parallel import map_blocks, split_blocks
 from ranksieve._types import FloatArray, IntArray
 from ranksieve.data.queries import Queries
-from ranksieve.kernels.ordering import centre_and_sort
-from ranksieve.kernels.pairs import active_partners, lower_partner_sums
+from ranksieve.kernels.pairs import partner_rows, weighted_partner_rows, weighted_partners
 from ranksieve.losses.base import ScoreValue
-from ranksieve.losses.levels import (
-    NO_PAIRS,
-    checked_query_weight,
-    integer_levels,
-    local_levels,
-    pairs_per_query,
-    weighted_pairs_per_query,
-)
+from ranksieve.losses.sorted_scores import LOWER, UPPER, PairLoss
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,7 +28,9 @@ class SquaredHinge:
     def bind(
         self, y: FloatArray, queries: Queries, query_weight: FloatArray | None = None
     ) -> BoundSquaredHinge:
-        return BoundSquaredHinge(y, queries, self.level_weights, query_weight)
+        if self.level_weights is None:
+            return BoundSquaredHinge(y, queries, query_weight)
+        return WeightedSquaredHinge(y, queries, query_weight, self.level_weights)
 
 
 @dataclass(frozen=True)
@@ -49,53 +42,16 @@ class PairState:
     degree: FloatArray
 
 
-class BoundSquaredHinge:
+class BoundSquaredHinge(PairLoss):
     """The squared hinge of one data set: O(n log n) value and gradient, O(n·k) curvature of k columns."""
 
-    def __init__(
-        self,
-        y: FloatArray,
-        queries: Queries,
-        level_weights: FloatArray | None,
-        query_weight: FloatArray | None,
-    ) -> None:
-        self.queries = queries
-        grouped = queries.group(y)
-        if level_weights is None:
-            self._weights = np.empty((0, 0))
-            self._level = local_levels(grouped, queries)
-            pairs = pairs_per_query(self._level, queries)
-        else:
-            self._weights = _checked_table(level_weights)
-            self._level = integer_levels(grouped, len(self._weights))
-            pairs = weighted_pairs_per_query(self._level, queries, self._weights)
-        weight = checked_query_weight(query_weight, queries.n_queries)
-        self._row_weight = None if query_weight is None else np.repeat(weight, queries.sizes)
-        self.normaliser = float(pairs @ weight)
-        if self.normaliser <= 0:
-            raise ValueError(NO_PAIRS)
-        self.cuts = split_blocks(queries.offsets)
-        self._order = np.arange(queries.n_rows)
+    name: ClassVar[str] = "squared_hinge"
+    offers: ClassVar[frozenset[str]] = frozenset({"hessian", "hessian_product", "rows"})
 
     def evaluate(self, s: FloatArray) -> ScoreValue:
-        n = len(s)
-        t, order = np.empty(n), self._order.copy()
-        up_count, up_slack, low_count, low_slack = np.empty(n), np.empty(n), np.empty(n), np.empty(n)
-
-        def work(first: int, last: int) -> None:
-            offsets = self.queries.offsets
-            centre_and_sort(s, t, order, offsets, first, last)
-            active_partners(
-                t, self._level, order, offsets, first, last, self._weights,
-                up_count, up_slack, low_count, low_slack,
-            )  # fmt: skip
-
-        map_blocks(work, self.cuts)
-        self._order = order  # the next scores are near these: sorting from here is nearly free
-        gradient, degree = 2.0 * (low_slack - up_slack), up_count + low_count
-        if self._row_weight is not None:
-            gradient, degree, up_slack = (self._row_weight * a for a in (gradient, degree, up_slack))
-        slack = float(np.sum(up_slack))
+        t, order, (up_count, up_slack, low_count, low_slack) = self._active(s)
+        gradient = self._row_weight * (2.0 * (low_slack - up_slack))
+        degree, slack = self._row_weight * (up_count + low_count), float(np.sum(self._row_weight * up_slack))
         # Σ ξ² = Σ ξ − Σ ξ(s_i − s_j), and the last sum is −½⟨s, ∇⟩.
         value = max(0.0, slack + 0.5 * float(np.sum(t * gradient)))
         return ScoreValue(value, gradient, slack, PairState(t, order, degree))
@@ -103,36 +59,70 @@ class BoundSquaredHinge:
     def half_curvature(self, at: ScoreValue, first: int, last: int, V: FloatArray) -> FloatArray:
         """R = deg·V − 2N, N_i the sum of V over i's active lower partners: VᵀR + RᵀV = 2 VᵀLV."""
         sums = np.zeros_like(V)
-        self._add_partners(at.state, first, last, V, sums, upper=False)
+        self._partner_rows(at.state, first, last, LOWER, V, sums)
         return self._degree_less(at.state, first, last, V, 2.0 * sums)
 
     def curvature(self, at: ScoreValue, first: int, last: int, V: FloatArray) -> FloatArray:
         """S·V = 2LV = 2(deg·V − N), N_i the sum of V over all of i's active partners."""
         sums = np.zeros_like(V)
-        for upper in (False, True):
-            self._add_partners(at.state, first, last, V, sums, upper)
+        for side in (LOWER, UPPER):
+            self._partner_rows(at.state, first, last, side, V, sums)
         return 2.0 * self._degree_less(at.state, first, last, V, sums)
 
-    def _add_partners(
-        self, state: PairState, first: int, last: int, V: FloatArray, sums: FloatArray, upper: bool
+    def dual(self, value: float, slack: float, scale: float) -> float:
+        """D = 2c·(1/p)Σξ − c²·(1/p)Σξ² for the dual point 2cξ."""
+        return 2.0 * scale * slack - scale**2 * value
+
+    def _partner_rows(
+        self, state: PairState, first: int, last: int, side: int, V: FloatArray, sums: FloatArray
     ) -> None:
-        offsets = self.queries.offsets
-        lower_partner_sums(
-            state.t, self._level, state.order, offsets, first, last, self._weights, V, sums, upper
-        )  # fmt: skip
+        """Add to ``sums`` the rows of V of each document's active partners on one side."""
+        partner_rows(state.t, self.level, state.order, self.queries.offsets, first, last, side, V, sums)
 
     def _degree_less(
         self, state: PairState, first: int, last: int, V: FloatArray, sums: FloatArray
     ) -> FloatArray:
         """deg·V − sums, the sums times their query's weight (which the degree holds already)."""
         rows = slice(self.queries.offsets[first], self.queries.offsets[last])
-        if self._row_weight is not None:
-            sums *= self._row_weight[rows, None]
-        return np.asarray(state.degree[rows, None] * V - sums)
+        return np.asarray(state.degree[rows, None] * V - self._row_weight[rows, None] * sums)
 
-    def dual(self, value: float, slack: float, scale: float) -> float:
-        """D = 2c·(1/p)Σξ − c²·(1/p)Σξ² for the dual point 2cξ."""
-        return 2.0 * scale * slack - scale**2 * value
+
+class WeightedSquaredHinge(BoundSquaredHinge):
+    """The squared hinge with a weight per pair of labels, which are whole numbers from 0."""
+
+    def __init__(
+        self, y: FloatArray, queries: Queries, query_weight: FloatArray | None, level_weights: FloatArray
+    ) -> None:
+        table = np.tril(_checked_table(level_weights), -1)
+        self._table = table + table.T  # [level of a document, level of its partner]
+        super().__init__(y, queries, query_weight)
+
+    def _levels(self, y: FloatArray) -> IntArray:
+        levels, n = y.astype(np.int64), len(self._table)
+        if np.any(levels != y) or levels.min() < 0 or levels.max() >= n:
+            raise ValueError(
+                f"level weights of shape {n}×{n} need integer labels 0 to {n - 1}, "
+                f"but labels run from {y.min():g} to {y.max():g}"
+            )
+        return levels
+
+    def _n_pairs(self) -> FloatArray:
+        counts = np.zeros((self.queries.n_queries, len(self._table)))
+        np.add.at(counts, (self.queries.query_of_grouped, self.level), 1.0)
+        return np.asarray(np.einsum("qa,ab,qb->q", counts, np.tril(self._table), counts))
+
+    def _partners(
+        self, t: FloatArray, order: IntArray, first: int, last: int, side: int, out: list[FloatArray]
+    ) -> None:
+        offsets = self.queries.offsets
+        weighted_partners(t, self.level, order, offsets, first, last, side, self._table, *out)
+
+    def _partner_rows(
+        self, state: PairState, first: int, last: int, side: int, V: FloatArray, sums: FloatArray
+    ) -> None:
+        weighted_partner_rows(
+            state.t, self.level, state.order, self.queries.offsets, first, last, side, self._table, V, sums
+        )
 
 
 def _checked_table(level_weights: FloatArray) -> FloatArray:

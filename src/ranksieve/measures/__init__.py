@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from ranksieve._types import FloatArray
+from ranksieve._util.lookup import lookup
 from ranksieve.data.dataset import Dataset
 from ranksieve.measures import importance, similarity
-from ranksieve.metrics.lookup import lookup
 
 IMPORTANCES: dict[str, importance.Importance] = {
     "pearson": importance.pearson,

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from ranksieve._types import AnyArray, FloatArray
+from ranksieve._util.json_values import plain
 from ranksieve.data.dataset import Dataset
-from ranksieve.data.plain import plain
 from ranksieve.metrics.profiles import Empty, Profile, as_profile, check_empty
 from ranksieve.metrics.ranked import Judged, Ranked
 from ranksieve.metrics.table import MetricSpec, parse

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from ranksieve._types import FloatArray
+from ranksieve._util.lookup import lookup
 from ranksieve.metrics.average_precision import average_precision
 from ranksieve.metrics.err import expected_reciprocal_rank
-from ranksieve.metrics.lookup import lookup
 from ranksieve.metrics.ndcg import dcg, ndcg
 from ranksieve.metrics.precision import precision, recall
 from ranksieve.metrics.profiles import Profile

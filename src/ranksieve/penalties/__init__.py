@@ -4,34 +4,44 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ranksieve.penalties.base import Penalty, SlopedPenalty, Slopes
+from ranksieve.penalties.base import Penalty, ScaledPenalty, SlopedPenalty, Slopes
 from ranksieve.penalties.concave import MCP, SCAD, ConcavePenalty, Log, Lp
 from ranksieve.penalties.l1 import L1, ElasticNet
 from ranksieve.penalties.l1_ball import L1Ball
-from ranksieve.penalties.ridge import Ridge
+from ranksieve.penalties.ridge import Quadratic, Ridge
 
-PENALTIES: dict[str, Callable[..., SlopedPenalty]] = {
+PENALTIES: dict[str, Callable[..., Penalty]] = {
     "l1": L1,
     "elastic_net": ElasticNet,
     "ridge": Ridge,
-}
-
-CONCAVE_PENALTIES: dict[str, Callable[..., ConcavePenalty]] = {
+    "l1_ball": L1Ball,
     "log": Log,
     "mcp": MCP,
     "lp": Lp,
     "scad": SCAD,
 }
 
+
+def offering(capability: str) -> tuple[str, ...]:
+    """Names of the penalties that offer something to solvers."""
+    return tuple(name for name, make in PENALTIES.items() if capability in make().offers)
+
+
 __all__ = [
-    "CONCAVE_PENALTIES",
     "L1",
+    "MCP",
     "PENALTIES",
+    "SCAD",
     "ConcavePenalty",
     "ElasticNet",
     "L1Ball",
+    "Log",
+    "Lp",
     "Penalty",
+    "Quadratic",
     "Ridge",
+    "ScaledPenalty",
     "SlopedPenalty",
     "Slopes",
+    "offering",
 ]

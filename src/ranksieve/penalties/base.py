@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Protocol, Self
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
 
@@ -59,32 +59,89 @@ class Slopes:
 
 
 class Penalty(Protocol):
-    """A penalty with strength ``alpha``."""
+    """A penalty with strength ``alpha``.
+
+    ``offers`` names what solvers may ask for: "prox", "slopes", "quadratic" (a matrix), "ball" (a constraint
+    with vertices), "concave" (weights of the ℓ1 that touches it).
+    """
 
     @property
     def name(self) -> str: ...
 
     @property
-    def alpha(self) -> float: ...
+    def offers(self) -> frozenset[str]: ...
 
     def value(self, w: FloatArray) -> float:
         """The penalty at ``w``."""
 
-    def prox(self, w: FloatArray, step: float) -> FloatArray:
-        """argmin_z ½‖z − w‖² + step·penalty(z)."""
+    def gap(self, objective: Any, point: Any, g: FloatArray) -> float:
+        """A bound of f + penalty at the point less its minimum, g the gradient of f there; NaN if none."""
+
+
+class ScaledPenalty(Penalty, Protocol):
+    """A penalty that has a strength."""
+
+    @property
+    def alpha(self) -> float: ...
 
     def scaled(self, alpha: float) -> Self:
         """The same penalty with another strength."""
+
+
+class SlopedPenalty(ScaledPenalty, Protocol):
+    """A penalty that the Newton solver and the path can take."""
+
+    def prox(self, w: FloatArray, step: float) -> FloatArray:
+        """argmin_z ½‖z − w‖² + step·penalty(z)."""
+
+    def slopes(self, n_features: int) -> Slopes:
+        """Its slopes at zero and its ridge."""
 
     def alpha_max(self, g: FloatArray) -> float:
         """The smallest strength at which w = 0 is optimal, given the gradient ``g`` there."""
 
 
-class SlopedPenalty(Penalty, Protocol):
-    """A penalty that the Newton solver and the certificate can take."""
+@dataclass(frozen=True, eq=False)
+class Sloped:
+    """A penalty that its slopes describe completely."""
+
+    alpha: float = 1.0
+    offers: ClassVar[frozenset[str]] = frozenset({"prox", "slopes"})
+
+    def __post_init__(self) -> None:
+        check_alpha(self.alpha)
 
     def slopes(self, n_features: int) -> Slopes:
-        """Its slopes at zero and its ridge."""
+        raise NotImplementedError
+
+    def value(self, w: FloatArray) -> float:
+        return self.slopes(len(w)).value(w)
+
+    def prox(self, w: FloatArray, step: float) -> FloatArray:
+        return self.slopes(len(w)).prox(w, step)
+
+    def scaled(self, alpha: float) -> Self:
+        return replace(self, alpha=alpha)
+
+    def gap(self, objective: Any, point: Any, g: FloatArray) -> float:
+        return duality_gap(objective, self.slopes(len(g)), point, g)[1]
+
+
+def duality_gap(objective: Any, slopes: Slopes, point: Any, g: FloatArray) -> tuple[float, float]:
+    """(F, F − D) for F = f(w) + penalty(w), g the gradient of f: a proof of how far F can still fall.
+
+    The dual point is that of the current hinge values, shrunk by c ≤ 1 until |c·g_j| ≤ slope_j for every
+    feature. With a ridge μ the unshrunk point is feasible too and pays Σ_j max(0, |g_j| − slope_j)²/(2μ).
+
+    Every |g_j| counts with its rounding error on top, and the gap includes that of the objective, so that no
+    gap is claimed which rounding could have made. For the same reason an unpenalised feature, slope 0, passes
+    for optimal where |g_j| is no larger than its rounding error.
+    """
+    primal, error = point.value + slopes.value(point.w), objective.gradient_error(point)
+    dual = objective.dual(point, slopes.dual_scale(g, error))
+    if slopes.ridge > 0:
+        dual = max(dual, objective.dual(point, 1.0) - slopes.excess(g, error) / (2.0 * slopes.ridge))
+    return primal, max(0.0, primal - dual) + objective.value_error(point)
 
 
 def check_alpha(alpha: float) -> None:

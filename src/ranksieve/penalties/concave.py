@@ -6,42 +6,35 @@ Each gives its value and its derivative g′(|w|), the weights of the ℓ1 that 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import ClassVar, Protocol, Self
+from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
 
 from ranksieve._types import FloatArray
-from ranksieve.penalties.base import check_alpha
+from ranksieve.penalties.base import ScaledPenalty, check_alpha
 
 
-class ConcavePenalty(Protocol):
+class ConcavePenalty(ScaledPenalty, Protocol):
     """α Σ_j g(|w_j|) with g concave, increasing, g(0) = 0."""
 
-    @property
-    def name(self) -> str: ...
-
-    @property
-    def alpha(self) -> float: ...
-
-    def value(self, w: FloatArray) -> float:
-        """The penalty at ``w``."""
-
     def weights(self, w: FloatArray) -> FloatArray:
-        """g′(|w_j|), one a feature."""
-
-    def scaled(self, alpha: float) -> Self:
-        """The same penalty with another strength."""
+        """g′(|w_j|), one per feature."""
 
 
 @dataclass(frozen=True)
 class _Concave:
     alpha: float = 1.0
+    offers: ClassVar[frozenset[str]] = frozenset({"concave"})
 
     def __post_init__(self) -> None:
         check_alpha(self.alpha)
 
     def scaled(self, alpha: float) -> Self:
         return replace(self, alpha=alpha)
+
+    def gap(self, objective: Any, point: Any, g: FloatArray) -> float:
+        """NaN: a concave penalty has many local minima."""
+        return np.nan
 
 
 @dataclass(frozen=True)

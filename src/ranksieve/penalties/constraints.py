@@ -9,8 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from ranksieve._types import BoolArray, FloatArray
-from ranksieve.data.features import Feature, as_mask, column_of
-from ranksieve.data.signs import as_sign
+from ranksieve.data.features import Feature, as_mask, as_sign, column_of
 
 Features: TypeAlias = Feature | Iterable[Feature]
 Signs: TypeAlias = Mapping[Feature, Any] | Sequence[Any] | FloatArray

@@ -2,44 +2,34 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import ClassVar, Self
+from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from ranksieve._types import FloatArray
-from ranksieve.penalties.base import Slopes, check_alpha
+from ranksieve.penalties.base import Sloped, Slopes
 
 
 @dataclass(frozen=True, eq=False)
-class L1:
+class L1(Sloped):
     """α Σ_j v_j |w_j| over the w with sign_j·w_j ≥ 0, infinite elsewhere.
 
     v = ``weights`` (1 without): infinity forbids a feature, 0 leaves it unpenalised. ``signs`` holds +1 where
     w_j must not be negative, −1 where it must not be positive, 0 elsewhere; one number is for all features.
     """
 
-    alpha: float = 1.0
     weights: FloatArray | None = None
     signs: ArrayLike | None = None
     name: ClassVar[str] = "l1"
 
     def __post_init__(self) -> None:
-        check_alpha(self.alpha)
+        super().__post_init__()
         if self.weights is not None:
             object.__setattr__(self, "weights", _checked_weights(self.weights))
         if self.signs is not None:
             object.__setattr__(self, "signs", _checked_signs(self.signs))
-
-    def value(self, w: FloatArray) -> float:
-        return self.slopes(len(w)).value(w)
-
-    def prox(self, w: FloatArray, step: float) -> FloatArray:
-        return self.slopes(len(w)).prox(w, step)
-
-    def scaled(self, alpha: float) -> Self:
-        return replace(self, alpha=alpha)
 
     def alpha_max(self, g: FloatArray) -> float:
         """max_j |g_j|/v_j over the features whose sign lets them follow −g_j; infinite if one is free."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -16,6 +16,7 @@ class L1Ball:
 
     radius: float = 1.0
     name: ClassVar[str] = "l1_ball"
+    offers: ClassVar[frozenset[str]] = frozenset({"prox", "ball"})
 
     def __post_init__(self) -> None:
         if not (np.isfinite(self.radius) and self.radius > 0):
@@ -34,6 +35,8 @@ class L1Ball:
         level = excess[np.flatnonzero(falling > excess)[-1]]
         return np.asarray(np.sign(w) * np.maximum(size - level, 0.0))
 
-    def gap(self, w: FloatArray, g: FloatArray) -> float:
-        """f(w) − min f ≤ max_{‖v‖₁ ≤ r} ⟨g, w − v⟩ = r‖g‖_∞ + ⟨g, w⟩."""
-        return max(0.0, self.radius * float(np.max(np.abs(g))) + float(g @ w))
+    def gap(self, objective: Any, point: Any, g: FloatArray) -> float:
+        """f(w) − min f ≤ max_{‖v‖₁ ≤ r} ⟨g, w − v⟩ = r‖g‖_∞ + ⟨g, w⟩, with what rounding may have moved."""
+        exact = max(0.0, self.radius * float(np.max(np.abs(g))) + float(g @ point.w))
+        error = self.radius * float(np.max(objective.gradient_error(point)))
+        return exact + error + float(objective.value_error(point))

@@ -1,34 +1,22 @@
-"""ℓ2: shrinks, never drops a feature."""
+"""Quadratic penalties: ℓ2, which shrinks but never drops a feature, and ½wᵀAw."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import ClassVar, Self
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 
 from ranksieve._types import FloatArray
-from ranksieve.penalties.base import Slopes, check_alpha
+from ranksieve.penalties.base import Sloped, Slopes
 
 
-@dataclass(frozen=True)
-class Ridge:
+@dataclass(frozen=True, eq=False)
+class Ridge(Sloped):
     """½ α ‖w‖²."""
 
-    alpha: float = 1.0
     name: ClassVar[str] = "ridge"
-
-    def __post_init__(self) -> None:
-        check_alpha(self.alpha)
-
-    def value(self, w: FloatArray) -> float:
-        return self.slopes(len(w)).value(w)
-
-    def prox(self, w: FloatArray, step: float) -> FloatArray:
-        return w / (1.0 + step * self.alpha)
-
-    def scaled(self, alpha: float) -> Self:
-        return replace(self, alpha=alpha)
+    offers: ClassVar[frozenset[str]] = frozenset({"prox", "slopes", "quadratic"})
 
     def alpha_max(self, g: FloatArray) -> float:
         """No finite strength brings all weights to zero, unless the gradient is zero already."""
@@ -36,3 +24,34 @@ class Ridge:
 
     def slopes(self, n_features: int) -> Slopes:
         return Slopes(np.zeros(n_features), np.zeros(n_features), self.alpha)
+
+    def times(self, w: FloatArray) -> FloatArray:
+        """The gradient of the penalty."""
+        return self.alpha * w
+
+    def matrix(self, n_features: int) -> FloatArray:
+        """The Hessian of the penalty."""
+        return self.alpha * np.eye(n_features)
+
+
+@dataclass(frozen=True, eq=False)
+class Quadratic:
+    """½ wᵀAw for a symmetric positive semidefinite A."""
+
+    A: FloatArray
+    name: ClassVar[str] = "quadratic"
+    offers: ClassVar[frozenset[str]] = frozenset({"quadratic"})
+
+    def value(self, w: FloatArray) -> float:
+        return 0.5 * float(w @ self.times(w))
+
+    def times(self, w: FloatArray) -> FloatArray:
+        """The gradient of the penalty."""
+        return np.asarray(self.A @ w)
+
+    def matrix(self, n_features: int) -> FloatArray:
+        """The Hessian of the penalty."""
+        return self.A
+
+    def gap(self, objective: Any, point: Any, g: FloatArray) -> float:
+        return np.nan

@@ -6,8 +6,8 @@ import os
 from importlib.util import find_spec
 from typing import Any
 
-from ranksieve._extras import how_to_install
-from ranksieve.data.atomic import atomic_write
+from ranksieve._util.atomic import atomic_write
+from ranksieve._util.extras import how_to_install
 from ranksieve.report.canvas import compact
 from ranksieve.report.content import Content
 from ranksieve.report.figures import colours, gains_figure, path_figure

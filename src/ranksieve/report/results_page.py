@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from ranksieve.data.atomic import atomic_write
+from ranksieve._util.atomic import atomic_write
 from ranksieve.experiment.results import Results
 from ranksieve.report.page import gains_data, render_page, require_extra
 from ranksieve.report.results_content import ResultsContent, build_results_content

@@ -17,7 +17,7 @@ from ranksieve.data.describe import varying_columns
 from ranksieve.estimators import RankSVM
 from ranksieve.estimators.base import LinearRanker
 from ranksieve.estimators.checks import check_at_least
-from ranksieve.losses.levels import checked_query_weight
+from ranksieve.losses.base import checked_query_weight
 from ranksieve.solvers.result import Trace
 
 NOTHING_TO_CHOOSE = (

@@ -8,11 +8,11 @@ from typing import Any, Literal
 import numpy as np
 
 from ranksieve._types import FloatArray, IntArray
+from ranksieve._util.lookup import lookup
 from ranksieve.data.dataset import Dataset
 from ranksieve.estimators.checks import check_at_least, check_not_negative, check_positive
 from ranksieve.losses import LOSSES
 from ranksieve.measures import similarity_measure
-from ranksieve.metrics.lookup import lookup
 from ranksieve.objective import Objective
 from ranksieve.penalties.similarity import settle_definiteness
 from ranksieve.selection.base import FeatureSelector

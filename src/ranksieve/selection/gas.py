@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 
 from ranksieve._types import FloatArray, IntArray
+from ranksieve._util.lookup import lookup
 from ranksieve.data.dataset import Dataset
 from ranksieve.estimators.checks import check_not_negative
 from ranksieve.measures import IMPORTANCES, feature_importance, similarity_measure
 from ranksieve.measures.importance import Importance
-from ranksieve.metrics.lookup import lookup
 from ranksieve.objective import Objective
 from ranksieve.path import make_objective
 from ranksieve.selection.base import FeatureSelector, check_size

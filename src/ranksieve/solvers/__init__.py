@@ -1,1 +1,54 @@
-"""Solvers: minimise an objective plus a penalty, and say how near the optimum they came."""
+"""Solvers: minimise a loss plus a penalty, and say how near the optimum they came.
+
+One file and one line here adds a solver.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ranksieve.solvers.base import Callback, Problem, Result, Solver, Trace
+from ranksieve.solvers.cutting_plane import CuttingPlane
+from ranksieve.solvers.first_order import LBFGS, Subgradient, TruncatedGradient
+from ranksieve.solvers.frank_wolfe import FrankWolfe
+from ranksieve.solvers.ftrl import Ftrl
+from ranksieve.solvers.newton import DenseNewton, TruncatedNewton
+from ranksieve.solvers.prox_newton import ProxNewton
+from ranksieve.solvers.proximal import Fista, ProximalGradient
+from ranksieve.solvers.reweighted import Reweighted
+
+SOLVERS: dict[str, Callable[..., Solver]] = {
+    "prox_newton": ProxNewton,
+    "truncated_newton": TruncatedNewton,
+    "dense_newton": DenseNewton,
+    "proximal_gradient": ProximalGradient,
+    "fista": Fista,
+    "frank_wolfe": FrankWolfe,
+    "cutting_plane": CuttingPlane,
+    "lbfgs": LBFGS,
+    "subgradient": Subgradient,
+    "truncated_gradient": TruncatedGradient,
+    "reweighted": Reweighted,
+    "ftrl": Ftrl,
+}
+
+__all__ = [
+    "LBFGS",
+    "SOLVERS",
+    "Callback",
+    "CuttingPlane",
+    "DenseNewton",
+    "Fista",
+    "FrankWolfe",
+    "Ftrl",
+    "Problem",
+    "ProxNewton",
+    "ProximalGradient",
+    "Result",
+    "Reweighted",
+    "Solver",
+    "Subgradient",
+    "Trace",
+    "TruncatedGradient",
+    "TruncatedNewton",
+]

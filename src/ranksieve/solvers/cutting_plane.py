@@ -3,68 +3,47 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
-from ranksieve._parallel import single_threaded_blas
-from ranksieve._types import BoolArray, FloatArray, IntArray
-from ranksieve.objective import Objective, Point
-from ranksieve.penalties.ridge import Ridge
-from ranksieve.solvers.result import Callback, Result, Trace
+from ranksieve._types import FloatArray, IntArray
+from ranksieve.objective import Point
+from ranksieve.solvers.base import Loop, Problem, Solver
 
 QP_SHARE = 0.01  # error of the quadratic programme, as a share of the gap asked for
 TINY = 1e-12  # ridge of the quadratic programme, as a share of its largest diagonal entry
 
 
-def cutting_plane(
-    objective: Objective,
-    ridge: Ridge,
-    start: FloatArray | None = None,
-    *,
-    usable: BoolArray | None = None,
-    tol: float = 1e-3,
-    max_iter: int = 1000,
-    callback: Callback | None = None,
-) -> Result:
+@dataclass(frozen=True)
+class CuttingPlane(Solver):
     """Minimise F(w) = f(w) + ½μ‖w‖² for a convex loss f ≥ 0 until the gap is at most ``tol``.
 
     Every point w_k gives a plane below the loss, f(w) ≥ b_k + ⟨g_k, w⟩; for the hinge it is the most violated
     constraint of the 1-slack formulation, the one that collects all active pairs. The next point minimises
     ½μ‖w‖² + max_k (b_k + ⟨g_k, w⟩), and that minimum is a lower bound of F: the gap is the least F seen
-    less the bound. Features outside ``usable`` keep the weight 0.
+    less the bound.
     """
-    free = np.ones(objective.n_features, dtype=bool) if usable is None else usable
-    with single_threaded_blas():
-        point = objective.at_zero if start is None else objective.evaluate(np.where(free, start, 0.0))
-        return _iterate(objective, ridge, point, free, tol, max_iter, callback)
 
+    tol: float = 1e-3
+    max_iter: int = 1000
+    name: ClassVar[str] = "cutting_plane"
+    needs: ClassVar[frozenset[str]] = frozenset({"quadratic", "slopes"})
 
-def _iterate(
-    objective: Objective,
-    ridge: Ridge,
-    point: Point,
-    free: BoolArray,
-    tol: float,
-    max_iter: int,
-    callback: Callback | None,
-) -> Result:
-    planes, trace = Planes.none(objective.n_features), Trace()
-    best, least, bound = point.w, np.inf, 0.0
-    for n_iter in range(max_iter + 1):
-        value = point.value + ridge.value(point.w)
-        if value < least:
-            best, least = point.w, value
-        gap = max(0.0, least - bound)
-        trace.record(least, gap, best)
-        if callback is not None:
-            callback(n_iter, best, least, gap)
-        if gap <= tol or n_iter == max_iter:
-            break
-        g = np.where(free, objective.gradient(point), 0.0)
-        planes = planes.with_one(g, point.value - float(g @ point.w), ridge.alpha, QP_SHARE * tol)
-        bound = max(bound, planes.bound(ridge.alpha))  # an inexact programme may let it fall
-        point = objective.evaluate(planes.minimiser(ridge.alpha))
-    return Result(best, least, gap, n_iter, gap <= tol, trace)
+    def run(self, problem: Problem, start: FloatArray | Point | None, loop: Loop) -> None:
+        planes, point, mu = Planes.none(problem.n_features), problem.start(start), problem.penalty.alpha
+        best, least, bound = point, np.inf, 0.0
+        while True:
+            value = problem.value(point)
+            if value < least:
+                best, least = point, value
+            gap = max(0.0, least - bound) + problem.objective.value_error(best)
+            if loop.ends(best.w, least, gap, gap, best):
+                return
+            g = problem.gradient(point)
+            planes = planes.with_one(g, point.value - float(g @ point.w), mu, QP_SHARE * self.tol)
+            bound = max(bound, planes.bound(mu))  # an inexact programme may let it fall
+            point = problem.objective.evaluate(planes.minimiser(mu))
 
 
 @dataclass(frozen=True)

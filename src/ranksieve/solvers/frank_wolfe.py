@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import ClassVar, TypeAlias
 
 import numpy as np
 
-from ranksieve._parallel import single_threaded_blas
 from ranksieve._types import FloatArray
-from ranksieve.objective import Objective, Point
-from ranksieve.penalties.l1_ball import L1Ball
+from ranksieve.objective import Point
+from ranksieve.solvers.base import Loop, Problem, Solver
 from ranksieve.solvers.line_search import exact_step
-from ranksieve.solvers.result import Callback, Result, Trace
 
 
 @dataclass
@@ -127,45 +125,31 @@ def _best(g: FloatArray) -> tuple[int, float]:
 VARIANTS: dict[str, Variant] = {"classic": classic, "away": away, "pairwise": pairwise}
 
 
-def frank_wolfe(
-    objective: Objective,
-    ball: L1Ball,
-    start: FloatArray | None = None,
-    *,
-    variant: Variant = classic,
-    tol: float = 1e-3,
-    max_iter: int = 1000,
-    callback: Callback | None = None,
-) -> Result:
-    """Minimise f over the ball until the gap r‖g‖_∞ + ⟨g, w⟩ is at most ``tol``, with exact steps."""
-    atoms = Atoms.of(np.zeros(objective.n_features) if start is None else start, ball.radius)
-    with single_threaded_blas():
-        return _iterate(objective, ball, atoms, variant, tol, max_iter, callback)
+@dataclass(frozen=True)
+class FrankWolfe(Solver):
+    """Minimise f over the ℓ1 ball until the gap r‖g‖_∞ + ⟨g, w⟩ is at most ``tol``, with exact steps.
 
+    ``variant`` is "classic", "away" or "pairwise".
+    """
 
-def _iterate(
-    objective: Objective,
-    ball: L1Ball,
-    atoms: Atoms,
-    variant: Variant,
-    tol: float,
-    max_iter: int,
-    callback: Callback | None,
-) -> Result:
-    point, trace = objective.evaluate(atoms.w), Trace()
-    for n_iter in range(max_iter + 1):
-        g = objective.gradient(point)
-        gap = ball.gap(point.w, g)
-        trace.record(point.value, gap, point.w)
-        if callback is not None:
-            callback(n_iter, point.w, point.value, gap)
-        if gap <= tol or n_iter == max_iter:
-            break
-        point = _move(objective, point, atoms, variant(atoms, g))
-    return Result(point.w, point.value, gap, n_iter, gap <= tol, trace)
+    tol: float = 1e-3
+    max_iter: int = 1000
+    variant: str = "classic"
+    name: ClassVar[str] = "frank_wolfe"
+    needs: ClassVar[frozenset[str]] = frozenset({"hessian", "ball"})
 
-
-def _move(objective: Objective, point: Point, atoms: Atoms, move: Move) -> Point:
-    step, moved = exact_step(objective, point, move.direction, objective.scores(move.direction), move.limit)
-    move.apply(atoms, step)
-    return Point(atoms.w, moved.scores, moved.value, moved.slack, moved.at)
+    def run(self, problem: Problem, start: FloatArray | Point | None, loop: Loop) -> None:
+        objective, ball, point = problem.objective, problem.penalty, problem.start(start)
+        if not isinstance(start, Point) and start is not None:
+            point = problem.start(ball.prox(point.w, 1.0))
+        atoms, choose = Atoms.of(point.w, ball.radius), VARIANTS[self.variant]
+        while True:
+            g = problem.gradient(point)
+            gap = problem.gap(point, g)
+            if loop.ends(point.w, point.value, gap, gap, point):
+                return
+            move = choose(atoms, g)
+            direction_scores = objective.scores(move.direction)
+            step, moved = exact_step(objective, point, move.direction, direction_scores, move.limit)
+            move.apply(atoms, step)
+            point = Point(atoms.w, moved.scores, moved.value, moved.slack, moved.at)

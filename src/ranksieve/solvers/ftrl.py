@@ -4,21 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
 
 from ranksieve._types import BoolArray, FloatArray, IntArray, Matrix
 from ranksieve.data.dataset import Dataset
+from ranksieve.data.queries import Queries
 from ranksieve.kernels.ftrl import Lists, Rule, State, ftrl_pass
-from ranksieve.losses.levels import checked_query_weight, local_levels, pairs_per_query
-from ranksieve.objective import Objective
-from ranksieve.penalties.l1 import L1
-from ranksieve.solvers.certificate import duality_gap
-from ranksieve.solvers.result import Callback, Result, Trace
+from ranksieve.losses.base import checked_query_weight, local_levels, pairs_per_query
+from ranksieve.solvers.base import Loop, Problem, Solver
 
 BLOCK_CELLS = 1 << 20  # of features that are turned into dense float64 at a time
+DEFAULT_RULE = Rule(l1=64.0, rate=0.0625, smoothing=1.0, feature_wise=True, batch_pairs=0)
 DIVERGED = 1e100  # a weight whose square would soon overflow
 
 
@@ -64,17 +63,21 @@ class Passes:
     matrix with only the features that these queries have. The results have the same bits.
     """
 
-    def __init__(self, data: Dataset, query_weight: FloatArray | None = None) -> None:
-        self._X, self._queries = data.X, data.queries
-        self._level = local_levels(data.queries.group(data.y), data.queries)
-        self._pairs = pairs_per_query(self._level, data.queries)
-        self._weight = checked_query_weight(query_weight, data.n_queries)
-        self._teaches: BoolArray = (self._pairs > 0) & (self._weight > 0)
+    def __init__(self, X: Matrix, queries: Queries, level: IntArray, weight: FloatArray) -> None:
+        self._X, self._queries, self._level, self._weight = X, queries, level, weight
+        self._pairs = pairs_per_query(level, queries)
+        self._has_pairs: BoolArray = (self._pairs > 0) & (weight > 0)
+
+    @classmethod
+    def of(cls, data: Dataset, query_weight: FloatArray | None = None) -> Passes:
+        """The passes over a data set."""
+        level = local_levels(data.queries.group(data.y), data.queries)
+        return cls(data.X, data.queries, level, checked_query_weight(query_weight, data.n_queries))
 
     def run(self, rule: Rule, state: FtrlState, sequence: IntArray | None = None) -> None:
         """Learn from each query once, in the order of ``sequence`` (default: of first appearance)."""
         turn = np.arange(self._queries.n_queries) if sequence is None else sequence
-        turn = turn[self._teaches[turn]]
+        turn = turn[self._has_pairs[turn]]
         arrays = State(state.squares, state.sums, state.w)
         for X, columns, lists, queries in self._blocks(turn):
             state.n_batches = ftrl_pass(X, columns, lists, queries, rule, state.n_batches, arrays)
@@ -123,34 +126,32 @@ def _dense(rows: Matrix) -> tuple[FloatArray, IntArray]:
     return np.ascontiguousarray(rows[:, columns].toarray(), dtype=np.float64), columns
 
 
-def ftrl(
-    data: Dataset,
-    objective: Objective,
-    rule: Rule,
-    state: FtrlState,
-    *,
-    n_epochs: int,
-    seed: int | None,
-    query_weight: FloatArray | None = None,
-    callback: Callback | None = None,
-) -> Result:
-    """``n_epochs`` passes that change ``state``; epoch e takes the queries in an order drawn from (seed, e).
+@dataclass(frozen=True)
+class Ftrl(Solver):
+    """``max_iter`` passes over the queries; pass e of all so far takes them in an order drawn from (seed, e).
 
     A weight stays 0 while |Σ g| ≤ λ, a sum over all pairs seen, so λ acts as α = λ/(pairs seen) on the mean
-    loss. Objective and gap are those of min f(w) + α‖w‖₁ with the α of the last epoch; there is no stopping
-    rule. Without ``seed`` queries come in the order of first appearance.
+    loss. Objective and gap are those of the problem, f + α‖w‖₁ with the α of the last pass; there is no
+    stopping rule. Without ``seed`` queries come in the order of first appearance. A start of the type
+    :class:`FtrlState` is gone on with, and changed.
     """
-    passes, trace = Passes(data, query_weight), Trace()
-    penalty = L1(rule.l1 / (state.n_pairs + n_epochs * objective.loss.normaliser))
-    for epoch in range(1, n_epochs + 1):
-        passes.run(rule, state, _order(seed, state.n_passes, data.n_queries))
-        state.n_passes += 1
-        point = objective.evaluate(state.w.copy())
-        value, gap = duality_gap(objective, penalty, point, objective.gradient(point))
-        trace.record(value, gap, point.w)
-        if callback is not None:
-            callback(epoch, point.w, value, gap)
-    return Result(point.w, value, gap, state.n_passes, False, trace)
+
+    max_iter: int = 5
+    rule: Rule = DEFAULT_RULE
+    seed: int | None = 0
+    name: ClassVar[str] = "ftrl"
+    needs: ClassVar[frozenset[str]] = frozenset({"rows", "slopes"})
+
+    def run(self, problem: Problem, start: Any, loop: Loop) -> None:
+        objective = problem.objective
+        state = start if isinstance(start, FtrlState) else FtrlState.zeros(problem.n_features)
+        passes = Passes(objective.X, objective.loss.queries, objective.loss.level, objective.loss.weight)
+        while True:
+            point = objective.evaluate(state.w.copy())
+            if loop.ends(point.w, problem.value(point), problem.gap(point), np.inf, point):
+                return
+            passes.run(self.rule, state, _order(self.seed, state.n_passes, objective.loss.queries.n_queries))
+            state.n_passes += 1
 
 
 def _order(seed: int | None, epoch: int, n_queries: int) -> IntArray:

@@ -1,18 +1,45 @@
-"""Exact steps along a line in score space."""
+"""Steps along a line: exact ones in score space, and the first that descends enough."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 from ranksieve._types import FloatArray
 from ranksieve.objective import Objective, Point
 
 EXACT = 1e-10  # share of the initial slope at which a slope counts as zero
 MAX_EVALUATIONS = 50
+SUFFICIENT = 1e-4  # share of the decrease promised that a step must reach
+ROUNDING = 1e-15  # a change of the objective below this share of it cannot be told from none
+SHORTEST = 1e-10
+
+
+def first_decrease(
+    objective: Objective,
+    penalty: Callable[[FloatArray], float],
+    point: Point,
+    direction: FloatArray,
+    decrease: float,
+    value: float,
+) -> Point | None:
+    """The first of the steps 1, ½, ¼ … that lowers f + penalty by enough; None when rounding leaves none.
+
+    ``value`` is f + penalty at the point, ``decrease`` < 0 what the full step promises.
+    """
+    direction_scores, step = objective.scores(direction), 1.0
+    while step > SHORTEST:
+        w = point.w + step * direction
+        moved = objective.evaluate_scores(w, point.scores + step * direction_scores)
+        if moved.value + penalty(w) <= value * (1.0 + ROUNDING) + SUFFICIENT * step * decrease:
+            return moved
+        step *= 0.5
+    return None
 
 
 def exact_step(
-    objective: Objective, point: Point, direction: FloatArray, slide: FloatArray, limit: float
+    objective: Objective, point: Point, direction: FloatArray, direction_scores: FloatArray, limit: float
 ) -> tuple[float, Point]:
-    """Minimise φ(μ) = f(w + μ·direction) over 0 ≤ μ ≤ ``limit``; ``slide`` = X·direction.
+    """Minimise φ(μ) = f(w + μ·direction) over 0 ≤ μ ≤ ``limit``; ``direction_scores`` = X·direction.
 
     φ is convex and, for the squared hinge, piecewise quadratic, so Newton's iteration on φ′ ends at the exact
     root as soon as it lands in its piece. A bracket of the root guards each step: one that leaves it is
@@ -20,14 +47,14 @@ def exact_step(
     """
 
     def at(step: float) -> Point:
-        return objective.evaluate_scores(point.w + step * direction, point.scores + step * slide)
+        return objective.evaluate_scores(point.w + step * direction, point.scores + step * direction_scores)
 
-    first = slope = objective.slope_along(point, slide)
+    first = slope = objective.slope_along(point, direction_scores)
     if slope >= 0.0:
         return 0.0, point
     low, high, step, here, end = 0.0, limit, 0.0, point, None
     for _ in range(MAX_EVALUATIONS):
-        curvature = objective.curvature_along(here, slide)
+        curvature = objective.curvature_along(here, direction_scores)
         newton = step - slope / curvature if curvature > 0.0 else high
         if newton >= high and end is None:
             step = limit
@@ -35,7 +62,7 @@ def exact_step(
         else:
             step = newton if low < newton < high else 0.5 * (low + high)
             here = at(step)
-        slope = objective.slope_along(here, slide)
+        slope = objective.slope_along(here, direction_scores)
         if (
             abs(slope) <= EXACT * abs(first)
             or (step == limit and slope <= 0.0)

@@ -2,32 +2,25 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import ClassVar
+
 import numpy as np
 
-from ranksieve._parallel import single_threaded_blas
 from ranksieve._types import FloatArray, IntArray
 from ranksieve.kernels.coordinate_descent import minimise_quadratic
-from ranksieve.objective import Objective, Point
-from ranksieve.penalties.base import SlopedPenalty, Slopes
-from ranksieve.solvers.certificate import gap_with_slopes
-from ranksieve.solvers.result import Callback, Result, Trace
+from ranksieve.objective import Point
+from ranksieve.penalties.base import Slopes, duality_gap
+from ranksieve.solvers.base import Loop, Problem, Solver
+from ranksieve.solvers.line_search import ROUNDING, first_decrease
 
 NEAR = 0.8  # a feature whose gradient reaches this share of its slope joins the working set
-SUFFICIENT = 1e-4  # share of the model's decrease that a step must reach
-MAX_SWEEPS = 1000  # of coordinate descent a step
+MAX_SWEEPS = 1000  # of coordinate descent per step
 STALLED = 5  # steps without a change that can be told from none end the iteration
-ROUNDING = 1e-15  # a change of the objective below this share of it cannot be told from none
 
 
-def prox_newton(
-    objective: Objective,
-    penalty: SlopedPenalty,
-    start: Point | None = None,
-    *,
-    tol: float = 1e-6,
-    max_iter: int = 100,
-    callback: Callback | None = None,
-) -> Result:
+@dataclass(frozen=True)
+class ProxNewton(Solver):
     """Minimise f(w) + penalty(w) until the duality gap is at most ``tol`` times the objective.
 
     Each step minimises the second-order model of f plus the penalty over the working set (nonzero weights and
@@ -35,64 +28,40 @@ def prox_newton(
     for a sufficient decrease of the true objective. The squared hinge is piecewise quadratic, so the full
     step is exact as soon as the active pairs stop changing.
     """
-    with single_threaded_blas():
-        return newton_steps(objective, penalty, start or objective.at_zero, tol, max_iter, callback)[0]
+
+    name: ClassVar[str] = "prox_newton"
+    needs: ClassVar[frozenset[str]] = frozenset({"hessian", "slopes"})
+
+    def run(self, problem: Problem, start: FloatArray | Point | None, loop: Loop) -> None:
+        slopes, point, stalled = problem.penalty.slopes(problem.n_features), problem.start(start), 0
+        while True:
+            g = problem.gradient(point)
+            primal, gap = duality_gap(problem.objective, slopes, point, g)
+            if loop.ends(point.w, primal, gap, point=point):
+                return
+            if loop.n_iter and loop.trace.objective[-2] - primal <= ROUNDING * primal:
+                stalled += 1
+            moved = None if stalled == STALLED else _step(problem, slopes, point, g, primal)
+            if moved is None:
+                return
+            point = moved
 
 
-def newton_steps(
-    objective: Objective,
-    penalty: SlopedPenalty,
-    point: Point,
-    tol: float,
-    max_iter: int,
-    callback: Callback | None = None,
-) -> tuple[Result, Point]:
-    """The iteration of :func:`prox_newton`; also returns the final point, the next problem's warm start."""
-    slopes, trace, stalled = penalty.slopes(objective.n_features), Trace(), 0
-    for n_iter in range(max_iter + 1):
-        g = objective.gradient(point)
-        primal, gap = gap_with_slopes(objective, slopes, point, g)
-        trace.record(primal, gap, point.w)
-        if callback is not None:
-            callback(n_iter, point.w, primal, gap)
-        converged = gap <= tol * primal
-        if n_iter and trace.objective[-2] - primal <= ROUNDING * primal:
-            stalled += 1
-        moved = (
-            None
-            if converged or n_iter == max_iter or stalled == STALLED
-            else _step(objective, slopes, point, g, primal)
-        )
-        if moved is None:
-            break
-        point = moved
-    return Result(point.w, primal, gap, n_iter, converged, trace), point
-
-
-def _step(objective: Objective, slopes: Slopes, point: Point, g: FloatArray, primal: float) -> Point | None:
+def _step(problem: Problem, slopes: Slopes, point: Point, g: FloatArray, primal: float) -> Point | None:
     """One Newton step, or None when rounding leaves no decrease to be had."""
-    columns = working_set(slopes, point.w, g)
+    objective, columns = problem.objective, working_set(slopes, point.w, g)
     target = point.w.copy()
     target[columns] = _model_minimum(objective.hessian(point, columns), slopes, point.w, g, columns)
     direction = target - point.w
     decrease = float(g @ direction) + slopes.value(target) - slopes.value(point.w)
     if not np.any(direction) or decrease > ROUNDING * primal:
         return None
-    slide = objective.scores(direction)
-    step = 1.0
-    while step > 1e-10:
-        w = target if step == 1.0 else point.w + step * direction
-        moved = objective.evaluate_scores(w, point.scores + step * slide)
-        if moved.value + slopes.value(w) <= primal * (1.0 + ROUNDING) + SUFFICIENT * step * decrease:
-            return moved
-        step *= 0.5
-    return None
+    return first_decrease(objective, slopes.value, point, direction, decrease, primal)
 
 
 def working_set(slopes: Slopes, w: FloatArray, g: FloatArray) -> IntArray:
     """Features in use, and those whose gradient is near the slope that would bring them in."""
-    bound = np.where(g < 0, slopes.up, slopes.down)
-    return np.flatnonzero((w != 0) | (np.abs(g) >= NEAR * bound))
+    return np.flatnonzero((w != 0) | (np.abs(g) >= NEAR * slopes.facing(g)))
 
 
 def _model_minimum(

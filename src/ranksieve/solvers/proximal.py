@@ -2,96 +2,93 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeAlias
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from ranksieve._parallel import single_threaded_blas
 from ranksieve._types import FloatArray
-from ranksieve.solvers.result import Callback, Result, Trace
+from ranksieve.objective import Objective, Point
+from ranksieve.solvers.base import Loop, Problem, Solver, relative
+from ranksieve.solvers.line_search import ROUNDING
 
-ROUNDING = 1e-15  # a change of the objective below this share of it cannot be told from none
-
-
-class Smooth(Protocol):
-    """A differentiable function, such as :class:`ranksieve.objective.Objective`."""
-
-    @property
-    def n_features(self) -> int: ...
-
-    def evaluate(self, w: FloatArray) -> Any:
-        """The function at ``w``, as a point that has a ``value``."""
-
-    def gradient(self, point: Any) -> FloatArray:
-        """The gradient at a point."""
-
-
-class Simple(Protocol):
-    """A function with a cheap proximal map."""
-
-    def value(self, w: FloatArray) -> float: ...
-
-    def prox(self, w: FloatArray, step: float) -> FloatArray: ...
+TOO_LARGE = "no step makes the objective fall, because its values are not finite; scale the features down"
 
 
 @dataclass(frozen=True)
-class Step:
-    """What a stopping rule sees after each iteration."""
-
-    point: Any
-    w: FloatArray
-    objective: float
-    previous: float
-    mapping: float
-    """Norm of the proximal gradient mapping L(z − w), 0 exactly at an optimum."""
-
-
-StopRule: TypeAlias = Callable[[Step], tuple[float, bool]]
-"""(duality gap or NaN, whether to stop)."""
-
-
-def small_change(tol: float) -> StopRule:
-    """Stop when the objective changed by at most ``tol`` times itself."""
-    return lambda step: (np.nan, abs(step.objective - step.previous) <= tol * abs(step.previous))
-
-
-def small_gap(gap: Callable[[Any], float], tol: float, least_mapping: float = 0.0) -> StopRule:
-    """Stop when the duality gap is at most ``tol`` times the objective, or the mapping's norm is small."""
-
-    def rule(step: Step) -> tuple[float, bool]:
-        value = gap(step.point)
-        return value, value <= tol * step.objective or step.mapping <= least_mapping
-
-    return rule
-
-
-def proximal_gradient(
-    smooth: Smooth,
-    simple: Simple,
-    start: FloatArray | None = None,
-    *,
-    lipschitz: float,
-    stop: StopRule,
-    max_iter: int,
-    accelerated: bool = False,
-    restart: bool = False,
-    growth: float = 2.0,
-    callback: Callback | None = None,
-) -> Result:
-    """Minimise smooth(w) + simple(w) by w ← prox(z − ∇smooth(z)/L).
+class ProximalGradient(Solver):
+    """Minimise smooth(x) + simple(x) by x ← prox(z − ∇smooth(z)/L).
 
     L starts at ``lipschitz`` and is multiplied by ``growth`` until
-    smooth(w) ≤ smooth(z) + ⟨∇, w − z⟩ + (L/2)‖w − z‖²; it never falls. Plain: z = w. Accelerated: z runs
+    smooth(x) ≤ smooth(z) + ⟨∇, x − z⟩ + (L/2)‖x − z‖²; it never falls. Plain: z = x. Accelerated: z runs
     ahead by (a_t − 1)/a_{t+1} times the last change, a_{t+1} = (1 + √(1 + 4a_t²))/2; with ``restart``, a
     returns to 1 whenever the objective rises.
+
+    Parameters
+    ----------
+    stop : "gap", "change" or "mapping"
+        What ``tol`` bounds: the duality gap as a share of the objective; the last change of the objective as
+        a share of it; or the norm of the proximal gradient mapping L(z − x) as a share of that at x = 0.
+    mapping_tol : float
+        Stop also when the mapping is at most this share of ‖∇f(0)‖, which the gap of features with next to
+        no penalty may never show.
+    lipschitz : float, optional
+        Where the search for L starts; default the curvature along the first gradient, a lower bound.
     """
-    w = np.zeros(smooth.n_features) if start is None else start.copy()
-    with single_threaded_blas():
-        return _iterate(
-            smooth, simple, w, _Search(lipschitz, growth), stop, max_iter, accelerated, restart, callback
-        )
+
+    max_iter: int = 10_000
+    accelerated: bool = False
+    restart: bool = True
+    stop: Literal["gap", "change", "mapping"] = "gap"
+    mapping_tol: float = 0.0
+    lipschitz: float | None = None
+    growth: float = 2.0
+    name: ClassVar[str] = "proximal_gradient"
+    needs: ClassVar[frozenset[str]] = frozenset({"prox"})
+
+    def run(self, problem: Problem, start: FloatArray | Point | None, loop: Loop) -> None:
+        point, mapping = problem.start(start), np.inf
+        x = z = problem.variables(point)
+        at_z, a, before, objective = point, 1.0, x, problem.value(point)
+        search = _Search(self.lipschitz or curvature_along_gradient(problem.objective), self.growth)
+        at_zero = self._mapping_at_zero(problem)
+        previous = np.inf
+        while True:
+            gap = problem.gap(point) if self.stop == "gap" else np.nan
+            distance = {
+                "gap": 0.0 if mapping <= self.mapping_tol * at_zero else relative(gap, objective),
+                "change": abs(objective - previous) / abs(previous) if np.isfinite(previous) else np.inf,
+                "mapping": mapping / at_zero if at_zero > 0 else 0.0 * mapping,
+            }[self.stop]
+            if loop.ends(point.w, objective, gap, distance, point):
+                return
+            if loop.n_iter and self.accelerated and not (self.restart and objective > previous):
+                a, before_a = 0.5 * (1.0 + np.sqrt(1.0 + 4.0 * a * a)), a
+                z = x + (before_a - 1.0) / a * (x - before)
+                at_z = problem.evaluate(z)
+            else:
+                z, at_z, a = x, point, 1.0
+            before, previous = x, objective
+            x, point, mapping = search.step(problem, z, at_z)
+            objective = problem.value(point)
+
+    def _mapping_at_zero(self, problem: Problem) -> float:
+        """What ``tol`` or ``mapping_tol`` takes the mapping as a share of."""
+        if self.stop == "gap" and self.mapping_tol == 0.0:
+            return 0.0
+        g = problem.gradient(problem.objective.at_zero)
+        return float(np.linalg.norm(g if self.stop == "gap" else problem.prox(-g, 1.0)))
+
+
+@dataclass(frozen=True)
+class Fista(ProximalGradient):
+    """Accelerated forward–backward splitting with backtracking, restarted when the objective rises.
+
+    Σ‖x_i − x_j‖² as Lipschitz constant would be too large by orders of magnitude.
+    """
+
+    accelerated: bool = True
+    name: ClassVar[str] = "fista"
 
 
 @dataclass
@@ -101,49 +98,23 @@ class _Search:
     lipschitz: float
     growth: float
 
-    def step(self, smooth: Smooth, simple: Simple, z: FloatArray, at_z: Any) -> tuple[FloatArray, Any, float]:
-        """(w, the point there, norm of the gradient mapping)."""
-        g = smooth.gradient(at_z)
+    def step(self, problem: Problem, z: FloatArray, at_z: Any) -> tuple[FloatArray, Any, float]:
+        """(x, the point there, norm of the gradient mapping)."""
+        g = problem.gradient(at_z)
         while np.isfinite(self.lipschitz):
-            w = simple.prox(z - g / self.lipschitz, 1.0 / self.lipschitz)
-            at_w, change = smooth.evaluate(w), w - z
+            x = problem.prox(z - g / self.lipschitz, 1.0 / self.lipschitz)
+            at_x, change = problem.evaluate(x), x - z
             model = at_z.value + float(g @ change) + 0.5 * self.lipschitz * float(change @ change)
-            if at_w.value <= model + ROUNDING * abs(at_z.value):
-                return w, at_w, self.lipschitz * float(np.linalg.norm(change))
+            if at_x.value <= model + ROUNDING * abs(at_z.value):
+                return x, at_x, self.lipschitz * float(np.linalg.norm(change))
             self.lipschitz *= self.growth
-        raise ValueError(
-            "no step makes the objective fall, because its values are not finite; scale the features down"
-        )
+        raise ValueError(TOO_LARGE)
 
 
-def _iterate(
-    smooth: Smooth,
-    simple: Simple,
-    w: FloatArray,
-    search: _Search,
-    stop: StopRule,
-    max_iter: int,
-    accelerated: bool,
-    restart: bool,
-    callback: Callback | None,
-) -> Result:
-    point, trace, a = smooth.evaluate(w), Trace(), 1.0
-    z, at_z = w, point
-    objective, gap, done, n_iter = point.value + simple.value(w), np.nan, False, 0
-    for n_iter in range(1, max_iter + 1):
-        before, previous = w, objective
-        w, point, mapping = search.step(smooth, simple, z, at_z)
-        objective = point.value + simple.value(w)
-        gap, done = stop(Step(point, w, objective, previous, mapping))
-        trace.record(objective, gap, w)
-        if callback is not None:
-            callback(n_iter, w, objective, gap)
-        if done:
-            break
-        if not accelerated or (restart and objective > previous):
-            z, at_z, a = w, point, 1.0
-        else:
-            a, before_a = 0.5 * (1.0 + np.sqrt(1.0 + 4.0 * a * a)), a
-            z = w + (before_a - 1.0) / a * (w - before)
-            at_z = smooth.evaluate(z)
-    return Result(w, objective, gap, n_iter, done, trace)
+def curvature_along_gradient(objective: Objective) -> float:
+    """⟨g, Hg⟩/⟨g, g⟩ at w = 0: at most ‖H‖, for the price of one evaluation; 1 where it is 0."""
+    start = objective.at_zero
+    g = objective.gradient(start)
+    size = float(np.linalg.norm(g))
+    along = objective.curvature_along(start, objective.scores(g / size)) if size > 0.0 else 0.0
+    return along or 1.0  # where no feature varies any constant will do

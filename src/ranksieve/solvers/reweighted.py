@@ -2,58 +2,57 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
-from typing import TypeAlias
+from dataclasses import dataclass, field, replace
+from typing import ClassVar
 
 import numpy as np
 
 from ranksieve._types import FloatArray
-from ranksieve.objective import Objective
-from ranksieve.penalties.concave import ConcavePenalty
+from ranksieve.objective import Point
 from ranksieve.penalties.l1 import L1
-from ranksieve.solvers.result import Callback, Result, Trace
+from ranksieve.solvers.base import Loop, Problem, Solver
+from ranksieve.solvers.prox_newton import ProxNewton
 
-LEAST_WEIGHT = 1e-6  # keeps every subproblem's dual feasible, so that its gap stays a proof
-
-Inner: TypeAlias = Callable[[L1, FloatArray], Result]
-"""Solve f + weighted ℓ1 from a start."""
+LEAST_WEIGHT = 1e-6  # keeps the dual point of every round away from zero, so that its gap says something
 
 
-def reweighted(
-    objective: Objective,
-    penalty: ConcavePenalty,
-    inner: Inner,
-    start: FloatArray | None = None,
-    *,
-    tol: float = 1e-6,
-    max_iter: int = 50,
-    callback: Callback | None = None,
-) -> Result:
+@dataclass(frozen=True)
+class Reweighted(Solver):
     """Minimise f(w) + α Σ g(|w_j|): solve with weights v_j = g′(|w_j|) of the last solution, again and again.
 
     g lies below its tangent, so each solution lowers the true objective. The first weights are 1 (plain ℓ1),
-    or those of ``start``. Stops when the objective falls by at most ``tol`` times itself. The result's
+    or those of the start. Stops when the objective falls by at most ``tol`` times itself. The result's
     objective is the true one; its gap certifies the last weighted ℓ1 problem, so w is near a stationary
-    point.
+    point. ``inner`` solves the weighted problems.
     """
-    d, trace = objective.n_features, Trace()
-    weights = np.ones(d) if start is None else np.maximum(penalty.weights(start), LEAST_WEIGHT)
-    w = np.zeros(d) if start is None else start
-    best: Result | None = None
-    for n_iter in range(1, max_iter + 1):
-        solved = inner(L1(penalty.alpha, weights), w)
-        value = objective.evaluate(solved.w).value + penalty.value(solved.w)
-        before = np.inf if best is None else best.objective
-        if value <= before:
-            best = replace(solved, objective=value, n_iter=n_iter, trace=trace)
-        trace.record(min(value, before), solved.gap, solved.w)
-        if callback is not None:
-            callback(n_iter, solved.w, value, solved.gap)
-        if best is None or before - value <= tol * abs(value):
-            break
-        w = solved.w
-        weights = np.maximum(penalty.weights(w), LEAST_WEIGHT)
-    if best is None:
-        raise ValueError("the objective is not a number at the start")
-    return replace(best, n_iter=n_iter, converged=best.converged and n_iter < max_iter)
+
+    max_iter: int = 50
+    inner: Solver = field(default_factory=ProxNewton)
+    name: ClassVar[str] = "reweighted"
+    needs: ClassVar[frozenset[str]] = frozenset({"concave"})
+    keep_best: ClassVar[bool] = True
+
+    def check(self, problem: Problem) -> None:
+        super().check(problem)
+        self.inner.check(replace(problem, penalty=L1()))
+
+    def run(self, problem: Problem, start: FloatArray | Point | None, loop: Loop) -> None:
+        penalty, point = problem.penalty, problem.start(start)
+        weights = np.ones(problem.n_features) if start is None else penalty.weights(point.w)
+        value = problem.value(point)
+        if loop.ends(point.w, value, np.inf, np.inf, point):
+            return
+        least = np.inf  # the start does not count: the first round may raise the objective
+        while True:
+            l1 = L1(penalty.alpha, np.maximum(weights, LEAST_WEIGHT))
+            solved = self.inner.solve(replace(problem, penalty=l1), point.w)
+            point, before = solved.point, least
+            value = problem.value(point)
+            least = min(least, value)
+            fall = before - value
+            distance = fall / abs(value) if np.isfinite(before) and value else fall
+            if loop.ends(point.w, value, solved.gap, distance if solved.converged else np.inf, point):
+                return
+            if fall <= self.tol * abs(value):
+                return
+            weights = penalty.weights(point.w)

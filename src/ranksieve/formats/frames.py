@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from ranksieve._extras import how_to_install
-from ranksieve._types import AnyArray, FloatArray
-from ranksieve.data.atomic import atomic_write
-from ranksieve.data.byte_source import PathLike, plain_file_errors, source_name
+from ranksieve._types import AnyArray, FloatArray, PathLike
+from ranksieve._util.atomic import atomic_write
+from ranksieve._util.extras import how_to_install
 from ranksieve.data.dataset import Dataset
-from ranksieve.data.missing import check_policy, fill_missing
 from ranksieve.data.queries import text_array
+from ranksieve.formats.text_files import plain_file_errors, source_name
+from ranksieve.preparation.missing import check_policy, fill_missing
 
 DOC_ID, COMMENT = "doc_id", "comment"
 NAMES_SHOWN = 20

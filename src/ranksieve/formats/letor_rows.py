@@ -7,11 +7,12 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import DTypeLike
 
-from ranksieve._types import AnyArray, FloatArray, IntArray, Matrix
-from ranksieve.data.byte_source import Chunk, PathLike, source_name, text_chunks
-from ranksieve.data.growing import GrowingArray
-from ranksieve.data.letor_faults import (
+from ranksieve._types import AnyArray, FloatArray, IntArray, Matrix, PathLike
+from ranksieve.data.queries import ids_from_text
+from ranksieve.data.text_column import TextColumn
+from ranksieve.formats.letor_faults import (
     LARGEST_INDEX,
     Fault,
     feature_twice,
@@ -21,8 +22,7 @@ from ranksieve.data.letor_faults import (
     query_not_utf8,
     token_at,
 )
-from ranksieve.data.queries import ids_from_text
-from ranksieve.data.text_column import TextColumn
+from ranksieve.formats.text_files import Chunk, source_name, text_chunks
 from ranksieve.kernels.letor_text import GOOD, Parsed, Rows, parse_lines, scatter_rows
 
 LARGE_DENSE_CELLS, LEAST_DENSE_SHARE = 2**27, 0.01
@@ -263,3 +263,47 @@ def _cast(
         cast = values.astype(dtype)
     overflows = np.flatnonzero(np.isinf(cast))[:1]
     return cast, [infinite_value(*_place(int(e), parsed, out), f"{values[e]} in {dtype}") for e in overflows]
+
+
+class GrowingArray:
+    """Rows of a fixed width, appended in place.
+
+    Room grows by a quarter at a time: memory stays under 1.25 times what is held (twice that while a system
+    copies to reallocate), and copying costs O(1) a row.
+    """
+
+    def __init__(self, dtype: DTypeLike, width: int | None = None) -> None:
+        self._room: AnyArray = np.zeros((0,) if width is None else (0, width), dtype=dtype)
+        self._length = 0
+
+    def __len__(self) -> int:
+        return self._length
+
+    @property
+    def held(self) -> AnyArray:
+        """What has been appended; not to be kept over the next ``extend``."""
+        return self._room[: self._length]
+
+    def extend(self, count: int) -> AnyArray:
+        """``count`` more rows of zeros, as a view to write to at once."""
+        start, self._length = self._length, self._length + count
+        if self._length > len(self._room):
+            self._resize(max(self._length, len(self._room) * 5 // 4))
+        return self._room[start : self._length]
+
+    def append(self, rows: AnyArray) -> None:
+        self.extend(len(rows))[:] = rows
+
+    def widen(self, width: int) -> None:
+        """Give every row ``width`` entries, the new ones 0."""
+        wider = np.zeros((self._length, width), dtype=self._room.dtype)
+        wider[:, : self._room.shape[1]] = self.held
+        self._room = wider
+
+    def finish(self) -> AnyArray:
+        """The array, without spare room; nothing may be appended afterwards."""
+        self._resize(self._length)
+        return self._room
+
+    def _resize(self, length: int) -> None:
+        self._room.resize((length, *self._room.shape[1:]), refcheck=False)

@@ -11,13 +11,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ranksieve.data.byte_source import PathLike, source_name
+from ranksieve._types import PathLike
+from ranksieve._util.json_values import decode_json
 from ranksieve.data.dataset import Dataset
-from ranksieve.data.json_values import decode_json
-from ranksieve.data.judgements import Judgements, read_judgements
-from ranksieve.data.missing import check_policy, fill_missing
 from ranksieve.data.queries import ids_from_text
-from ranksieve.data.text_file import content_lines, read_text
+from ranksieve.formats.judgements import Judgements, read_judgements
+from ranksieve.formats.text_files import content_lines, read_text, source_name
+from ranksieve.preparation.missing import check_policy, fill_missing
 
 QUERY_KEYS = ("qid", "query_id", "query", "keywords")
 EXTRA = "extra_logging"

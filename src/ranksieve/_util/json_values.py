@@ -7,6 +7,8 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
+
 LONGEST = 308  # digits of a whole number that fits into a float
 KINDS: dict[type, str] = {
     str: "text", int: "a whole number", float: "a finite number", list: "a list", dict: "an object"
@@ -63,3 +65,16 @@ def _shown(value: Any) -> str:
 
 def _whole(digits: str) -> int | float:
     return int(digits) if len(digits) <= LONGEST else float(digits)
+
+
+def plain(value: Any) -> Any:
+    """Arrays as lists, NaN as None, infinities and objects that JSON does not know as their text."""
+    if isinstance(value, np.ndarray | np.generic):
+        return plain(value.tolist())
+    if isinstance(value, Mapping):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(item) for item in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None if math.isnan(value) else repr(value)
+    return value if isinstance(value, str | int | float | bool | type(None)) else repr(value)

@@ -7,13 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from ranksieve._types import FloatArray
-from ranksieve.data.atomic import atomic_write
-from ranksieve.data.byte_source import PathLike, source_name
+from ranksieve._types import FloatArray, PathLike
+from ranksieve._util.atomic import atomic_write
 from ranksieve.data.dataset import Dataset
-from ranksieve.data.judgements import Entry, Table, gathered, qrels_entries
-from ranksieve.data.letor import number_texts
-from ranksieve.data.text_file import content_lines, finite_number, read_text
+from ranksieve.formats.judgements import Entry, Table, gathered, qrels_entries
+from ranksieve.formats.letor import number_texts
+from ranksieve.formats.text_files import content_lines, finite_number, read_text, source_name
 
 
 def read_qrels(path: PathLike) -> Table:

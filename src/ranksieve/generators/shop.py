@@ -11,7 +11,7 @@ from scipy.special import ndtr
 from ranksieve._types import FloatArray
 from ranksieve.data.costs import CostUnit, FeatureCosts
 from ranksieve.data.dataset import Dataset
-from ranksieve.data.synthetic import graded_labels, list_lengths, noisy_scores
+from ranksieve.generators.ranking import graded_labels, list_lengths, noisy_scores
 
 FACTORS = ("words", "meaning", "popular", "quality", "value", "personal", "fresh")
 DECIMALS = 4

@@ -10,8 +10,8 @@ import scipy.sparse as sp
 
 from ranksieve._types import FloatArray, IntArray
 from ranksieve.data.dataset import Dataset
-from ranksieve.data.missing import check_same_features, column_blocks
 from ranksieve.data.queries import Queries
+from ranksieve.preparation.missing import check_same_features, column_blocks
 
 Statistics = Callable[[FloatArray, IntArray], tuple[FloatArray, FloatArray]]
 

@@ -14,7 +14,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
-from ranksieve.data.byte_source import PathLike
+from ranksieve._types import PathLike
 
 OWNER_ONLY, LIKE_ANY_NEW_FILE = 0o600, 0o666  # less what the umask withholds
 MOST_LINKS = 40

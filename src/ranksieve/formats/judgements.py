@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from ranksieve.data.byte_source import PathLike, source_name
-from ranksieve.data.text_file import content_lines, csv_rows, finite_number, read_text
+from ranksieve._types import PathLike
+from ranksieve.formats.text_files import content_lines, csv_rows, finite_number, read_text, source_name
 
 Table = dict[str, dict[str, float]]
 """query → document → number: grades of judgements, scores of a run."""

@@ -11,10 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from ranksieve._types import BoolArray
-from ranksieve.data.byte_source import PathLike
+from ranksieve._types import BoolArray, PathLike
 from ranksieve.data.dataset import Dataset
-from ranksieve.data.letor import read_letor
+from ranksieve.formats.letor import read_letor
 
 ROOT_VARIABLE = "RANKSIEVE_LETOR"
 DEFAULT_ROOT = Path("..") / "shared" / "data"

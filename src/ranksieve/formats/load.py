@@ -7,11 +7,12 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ranksieve.data.byte_source import PARQUET_MAGIC, PathLike
+from ranksieve._types import PathLike
 from ranksieve.data.dataset import Dataset
-from ranksieve.data.frames import read_parquet, write_parquet
-from ranksieve.data.letor import read_letor, write_letor
-from ranksieve.data.ltr_log import read_ltr_log
+from ranksieve.formats.frames import read_parquet, write_parquet
+from ranksieve.formats.letor import read_letor, write_letor
+from ranksieve.formats.ltr_log import read_ltr_log
+from ranksieve.formats.text_files import PARQUET_MAGIC
 
 
 class Format(NamedTuple):

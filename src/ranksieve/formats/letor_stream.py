@@ -9,12 +9,12 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import DTypeLike
 
-from ranksieve._types import AnyArray, FloatArray, Matrix
-from ranksieve.data.byte_source import PathLike, source_name, text_chunks
+from ranksieve._types import AnyArray, FloatArray, Matrix, PathLike
 from ranksieve.data.dataset import Dataset
-from ranksieve.data.letor import CHUNK_BYTES
-from ranksieve.data.letor_rows import DenseFeatures, LetorRows, SparseFeatures
-from ranksieve.data.missing import check_policy, fill_missing
+from ranksieve.formats.letor import CHUNK_BYTES
+from ranksieve.formats.letor_rows import DenseFeatures, LetorRows, SparseFeatures
+from ranksieve.formats.text_files import source_name, text_chunks
+from ranksieve.preparation.missing import check_policy, fill_missing
 
 WHOLE_FILE = "column_mean"  # the one policy that must see every row first
 

@@ -6,7 +6,6 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from ranksieve.data.missing import OTHER_POLICIES
 from ranksieve.kernels.letor_text import (
     BAD_FEATURE,
     BAD_INDEX,
@@ -15,6 +14,7 @@ from ranksieve.kernels.letor_text import (
     NO_QUERY,
     Parsed,
 )
+from ranksieve.preparation.missing import OTHER_POLICIES
 
 TOKEN = re.compile(rb"[^ \t\r\n#]*")
 LONGEST_SHOWN = 40

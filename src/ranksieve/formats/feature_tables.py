@@ -6,15 +6,15 @@ import json
 import os
 import re
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
-from ranksieve.data.byte_source import PathLike
+from ranksieve._types import PathLike
+from ranksieve._util.json_values import decode_json
 from ranksieve.data.costs import FeatureCosts, as_cost, make_costs
-from ranksieve.data.feature_table import feature_rows
-from ranksieve.data.json_values import decode_json
-from ranksieve.data.text_file import read_text
+from ranksieve.data.features import as_sign
+from ranksieve.formats.text_files import csv_rows, read_text, source_name
 
 JSON_STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
 
@@ -88,3 +88,45 @@ def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         if count > 1:
             raise ValueError(f"{name!r} stands twice; list it once")
     return dict(pairs)
+
+
+class Row(NamedTuple):
+    """One line: where it stands (``file:line``) and its cells by column name."""
+
+    place: str
+    cells: dict[str, str]
+
+
+def feature_rows(
+    text: str, path: PathLike, required: Sequence[str], optional: Sequence[str] = ()
+) -> dict[str, Row]:
+    """The rows by feature; the header has ``feature``, the ``required`` and perhaps ``optional`` columns."""
+    rows: dict[str, Row] = {}
+    for row in _rows(text, path, ("feature", *required), optional):
+        feature = row.cells["feature"]
+        if not feature:
+            raise ValueError(f"{row.place}: the feature has no name; name it or drop the line")
+        if feature in rows:
+            raise ValueError(f"{row.place}: {feature!r} stands in {rows[feature].place} too; list it once")
+        rows[feature] = row
+    return rows
+
+
+def _rows(text: str, path: PathLike, required: Sequence[str], optional: Sequence[str]) -> Iterator[Row]:
+    lines = text.splitlines()
+    rows = csv_rows(lines, "\t" if lines and "\t" in lines[0] else ",", source_name(path))
+    first, cells = next(rows, (f"{source_name(path)}:1", []))
+    header = [name.strip().lower() for name in cells]
+    if not set(required) <= set(header) <= {*required, *optional} or len(set(header)) < len(header):
+        expected = ",".join(required) + "".join(f"[,{name}]" for name in optional)
+        raise ValueError(f"{first}: the header is {','.join(header)!r}; expected {expected}")
+    for place, cells in rows:
+        if len(cells) != len(header):
+            raise ValueError(f"{place}: has {len(cells)} cells; expected {len(header)}: {','.join(header)}")
+        yield Row(place, {name: cell.strip() for name, cell in zip(header, cells, strict=True)})
+
+
+def read_signs(path: PathLike) -> dict[str, float]:
+    """Read the signs of features: CSV or TSV with the header ``feature,sign``, the signs +, - or 0."""
+    rows = feature_rows(read_text(path), path, ("sign",))
+    return {feature: as_sign(row.cells["sign"], feature, row.place) for feature, row in rows.items()}

@@ -13,14 +13,15 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import DTypeLike
 
-from ranksieve.data.atomic import atomic_write
-from ranksieve.data.byte_source import PathLike, source_name
+from ranksieve._types import PathLike
+from ranksieve._util.atomic import atomic_write
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.finite import first_place
-from ranksieve.data.letor_rows import DenseFeatures, LetorRows, SparseFeatures
-from ranksieve.data.missing import check_policy, fill_in_place
 from ranksieve.data.queries import group_queries
 from ranksieve.data.text_column import TextColumn
+from ranksieve.formats.letor_rows import DenseFeatures, LetorRows, SparseFeatures
+from ranksieve.formats.text_files import source_name
+from ranksieve.preparation.missing import check_policy, fill_in_place
 
 CHUNK_BYTES = 1 << 21
 ROWS_AT_ONCE = 1024

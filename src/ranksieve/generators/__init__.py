@@ -1,0 +1,1 @@
+"""Synthetic data: rankings with planted features, and a made-up shop."""

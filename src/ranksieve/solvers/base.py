@@ -1,0 +1,227 @@
+"""What every solver shares: the problem it takes, the loop that drives it, and what it returns."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, TypeAlias
+
+import numpy as np
+
+from ranksieve._parallel import single_threaded_blas
+from ranksieve._types import BoolArray, FloatArray
+from ranksieve.objective import Objective, Point
+
+Callback: TypeAlias = Callable[[int, FloatArray, float, float], None]
+"""Called once per iteration with (iteration, w, objective, gap); iteration 0 is the start."""
+
+CAPABILITIES = {
+    "hessian": "a loss with a Hessian",
+    "hessian_product": "a loss with Hessian products",
+    "prox": "a penalty with a proximal map",
+    "slopes": "a convex penalty that adds up over the features",
+    "quadratic": "a quadratic penalty",
+    "ball": "a ball that the weights must stay in",
+    "concave": "a concave penalty",
+    "rows": "documents that can be read one query at a time",
+}
+NOT_FINITE = (
+    "the objective is {value} after {n_iter} iterations, which is not a finite number; scale the features "
+    "down or normalise them"
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """min_w f(Xw) + penalty(w), where features that are not ``usable`` keep the weight 0.
+
+    Solvers that take proximal steps work in variables x, which here are the weights themselves.
+    """
+
+    objective: Objective
+    penalty: Any  # a Penalty; what more a solver needs of it, it says in ``needs``
+    usable: BoolArray | None = None
+
+    @property
+    def offers(self) -> frozenset[str]:
+        """What solvers may ask for."""
+        return self.objective.offers | self.penalty.offers
+
+    @property
+    def n_features(self) -> int:
+        return self.objective.n_features
+
+    def start(self, given: FloatArray | Point | None) -> Point:
+        """The point to begin with: given weights, a point known already, or w = 0."""
+        if given is None:
+            return self.objective.at_zero
+        if isinstance(given, Point):
+            return given
+        return self.objective.evaluate(given if self.usable is None else np.where(self.usable, given, 0.0))
+
+    def gradient(self, point: Point) -> FloatArray:
+        """Gradient of f; 0 for features that are not usable, where it is so up to rounding."""
+        g = self.objective.gradient(point)
+        return g if self.usable is None else np.where(self.usable, g, 0.0)
+
+    def value(self, point: Point) -> float:
+        """f + penalty."""
+        return point.value + float(self.penalty.value(point.w))
+
+    def gap(self, point: Point, g: FloatArray | None = None) -> float:
+        """A proven bound of the value less its minimum; NaN if there is none."""
+        return float(self.penalty.gap(self.objective, point, self.gradient(point) if g is None else g))
+
+    def evaluate(self, x: FloatArray) -> Any:
+        """The point at the variables x."""
+        return self.objective.evaluate(x)
+
+    def variables(self, point: Any) -> FloatArray:
+        """The variables x of a point."""
+        return np.asarray(point.w)
+
+    def prox(self, x: FloatArray, step: float) -> FloatArray:
+        """The proximal map of the penalty in the variables x."""
+        return np.asarray(self.penalty.prox(x, step))
+
+
+@dataclass
+class Trace:
+    """One entry per iteration, the start included: objective, gap, nonzero weights, seconds so far."""
+
+    objective: list[float] = field(default_factory=list)
+    gap: list[float] = field(default_factory=list)
+    n_nonzero: list[int] = field(default_factory=list)
+    seconds: list[float] = field(default_factory=list)
+    _start: float = field(default_factory=time.perf_counter, repr=False)
+
+    def record(self, objective: float, gap: float, w: FloatArray) -> None:
+        self.objective.append(objective)
+        self.gap.append(gap)
+        self.n_nonzero.append(int(np.count_nonzero(w)))
+        self.seconds.append(time.perf_counter() - self._start)
+
+    def __len__(self) -> int:
+        return len(self.objective)
+
+    def to_dict(self) -> dict[str, list[Any]]:
+        names = ("objective", "gap", "n_nonzero", "seconds")
+        return {name: getattr(self, name) for name in names}
+
+
+@dataclass(frozen=True)
+class Result:
+    """Weights, the objective there, the proof of how near it is (``gap``), and how it went.
+
+    ``point`` is what is known of the loss there, a warm start for a problem nearby.
+    """
+
+    w: FloatArray
+    objective: float
+    gap: float
+    n_iter: int
+    converged: bool
+    trace: Trace
+    point: Any = field(default=None, repr=False, compare=False)
+
+    @property
+    def relative_gap(self) -> float:
+        return relative(self.gap, self.objective)
+
+
+def relative(gap: float, objective: float) -> float:
+    """Gap as a share of the objective."""
+    return gap / objective if objective > 0 else gap
+
+
+class Loop:
+    """The one loop of all solvers: trace, callback, stopping, the guard against values that are not finite.
+
+    A solver tells it each iterate, the start first, and stops when :meth:`ends` says so.
+    """
+
+    def __init__(self, tol: float, max_iter: int, callback: Callback | None, keep_best: bool = False) -> None:
+        self.trace, self.converged = Trace(), False
+        self._tol, self._max_iter, self._callback, self._keep_best = tol, max_iter, callback, keep_best
+        self._kept: tuple[FloatArray, float, float, Any] | None = None
+
+    @property
+    def n_iter(self) -> int:
+        return len(self.trace) - 1
+
+    def ends(
+        self, w: FloatArray, objective: float, gap: float, distance: float | None = None, point: Any = None
+    ) -> bool:
+        """Take in an iterate; whether it is the last one.
+
+        ``distance`` is what the solver's tolerance bounds, by default the gap as a share of the objective.
+        """
+        self.trace.record(objective, gap, w)
+        if not np.isfinite(objective):
+            raise ValueError(NOT_FINITE.format(value=objective, n_iter=self.n_iter))
+        if self._callback is not None:
+            self._callback(self.n_iter, w, objective, gap)
+        if self._kept is None or not self._keep_best or objective < self._kept[1]:
+            self._kept = (w, objective, gap, point)
+        self.converged = bool((relative(gap, objective) if distance is None else distance) <= self._tol)
+        return self.converged or self.n_iter >= self._max_iter
+
+    def result(self, problem: Problem) -> Result:
+        """The last iterate, or the best one if the solver says so; its gap is computed if it was not."""
+        if self._kept is None:
+            raise ValueError("the solver gave no iterate")
+        w, objective, gap, point = self._kept
+        if np.isnan(gap) and point is not None:
+            gap = problem.gap(point)
+            self.trace.gap[-1] = gap
+        return Result(w, objective, gap, self.n_iter, self.converged, self.trace, point)
+
+
+@dataclass(frozen=True)
+class Solver(ABC):
+    """Minimises a problem to a distance of ``tol`` from the optimum, or for ``max_iter`` iterations.
+
+    ``needs`` names what the problem must offer; ``keep_best`` tells that iterates do not descend steadily.
+    """
+
+    tol: float = 1e-6
+    max_iter: int = 100
+    name: ClassVar[str]
+    needs: ClassVar[frozenset[str]]
+    keep_best: ClassVar[bool] = False
+
+    def solve(
+        self,
+        problem: Problem,
+        start: FloatArray | Point | None = None,
+        callback: Callback | None = None,
+    ) -> Result:
+        """Minimise the problem, from given weights or from 0."""
+        self.check(problem)
+        loop = Loop(self.tol, self.max_iter, callback, self.keep_best)
+        with single_threaded_blas():
+            self.run(problem, start, loop)
+            return loop.result(problem)
+
+    def check(self, problem: Problem) -> None:
+        """Refuse a problem that lacks what the solver needs."""
+        lacking = sorted(self.needs - problem.offers)
+        if lacking:
+            raise ValueError(
+                f"the solver {self.name} needs {' and '.join(CAPABILITIES[one] for one in lacking)}; the "
+                f"problem has the loss {problem.objective.loss.name} and the penalty {problem.penalty.name}"
+            )
+
+    @abstractmethod
+    def run(self, problem: Problem, start: FloatArray | Point | None, loop: Loop) -> None:
+        """Iterate until ``loop.ends``, or until rounding leaves nothing to gain."""
+
+
+def warn_of_tolerance(words: str, stacklevel: int) -> None:
+    """Say that a tolerance was not met, in the category that scikit-learn's users know."""
+    from sklearn.exceptions import ConvergenceWarning
+
+    warnings.warn(words, ConvergenceWarning, stacklevel=stacklevel + 1)
