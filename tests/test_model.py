@@ -10,7 +10,14 @@ import pytest
 import scipy.sparse as sp
 
 from ranksieve.data.normalise import Normalisation
-from ranksieve.model import LinearModel, Term, dense_block, linear_scores, load_model
+from ranksieve.model import (
+    LinearModel,
+    Term,
+    dense_block,
+    linear_scores,
+    linear_scores_of_models,
+    load_model,
+)
 from tests.conftest import random_dataset
 
 
@@ -165,6 +172,24 @@ def test_a_score_is_the_sum_in_the_order_of_the_terms_to_the_last_bit(layout, dt
             np.testing.assert_array_equal(scores, expected)
     np.testing.assert_array_equal(scores[40:], scores[:10])
     np.testing.assert_array_equal(dense_block(stored, slice(5, 60), columns), X[5:, columns])
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_many_models_at_once_have_the_bits_of_each_alone(layout, dtype, tmp_path):
+    rng = np.random.default_rng(0)
+    n, d = 450, 12  # more rows than the kernel takes at once
+    X = (rng.normal(size=(n, d)).round(1) * 10.0 ** rng.integers(-8, 8, d)).astype(dtype)
+    coefs = rng.normal(size=(9, d)) * (rng.random((9, d)) < np.linspace(0, 1, 9)[:, None])
+    coefs[:, 5] = 0.0
+    X[:, 5] = np.nan  # no model reads it
+    coefs[:4, 7] = 0.0
+    X[3, 7] = np.nan  # some models read it
+    scores = linear_scores_of_models(LAYOUTS[layout](X, tmp_path), coefs)
+    assert scores.shape == (n, 9)
+    for coef, of_model in zip(coefs, scores.T, strict=True):
+        used = np.flatnonzero(coef)
+        np.testing.assert_array_equal(of_model, linear_scores(X, used, coef[used]))
 
 
 @pytest.mark.parametrize("kind", [np.asarray, sp.csr_array])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from ranksieve._types import FloatArray, IntArray, Matrix
+from ranksieve._types import AnyArray, FloatArray, IntArray, Matrix
 from ranksieve._version import __version__
 from ranksieve.data.atomic import atomic_write
 from ranksieve.data.dataset import Dataset, as_matrix
@@ -20,7 +20,7 @@ from ranksieve.data.json_values import checked, decode_json
 from ranksieve.data.missing import MissingPolicy
 from ranksieve.data.normalise import Normalisation
 from ranksieve.data.queries import Queries, group_queries, one_query
-from ranksieve.kernels.scoring import add_stored, weighted_sums
+from ranksieve.kernels.scoring import add_stored, weighted_sums, weighted_sums_of_models
 
 FORMAT = "ranksieve-linear-model"
 FORMAT_VERSION = 2
@@ -112,6 +112,15 @@ class LinearModel:
         if self.missing is not None and self.missing.policy == "error":
             self._refuse_missing(scores, matrix, columns)
         return scores
+
+    def predict_with(self, weights: FloatArray, X: Dataset | Matrix, qid: Any = None) -> FloatArray:
+        """Scores (documents × models) of models that have other weights (models × terms) than this one.
+
+        The bits are those of ``predict`` for a model of the terms whose weight is not 0.
+        """
+        matrix, columns = self._located(X)
+        preparation = self._preparation(X, qid, matrix.shape[0])
+        return _sums_of_models(matrix, columns, weights, *preparation) + self.intercept
 
     def inputs(self, X: Dataset | Matrix, qid: Any = None) -> FloatArray:
         """What the weights multiply: a row a document, a column a feature in use, filled and normalised."""
@@ -219,16 +228,42 @@ def linear_scores(
     so that ties stay ties.
     """
     scores = np.empty(X.shape[0])
+    for rows, values, places in _blocks(X, columns, prepare, rows_at_once):
+        weighted_sums(values, places, weights, scores[rows])
+    return scores
+
+
+def linear_scores_of_models(X: Matrix, coefs: FloatArray) -> FloatArray:
+    """Scores (documents × models) of many models at once, given their weights (models × columns).
+
+    A model's scores have the bits of :func:`linear_scores` with the columns whose weight is not 0.
+    """
+    used = np.flatnonzero(coefs.any(axis=0))
+    return _sums_of_models(X, used, coefs[:, used], None, ROWS_AT_ONCE)
+
+
+def _sums_of_models(
+    X: Matrix, columns: IntArray, weights: FloatArray, prepare: Prepare | None, rows_at_once: int
+) -> FloatArray:
+    model, used = np.nonzero(weights)
+    starts = np.searchsorted(model, np.arange(len(weights) + 1))
+    scores = np.empty((len(weights), X.shape[0]))
+    for rows, values, places in _blocks(X, columns, prepare, rows_at_once):
+        weighted_sums_of_models(values, places, starts, used, weights[model, used], scores[:, rows])
+    return scores.T
+
+
+def _blocks(
+    X: Matrix, columns: IntArray, prepare: Prepare | None, rows_at_once: int
+) -> Iterator[tuple[slice, AnyArray, IntArray]]:
+    """Some rows at a time: which, an array with their prepared values, and where in it the columns are."""
     if prepare is None and not sp.issparse(X):
-        weighted_sums(np.asarray(X), columns, weights, scores)
-        return scores
-    all_of_block = np.arange(len(columns))
-    for start in range(0, len(scores), rows_at_once):
+        yield slice(None), np.asarray(X), columns
+        return
+    for start in range(0, X.shape[0], rows_at_once):
         rows = slice(start, start + rows_at_once)
         values = dense_block(X, rows, columns)
-        prepared = values if prepare is None else prepare(values)
-        weighted_sums(prepared, all_of_block, weights, scores[rows])
-    return scores
+        yield rows, values if prepare is None else prepare(values), np.arange(len(columns))
 
 
 def dense_block(X: Matrix, rows: slice, columns: IntArray) -> FloatArray:

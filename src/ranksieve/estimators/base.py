@@ -31,7 +31,8 @@ ONE_QUERY = (
 class Ranker(BaseEstimator):  # type: ignore[misc]
     """An estimator that scores documents.
 
-    Subclasses define ``fit``, which takes its data from ``_training_data``, and ``_scores``.
+    Subclasses define ``fit``, which takes its data from ``_given_data`` and has them prepared by
+    ``_prepared_for_learning``, and ``_scores``.
     """
 
     # Metadata requests: scikit-learn's splitters and searches call query ids "groups".
@@ -78,8 +79,8 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         names = getattr(self, "feature_names_in_", numbered_names(self.n_features_in_))
         return [str(name) for name in names]
 
-    def _training_data(self, X: Any, y: Any, qid: Any) -> Dataset:
-        """What to learn from, checked: a Dataset, or features X, labels y and query ids qid."""
+    def _given_data(self, X: Any, y: Any, qid: Any) -> Dataset:
+        """The training data as they came: a Dataset, or features X, labels y and query ids qid."""
         if isinstance(X, Dataset):
             if y is not None or qid is not None:
                 raise ValueError(
@@ -87,7 +88,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
                 )
             self.n_features_in_ = X.n_features
             self.feature_names_in_ = np.array(X.feature_names, dtype=object)
-            return self._prepared_for_learning(X)
+            return X
         matrix, labels = validate_data(
             self,
             X,
@@ -100,7 +101,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         )
         if qid is None:
             warnings.warn(ONE_QUERY.format(n=matrix.shape[0]), UserWarning, stacklevel=3)
-        return self._prepared_for_learning(self._dataset(matrix, labels, qid))
+        return self._dataset(matrix, labels, qid)
 
     @property
     def _fills(self) -> bool:
@@ -114,9 +115,11 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         self.normalisation_ = learn_normalisation(filled, self.normalise)
         return self.normalisation_.for_learning(filled)
 
-    def _like_training(self, data: Dataset) -> Dataset:
-        """Held-out data as the training data became."""
-        return self.normalisation_.for_learning(self._filled(self._in_training_order(data)))
+    def _held_out(self, data: Dataset) -> Dataset:
+        """Data to measure candidates on, with the columns of the training data, checked."""
+        ordered = self._in_training_order(data)
+        self._filled(ordered)
+        return ordered
 
     def _filled(self, data: Dataset) -> Dataset:
         filled = self.missing_.apply(data) if self.missing_.fills else data
@@ -199,7 +202,7 @@ class PlainFit(Ranker):
         callback : callable, optional
             Called once an iteration, round or tree with (its number, weights, objective, gap).
         """
-        self._learn(self._training_data(X, y, qid), query_weight, callback)
+        self._learn(self._prepared_for_learning(self._given_data(X, y, qid)), query_weight, callback)
         return self
 
     @abstractmethod
@@ -245,13 +248,21 @@ class LinearRanker(Ranker):
 
     def _linear_model(self) -> LinearModel:
         """What is needed to score."""
-        names = self._names()
-        used = [names[j] for j in self.support_]
+        return self._model_of(self.support_, self.coef_[self.support_])
+
+    def _scores_with(self, coefs: FloatArray, data: Dataset) -> FloatArray:
+        """Scores (documents × models) with other weights, one row a model: the bits of ``predict``."""
+        used = np.flatnonzero(coefs.any(axis=0))
+        return self._model_of(used, np.ones(len(used))).predict_with(coefs[:, used], data.X, data.qid)
+
+    def _model_of(self, columns: IntArray, weights: FloatArray) -> LinearModel:
+        all_names = self._names()
+        names = [all_names[j] for j in columns]
         return LinearModel(
-            terms=tuple(Term(names[j], int(j), float(self.coef_[j])) for j in self.support_),
-            n_features=len(self.coef_),
-            normalisation=self.normalisation_.of(used) if self.normalisation_.kind != "none" else None,
-            missing=self.missing_.of(used),
+            terms=tuple(map(Term, names, columns.tolist(), weights.tolist())),
+            n_features=self.n_features_in_,
+            normalisation=self.normalisation_.of(names) if self.normalisation_.kind != "none" else None,
+            missing=self.missing_.of(names),
         )
 
     def _certificate(self) -> dict[str, float]:

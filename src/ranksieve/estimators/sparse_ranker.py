@@ -150,8 +150,7 @@ class SparseRanker(LinearRanker):
         progress : callable, optional
             Called with (points done, points in all).
         """
-        data = self._training_data(X, y, qid)
-        candidates = self._candidates(data, valid, query_weight, progress)
+        candidates = self._candidates(self._given_data(X, y, qid), valid, query_weight, progress)
         self._adopt(*candidates.choose(RULES[self.rule]))
         return self
 
@@ -169,18 +168,17 @@ class SparseRanker(LinearRanker):
         With costs and ``n_budgets`` above 1, features are bought for that many budgets up to ``max_cost`` (or
         the cost of all features) instead of for ``max_cost`` alone.
         """
-        return self._candidates(
-            self._training_data(data, None, None), valid, query_weight, progress, n_budgets
-        )
+        return self._candidates(self._given_data(data, None, None), valid, query_weight, progress, n_budgets)
 
     def _candidates(
         self,
-        data: Dataset,
+        given: Dataset,
         valid: Dataset | None,
         query_weight: FloatArray | None,
         progress: Progress | None,
         n_budgets: int = 1,
     ) -> Candidates:
+        data = self._prepared_for_learning(given)
         if valid is not None and valid.n_features != data.n_features:
             raise ValueError(
                 f"training data have {data.n_features} features but valid has {valid.n_features}"
@@ -188,7 +186,10 @@ class SparseRanker(LinearRanker):
         demands = make_constraints(data.feature_names, self.must_have, self.must_not, self.signs)
         recipe, budget = self._recipe(demands), self._budget(data)
         budget.check_must_have(demands.free)
-        search = self._search(data, valid, query_weight, progress)
+        n_folds = 0 if valid is not None else _folds(self.cv, data.n_queries)
+        # one query cannot be held out from itself: it is its own validation set
+        measured = given if valid is None else self._held_out(valid)
+        search = self._search(data, measured, n_folds, query_weight, progress)
         families = (
             (search.family(recipe),)
             if budget.costs is None
@@ -214,16 +215,15 @@ class SparseRanker(LinearRanker):
     def _search(
         self,
         data: Dataset,
-        valid: Dataset | None,
+        measured: Dataset,
+        n_folds: int,
         query_weight: FloatArray | None,
         progress: Progress | None,
     ) -> Search:
-        n_folds = 0 if valid is not None else _folds(self.cv, data.n_queries)
-        held_out = None if valid is None else self._like_training(valid)
         weight = None if query_weight is None else np.asarray(query_weight, dtype=np.float64)
         return Search(
-            data, held_out, weight, self.metric, self.profile, n_folds, self.random_state,
-            self.max_features, ProgressCount(progress, 1 + n_folds),
+            data, measured, self._scores_with, weight, self.metric, self.profile, n_folds,
+            self.random_state, self.max_features, ProgressCount(progress, 1 + n_folds),
         )  # fmt: skip
 
     def _adopt(self, family: Family, chosen: int) -> None:
