@@ -186,7 +186,8 @@ def _against_densest(ranker: Any) -> Gains | None:
 
 def _answers(model: Mapping[str, Any], support: Support, gains: Gains | None) -> list[Answer]:
     names = [term["name"] for term in _by_weight(model)]
-    which = Answer(WHICH, f"{len(names)} of {model['n_features']}", f"{listed(names)}, the heaviest first.")
+    said = f"{listed(names)}, the heaviest first." if names else "None was chosen, so all scores are equal."
+    which = Answer(WHICH, f"{len(names)} of {model['n_features']}", said)
     answers = [which, _sure(model, support)]
     if gains is not None:
         change = difference(gains.ours[OURS][1], gains.theirs)
