@@ -113,7 +113,7 @@ class AdaRank(PlainFit, LinearRanker):
     def _keep(self, rounds: list[Round], loss_at_zero: float) -> None:
         if not rounds:
             name = as_profile(self.profile).name
-            warnings.warn(NO_GUIDE.format(metric=self.metric, profile=name), UserWarning, stacklevel=3)
+            warnings.warn(NO_GUIDE.format(metric=self.metric, profile=name), UserWarning, stacklevel=5)
         self.chosen_ = np.array([done.feature for done in rounds], dtype=np.int64)
         self.round_weights_ = np.array([done.weight for done in rounds])
         self.performance_ = np.array([done.performance for done in rounds])

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import warnings
 from abc import abstractmethod
+from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, ClassVar, Self
+from functools import wraps
+from typing import Any, ClassVar, Concatenate, ParamSpec, Self, TypeVar
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -28,11 +30,31 @@ ONE_QUERY = (
 )
 
 
+P = ParamSpec("P")
+R = TypeVar("R", bound="Ranker")
+
+
+def all_or_nothing(learn: Callable[Concatenate[R, P], R]) -> Callable[Concatenate[R, P], R]:
+    """Let a method of a ranker learn on a copy, from which the ranker takes over everything at the end.
+
+    So a call that is refused or interrupted leaves the ranker as it was.
+    """
+
+    @wraps(learn)
+    def learned(self: R, /, *args: P.args, **kwargs: P.kwargs) -> R:
+        trial = self._twin()
+        learn(trial, *args, **kwargs)
+        self.__dict__ = trial.__dict__
+        return self
+
+    return learned
+
+
 class Ranker(BaseEstimator):  # type: ignore[misc]
     """An estimator that scores documents.
 
-    Subclasses define ``fit``, which takes its data from ``_given_data`` and has them prepared by
-    ``_prepared_for_learning``, and ``_scores``.
+    Subclasses define ``_scores`` and ``fit``, under :func:`all_or_nothing`; it takes its data from
+    ``_given_data`` and has them prepared by ``_prepared_for_learning``.
     """
 
     # Metadata requests: scikit-learn's splitters and searches call query ids "groups".
@@ -75,6 +97,12 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
     def to_model(self) -> LinearModel:
         """The fitted ranker as a linear model, or a ValueError that says why it is none."""
 
+    def _twin(self) -> Self:
+        """Another ranker with the same attributes."""
+        twin = type(self).__new__(type(self))
+        twin.__dict__.update(self.__dict__)
+        return twin
+
     def _names(self) -> list[str]:
         names = getattr(self, "feature_names_in_", numbered_names(self.n_features_in_))
         return [str(name) for name in names]
@@ -100,7 +128,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
             ensure_all_finite="allow-nan" if self._fills else True,
         )
         if qid is None:
-            warnings.warn(ONE_QUERY.format(n=matrix.shape[0]), UserWarning, stacklevel=3)
+            warnings.warn(ONE_QUERY.format(n=matrix.shape[0]), UserWarning, stacklevel=4)
         return self._dataset(matrix, labels, qid)
 
     @property
@@ -181,6 +209,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
 class PlainFit(Ranker):
     """A ranker that learns from nothing but the data: ``fit`` checks them and calls ``_learn``."""
 
+    @all_or_nothing
     def fit(
         self,
         X: Any,

@@ -18,7 +18,7 @@ from ranksieve.data.dataset import Dataset
 from ranksieve.data.finite import check_finite
 from ranksieve.data.letor import CHUNK_BYTES
 from ranksieve.data.stream import stream_letor
-from ranksieve.estimators.base import ONE_QUERY
+from ranksieve.estimators.base import ONE_QUERY, all_or_nothing
 from ranksieve.estimators.checks import check_at_least, check_not_negative, check_positive
 from ranksieve.estimators.direct import DirectRanker
 from ranksieve.kernels.ftrl import Rule
@@ -136,6 +136,7 @@ class MinBatSRank(DirectRanker):
         self._keep(state)
         return result
 
+    @all_or_nothing
     def partial_fit(
         self, X: Any, y: Any = None, qid: Any = None, *, query_weight: FloatArray | None = None
     ) -> Self:
@@ -150,6 +151,7 @@ class MinBatSRank(DirectRanker):
         state.n_passes += 1
         return self._adopt(state)
 
+    @all_or_nothing
     def fit_file(
         self,
         path: PathLike,
@@ -200,6 +202,7 @@ class MinBatSRank(DirectRanker):
         with atomic_write(path) as file:
             json.dump(content, file, allow_nan=False, default=lambda number: number.item())
 
+    @all_or_nothing
     def load_state(self, path: PathLike) -> Self:
         """Take parameters and state from a file of :meth:`save_state`."""
         parameters, names, state = _read_state(path)
@@ -240,7 +243,7 @@ class MinBatSRank(DirectRanker):
         if isinstance(X, Dataset):
             return X
         if qid is None:
-            warnings.warn(ONE_QUERY.format(n=matrix.shape[0]), UserWarning, stacklevel=3)
+            warnings.warn(ONE_QUERY.format(n=matrix.shape[0]), UserWarning, stacklevel=4)
         return self._dataset(matrix, y, qid)
 
     def _keep(self, state: FtrlState) -> None:

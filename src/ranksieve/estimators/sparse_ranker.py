@@ -12,7 +12,7 @@ from ranksieve._types import FloatArray
 from ranksieve.data.cost_files import as_costs
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.signs import as_sign
-from ranksieve.estimators.base import LinearRanker
+from ranksieve.estimators.base import LinearRanker, all_or_nothing
 from ranksieve.estimators.candidates import Candidates, Family, ProgressCount, Recipe, Refit, Search
 from ranksieve.estimators.checks import check_at_least
 from ranksieve.estimators.choice import RULES, Budget, warn_if_blind
@@ -126,6 +126,7 @@ class SparseRanker(LinearRanker):
         self.normalise = normalise
         self.missing = missing
 
+    @all_or_nothing
     def fit(
         self,
         X: Any,
@@ -168,7 +169,9 @@ class SparseRanker(LinearRanker):
         With costs and ``n_budgets`` above 1, features are bought for that many budgets up to ``max_cost`` (or
         the cost of all features) instead of for ``max_cost`` alone.
         """
-        return self._candidates(self._given_data(data, None, None), valid, query_weight, progress, n_budgets)
+        trial = self._twin()  # the ranker itself learns nothing
+        given = trial._given_data(data, None, None)
+        return trial._candidates(given, valid, query_weight, progress, n_budgets)
 
     def _candidates(
         self,
