@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -26,7 +27,7 @@ def model():
     return LinearModel(
         (Term("f2", 1, 0.1 + 0.2), Term("f5", 4, -1e-17)), 5, intercept=0.5, method="SparseRanker",
         parameters={"max_features": 2}, certificate={"objective": 0.9, "gap": 1e-9},
-        metrics={"validation map": 0.4}, fingerprint="00ff",
+        metrics={"validation map": 0.4}, data={"train": "00ff", "valid": "11ee"},
     )  # fmt: skip
 
 
@@ -106,6 +107,10 @@ def damaged(change):
             damaged(lambda c: c["terms"][0].update(weight=float("nan"))),
             "weight is nan; expected a finite number",
         ),
+        (damaged(lambda c: c.update(data=None)), "data is None; expected an object"),
+        (damaged(lambda c: c.update(data={"train": 3})), "an entry of data is 3; expected text"),
+        (damaged(lambda c: c.update(fingerprint="00ff")), "the model has the unknown entry 'fingerprint'"),
+        (damaged(lambda c: c.update(format_version=2)), "the model has the unknown entry 'data'"),
         (damaged(lambda c: c.update(extra=1)), "damaged model file (the model has the unknown entry 'extra'"),
     ],
 )
@@ -116,6 +121,22 @@ def test_damaged_files(model, tmp_path, text, sentence):
         load_model(path)
     assert str(error.value).startswith(str(path))
     assert sentence in str(error.value)
+
+
+@pytest.mark.parametrize("version", [1, 2])
+@pytest.mark.parametrize("print_", ["00ff", ""])
+def test_files_of_older_versions_have_one_fingerprint(model, version, print_, tmp_path):
+    content = {**model.to_dict(), "format_version": version, "fingerprint": print_}
+    del content["data"]
+    if version == 1:
+        del content["missing"]
+    (tmp_path / "m.json").write_text(json.dumps(content))
+    older = load_model(tmp_path / "m.json")
+    assert older == replace(model, data={"train": print_} if print_ else {})
+    assert older.fingerprint == print_
+    older.save(tmp_path / "again.json")
+    assert json.loads((tmp_path / "again.json").read_text())["format_version"] == 3
+    assert load_model(tmp_path / "again.json") == older
 
 
 def test_an_unwritable_place_loses_nothing(model, tmp_path):

@@ -23,8 +23,8 @@ from ranksieve.data.queries import Queries, group_queries, one_query
 from ranksieve.kernels.scoring import add_stored, weighted_sums, weighted_sums_of_models
 
 FORMAT = "ranksieve-linear-model"
-FORMAT_VERSION = 2
-READABLE_VERSIONS = (1, 2)  # version 1 has neither normalisation nor a policy for missing values
+FORMAT_VERSION = 3
+READABLE_VERSIONS = (1, 2, 3)  # before 3 a fingerprint of the training data stands for all data
 NORMALISATION = {"kind": str, "features": [str], "centre": [float], "scale": [float]}
 MISSING = {"policy": str, "features": [str], "means": [float]}
 SHAPE = {
@@ -38,10 +38,11 @@ SHAPE = {
     "parameters": dict,
     "certificate": dict,
     "metrics": dict,
-    "fingerprint": str,
+    "data": dict,
     "version": str,
     "missing": (MISSING, None),
 }
+OLDER_SHAPE = {name: shape for name, shape in SHAPE.items() if name != "data"} | {"fingerprint": str}
 ROWS_AT_ONCE = 8192
 MOST_FEATURES = 2**31 - 1  # as many columns as a CSR matrix can number
 Prepare = Callable[[FloatArray], FloatArray]
@@ -63,7 +64,8 @@ class LinearModel:
     ``missing`` says what takes the place of a missing x_j (None: nothing does, and the score is NaN), then
     ``normalisation`` (None: none) gives x_j its scale; both hold what the features in use need and no more.
     ``certificate`` holds the objective and the duality gap of the fit, ``metrics`` what was measured,
-    ``fingerprint`` the content of the training data, ``version`` the release that wrote it.
+    ``data`` short names for the exact content of what it learned from (``train``, ``valid``,
+    ``query_weight``), ``version`` the release that wrote it.
     """
 
     terms: tuple[Term, ...]
@@ -74,7 +76,7 @@ class LinearModel:
     parameters: Mapping[str, Any] = field(default_factory=dict)
     certificate: Mapping[str, float] = field(default_factory=dict)
     metrics: Mapping[str, float] = field(default_factory=dict)
-    fingerprint: str = ""
+    data: Mapping[str, str] = field(default_factory=dict)
     version: str = __version__
     missing: MissingPolicy | None = None
 
@@ -94,6 +96,11 @@ class LinearModel:
         w = np.zeros(self.n_features)
         w[[term.index for term in self.terms]] = self.weights
         return w
+
+    @property
+    def fingerprint(self) -> str:
+        """The short name of the training data, empty if it is unknown."""
+        return self.data.get("train", "")
 
     @property
     def per_query(self) -> bool:
@@ -297,7 +304,8 @@ def model_from_dict(content: Any, source: str = "model") -> LinearModel:
             f"version {' or '.join(str(version) for version in READABLE_VERSIONS)}"
         )
     try:
-        model = _model(checked(content, SHAPE, "the model"))
+        shape = SHAPE if content["format_version"] == FORMAT_VERSION else OLDER_SHAPE
+        model = _model(checked(content, shape, "the model"))
         _check(model)
     except ValueError as error:
         raise ValueError(f"{source}: damaged model file ({error})") from None
@@ -307,6 +315,9 @@ def model_from_dict(content: Any, source: str = "model") -> LinearModel:
 def _model(content: dict[str, Any]) -> LinearModel:
     fields = {name: value for name, value in content.items() if name not in ("format", "format_version")}
     fields["terms"] = tuple(Term(**term) for term in content["terms"])
+    if "fingerprint" in fields:
+        train = fields.pop("fingerprint")
+        fields["data"] = {"train": train} if train else {}
     for name, kind in (("normalisation", Normalisation), ("missing", MissingPolicy)):
         fields[name] = None if content[name] is None else kind(**content[name])
     return LinearModel(**fields)
@@ -315,6 +326,7 @@ def _model(content: dict[str, Any]) -> LinearModel:
 def _check(model: LinearModel) -> None:
     for what, values in (("certificate", model.certificate), ("metrics", model.metrics)):
         checked(list(values.values()), [float], what)
+    checked(list(model.data.values()), [str], "data")
     if model.n_features > MOST_FEATURES:
         raise ValueError(f"n_features is {model.n_features}; expected at most {MOST_FEATURES}")
     indices = [term.index for term in model.terms]

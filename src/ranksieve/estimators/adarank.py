@@ -121,7 +121,8 @@ class AdaRank(PlainFit, LinearRanker):
         self.gap_, self.n_iter_ = np.nan, len(rounds)
 
     def _measured(self) -> dict[str, float]:
-        return {f"train {self.metric}": float(self.performance_[-1])} if self.n_iter_ else {}
+        metric = self._learned_with["metric"]
+        return {f"train {metric}": float(self.performance_[-1])} if self.n_iter_ else {}
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import wraps
 from typing import Any, ClassVar, Concatenate, ParamSpec, Self, TypeVar
@@ -15,11 +15,12 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_dat
 
 from ranksieve._types import AnyArray, FloatArray, IntArray, Matrix
 from ranksieve.data.dataset import Dataset, numbered_names
-from ranksieve.data.fingerprint import fingerprint
+from ranksieve.data.fingerprint import fingerprint, fingerprint_of_weights
 from ranksieve.data.finite import check_finite
 from ranksieve.data.missing import MissingPolicy, learn_missing
 from ranksieve.data.normalise import Normalisation, learn_normalisation
 from ranksieve.data.plain import plain
+from ranksieve.losses.levels import checked_query_weight
 from ranksieve.metrics import evaluate
 from ranksieve.model import LinearModel, Term
 from ranksieve.solvers.result import Callback, Trace, relative
@@ -37,13 +38,15 @@ R = TypeVar("R", bound="Ranker")
 def all_or_nothing(learn: Callable[Concatenate[R, P], R]) -> Callable[Concatenate[R, P], R]:
     """Let a method of a ranker learn on a copy, from which the ranker takes over everything at the end.
 
-    So a call that is refused or interrupted leaves the ranker as it was.
+    So a call that is refused or interrupted leaves the ranker as it was. The parameters of a call that
+    succeeds are recorded: later changes do not concern what it learned.
     """
 
     @wraps(learn)
     def learned(self: R, /, *args: P.args, **kwargs: P.kwargs) -> R:
         trial = self._twin()
         learn(trial, *args, **kwargs)
+        trial._learned_with = trial._plain_parameters()
         self.__dict__ = trial.__dict__
         return self
 
@@ -68,7 +71,8 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
     normalisation_ = Normalisation("none")
     missing_ = MissingPolicy("error")
     n_features_in_: int
-    _fingerprint: str
+    _learned_with: Mapping[str, Any]  # parameters
+    _learned_from: Mapping[str, str]  # short names of the data
 
     def predict(self, X: Any, qid: Any = None) -> FloatArray:
         """Scores in the input's row order: higher ranks first.
@@ -103,6 +107,9 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         twin.__dict__.update(self.__dict__)
         return twin
 
+    def _plain_parameters(self) -> dict[str, Any]:
+        return {name: plain(value) for name, value in self.get_params(deep=False).items()}
+
     def _names(self) -> list[str]:
         names = getattr(self, "feature_names_in_", numbered_names(self.n_features_in_))
         return [str(name) for name in names]
@@ -135,9 +142,16 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
     def _fills(self) -> bool:
         return MissingPolicy(self.missing).fills
 
-    def _prepared_for_learning(self, data: Dataset) -> Dataset:
-        """Learn from the training data how to fill and normalise, and do it."""
-        self._fingerprint = fingerprint(data)
+    def _prepared_for_learning(
+        self, data: Dataset, query_weight: FloatArray | None, valid: Dataset | None = None
+    ) -> Dataset:
+        """Record what is learned from, learn from the training data how to fill and normalise, and do it."""
+        self._learned_from = {"train": fingerprint(data)}
+        if valid is not None:
+            self._learned_from["valid"] = fingerprint(valid)
+        if query_weight is not None:
+            weight = checked_query_weight(query_weight, data.n_queries)
+            self._learned_from["query_weight"] = fingerprint_of_weights(weight)
         self.missing_ = learn_missing(data, self.missing)
         filled = self._filled(data)
         self.normalisation_ = learn_normalisation(filled, self.normalise)
@@ -162,7 +176,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
     def _checked_features(self, X: Any) -> Matrix:
         if isinstance(X, Dataset):
             data = self._in_training_order(X)
-            if not self._fills:
+            if not self.missing_.fills:
                 check_finite(data)
             return data.X
         return validate_data(
@@ -171,7 +185,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
             reset=False,
             accept_sparse="csr",
             dtype=[np.float64, np.float32],
-            ensure_all_finite="allow-nan" if self._fills else True,
+            ensure_all_finite="allow-nan" if self.missing_.fills else True,
         )
 
     def _in_training_order(self, data: Dataset) -> Dataset:
@@ -231,7 +245,8 @@ class PlainFit(Ranker):
         callback : callable, optional
             Called once an iteration, round or tree with (its number, weights, objective, gap).
         """
-        self._learn(self._prepared_for_learning(self._given_data(X, y, qid)), query_weight, callback)
+        data = self._prepared_for_learning(self._given_data(X, y, qid), query_weight)
+        self._learn(data, query_weight, callback)
         return self
 
     @abstractmethod
@@ -269,10 +284,10 @@ class LinearRanker(Ranker):
         return replace(
             self._linear_model(),
             method=type(self).__name__,
-            parameters={k: plain(v) for k, v in self.get_params(deep=False).items()},
+            parameters=self._learned_with,
             certificate={k: v for k, v in self._certificate().items() if np.isfinite(v)},
             metrics=self._measured(),
-            fingerprint=self._fingerprint,
+            data=self._learned_from,
         )
 
     def _linear_model(self) -> LinearModel:

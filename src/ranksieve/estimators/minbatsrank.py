@@ -238,7 +238,7 @@ class MinBatSRank(DirectRanker):
     def _chunk(self, X: Any, y: Any, qid: Any) -> Dataset:
         """Checked data; from the second chunk on they must have the first one's features."""
         if not hasattr(self, "_state") or (isinstance(X, Dataset) and not (y is None and qid is None)):
-            return self._prepared_for_learning(self._given_data(X, y, qid))
+            return self._prepared_for_learning(self._given_data(X, y, qid), None)
         matrix = self._checked_features(X)
         if isinstance(X, Dataset):
             return X
@@ -257,7 +257,7 @@ class MinBatSRank(DirectRanker):
         self.coef_ = state.w.copy()
         self.objective_ = self.gap_ = np.nan
         self.n_iter_, self.converged_, self.trace_ = state.n_passes, False, Trace()
-        self._fingerprint = ""
+        self._learned_from = {}
         return self
 
     def _certificate(self) -> dict[str, float]:

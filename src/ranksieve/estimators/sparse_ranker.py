@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -20,7 +19,6 @@ from ranksieve.estimators.refit import shrunk_path, unshrunk_path
 from ranksieve.estimators.shopping import families_by_cost
 from ranksieve.metrics import Profile
 from ranksieve.metrics.profiles import as_profile
-from ranksieve.model import LinearModel
 from ranksieve.path import Progress
 from ranksieve.penalties import SlopedPenalty
 from ranksieve.penalties.constraints import Constraints, Features, Signs, make_constraints
@@ -181,7 +179,7 @@ class SparseRanker(LinearRanker):
         progress: Progress | None,
         n_budgets: int = 1,
     ) -> Candidates:
-        data = self._prepared_for_learning(given)
+        data = self._prepared_for_learning(given, query_weight, valid)
         if valid is not None and valid.n_features != data.n_features:
             raise ValueError(
                 f"training data have {data.n_features} features but valid has {valid.n_features}"
@@ -240,9 +238,9 @@ class SparseRanker(LinearRanker):
         self.n_iter_ = int(models.n_iter.sum())
         self.trace_ = models.trace
 
-    def to_model(self) -> LinearModel:
-        """The fitted ranker as a model that can be saved, exported and explained, with costs and signs."""
-        model, held = super().to_model(), {}
+    def _plain_parameters(self) -> dict[str, Any]:
+        """With the costs of a file, and signs by the names of the features."""
+        held = super()._plain_parameters()
         if self.costs_ is not None:
             held["feature_costs"] = self.costs_.to_dict()
         if isinstance(self.signs, Mapping):
@@ -251,15 +249,16 @@ class SparseRanker(LinearRanker):
                 feature if isinstance(feature, str) else names[feature]: as_sign(sign, feature)
                 for feature, sign in self.signs.items()
             }
-        return replace(model, parameters={**model.parameters, **held})
+        return held
 
     def _certificate(self) -> dict[str, float]:
         return {**super()._certificate(), "alpha": self.alpha_}
 
     def _measured(self) -> dict[str, float]:
-        names = self._names()
-        value = float(self.validation_.mean[self.chosen_])
-        measured = {f"validation {self.metric} ({as_profile(self.profile).name})": value}
+        names, told = self._names(), self.validation_
+        measured = {
+            f"validation {told.metric} ({as_profile(told.profile).name})": float(told.mean[self.chosen_])
+        }
         if self.costs_ is not None:
             measured["cost"] = self.costs_.of(names[j] for j in self.support_)
         return measured

@@ -28,6 +28,7 @@ if TYPE_CHECKING:  # the types alone would load scikit-learn
 
 OURS = "chosen"
 OFTEN = 0.9
+DATA = {"train": "training data", "valid": "validation data", "query_weight": "query weights"}
 
 
 @dataclass(frozen=True)
@@ -75,6 +76,11 @@ class Content:
     def terms(self) -> list[Mapping[str, Any]]:
         """The features in use, the heaviest first."""
         return _by_weight(self.model)
+
+    @property
+    def data(self) -> dict[str, str]:
+        """The fingerprint of all data that it learned from, by the words for them."""
+        return {DATA.get(name, name): print_ for name, print_ in self.model["data"].items()}
 
     @property
     def settings(self) -> dict[str, Any]:

@@ -58,7 +58,7 @@ class FeatureSelector(SelectorMixin, LinearRanker):  # type: ignore[misc]
         query_weight : array, optional
             One weight a query, in order of first appearance.
         """
-        data = self._prepared_for_learning(self._given_data(X, y, qid))
+        data = self._prepared_for_learning(self._given_data(X, y, qid), query_weight)
         if query_weight is not None:
             query_weight = checked_query_weight(query_weight, data.n_queries)
         base = fresh_base(self.base)
