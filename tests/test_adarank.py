@@ -13,6 +13,7 @@ from ranksieve.estimators import AdaRank
 from ranksieve.experiment import five_fold
 from ranksieve.experiment.protocol import parameter_grid
 from ranksieve.formats.folds import load_letor_folds
+from ranksieve.metrics import evaluate
 from tests.conftest import random_dataset
 
 
@@ -182,3 +183,11 @@ def test_published_numbers(letor_root, data_set):
     grid = parameter_grid(n_rounds=[1, 2, 3, 4, 5, 7, 10, 14, 20, 30, 50, 70, 100, 140, 200], tol=[np.inf])
     row = five_fold(AdaRank, grid, load_letor_folds(data_set, letor_root), n_jobs=2).to_row()
     assert (row["ndcg@10"], row["map"]) == pytest.approx(PUBLISHED[data_set], abs=0.012)
+
+
+def test_the_reported_performance_is_that_of_evaluate_to_the_last_bit():
+    for seed in range(4):
+        data = random_dataset(seed=seed, n_queries=60, n_features=12, longest=40)
+        data = data.replace_features(data.X.round(0) * 10.0 ** np.array([-16, -8, 0] * 4))
+        fitted = AdaRank("map", 20, tol=np.inf).fit(data)
+        assert fitted.performance_[-1] == evaluate(fitted.predict(data), data, "map").mean["map"]

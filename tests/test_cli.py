@@ -188,6 +188,27 @@ def test_fit_writes_a_report(home, here):
     assert "ndcg@3" in page
 
 
+def test_a_fit_that_chooses_no_feature_says_so(home, here):
+    result = run(
+        "fit",
+        home / "train.txt",
+        "--method",
+        "fbpcrank",
+        "--set",
+        "eps=1000",
+        "-o",
+        "m.json",
+        "--report",
+        "r.html",
+    )
+    n_features = rs.load_model("m.json").n_features
+    assert rs.load_model("m.json").terms == ()
+    assert f"FBPCRank chose none of the {n_features} features, so all scores are equal." in result.stdout
+    assert "Wrote m.json and r.html." in result.stdout
+    assert "lower eps" in result.stderr
+    assert "None was chosen, so all scores are equal." in Path("r.html").read_text()
+
+
 def test_set_reads_python_values_and_words(home, here):
     run(
         "fit", home / "train.txt", *QUICK, "--set", "alphas=[0.1, 0.05]", "--set", "refit=unshrunk", "-o", "m"

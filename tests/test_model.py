@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
 
-from ranksieve.model import LinearModel, Term, dense_block, linear_scores, load_model
+from ranksieve.model import (
+    LinearModel,
+    Term,
+    dense_block,
+    linear_scores,
+    linear_scores_of_models,
+    load_model,
+)
 from ranksieve.preparation.normalise import Normalisation
 from tests.conftest import random_dataset
 
@@ -19,7 +27,7 @@ def model():
     return LinearModel(
         (Term("f2", 1, 0.1 + 0.2), Term("f5", 4, -1e-17)), 5, intercept=0.5, method="SparseRanker",
         parameters={"max_features": 2}, certificate={"objective": 0.9, "gap": 1e-9},
-        metrics={"validation map": 0.4}, fingerprint="00ff",
+        metrics={"validation map": 0.4}, data={"train": "00ff", "valid": "11ee"},
     )  # fmt: skip
 
 
@@ -99,6 +107,10 @@ def damaged(change):
             damaged(lambda c: c["terms"][0].update(weight=float("nan"))),
             "weight is nan; expected a finite number",
         ),
+        (damaged(lambda c: c.update(data=None)), "data is None; expected an object"),
+        (damaged(lambda c: c.update(data={"train": 3})), "an entry of data is 3; expected text"),
+        (damaged(lambda c: c.update(fingerprint="00ff")), "the model has the unknown entry 'fingerprint'"),
+        (damaged(lambda c: c.update(format_version=2)), "the model has the unknown entry 'data'"),
         (damaged(lambda c: c.update(extra=1)), "damaged model file (the model has the unknown entry 'extra'"),
     ],
 )
@@ -109,6 +121,22 @@ def test_damaged_files(model, tmp_path, text, sentence):
         load_model(path)
     assert str(error.value).startswith(str(path))
     assert sentence in str(error.value)
+
+
+@pytest.mark.parametrize("version", [1, 2])
+@pytest.mark.parametrize("print_", ["00ff", ""])
+def test_files_of_older_versions_have_one_fingerprint(model, version, print_, tmp_path):
+    content = {**model.to_dict(), "format_version": version, "fingerprint": print_}
+    del content["data"]
+    if version == 1:
+        del content["missing"]
+    (tmp_path / "m.json").write_text(json.dumps(content))
+    older = load_model(tmp_path / "m.json")
+    assert older == replace(model, data={"train": print_} if print_ else {})
+    assert older.fingerprint == print_
+    older.save(tmp_path / "again.json")
+    assert json.loads((tmp_path / "again.json").read_text())["format_version"] == 3
+    assert load_model(tmp_path / "again.json") == older
 
 
 def test_an_unwritable_place_loses_nothing(model, tmp_path):
@@ -165,6 +193,24 @@ def test_a_score_is_the_sum_in_the_order_of_the_terms_to_the_last_bit(layout, dt
             np.testing.assert_array_equal(scores, expected)
     np.testing.assert_array_equal(scores[40:], scores[:10])
     np.testing.assert_array_equal(dense_block(stored, slice(5, 60), columns), X[5:, columns])
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_many_models_at_once_have_the_bits_of_each_alone(layout, dtype, tmp_path):
+    rng = np.random.default_rng(0)
+    n, d = 450, 12  # more rows than the kernel takes at once
+    X = (rng.normal(size=(n, d)).round(1) * 10.0 ** rng.integers(-8, 8, d)).astype(dtype)
+    coefs = rng.normal(size=(9, d)) * (rng.random((9, d)) < np.linspace(0, 1, 9)[:, None])
+    coefs[:, 5] = 0.0
+    X[:, 5] = np.nan  # no model reads it
+    coefs[:4, 7] = 0.0
+    X[3, 7] = np.nan  # some models read it
+    scores = linear_scores_of_models(LAYOUTS[layout](X, tmp_path), coefs)
+    assert scores.shape == (n, 9)
+    for coef, of_model in zip(coefs, scores.T, strict=True):
+        used = np.flatnonzero(coef)
+        np.testing.assert_array_equal(of_model, linear_scores(X, used, coef[used]))
 
 
 @pytest.mark.parametrize("kind", [np.asarray, sp.csr_array])

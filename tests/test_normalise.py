@@ -220,8 +220,8 @@ def test_round_trip_keeps_normalisation_and_policy(kind, policy, tmp_path):
 
 
 def test_files_of_version_1_are_read(tmp_path):
-    content = {**linear_model().to_dict(), "format_version": 1}
-    del content["missing"]
+    content = {**linear_model().to_dict(), "format_version": 1, "fingerprint": ""}
+    del content["missing"], content["data"]
     (tmp_path / "m.json").write_text(json.dumps(content))
     assert load_model(tmp_path / "m.json") == linear_model()
 

@@ -98,7 +98,8 @@ def test_page_names_every_chosen_feature_with_its_weight(fitted, page):
     assert certificate(ranker.to_model().certificate["relative_gap"]) in text
     assert "on old data" in text
     assert f"{ranker.validation_.mean[ranker.chosen_]:.4f}" in text
-    assert ranker.to_model().fingerprint in text
+    assert ranker.to_model().data.keys() == {"train", "valid"}
+    assert all(print_ in text for print_ in ranker.to_model().data.values())
 
 
 def test_names_are_escaped_in_html_and_in_the_figure(fitted, page):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
 from ranksieve.data.dataset import Dataset
 from ranksieve.estimators import SparseRanker
@@ -11,6 +12,8 @@ from ranksieve.estimators.choice import best, one_standard_error, standard_error
 from ranksieve.metrics import evaluate
 from ranksieve.path import make_objective, sparse_path
 from ranksieve.penalties import L1, Ridge
+from ranksieve.preparation.missing import FILLS
+from ranksieve.preparation.normalise import NORMALISATIONS
 from ranksieve.solvers.prox_newton import prox_newton
 from tests.conftest import random_dataset
 
@@ -193,3 +196,48 @@ def test_a_fold_that_leaves_no_pair_is_named():
         ValueError, match=r"without the queries of fold \d of 2: there is no pair .* give valid"
     ):
         SparseRanker().fit(Dataset(X, y, [0, 0, 0, 1, 1, 1]))
+
+
+# --- validation and evaluation -----------------------------------------------------------------------------
+
+FORMS = {
+    "float64": np.asarray,
+    "float32": np.float32,
+    "CSR": sp.csr_array,
+    "CSR32": lambda X: sp.csr_array(np.float32(X)),
+}
+
+
+def with_many_ties(form, seed, holes=False):
+    """Features in tenths, so that many documents of a query have equal scores or nearly so."""
+    data = random_dataset(seed=seed, n_queries=60, n_features=12, longest=40)
+    X = (data.X * np.linspace(0.2, 1, 12)).round(1) + 0.0
+    if holes:
+        X[np.random.default_rng(seed).random(X.shape) < 0.1] = np.nan
+    return Dataset(FORMS[form](X), data.y, data.qid)
+
+
+def assert_reported_is_evaluated(fitted, valid):
+    told = fitted.validation_
+    again = evaluate(fitted.predict(valid), valid, told.metric, told.profile)
+    np.testing.assert_array_equal(told.values[fitted.chosen_], again.per_query[told.metric])
+    assert told.mean[fitted.chosen_] == again.mean[told.metric]
+    assert again.mean[told.metric] in fitted.to_model().metrics.values()
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("normalise", NORMALISATIONS)
+def test_the_validation_value_is_that_of_evaluate_to_the_last_bit(form, normalise):
+    for seed in range(4):
+        train, valid = with_many_ties(form, seed), with_many_ties(form, seed + 100)
+        fitted = SparseRanker(n_alphas=40, normalise=normalise, profile="standard").fit(train, valid=valid)
+        assert_reported_is_evaluated(fitted, valid)
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("missing", FILLS)
+def test_the_validation_value_is_that_of_evaluate_with_missing_values(form, missing):
+    for seed in range(4):
+        train, valid = (with_many_ties(form, s, holes=True) for s in (seed, seed + 100))
+        fitted = SparseRanker(n_alphas=40, missing=missing, profile="standard").fit(train, valid=valid)
+        assert_reported_is_evaluated(fitted, valid)

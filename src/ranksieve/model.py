@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import operator
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -13,19 +13,19 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from ranksieve._types import FloatArray, IntArray, Matrix
+from ranksieve._types import AnyArray, FloatArray, IntArray, Matrix
 from ranksieve._util.atomic import atomic_write
 from ranksieve._util.json_values import checked, decode_json, plain
 from ranksieve._version import __version__
 from ranksieve.data.dataset import Dataset, as_matrix
 from ranksieve.data.queries import Queries, group_queries, one_query
-from ranksieve.kernels.scoring import add_stored, weighted_sums
+from ranksieve.kernels.scoring import add_stored, weighted_sums, weighted_sums_of_models
 from ranksieve.preparation.missing import MissingPolicy
 from ranksieve.preparation.normalise import Normalisation
 
 FORMAT = "ranksieve-linear-model"
-FORMAT_VERSION = 2
-READABLE_VERSIONS = (1, 2)  # version 1 has neither normalisation nor a policy for missing values
+FORMAT_VERSION = 3
+READABLE_VERSIONS = (1, 2, 3)  # before 3 a fingerprint of the training data stands for all data
 NORMALISATION = {"kind": str, "features": [str], "centre": [float], "scale": [float]}
 MISSING = {"policy": str, "features": [str], "means": [float]}
 SHAPE = {
@@ -39,10 +39,11 @@ SHAPE = {
     "parameters": dict,
     "certificate": dict,
     "metrics": dict,
-    "fingerprint": str,
+    "data": dict,
     "version": str,
     "missing": (MISSING, None),
 }
+OLDER_SHAPE = {name: shape for name, shape in SHAPE.items() if name != "data"} | {"fingerprint": str}
 ROWS_AT_ONCE = 8192
 MOST_FEATURES = 2**31 - 1  # as many columns as a CSR matrix can number
 Prepare = Callable[[FloatArray], FloatArray]
@@ -67,7 +68,8 @@ class LinearModel:
     ``missing`` says what takes the place of a missing x_j (None: nothing does, and the score is NaN), then
     ``normalisation`` (None: none) gives x_j its scale; both hold what the features in use need and no more.
     ``certificate`` holds the objective and the duality gap of the fit, ``metrics`` what was measured,
-    ``fingerprint`` the content of the training data, ``version`` the release that wrote it.
+    ``data`` short names for the exact content of what it learned from (``train``, ``valid``,
+    ``query_weight``), ``version`` the release that wrote it.
     """
 
     terms: tuple[Term, ...]
@@ -78,7 +80,7 @@ class LinearModel:
     parameters: Mapping[str, Any] = field(default_factory=dict)
     certificate: Mapping[str, float] = field(default_factory=dict)
     metrics: Mapping[str, float] = field(default_factory=dict)
-    fingerprint: str = ""
+    data: Mapping[str, str] = field(default_factory=dict)
     version: str = __version__
     missing: MissingPolicy | None = None
 
@@ -112,6 +114,11 @@ class LinearModel:
         return w
 
     @property
+    def fingerprint(self) -> str:
+        """The short name of the training data, empty if it is unknown."""
+        return self.data.get("train", "")
+
+    @property
     def per_query(self) -> bool:
         """Whether a score depends on the other documents of the query."""
         return any(step is not None and step.per_query for step in (self.missing, self.normalisation))
@@ -128,6 +135,15 @@ class LinearModel:
         if self.missing is not None and self.missing.policy == "error":
             self._refuse_missing(scores, matrix, columns)
         return scores
+
+    def predict_with(self, weights: FloatArray, X: Dataset | Matrix, qid: Any = None) -> FloatArray:
+        """Scores (documents × models) of models that have other weights (models × terms) than this one.
+
+        The bits are those of ``predict`` for a model of the terms whose weight is not 0.
+        """
+        matrix, columns = self._located(X)
+        preparation = self._preparation(X, qid, matrix.shape[0])
+        return _sums_of_models(matrix, columns, weights, *preparation) + self.intercept
 
     def inputs(self, X: Dataset | Matrix, qid: Any = None) -> FloatArray:
         """What the weights multiply: a row a document, a column a feature in use, filled and normalised."""
@@ -244,16 +260,42 @@ def linear_scores(
     so that ties stay ties.
     """
     scores = np.empty(X.shape[0])
+    for rows, values, places in _blocks(X, columns, prepare, rows_at_once):
+        weighted_sums(values, places, weights, scores[rows])
+    return scores
+
+
+def linear_scores_of_models(X: Matrix, coefs: FloatArray) -> FloatArray:
+    """Scores (documents × models) of many models at once, given their weights (models × columns).
+
+    A model's scores have the bits of :func:`linear_scores` with the columns whose weight is not 0.
+    """
+    used = np.flatnonzero(coefs.any(axis=0))
+    return _sums_of_models(X, used, coefs[:, used], None, ROWS_AT_ONCE)
+
+
+def _sums_of_models(
+    X: Matrix, columns: IntArray, weights: FloatArray, prepare: Prepare | None, rows_at_once: int
+) -> FloatArray:
+    model, used = np.nonzero(weights)
+    starts = np.searchsorted(model, np.arange(len(weights) + 1))
+    scores = np.empty((len(weights), X.shape[0]))
+    for rows, values, places in _blocks(X, columns, prepare, rows_at_once):
+        weighted_sums_of_models(values, places, starts, used, weights[model, used], scores[:, rows])
+    return scores.T
+
+
+def _blocks(
+    X: Matrix, columns: IntArray, prepare: Prepare | None, rows_at_once: int
+) -> Iterator[tuple[slice, AnyArray, IntArray]]:
+    """Some rows at a time: which, an array with their prepared values, and where in it the columns are."""
     if prepare is None and not sp.issparse(X):
-        weighted_sums(np.asarray(X), columns, weights, scores)
-        return scores
-    all_of_block = np.arange(len(columns))
-    for start in range(0, len(scores), rows_at_once):
+        yield slice(None), np.asarray(X), columns
+        return
+    for start in range(0, X.shape[0], rows_at_once):
         rows = slice(start, start + rows_at_once)
         values = dense_block(X, rows, columns)
-        prepared = values if prepare is None else prepare(values)
-        weighted_sums(prepared, all_of_block, weights, scores[rows])
-    return scores
+        yield rows, values if prepare is None else prepare(values), np.arange(len(columns))
 
 
 def dense_block(X: Matrix, rows: slice, columns: IntArray) -> FloatArray:
@@ -287,7 +329,8 @@ def model_from_dict(content: Any, source: str = "model") -> LinearModel:
             f"version {' or '.join(str(version) for version in READABLE_VERSIONS)}"
         )
     try:
-        model = _model(checked(content, SHAPE, "the model"))
+        shape = SHAPE if content["format_version"] == FORMAT_VERSION else OLDER_SHAPE
+        model = _model(checked(content, shape, "the model"))
         _check(model)
     except ValueError as error:
         raise ValueError(f"{source}: damaged model file ({error})") from None
@@ -297,6 +340,9 @@ def model_from_dict(content: Any, source: str = "model") -> LinearModel:
 def _model(content: dict[str, Any]) -> LinearModel:
     fields = {name: value for name, value in content.items() if name not in ("format", "format_version")}
     fields["terms"] = tuple(Term(**term) for term in content["terms"])
+    if "fingerprint" in fields:
+        train = fields.pop("fingerprint")
+        fields["data"] = {"train": train} if train else {}
     for name, kind in (("normalisation", Normalisation), ("missing", MissingPolicy)):
         fields[name] = None if content[name] is None else kind(**content[name])
     return LinearModel(**fields)
@@ -305,6 +351,7 @@ def _model(content: dict[str, Any]) -> LinearModel:
 def _check(model: LinearModel) -> None:
     for what, values in (("certificate", model.certificate), ("metrics", model.metrics)):
         checked(list(values.values()), [float], what)
+    checked(list(model.data.values()), [str], "data")
     if model.n_features > MOST_FEATURES:
         raise ValueError(f"n_features is {model.n_features}; expected at most {MOST_FEATURES}")
     indices = [term.index for term in model.terms]

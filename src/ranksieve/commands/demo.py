@@ -16,6 +16,7 @@ from ranksieve.data.dataset import Dataset
 from ranksieve.estimators import SparseRanker
 from ranksieve.generators.ranking import make_ranking
 from ranksieve.metrics import Evaluation, evaluate
+from ranksieve.model import linear_scores_of_models
 from ranksieve.path import sparse_path
 from ranksieve.report import (
     Content,
@@ -100,10 +101,11 @@ def split_queries(data: Dataset, seed: int) -> tuple[Dataset, Dataset, Dataset]:
 
 def measure(ranker: SparseRanker, train: Dataset, test: Dataset) -> dict[str, Evaluation]:
     """The chosen ranker and the densest point of the whole path on the test queries."""
-    chosen, densest = ranker.coef_, sparse_path(train).coefs[-1]
+    coefs = np.stack([ranker.coef_, sparse_path(train).coefs[-1]])
+    sizes, scores = np.count_nonzero(coefs, axis=1), linear_scores_of_models(test.X, coefs).T
     return {
-        f"test, {label} ({np.count_nonzero(w)} features)": evaluate(test.X @ w, test, METRICS, PROFILE)
-        for label, w in (("chosen model", chosen), ("densest model", densest))
+        f"test, {label} ({size} features)": evaluate(s, test, METRICS, PROFILE)
+        for label, size, s in zip(("chosen model", "densest model"), sizes, scores, strict=True)
     }
 
 

@@ -185,8 +185,11 @@ def how_chosen(ranker: LinearRanker, data: Dataset, valid: str | None) -> str:
 def show_model(model: LinearModel, choice: str) -> None:
     """Features, weights, metric and certificate."""
     ordered = sorted(model.terms, key=lambda term: -abs(term.weight))
-    words(f"{model.method} uses {len(ordered)} of {model.n_features} features.")
-    table(["feature", "weight"], [(term.name, f"{term.weight:+.5g}") for term in ordered])
+    if ordered:
+        words(f"{model.method} uses {len(ordered)} of {model.n_features} features.")
+        table(["feature", "weight"], [(term.name, f"{term.weight:+.5g}") for term in ordered])
+    else:
+        words(f"{model.method} chose none of the {model.n_features} features, so all scores are equal.")
     for name, value in model.metrics.items():
         if name != "cost":
             words(f"{name.capitalize()}: {value:.4f}, chosen {choice}.")
@@ -194,6 +197,8 @@ def show_model(model: LinearModel, choice: str) -> None:
         limit = model.parameters.get("max_cost")
         words(f"Cost: {model.metrics['cost']:g}{'' if limit is None else f' of at most {float(limit):g}'}.")
     proof = model.certificate
+    if "objective" not in proof:
+        return
     at = f" at alpha = {proof['alpha']:.4g}" if "alpha" in proof else ""
     words(f"Objective{at}: {proof['objective']:.6g}, {certificate(proof.get('relative_gap'))}.")
 

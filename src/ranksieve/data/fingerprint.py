@@ -1,4 +1,4 @@
-"""A short name for the exact content of a data set."""
+"""Short names for the exact content of data."""
 
 from __future__ import annotations
 
@@ -7,8 +7,10 @@ import hashlib
 import numpy as np
 import scipy.sparse as sp
 
+from ranksieve._types import FloatArray
 from ranksieve.data.dataset import Dataset
 
+DIGITS = 16
 ROWS_AT_ONCE = 65536
 
 
@@ -23,4 +25,9 @@ def fingerprint(data: Dataset) -> str:
             digest.update(np.ascontiguousarray(data.X[start : start + ROWS_AT_ONCE]).data)
     for rows in (data.y, data.queries.order, data.queries.offsets):
         digest.update(np.ascontiguousarray(rows).data)
-    return digest.hexdigest()[:16]
+    return digest.hexdigest()[:DIGITS]
+
+
+def fingerprint_of_weights(weights: FloatArray) -> str:
+    """First 16 hex digits of the SHA-256 over the numbers."""
+    return hashlib.sha256(np.ascontiguousarray(weights, dtype=np.float64).data).hexdigest()[:DIGITS]

@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
-from ranksieve._types import FloatArray, Matrix
+from ranksieve._types import FloatArray
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.describe import pairs_per_query, varying_columns
 from ranksieve.estimators.base import LinearRanker, PlainFit
@@ -19,6 +18,7 @@ from ranksieve.losses.base import NO_PAIRS, checked_query_weight
 from ranksieve.measures.columns import dense_columns
 from ranksieve.metrics import METRICS, Evaluator, MetricSpec, Profile, parse
 from ranksieve.metrics.profiles import as_profile
+from ranksieve.model import linear_scores
 from ranksieve.solvers.result import Callback, Trace
 
 PERFECT = 1.0 - 1e-15  # a feature that ranks every query perfectly would get an infinite weight
@@ -113,7 +113,7 @@ class AdaRank(PlainFit, LinearRanker):
     def _keep(self, rounds: list[Round], loss_at_zero: float) -> None:
         if not rounds:
             name = as_profile(self.profile).name
-            warnings.warn(NO_GUIDE.format(metric=self.metric, profile=name), UserWarning, stacklevel=3)
+            warnings.warn(NO_GUIDE.format(metric=self.metric, profile=name), UserWarning, stacklevel=5)
         self.chosen_ = np.array([done.feature for done in rounds], dtype=np.int64)
         self.round_weights_ = np.array([done.weight for done in rounds])
         self.performance_ = np.array([done.performance for done in rounds])
@@ -121,7 +121,8 @@ class AdaRank(PlainFit, LinearRanker):
         self.gap_, self.n_iter_ = np.nan, len(rounds)
 
     def _measured(self) -> dict[str, float]:
-        return {f"train {self.metric}": float(self.performance_[-1])} if self.n_iter_ else {}
+        metric = self._learned_with["metric"]
+        return {f"train {metric}": float(self.performance_[-1])} if self.n_iter_ else {}
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -159,9 +160,10 @@ class WeakRankers:
         feature = int(np.argmax(r))
         return feature, float(r[feature])
 
-    def measure(self, scores: FloatArray) -> FloatArray:
-        """The metric of each query."""
-        return self.evaluator.per_query(scores, [self.metric])[0]
+    def measure(self, coef: FloatArray) -> FloatArray:
+        """The metric of each query ranked with these weights."""
+        used = np.flatnonzero(coef)
+        return self.evaluator.per_query(linear_scores(self.data.X, used, coef[used]), [self.metric])[0]
 
 
 @dataclass(frozen=True)
@@ -178,24 +180,18 @@ def boost(
     weak: WeakRankers, query_weight: FloatArray, n_rounds: int, tol: float, repeat: bool
 ) -> Iterator[Round]:
     """The rounds of AdaRank, until one would fall back by more than ``tol`` or no feature helps."""
-    losses, scores = query_weight, np.zeros(weak.data.n_docs)
+    losses, coef = query_weight, np.zeros(weak.data.n_features)
     reached, last = -np.inf, None
     for _ in range(n_rounds):
         feature, r = weak.best(losses / losses.sum(), last)
         if not r > 0:
             return
         weight = float(np.arctanh(min(r, PERFECT)))
-        scores = scores + weight * column(weak.data.X, feature)
-        values = weak.measure(scores)
+        coef[feature] += weight
+        values = weak.measure(coef)
         performance = float(np.average(values, weights=query_weight))
         if performance < reached - tol:
             return
         losses = query_weight * np.exp(-values)
         yield Round(feature, weight, performance, float(losses.sum()))
         reached, last = performance, None if repeat else feature
-
-
-def column(X: Matrix, j: int) -> FloatArray:
-    """One feature of every document."""
-    values = X[:, [j]].toarray()[:, 0] if sp.issparse(X) else X[:, j]
-    return np.asarray(values, dtype=np.float64)

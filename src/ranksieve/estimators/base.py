@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import warnings
 from abc import abstractmethod
+from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any, ClassVar, Self
+from functools import wraps
+from typing import Any, ClassVar, Concatenate, ParamSpec, Self, TypeVar
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -14,8 +16,9 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_dat
 from ranksieve._types import AnyArray, FloatArray, IntArray, Matrix
 from ranksieve._util.json_values import plain
 from ranksieve.data.dataset import Dataset, numbered_names
-from ranksieve.data.fingerprint import fingerprint
+from ranksieve.data.fingerprint import fingerprint, fingerprint_of_weights
 from ranksieve.data.finite import check_finite
+from ranksieve.losses.base import checked_query_weight
 from ranksieve.metrics import evaluate
 from ranksieve.model import LinearModel, Term
 from ranksieve.preparation.missing import MissingPolicy, learn_missing
@@ -28,10 +31,33 @@ ONE_QUERY = (
 )
 
 
+P = ParamSpec("P")
+R = TypeVar("R", bound="Ranker")
+
+
+def all_or_nothing(learn: Callable[Concatenate[R, P], R]) -> Callable[Concatenate[R, P], R]:
+    """Let a method of a ranker learn on a copy, from which the ranker takes over everything at the end.
+
+    So a call that is refused or interrupted leaves the ranker as it was. The parameters of a call that
+    succeeds are recorded: later changes do not concern what it learned.
+    """
+
+    @wraps(learn)
+    def learned(self: R, /, *args: P.args, **kwargs: P.kwargs) -> R:
+        trial = self._twin()
+        learn(trial, *args, **kwargs)
+        trial._learned_with = trial._plain_parameters()
+        self.__dict__ = trial.__dict__
+        return self
+
+    return learned
+
+
 class Ranker(BaseEstimator):  # type: ignore[misc]
     """An estimator that scores documents.
 
-    Subclasses define ``fit``, which takes its data from ``_training_data``, and ``_scores``.
+    Subclasses define ``_scores`` and ``fit``, under :func:`all_or_nothing`; it takes its data from
+    ``_given_data`` and has them prepared by ``_prepared_for_learning``.
     """
 
     # Metadata requests: scikit-learn's splitters and searches call query ids "groups".
@@ -45,7 +71,8 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
     normalisation_ = Normalisation("none")
     missing_ = MissingPolicy("error")
     n_features_in_: int
-    _fingerprint: str
+    _learned_with: Mapping[str, Any]  # parameters
+    _learned_from: Mapping[str, str]  # short names of the data
 
     def predict(self, X: Any, qid: Any = None) -> FloatArray:
         """Scores in the input's row order: higher ranks first.
@@ -74,12 +101,21 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
     def to_model(self) -> LinearModel:
         """The fitted ranker as a linear model, or a ValueError that says why it is none."""
 
+    def _twin(self) -> Self:
+        """Another ranker with the same attributes."""
+        twin = type(self).__new__(type(self))
+        twin.__dict__.update(self.__dict__)
+        return twin
+
+    def _plain_parameters(self) -> dict[str, Any]:
+        return {name: plain(value) for name, value in self.get_params(deep=False).items()}
+
     def _names(self) -> list[str]:
         names = getattr(self, "feature_names_in_", numbered_names(self.n_features_in_))
         return [str(name) for name in names]
 
-    def _training_data(self, X: Any, y: Any, qid: Any) -> Dataset:
-        """What to learn from, checked: a Dataset, or features X, labels y and query ids qid."""
+    def _given_data(self, X: Any, y: Any, qid: Any) -> Dataset:
+        """The training data as they came: a Dataset, or features X, labels y and query ids qid."""
         if isinstance(X, Dataset):
             if y is not None or qid is not None:
                 raise ValueError(
@@ -87,7 +123,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
                 )
             self.n_features_in_ = X.n_features
             self.feature_names_in_ = np.array(X.feature_names, dtype=object)
-            return self._prepared_for_learning(X)
+            return X
         matrix, labels = validate_data(
             self,
             X,
@@ -99,24 +135,33 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
             ensure_all_finite="allow-nan" if self._fills else True,
         )
         if qid is None:
-            warnings.warn(ONE_QUERY.format(n=matrix.shape[0]), UserWarning, stacklevel=3)
-        return self._prepared_for_learning(self._dataset(matrix, labels, qid))
+            warnings.warn(ONE_QUERY.format(n=matrix.shape[0]), UserWarning, stacklevel=4)
+        return self._dataset(matrix, labels, qid)
 
     @property
     def _fills(self) -> bool:
         return MissingPolicy(self.missing).fills
 
-    def _prepared_for_learning(self, data: Dataset) -> Dataset:
-        """Learn from the training data how to fill and normalise, and do it."""
-        self._fingerprint = fingerprint(data)
+    def _prepared_for_learning(
+        self, data: Dataset, query_weight: FloatArray | None, valid: Dataset | None = None
+    ) -> Dataset:
+        """Record what is learned from, learn from the training data how to fill and normalise, and do it."""
+        self._learned_from = {"train": fingerprint(data)}
+        if valid is not None:
+            self._learned_from["valid"] = fingerprint(valid)
+        if query_weight is not None:
+            weight = checked_query_weight(query_weight, data.n_queries)
+            self._learned_from["query_weight"] = fingerprint_of_weights(weight)
         self.missing_ = learn_missing(data, self.missing)
         filled = self._filled(data)
         self.normalisation_ = learn_normalisation(filled, self.normalise)
         return self.normalisation_.for_learning(filled)
 
-    def _like_training(self, data: Dataset) -> Dataset:
-        """Held-out data as the training data became."""
-        return self.normalisation_.for_learning(self._filled(self._in_training_order(data)))
+    def _held_out(self, data: Dataset) -> Dataset:
+        """Data to measure candidates on, with the columns of the training data, checked."""
+        ordered = self._in_training_order(data)
+        self._filled(ordered)
+        return ordered
 
     def _filled(self, data: Dataset) -> Dataset:
         filled = self.missing_.apply(data) if self.missing_.fills else data
@@ -131,7 +176,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
     def _checked_features(self, X: Any) -> Matrix:
         if isinstance(X, Dataset):
             data = self._in_training_order(X)
-            if not self._fills:
+            if not self.missing_.fills:
                 check_finite(data)
             return data.X
         return validate_data(
@@ -140,7 +185,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
             reset=False,
             accept_sparse="csr",
             dtype=[np.float64, np.float32],
-            ensure_all_finite="allow-nan" if self._fills else True,
+            ensure_all_finite="allow-nan" if self.missing_.fills else True,
         )
 
     def _in_training_order(self, data: Dataset) -> Dataset:
@@ -178,6 +223,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
 class PlainFit(Ranker):
     """A ranker that learns from nothing but the data: ``fit`` checks them and calls ``_learn``."""
 
+    @all_or_nothing
     def fit(
         self,
         X: Any,
@@ -199,7 +245,8 @@ class PlainFit(Ranker):
         callback : callable, optional
             Called once an iteration, round or tree with (its number, weights, objective, gap).
         """
-        self._learn(self._training_data(X, y, qid), query_weight, callback)
+        data = self._prepared_for_learning(self._given_data(X, y, qid), query_weight)
+        self._learn(data, query_weight, callback)
         return self
 
     @abstractmethod
@@ -237,21 +284,29 @@ class LinearRanker(Ranker):
         return replace(
             self._linear_model(),
             method=type(self).__name__,
-            parameters={k: plain(v) for k, v in self.get_params(deep=False).items()},
+            parameters=self._learned_with,
             certificate={k: v for k, v in self._certificate().items() if np.isfinite(v)},
             metrics=self._measured(),
-            fingerprint=self._fingerprint,
+            data=self._learned_from,
         )
 
     def _linear_model(self) -> LinearModel:
         """What is needed to score."""
-        names = self._names()
-        used = [names[j] for j in self.support_]
+        return self._model_of(self.support_, self.coef_[self.support_])
+
+    def _scores_with(self, coefs: FloatArray, data: Dataset) -> FloatArray:
+        """Scores (documents × models) with other weights, one row a model: the bits of ``predict``."""
+        used = np.flatnonzero(coefs.any(axis=0))
+        return self._model_of(used, np.ones(len(used))).predict_with(coefs[:, used], data.X, data.qid)
+
+    def _model_of(self, columns: IntArray, weights: FloatArray) -> LinearModel:
+        all_names = self._names()
+        names = [all_names[j] for j in columns]
         return LinearModel(
-            terms=tuple(Term(names[j], int(j), float(self.coef_[j])) for j in self.support_),
-            n_features=len(self.coef_),
-            normalisation=self.normalisation_.of(used) if self.normalisation_.kind != "none" else None,
-            missing=self.missing_.of(used),
+            terms=tuple(map(Term, names, columns.tolist(), weights.tolist())),
+            n_features=self.n_features_in_,
+            normalisation=self.normalisation_.of(names) if self.normalisation_.kind != "none" else None,
+            missing=self.missing_.of(names),
         )
 
     def _certificate(self) -> dict[str, float]:

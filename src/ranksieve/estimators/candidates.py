@@ -13,6 +13,7 @@ from ranksieve.data.dataset import Dataset
 from ranksieve.estimators.choice import (
     Budget,
     Rule,
+    Score,
     Validation,
     choose_point,
     cross_validate,
@@ -94,10 +95,14 @@ class Candidates:
 
 @dataclass(frozen=True, eq=False)
 class Search:
-    """Fits families on ``data`` and measures them on ``valid``, or by ``n_folds`` folds of the queries."""
+    """Fits families on ``data`` and measures them on ``measured``.
+
+    These are validation data, or with ``n_folds`` the training data as they were given, fold by fold.
+    """
 
     data: Dataset
-    valid: Dataset | None
+    measured: Dataset
+    score: Score
     query_weight: FloatArray | None
     metric: str
     profile: str | Profile
@@ -117,10 +122,10 @@ class Search:
 
         if self.n_folds:
             validation = cross_validate(
-                self.data, fit_part, self.n_folds, self.seed, self.metric, self.profile
+                self.measured, self.score, fit_part, self.n_folds, self.seed, self.metric, self.profile
             )
-        else:  # one query cannot be held out from itself: it is its own validation set
-            validation = validate(models, self.valid or self.data, self.metric, self.profile)
+        else:
+            validation = validate(models, self.measured, self.score, self.metric, self.profile)
         return Family(recipe.label, path, models, validation)
 
     def _fit_within_budget(self, recipe: Recipe) -> tuple[Path, Path]:

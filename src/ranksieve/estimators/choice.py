@@ -18,6 +18,8 @@ from ranksieve.metrics import Profile, evaluate_many
 from ranksieve.metrics.profiles import as_profile
 from ranksieve.path import Path
 
+Score = Callable[[FloatArray, Dataset], FloatArray]
+"""From weights (models × features) and data to scores (documents × models), with the bits of ``predict``."""
 Rule = Callable[[FloatArray, AnyArray], int]
 """From values (points × queries) and the points' sizes to the point preferred."""
 ROUNDING = 1e-9  # share of a cost budget that sums of costs may be off by
@@ -57,14 +59,15 @@ def standard_error(values: FloatArray) -> FloatArray:
     return np.asarray(values.std(axis=1, ddof=1) / np.sqrt(n)) if n > 1 else np.zeros(len(values))
 
 
-def validate(path: Path, data: Dataset, metric: str, profile: str | Profile) -> Validation:
+def validate(path: Path, data: Dataset, score: Score, metric: str, profile: str | Profile) -> Validation:
     """Evaluate every point of a path on held-out queries."""
-    values = evaluate_many(np.asarray(data.X @ path.coefs.T), data, metric, profile)
+    values = evaluate_many(score(path.coefs, data), data, metric, profile)
     return _validation(metric, profile, values, data)
 
 
 def cross_validate(
     data: Dataset,
+    score: Score,
     fit_part: Callable[[IntArray], Path],
     n_folds: int,
     seed: int,
@@ -77,7 +80,7 @@ def cross_validate(
     for fold in range(n_folds):
         path = _fit_without(fold, n_folds, fold_of, fit_part)
         held_out = data.select_queries(np.flatnonzero(fold_of == fold))
-        parts.append(evaluate_many(np.asarray(held_out.X @ path.coefs.T), held_out, metric, profile))
+        parts.append(evaluate_many(score(path.coefs, held_out), held_out, metric, profile))
     values = np.empty((len(parts[0]), data.n_queries))
     for fold, part in enumerate(parts):
         values[:, fold_of == fold] = part
@@ -185,7 +188,8 @@ def _validation(metric: str, profile: str | Profile, values: FloatArray, data: D
     defined = ~np.isnan(values[0])  # whether a query has a value depends on its labels alone
     if not defined.any():
         raise ValueError(f"{metric} is undefined for every validation query: none has a relevant document")
-    return Validation(metric, profile, values[:, defined], data.queries.ids[defined])
+    kept = np.ascontiguousarray(values[:, defined])  # the mean of a row is then that of evaluate, bit by bit
+    return Validation(metric, profile, kept, data.queries.ids[defined])
 
 
 def warn_if_blind(validations: Sequence[Validation]) -> None:

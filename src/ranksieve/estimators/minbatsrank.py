@@ -15,7 +15,7 @@ from ranksieve._types import FloatArray, PathLike
 from ranksieve._util.atomic import atomic_write
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.finite import check_finite
-from ranksieve.estimators.base import ONE_QUERY
+from ranksieve.estimators.base import ONE_QUERY, all_or_nothing
 from ranksieve.estimators.checks import check_at_least, check_not_negative, check_positive
 from ranksieve.estimators.direct import DirectRanker
 from ranksieve.formats.letor import CHUNK_BYTES
@@ -137,6 +137,7 @@ class MinBatSRank(DirectRanker):
         self._keep(state)
         return result
 
+    @all_or_nothing
     def partial_fit(
         self, X: Any, y: Any = None, qid: Any = None, *, query_weight: FloatArray | None = None
     ) -> Self:
@@ -151,6 +152,7 @@ class MinBatSRank(DirectRanker):
         state.n_passes += 1
         return self._adopt(state)
 
+    @all_or_nothing
     def fit_file(
         self,
         path: PathLike,
@@ -201,6 +203,7 @@ class MinBatSRank(DirectRanker):
         with atomic_write(path) as file:
             json.dump(content, file, allow_nan=False, default=lambda number: number.item())
 
+    @all_or_nothing
     def load_state(self, path: PathLike) -> Self:
         """Take parameters and state from a file of :meth:`save_state`."""
         parameters, names, state = _read_state(path)
@@ -236,14 +239,14 @@ class MinBatSRank(DirectRanker):
     def _chunk(self, X: Any, y: Any, qid: Any) -> Dataset:
         """Checked data; from the second chunk on they must have the first one's features."""
         if not hasattr(self, "_state") or (isinstance(X, Dataset) and not (y is None and qid is None)):
-            return self._training_data(X, y, qid)
+            return self._prepared_for_learning(self._given_data(X, y, qid), None)
         if isinstance(X, Dataset):
             data = self._in_training_order(X)
             check_finite(data)
             return data
         matrix = self._checked_features(X)
         if qid is None:
-            warnings.warn(ONE_QUERY.format(n=matrix.shape[0]), UserWarning, stacklevel=3)
+            warnings.warn(ONE_QUERY.format(n=matrix.shape[0]), UserWarning, stacklevel=4)
         return self._dataset(matrix, y, qid)
 
     def _keep(self, state: FtrlState) -> None:
@@ -257,7 +260,7 @@ class MinBatSRank(DirectRanker):
         self.coef_ = state.w.copy()
         self.objective_ = self.gap_ = np.nan
         self.n_iter_, self.converged_, self.trace_ = state.n_passes, False, Trace()
-        self._fingerprint = ""
+        self._learned_from = {}
         return self
 
     def _certificate(self) -> dict[str, float]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -11,7 +10,7 @@ import numpy as np
 from ranksieve._types import FloatArray
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.features import as_sign
-from ranksieve.estimators.base import LinearRanker
+from ranksieve.estimators.base import LinearRanker, all_or_nothing
 from ranksieve.estimators.candidates import Candidates, Family, ProgressCount, Recipe, Refit, Search
 from ranksieve.estimators.checks import check_at_least
 from ranksieve.estimators.choice import RULES, Budget, warn_if_blind
@@ -20,7 +19,6 @@ from ranksieve.estimators.shopping import families_by_cost
 from ranksieve.formats.feature_tables import as_costs
 from ranksieve.metrics import Profile
 from ranksieve.metrics.profiles import as_profile
-from ranksieve.model import LinearModel
 from ranksieve.path import Progress
 from ranksieve.penalties import SlopedPenalty
 from ranksieve.penalties.constraints import Constraints, Features, Signs, make_constraints
@@ -126,6 +124,7 @@ class SparseRanker(LinearRanker):
         self.normalise = normalise
         self.missing = missing
 
+    @all_or_nothing
     def fit(
         self,
         X: Any,
@@ -150,8 +149,7 @@ class SparseRanker(LinearRanker):
         progress : callable, optional
             Called with (points done, points in all).
         """
-        data = self._training_data(X, y, qid)
-        candidates = self._candidates(data, valid, query_weight, progress)
+        candidates = self._candidates(self._given_data(X, y, qid), valid, query_weight, progress)
         self._adopt(*candidates.choose(RULES[self.rule]))
         return self
 
@@ -169,18 +167,19 @@ class SparseRanker(LinearRanker):
         With costs and ``n_budgets`` above 1, features are bought for that many budgets up to ``max_cost`` (or
         the cost of all features) instead of for ``max_cost`` alone.
         """
-        return self._candidates(
-            self._training_data(data, None, None), valid, query_weight, progress, n_budgets
-        )
+        trial = self._twin()  # the ranker itself learns nothing
+        given = trial._given_data(data, None, None)
+        return trial._candidates(given, valid, query_weight, progress, n_budgets)
 
     def _candidates(
         self,
-        data: Dataset,
+        given: Dataset,
         valid: Dataset | None,
         query_weight: FloatArray | None,
         progress: Progress | None,
         n_budgets: int = 1,
     ) -> Candidates:
+        data = self._prepared_for_learning(given, query_weight, valid)
         if valid is not None and valid.n_features != data.n_features:
             raise ValueError(
                 f"training data have {data.n_features} features but valid has {valid.n_features}"
@@ -188,7 +187,10 @@ class SparseRanker(LinearRanker):
         demands = make_constraints(data.feature_names, self.must_have, self.must_not, self.signs)
         recipe, budget = self._recipe(demands), self._budget(data)
         budget.check_must_have(demands.free)
-        search = self._search(data, valid, query_weight, progress)
+        n_folds = 0 if valid is not None else _folds(self.cv, data.n_queries)
+        # one query cannot be held out from itself: it is its own validation set
+        measured = given if valid is None else self._held_out(valid)
+        search = self._search(data, measured, n_folds, query_weight, progress)
         families = (
             (search.family(recipe),)
             if budget.costs is None
@@ -214,16 +216,15 @@ class SparseRanker(LinearRanker):
     def _search(
         self,
         data: Dataset,
-        valid: Dataset | None,
+        measured: Dataset,
+        n_folds: int,
         query_weight: FloatArray | None,
         progress: Progress | None,
     ) -> Search:
-        n_folds = 0 if valid is not None else _folds(self.cv, data.n_queries)
-        held_out = None if valid is None else self._like_training(valid)
         weight = None if query_weight is None else np.asarray(query_weight, dtype=np.float64)
         return Search(
-            data, held_out, weight, self.metric, self.profile, n_folds, self.random_state,
-            self.max_features, ProgressCount(progress, 1 + n_folds),
+            data, measured, self._scores_with, weight, self.metric, self.profile, n_folds,
+            self.random_state, self.max_features, ProgressCount(progress, 1 + n_folds),
         )  # fmt: skip
 
     def _adopt(self, family: Family, chosen: int) -> None:
@@ -237,9 +238,9 @@ class SparseRanker(LinearRanker):
         self.n_iter_ = int(models.n_iter.sum())
         self.trace_ = models.trace
 
-    def to_model(self) -> LinearModel:
-        """The fitted ranker as a model that can be saved, exported and explained, with costs and signs."""
-        model, held = super().to_model(), {}
+    def _plain_parameters(self) -> dict[str, Any]:
+        """With the costs of a file, and signs by the names of the features."""
+        held = super()._plain_parameters()
         if self.costs_ is not None:
             held["feature_costs"] = self.costs_.to_dict()
         if isinstance(self.signs, Mapping):
@@ -248,15 +249,16 @@ class SparseRanker(LinearRanker):
                 feature if isinstance(feature, str) else names[feature]: as_sign(sign, feature)
                 for feature, sign in self.signs.items()
             }
-        return replace(model, parameters={**model.parameters, **held})
+        return held
 
     def _certificate(self) -> dict[str, float]:
         return {**super()._certificate(), "alpha": self.alpha_}
 
     def _measured(self) -> dict[str, float]:
-        names = self._names()
-        value = float(self.validation_.mean[self.chosen_])
-        measured = {f"validation {self.metric} ({as_profile(self.profile).name})": value}
+        names, told = self._names(), self.validation_
+        measured = {
+            f"validation {told.metric} ({as_profile(told.profile).name})": float(told.mean[self.chosen_])
+        }
         if self.costs_ is not None:
             measured["cost"] = self.costs_.of(names[j] for j in self.support_)
         return measured

@@ -138,7 +138,7 @@ class SparseRankSVM(DirectRanker):
         )
 
     def _certificate(self) -> dict[str, float]:
-        if self.penalty == "l1":
+        if self._learned_with["penalty"] == "l1":
             return super()._certificate()
         return {"objective": self.objective_, "gap_of_last_round": self.gap_}  # no proof of a global optimum
 

@@ -21,7 +21,7 @@ from ranksieve.experiment.methods import Method
 from ranksieve.experiment.protocol import Point, Trial, trials
 from ranksieve.formats.folds import Fold
 from ranksieve.metrics import Evaluator
-from ranksieve.model import linear_scores
+from ranksieve.model import linear_scores, linear_scores_of_models
 
 CUTOFFS = range(1, 11)
 ALL_METRICS = (*(f"ndcg@{k}" for k in CUTOFFS), *(f"p@{k}" for k in CUTOFFS), "map", "mrr", "err@10")
@@ -160,10 +160,9 @@ def _choose(
 
 def truncated(coef: FloatArray, fold: Fold, evaluator: Evaluator) -> dict[str, list[float]]:
     """Test metrics of the model cut to its k largest weights, k = 1, 2, … (FSMRank's protocol)."""
-    order = np.argsort(-np.abs(coef), kind="stable")[: np.count_nonzero(coef)]
-    columns = fold.test.X[:, order]
-    values = columns.toarray() if hasattr(columns, "toarray") else columns
-    scores = np.cumsum(np.asarray(values, np.float64) * coef[order], axis=1)
+    place = np.argsort(np.argsort(-np.abs(coef), kind="stable"))  # 0: the largest weight
+    coefs = np.where(place <= np.arange(np.count_nonzero(coef))[:, None], coef, 0.0)
+    scores = linear_scores_of_models(fold.test.X, coefs)
     return {metric: evaluator.evaluate_many(scores, metric).mean(axis=1).tolist() for metric in CURVE_METRICS}
 
 

@@ -15,6 +15,7 @@ from ranksieve.experiment.results import STUDIES_FOLDER
 from ranksieve.formats.folds import Fold
 from ranksieve.measures.columns import dense_columns
 from ranksieve.metrics import Evaluator, evaluate_many
+from ranksieve.model import linear_scores_of_models
 from ranksieve.path import Path, make_objective, sparse_path
 from ranksieve.penalties import L1, L1Ball
 from ranksieve.selection import FBPCRank
@@ -37,7 +38,8 @@ def single_features(fold: Fold, profile: str) -> dict[str, Any]:
         float(evaluator.evaluate_many(column[:, None], METRIC).mean()) for column in dense_columns(test.X)
     ]
     weights = np.random.default_rng(0).dirichlet(np.ones(test.n_features), N_RANDOM)
-    random = evaluator.evaluate_many(np.asarray(test.X @ weights.T), METRIC).mean(axis=1)
+    scores = linear_scores_of_models(test.X, weights)
+    random = evaluator.evaluate_many(scores, METRIC).mean(axis=1)
     return {"metric": METRIC, "features": test.feature_names, "alone": alone, "random": random}
 
 
@@ -57,7 +59,7 @@ def certified_path(fold: Fold, profile: str) -> dict[str, Any]:
 
 
 def _measured(path: Path, data: Dataset, profile: str) -> dict[str, dict[str, FloatArray]]:
-    scores = np.asarray(data.X @ path.coefs.T)
+    scores = linear_scores_of_models(data.X, path.coefs)
     values = {metric: evaluate_many(scores, data, metric, profile) for metric in CURVE_METRICS}
     return {m: {"mean": v.mean(axis=1), "standard_error": standard_error(v)} for m, v in values.items()}
 

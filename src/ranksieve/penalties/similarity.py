@@ -187,7 +187,7 @@ def _project(matrix: FloatArray, eigenvalues: FloatArray) -> FloatArray:
 
 def _warn(matrix: FloatArray, eigenvalues: FloatArray) -> FloatArray:
     cure = 'use psd="project" or similarity="squared_pearson"'
-    warnings.warn(f"{_fault(eigenvalues)} and the duality gap is unknown; {cure}", UserWarning, stacklevel=7)
+    warnings.warn(f"{_fault(eigenvalues)} and the duality gap is unknown; {cure}", UserWarning, stacklevel=8)
     return matrix
 
 

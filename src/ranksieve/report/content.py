@@ -28,6 +28,7 @@ if TYPE_CHECKING:  # the types alone would load scikit-learn
 
 OURS = "chosen"
 OFTEN = 0.9
+DATA = {"train": "training data", "valid": "validation data", "query_weight": "query weights"}
 
 
 @dataclass(frozen=True)
@@ -75,6 +76,11 @@ class Content:
     def terms(self) -> list[Mapping[str, Any]]:
         """The features in use, the heaviest first."""
         return _by_weight(self.model)
+
+    @property
+    def data(self) -> dict[str, str]:
+        """The fingerprint of all data that it learned from, by the words for them."""
+        return {DATA.get(name, name): print_ for name, print_ in self.model["data"].items()}
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -186,7 +192,8 @@ def _against_densest(ranker: Any) -> Gains | None:
 
 def _answers(model: Mapping[str, Any], support: Support, gains: Gains | None) -> list[Answer]:
     names = [term["name"] for term in _by_weight(model)]
-    which = Answer(WHICH, f"{len(names)} of {model['n_features']}", f"{listed(names)}, the heaviest first.")
+    said = f"{listed(names)}, the heaviest first." if names else "None was chosen, so all scores are equal."
+    which = Answer(WHICH, f"{len(names)} of {model['n_features']}", said)
     answers = [which, _sure(model, support)]
     if gains is not None:
         change = difference(gains.ours[OURS][1], gains.theirs)

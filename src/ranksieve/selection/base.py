@@ -15,7 +15,7 @@ from ranksieve._types import BoolArray, FloatArray, IntArray
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.describe import varying_columns
 from ranksieve.estimators import RankSVM
-from ranksieve.estimators.base import LinearRanker
+from ranksieve.estimators.base import LinearRanker, all_or_nothing
 from ranksieve.estimators.checks import check_at_least
 from ranksieve.losses.base import checked_query_weight
 from ranksieve.solvers.result import Trace
@@ -46,6 +46,7 @@ class FeatureSelector(SelectorMixin, LinearRanker):  # type: ignore[misc]
     selected_: IntArray
     base_: Any
 
+    @all_or_nothing
     def fit(self, X: Any, y: Any = None, qid: Any = None, *, query_weight: FloatArray | None = None) -> Self:
         """Choose features and fit the base on them.
 
@@ -57,7 +58,7 @@ class FeatureSelector(SelectorMixin, LinearRanker):  # type: ignore[misc]
         query_weight : array, optional
             One weight a query, in order of first appearance.
         """
-        data = self._training_data(X, y, qid)
+        data = self._prepared_for_learning(self._given_data(X, y, qid), query_weight)
         if query_weight is not None:
             query_weight = checked_query_weight(query_weight, data.n_queries)
         base = fresh_base(self.base)
@@ -100,7 +101,7 @@ class FeatureSelector(SelectorMixin, LinearRanker):  # type: ignore[misc]
         warnings.warn(
             f"{type(self).__name__} chose no feature, so every score is 0; {self._cure()}",
             UserWarning,
-            stacklevel=3,
+            stacklevel=4,
         )
         self.base_, self.coef_ = None, np.zeros(self.n_features_in_)
         self.objective_, self.gap_, self.n_iter_, self.trace_ = np.nan, np.nan, 0, Trace()

@@ -151,7 +151,7 @@ class StabilitySelection(FeatureSelector):
                 "there is only one query that has pairs, so every subsample is the same and the frequencies "
                 "say nothing; give more queries",
                 UserWarning,
-                stacklevel=4,
+                stacklevel=5,
             )
         rng = np.random.default_rng(self.random_state)
         return [np.sort(rng.choice(candidates, size, replace=False)) for _ in range(self.n_subsamples)]

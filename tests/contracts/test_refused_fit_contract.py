@@ -1,0 +1,147 @@
+"""Every estimator and selector: a fit that is refused or interrupted leaves the ranker as it was."""
+
+from __future__ import annotations
+
+import inspect
+import warnings
+
+import numpy as np
+import pytest
+
+from ranksieve.data.dataset import Dataset
+from ranksieve.estimators import ESTIMATORS, AdaRank, FSMRank, MinBatSRank, RankSVM, SparseRanker
+from ranksieve.formats.letor import write_letor
+from ranksieve.selection import SELECTORS, FBPCRank, StabilitySelection
+from tests.conftest import QUICK, random_dataset
+
+RANKERS = {**ESTIMATORS, **SELECTORS}
+SMALL = {"k": 3, "t": 3, "n_subsamples": 6, "n_rounds": 8, **QUICK}
+
+
+def data_set(seed, names=None):
+    data = random_dataset(seed=seed, n_queries=30, n_features=6, longest=20)
+    return data.replace_features(data.X + seed, names)
+
+
+def fitted(name, **parameters):
+    kind = RANKERS[name]
+    known = kind().get_params(deep=False)
+    given = {key: value for key, value in {**SMALL, **parameters}.items() if key in known}
+    return kind(**given).fit(data_set(1, [f"signal_{j}" for j in range(6)]))
+
+
+def without_pairs():
+    return Dataset(np.random.default_rng(0).normal(size=(8, 4)), np.ones(8), np.repeat([0, 1], 4))
+
+
+def with_a_hole():
+    data = data_set(2)
+    data.X[7, 2] = np.nan
+    return data
+
+
+WRONG = {
+    "no pairs and another width": lambda ranker: ranker.fit(without_pairs()),
+    "no pairs in arrays": lambda ranker: ranker.fit(np.eye(4), np.ones(4), qid=[0, 0, 1, 1]),
+    "a missing value": lambda ranker: ranker.fit(with_a_hole()),
+    "too few query weights": lambda ranker: ranker.fit(data_set(2), query_weight=np.ones(3)),
+    "a negative query weight": lambda ranker: ranker.fit(data_set(2), query_weight=np.full(30, -1.0)),
+    "labels beside a Dataset": lambda ranker: ranker.fit(data_set(2), data_set(2).y),
+}
+
+
+def assert_left_as_it_was(ranker, change, error=ValueError):
+    test = data_set(3)
+    before, scores = dict(vars(ranker)), ranker.predict(test)
+    with pytest.raises(error):
+        change(ranker)
+    after = vars(ranker)
+    assert list(after) == list(before)
+    assert all(after[key] is value for key, value in before.items())
+    np.testing.assert_array_equal(ranker.predict(test), scores)
+
+
+@pytest.mark.parametrize("wrong", WRONG)
+@pytest.mark.parametrize("name", RANKERS)
+def test_a_refused_fit_changes_nothing(name, wrong):
+    assert_left_as_it_was(fitted(name), WRONG[wrong])
+
+
+@pytest.mark.parametrize("wrong", [wrong for wrong in WRONG if wrong != "a missing value"])
+def test_a_refused_fit_keeps_scales_and_means(wrong):
+    assert_left_as_it_was(fitted("sparseranker", normalise="z", missing="column_mean"), WRONG[wrong])
+
+
+@pytest.mark.parametrize("name", RANKERS)
+def test_an_interrupted_fit_changes_nothing(name):
+    class Stopped(RankSVM):
+        now = False
+
+        def fit(self, *args, **kwargs):
+            if Stopped.now:
+                raise KeyboardInterrupt
+            return super().fit(*args, **kwargs)
+
+    calls = []
+
+    def stop(*_):
+        calls.append(1)
+        if len(calls) == 2 or name == "ranksvm":
+            raise KeyboardInterrupt
+
+    ranker = fitted(name, warm_start=True, base=Stopped())
+    Stopped.now = True
+    taken = inspect.signature(ranker.fit).parameters
+    watch = {key: stop for key in ("callback", "progress") if key in taken}
+    assert_left_as_it_was(ranker, lambda ranker: ranker.fit(data_set(2), **watch), KeyboardInterrupt)
+
+
+def test_candidates_and_refused_validation_data_leave_the_ranker_alone():
+    ranker = fitted("sparseranker", normalise="z", feature_costs={"*": 1.0})
+    before = dict(vars(ranker))
+    ranker.candidates(data_set(2))
+    assert all(vars(ranker)[key] is value for key, value in before.items())
+    assert_left_as_it_was(ranker, lambda ranker: ranker.fit(data_set(2), valid=without_pairs()))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda ranker, folder: ranker.partial_fit(without_pairs()),
+        lambda ranker, folder: ranker.partial_fit(with_a_hole()),
+        lambda ranker, folder: ranker.partial_fit(data_set(2), query_weight=np.ones(3)),
+        lambda ranker, folder: ranker.fit_file(folder / "no_pairs.txt", n_features=4),
+        lambda ranker, folder: ranker.fit_file(folder / "damaged.txt", n_features=4),
+        lambda ranker, folder: ranker.load_state(folder / "state.json"),
+    ],
+)
+def test_refused_learning_piece_by_piece_changes_nothing(change, tmp_path):
+    write_letor(without_pairs(), tmp_path / "no_pairs.txt")
+    (tmp_path / "damaged.txt").write_text("1 qid:1 1:0.5\n0 qid:1 1:0.1\n1 qid:2 1:x\n")
+    fitted("minbatsrank").save_state(tmp_path / "state.json")
+    text = (tmp_path / "state.json").read_text()
+    (tmp_path / "state.json").write_text(text.replace('"l1": 64.0', '"l1": 2.0, "unknown": 1'))
+    assert_left_as_it_was(fitted("minbatsrank"), lambda ranker: change(ranker, tmp_path))
+
+
+def test_what_was_refused_at_first_leaves_a_ranker_unfitted():
+    ranker = MinBatSRank()
+    before = dict(vars(ranker))
+    with pytest.raises(ValueError, match="is missing"):
+        ranker.partial_fit(with_a_hole())
+    assert vars(ranker) == before
+
+
+def test_warnings_name_the_line_of_the_call():
+    data = random_dataset(seed=1, n_queries=20, longest=6)
+    indefinite = 1.0 - 2.0 * np.eye(5)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        AdaRank("ndcg@10").fit(data)
+        FBPCRank(eps=1000).fit(data)
+        FSMRank(similarity=indefinite, psd="warn").fit(data)
+        StabilitySelection(n_subsamples=2).fit(Dataset(data.X, data.y, np.zeros(data.n_docs)))
+        RankSVM().fit(data.X, data.y)
+        SparseRanker(**QUICK).fit(data.X, data.y)
+    assert len(caught) >= 6
+    assert {warning.filename for warning in caught} == {__file__}
