@@ -238,7 +238,7 @@ class MinBatSRank(DirectRanker):
     def _chunk(self, X: Any, y: Any, qid: Any) -> Dataset:
         """Checked data; from the second chunk on they must have the first one's features."""
         if not hasattr(self, "_state") or (isinstance(X, Dataset) and not (y is None and qid is None)):
-            return self._prepared_for_learning(self._given_data(X, y, qid), None)
+            return self._prepared_for_learning(self._checked_data(X, y, qid))
         matrix = self._checked_features(X)
         if isinstance(X, Dataset):
             return X
