@@ -24,8 +24,11 @@ def literal(data, n_rounds, n_thresholds, query_weight=None):
     """RankBoost on explicit pairs: [(feature, threshold, weight, mean exponential loss)]."""
     pairs = explicit_pairs(data.y, data.qid)
     weight = np.array([1.0 if query_weight is None else query_weight[data.qid[i]] for i, _ in pairs])
+    of_row = np.ones(data.n_docs) if query_weight is None else query_weight[data.qid]
     stumps = [
-        (j, theta) for j in range(data.n_features) for theta in feature_thresholds(data.X[:, j], n_thresholds)
+        (j, theta)
+        for j in range(data.n_features)
+        for theta in feature_thresholds(data.X[:, j], of_row, n_thresholds)
     ]
     D, rounds = weight / weight.sum(), []
     mean_loss = 1.0
@@ -98,19 +101,24 @@ def test_scores_far_apart_do_not_overflow():
 
 
 def test_thresholds_lie_between_neighbouring_values():
-    np.testing.assert_array_equal(feature_thresholds(np.array([3.0, 1.0, 1.0, 2.0]), 9), [1.5, 2.5])
-    assert len(feature_thresholds(np.ones(5), 9)) == 0
+    np.testing.assert_array_equal(
+        feature_thresholds(np.array([3.0, 1.0, 1.0, 2.0]), np.ones(4), 9), [1.5, 2.5]
+    )
+    assert len(feature_thresholds(np.ones(5), np.ones(5), 9)) == 0
     one_up = np.nextafter(1.0, 2.0)
-    (theta,) = feature_thresholds(np.array([1.0, one_up]), 9)
+    (theta,) = feature_thresholds(np.array([1.0, one_up]), np.ones(2), 9)
     assert theta == 1.0
-    huge = feature_thresholds(np.array([-1.7e308, 1.7e308, 1.6e308]), 9)
+    huge = feature_thresholds(np.array([-1.7e308, 1.7e308, 1.6e308]), np.ones(3), 9)
     assert np.all(np.isfinite(huge))
 
 
 def test_few_thresholds_follow_the_quantiles():
     column = np.concatenate([np.zeros(50), np.arange(1, 51)])
-    assert feature_thresholds(column, 3).tolist() == [0.5, 25.5]  # quantiles 25 and 50 % are both 0
-    thresholds = feature_thresholds(np.arange(1000.0), 9)
+    assert feature_thresholds(column, np.ones(len(column)), 3).tolist() == [
+        0.5,
+        25.5,
+    ]  # quantiles 25 and 50 % are both 0
+    thresholds = feature_thresholds(np.arange(1000.0), np.ones(1000), 9)
     np.testing.assert_allclose(thresholds, np.arange(1, 10) * 100.0 - 0.5)
 
 

@@ -176,7 +176,7 @@ def test_objective_is_on_the_scale_of_the_mean_loss():
 @pytest.mark.parametrize("ranker", [RankSVM(1e-12), CSRankSVM(1e-12), RankSVMStruct(1e-9)])
 def test_a_tiny_c_still_gives_the_direction_of_the_gradient(ranker):
     data = random_dataset(seed=10)
-    squared = SquaredHinge(ndcg_losses(data.y, data.queries)[1])
+    squared = SquaredHinge(ndcg_losses(data.y, data.queries, np.ones(data.n_queries))[1])
     losses = {
         "RankSVM": SquaredHinge().bind(data.y, data.queries),
         "CSRankSVM": squared.bind(data.y, data.queries, balance(data)),
@@ -249,14 +249,15 @@ def test_default_level_weights_are_the_mean_ndcg_lost_by_a_swap(labels):
     rng = np.random.default_rng(3)
     qid = rng.integers(0, 12, 60)
     y = rng.choice(labels, size=60)
-    level, table = ndcg_losses(y.astype(float), group_queries(qid))
+    queries = group_queries(qid)
+    level, table = ndcg_losses(y.astype(float), queries, np.ones(queries.n_queries))
     np.testing.assert_array_equal(np.unique(y)[level.astype(int)], y)
     np.testing.assert_allclose(table, ndcg1_losses_by_swapping(y, qid), atol=1e-12)
     assert table.sum() > 0
 
 
 def test_level_weights_of_large_labels_are_finite():
-    table = ndcg_losses(np.array([0.0, 2000.0, 5000.0]), group_queries([0, 0, 0]))[1]
+    table = ndcg_losses(np.array([0.0, 2000.0, 5000.0]), group_queries([0, 0, 0]), np.ones(1))[1]
     np.testing.assert_array_equal(table[2], [1.0, 1.0, 0.0])
 
 

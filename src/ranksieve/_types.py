@@ -15,4 +15,3 @@ AnyArray: TypeAlias = NDArray[Any]
 Matrix: TypeAlias = Any
 """A feature matrix: dense float32/float64 (also memory-mapped) or scipy CSR."""
 PathLike: TypeAlias = str | os.PathLike[str]
-PathLike: TypeAlias = str | os.PathLike[str]

@@ -18,7 +18,8 @@ from ranksieve._util.json_values import plain
 from ranksieve.data.dataset import Dataset, numbered_names
 from ranksieve.data.fingerprint import fingerprint, fingerprint_of_weights
 from ranksieve.data.finite import check_finite
-from ranksieve.losses.base import checked_query_weight
+from ranksieve.losses.base import NO_PAIRS, checked_query_weight
+from ranksieve.measures.columns import counted, row_weights
 from ranksieve.metrics import evaluate
 from ranksieve.model import LinearModel, Term
 from ranksieve.preparation.missing import MissingPolicy, learn_missing
@@ -114,8 +115,31 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         names = getattr(self, "feature_names_in_", numbered_names(self.n_features_in_))
         return [str(name) for name in names]
 
-    def _given_data(self, X: Any, y: Any, qid: Any) -> Dataset:
-        """The training data as they came: a Dataset, or features X, labels y and query ids qid."""
+    def _given_data(
+        self,
+        X: Any,
+        y: Any,
+        qid: Any,
+        query_weight: FloatArray | None = None,
+        valid: Dataset | None = None,
+    ) -> tuple[Dataset, FloatArray | None]:
+        """The training data as they came, and their weights; without the queries of weight 0.
+
+        ``X`` is a Dataset, or features with labels y and query ids qid. What was given is recorded.
+        """
+        data = self._checked_data(X, y, qid)
+        self._learned_from = {"train": fingerprint(data)}
+        if valid is not None:
+            self._learned_from["valid"] = fingerprint(valid)
+        if query_weight is None:
+            return data, None
+        weight = checked_query_weight(query_weight, data.n_queries)
+        self._learned_from["query_weight"] = fingerprint_of_weights(weight)
+        if not weight.any():
+            raise ValueError(NO_PAIRS)
+        return counted(data, weight)
+
+    def _checked_data(self, X: Any, y: Any, qid: Any) -> Dataset:
         if isinstance(X, Dataset):
             if y is not None or qid is not None:
                 raise ValueError(
@@ -135,26 +159,19 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
             ensure_all_finite="allow-nan" if self._fills else True,
         )
         if qid is None:
-            warnings.warn(ONE_QUERY.format(n=matrix.shape[0]), UserWarning, stacklevel=4)
+            warnings.warn(ONE_QUERY.format(n=matrix.shape[0]), UserWarning, stacklevel=5)
         return self._dataset(matrix, labels, qid)
 
     @property
     def _fills(self) -> bool:
         return MissingPolicy(self.missing).fills
 
-    def _prepared_for_learning(
-        self, data: Dataset, query_weight: FloatArray | None, valid: Dataset | None = None
-    ) -> Dataset:
-        """Record what is learned from, learn from the training data how to fill and normalise, and do it."""
-        self._learned_from = {"train": fingerprint(data)}
-        if valid is not None:
-            self._learned_from["valid"] = fingerprint(valid)
-        if query_weight is not None:
-            weight = checked_query_weight(query_weight, data.n_queries)
-            self._learned_from["query_weight"] = fingerprint_of_weights(weight)
-        self.missing_ = learn_missing(data, self.missing)
+    def _prepared_for_learning(self, data: Dataset, query_weight: FloatArray | None = None) -> Dataset:
+        """Learn from the training data how to fill and normalise, and do it."""
+        rows = None if query_weight is None else row_weights(data, query_weight)
+        self.missing_ = learn_missing(data, self.missing, rows)
         filled = self._filled(data)
-        self.normalisation_ = learn_normalisation(filled, self.normalise)
+        self.normalisation_ = learn_normalisation(filled, self.normalise, rows)
         return self.normalisation_.for_learning(filled)
 
     def _held_out(self, data: Dataset) -> Dataset:
@@ -241,12 +258,12 @@ class PlainFit(Ranker):
         y, qid : arrays
             Labels and query ids, unless X is a Dataset.
         query_weight : array, optional
-            One weight a query, in order of first appearance.
+            One weight per query, in order of first appearance: with 2 a query counts as two, with 0 as none.
         callback : callable, optional
             Called once an iteration, round or tree with (its number, weights, objective, gap).
         """
-        data = self._prepared_for_learning(self._given_data(X, y, qid), query_weight)
-        self._learn(data, query_weight, callback)
+        data, weight = self._given_data(X, y, qid, query_weight)
+        self._learn(self._prepared_for_learning(data, weight), weight, callback)
         return self
 
     @abstractmethod

@@ -30,9 +30,10 @@ class CSRankSVM(RankSVM):
     level_weights : table, optional
         τ[upper label, lower label], for labels 0, 1, …; entries on and above the diagonal do not matter.
         Default, as in the paper: the NDCG@1 that a perfect ranking loses when two documents of these labels
-        change places, averaged over the training queries that have both labels. A query whose highest label
-        a stands on n documents loses (1/n)(1 − (2^b − 1)/(2^a − 1)) in the mean for the labels (a, b), and
-        nothing for pairs below its highest label; labels count from the lowest of the data.
+        change places, averaged over the training queries that have both labels (one of weight 2 counts as
+        two). A query whose highest label a stands on n documents loses (1/n)(1 − (2^b − 1)/(2^a − 1)) in the
+        mean for the labels (a, b), and nothing for pairs below its highest label; labels count from the
+        lowest of the data.
     average, tol, max_iter, warm_start
         As for :class:`RankSVM`.
 
@@ -64,12 +65,12 @@ class CSRankSVM(RankSVM):
         self.level_weights = level_weights
 
     def _loss(self, data: Dataset, query_weight: FloatArray | None) -> CurvedLoss:
-        weight = checked_query_weight(query_weight, data.n_queries) * balance(data)
+        weight = checked_query_weight(query_weight, data.n_queries)
         if self.level_weights is None:
-            levels, self.level_weights_ = ndcg_losses(data.y, data.queries)
+            levels, self.level_weights_ = ndcg_losses(data.y, data.queries, weight)
         else:
             levels, self.level_weights_ = data.y, np.array(self.level_weights, dtype=np.float64)
-        return SquaredHinge(self.level_weights_).bind(levels, data.queries, weight)
+        return SquaredHinge(self.level_weights_).bind(levels, data.queries, weight * balance(data))
 
 
 def balance(data: Dataset) -> FloatArray:
@@ -78,8 +79,11 @@ def balance(data: Dataset) -> FloatArray:
     return np.where(pairs > 0, pairs.max() / np.maximum(pairs, 1), 1.0)
 
 
-def ndcg_losses(y: FloatArray, queries: Queries) -> tuple[FloatArray, FloatArray]:
-    """Each row's level (its label's rank among the distinct labels) and the mean NDCG@1 lost a level pair."""
+def ndcg_losses(y: FloatArray, queries: Queries, weight: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Each row's level (its label's rank among the distinct labels) and the mean NDCG@1 lost a level pair.
+
+    ``weight`` says as how many queries each counts in the mean.
+    """
     labels, level = np.unique(y, return_inverse=True)
     if len(labels) > MOST_LEVELS:
         raise ValueError(
@@ -92,9 +96,11 @@ def ndcg_losses(y: FloatArray, queries: Queries) -> tuple[FloatArray, FloatArray
     top = len(labels) - 1 - np.argmax(present[:, ::-1], axis=1)
     hits = np.zeros_like(count)
     hits[np.arange(len(top)), top] = 1.0 / count[np.arange(len(top)), top]
-    together = present.T @ present
+    together = (present * weight[:, None]).T @ present
     lost = np.tril(1.0 - _gain_ratios(labels - labels[0]), -1)
-    return level.astype(np.float64), (hits.T @ present) / np.maximum(together, 1.0) * lost
+    lost_by_all = (hits * weight[:, None]).T @ present * lost
+    mean = np.divide(lost_by_all, together, out=np.zeros_like(lost), where=together > 0)
+    return level.astype(np.float64), mean
 
 
 def _gain_ratios(label: FloatArray) -> FloatArray:

@@ -239,7 +239,7 @@ class MinBatSRank(DirectRanker):
     def _chunk(self, X: Any, y: Any, qid: Any) -> Dataset:
         """Checked data; from the second chunk on they must have the first one's features."""
         if not hasattr(self, "_state") or (isinstance(X, Dataset) and not (y is None and qid is None)):
-            return self._prepared_for_learning(self._given_data(X, y, qid), None)
+            return self._prepared_for_learning(self._checked_data(X, y, qid))
         if isinstance(X, Dataset):
             data = self._in_training_order(X)
             check_finite(data)

@@ -14,7 +14,7 @@ from ranksieve.estimators.base import PlainFit
 from ranksieve.estimators.checks import check_at_least
 from ranksieve.kernels.boosting import pair_potentials, threshold_margins
 from ranksieve.losses.base import NO_PAIRS, checked_query_weight, local_levels, pairs_per_query
-from ranksieve.measures.columns import dense_columns
+from ranksieve.measures.columns import dense_columns, row_weights
 from ranksieve.model import LinearModel
 from ranksieve.solvers.result import Callback, Trace
 
@@ -37,7 +37,8 @@ class RankBoost(PlainFit):
         Most rounds. LETOR's practice is to choose it on validation data.
     n_thresholds : int
         Most thresholds a feature: midpoints between neighbouring values, all of them if there are no more,
-        else those nearest to evenly spaced quantiles of the documents. At most 65,535.
+        else those nearest to evenly spaced quantiles of the documents, each counted as often as its query's
+        weight says. At most 65,535.
 
     Attributes
     ----------
@@ -63,8 +64,8 @@ class RankBoost(PlainFit):
         check_at_least("n_thresholds", self.n_thresholds, 1)
         if self.n_thresholds > MOST_THRESHOLDS:
             raise ValueError(f"n_thresholds must be at most {MOST_THRESHOLDS}, got {self.n_thresholds}")
-        pairs = WeightedPairs(data, checked_query_weight(query_weight, data.n_queries))
-        self._boost(pairs, Stumps.of(data, self.n_thresholds), callback)
+        weight = checked_query_weight(query_weight, data.n_queries)
+        self._boost(WeightedPairs(data, weight), Stumps.of(data, weight, self.n_thresholds), callback)
 
     def _boost(self, pairs: WeightedPairs, stumps: Stumps, callback: Callback | None) -> None:
         scores, rounds, used = np.zeros(stumps.n_docs), [], np.zeros(stumps.n_features)
@@ -147,11 +148,11 @@ class Stumps:
     thresholds: list[FloatArray]
 
     @classmethod
-    def of(cls, data: Dataset, n_thresholds: int) -> Stumps:
+    def of(cls, data: Dataset, query_weight: FloatArray, n_thresholds: int) -> Stumps:
         codes = np.empty((data.n_features, data.n_docs), dtype=np.uint16)
-        thresholds = []
+        thresholds, rows = [], row_weights(data, query_weight)
         for code, column in zip(codes, dense_columns(data.X), strict=True):
-            thresholds.append(feature_thresholds(column, n_thresholds))
+            thresholds.append(feature_thresholds(column, rows, n_thresholds))
             code[:] = np.searchsorted(thresholds[-1], column, side="left")
         return cls(codes, thresholds)
 
@@ -180,13 +181,17 @@ class Stumps:
         return feature, cut, float(r[feature, cut])
 
 
-def feature_thresholds(column: FloatArray, n_thresholds: int) -> FloatArray:
-    """Midpoints between neighbouring values, ascending; at most ``n_thresholds``, spread by quantiles."""
-    values, counts = np.unique(column, return_counts=True)
+def feature_thresholds(column: FloatArray, weight: FloatArray, n_thresholds: int) -> FloatArray:
+    """Midpoints between neighbouring values, ascending; at most ``n_thresholds``, spread by quantiles.
+
+    ``weight`` says as how many documents each counts in the quantiles.
+    """
+    values, place = np.unique(column, return_inverse=True)
     cuts = np.arange(len(values) - 1)
     if len(cuts) > n_thresholds:
-        quantiles = np.arange(1, n_thresholds + 1) * (len(column) / (n_thresholds + 1))
-        cuts = np.unique(np.searchsorted(np.cumsum(counts), quantiles))
+        below = np.cumsum(np.bincount(place, weight))
+        quantiles = np.arange(1, n_thresholds + 1) * (below[-1] / (n_thresholds + 1))
+        cuts = np.unique(np.searchsorted(below, quantiles))
         cuts = cuts[cuts < len(values) - 1]
     low, high = values[cuts], values[cuts + 1]
     middle = 0.5 * low + 0.5 * high

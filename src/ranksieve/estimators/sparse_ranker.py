@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Self
 
-import numpy as np
-
 from ranksieve._types import FloatArray
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.features import as_sign
@@ -145,11 +143,12 @@ class SparseRanker(LinearRanker):
         valid : Dataset, optional
             Held-out queries for the choice.
         query_weight : array, optional
-            One weight a query, in order of first appearance.
+            One weight per query, in order of first appearance: with 2 a query counts as two, with 0 as none.
         progress : callable, optional
             Called with (points done, points in all).
         """
-        candidates = self._candidates(self._given_data(X, y, qid), valid, query_weight, progress)
+        given, weight = self._given_data(X, y, qid, query_weight, valid)
+        candidates = self._candidates(given, valid, weight, progress)
         self._adopt(*candidates.choose(RULES[self.rule]))
         return self
 
@@ -168,8 +167,8 @@ class SparseRanker(LinearRanker):
         the cost of all features) instead of for ``max_cost`` alone.
         """
         trial = self._twin()  # the ranker itself learns nothing
-        given = trial._given_data(data, None, None)
-        return trial._candidates(given, valid, query_weight, progress, n_budgets)
+        given, weight = trial._given_data(data, None, None, query_weight, valid)
+        return trial._candidates(given, valid, weight, progress, n_budgets)
 
     def _candidates(
         self,
@@ -179,7 +178,7 @@ class SparseRanker(LinearRanker):
         progress: Progress | None,
         n_budgets: int = 1,
     ) -> Candidates:
-        data = self._prepared_for_learning(given, query_weight, valid)
+        data = self._prepared_for_learning(given, query_weight)
         if valid is not None and valid.n_features != data.n_features:
             raise ValueError(
                 f"training data have {data.n_features} features but valid has {valid.n_features}"
@@ -221,9 +220,8 @@ class SparseRanker(LinearRanker):
         query_weight: FloatArray | None,
         progress: Progress | None,
     ) -> Search:
-        weight = None if query_weight is None else np.asarray(query_weight, dtype=np.float64)
         return Search(
-            data, measured, self._scores_with, weight, self.metric, self.profile, n_folds,
+            data, measured, self._scores_with, query_weight, self.metric, self.profile, n_folds,
             self.random_state, self.max_features, ProgressCount(progress, 1 + n_folds),
         )  # fmt: skip
 

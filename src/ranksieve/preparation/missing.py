@@ -104,18 +104,24 @@ class MissingPolicy:
         return MissingPolicy(self.policy, tuple(features), tuple(mean[name] for name in features))
 
 
-def learn_missing(data: Dataset, policy: str) -> MissingPolicy:
-    """A policy with what it has to remember: the means of the present values, 0 if there are none."""
+def learn_missing(data: Dataset, policy: str, row_weight: FloatArray | None = None) -> MissingPolicy:
+    """A policy with what it has to remember: the means of the present values, 0 if there are none.
+
+    ``row_weight`` says as how many documents each counts (1 without).
+    """
     stateless = MissingPolicy(policy)
     if not stateless.learns:
         return stateless
-    means = np.concatenate([_present_means(block) for _, block in column_blocks(data.X)])
+    weight = np.ones(data.n_docs) if row_weight is None else row_weight
+    means = np.concatenate([_present_means(block, weight) for _, block in column_blocks(data.X)])
     return MissingPolicy(policy, data.feature_names, tuple(means.tolist()))
 
 
-def _present_means(columns: FloatArray) -> FloatArray:
+def _present_means(columns: FloatArray, weight: FloatArray) -> FloatArray:
     present = ~np.isnan(columns)
-    return np.asarray(np.sum(columns, axis=0, where=present) / np.maximum(present.sum(axis=0), 1))
+    count = weight @ present
+    total = np.sum(columns * weight[:, None], axis=0, where=present)
+    return np.asarray(np.divide(total, count, out=np.zeros_like(total), where=count > 0))
 
 
 def _constant(value: float) -> Fill:

@@ -13,22 +13,30 @@ from ranksieve.data.dataset import Dataset
 from ranksieve.data.queries import Queries
 from ranksieve.preparation.missing import check_same_features, column_blocks
 
-Statistics = Callable[[FloatArray, IntArray], tuple[FloatArray, FloatArray]]
+Statistics = Callable[[FloatArray, IntArray, FloatArray], tuple[FloatArray, FloatArray]]
 
 
-def _mean_and_deviation(values: FloatArray, starts: IntArray) -> tuple[FloatArray, FloatArray]:
-    """Mean and standard deviation √(Σ(x − mean)²/n) of each group of rows; (x, 1) where all are x."""
-    sizes = np.diff(starts, append=len(values))
+def _mean_and_deviation(
+    values: FloatArray, starts: IntArray, weight: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Mean and standard deviation √(Σ(x − mean)²/n) of each group of rows; (x, 1) where all are x.
+
+    ``weight`` says as how many rows each counts.
+    """
+    share = weight[:, None]
+    count = np.add.reduceat(share, starts)
     least, greatest = _extremes(values, starts)
-    mean = np.add.reduceat(values, starts) / sizes[:, None]
-    from_mean = values - np.repeat(mean, sizes, axis=0)
-    deviation = np.sqrt(np.add.reduceat(from_mean**2, starts) / sizes[:, None])
+    mean = np.add.reduceat(share * values, starts) / count
+    from_mean = values - np.repeat(mean, np.diff(starts, append=len(values)), axis=0)
+    deviation = np.sqrt(np.add.reduceat(share * from_mean**2, starts) / count)
     constant = (least == greatest) | (deviation == 0)  # rounding makes the mean of equal values differ
     return np.where(constant, least, mean), np.where(constant, 1.0, deviation)
 
 
-def _least_and_range(values: FloatArray, starts: IntArray) -> tuple[FloatArray, FloatArray]:
-    """Least value and range of each group of rows; (x, 1) where all are x."""
+def _least_and_range(
+    values: FloatArray, starts: IntArray, weight: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Least value and range of each group of rows, whatever they weigh; (x, 1) where all are x."""
     least, greatest = _extremes(values, starts)
     return least, np.where(least == greatest, 1.0, greatest - least)
 
@@ -111,7 +119,7 @@ class Normalisation:
             return np.asarray((values - np.array(self.centre)) / np.array(self.scale))
         grouped = queries.group(values)
         with np.errstate(over="ignore", invalid="ignore"):
-            centre, scale = kind.statistics(grouped, queries.offsets[:-1])
+            centre, scale = kind.statistics(grouped, queries.offsets[:-1], np.ones(len(grouped)))
         if np.isinf(scale).any():
             raise ValueError(
                 f"normalisation {self.kind!r} cannot scale a feature that is infinite or whose values within "
@@ -156,14 +164,18 @@ class Normalisation:
         return Normalisation(self.kind, tuple(self.features[j] for j in places), centre, scale)
 
 
-def learn_normalisation(data: Dataset, kind: str) -> Normalisation:
-    """Learn centre and scale of every feature of the training data, as far as the kind needs them."""
+def learn_normalisation(data: Dataset, kind: str, row_weight: FloatArray | None = None) -> Normalisation:
+    """Learn centre and scale of every feature of the training data, as far as the kind needs them.
+
+    ``row_weight`` says as how many documents each counts (1 without).
+    """
     check_kind(kind)
     statistics = NORMALISATIONS[kind].statistics
     if statistics is None or not NORMALISATIONS[kind].learns:
         return Normalisation(kind)
+    weight, all_rows = np.ones(data.n_docs) if row_weight is None else row_weight, np.array([0])
     with np.errstate(over="ignore", invalid="ignore"):
-        parts = [np.vstack(statistics(block, np.array([0]))) for _, block in column_blocks(data.X)]
+        parts = [np.vstack(statistics(block, all_rows, weight)) for _, block in column_blocks(data.X)]
     centre, scale = np.hstack(parts)
     _check_learned(data, centre, scale)
     return Normalisation(kind, data.feature_names, tuple(centre.tolist()), tuple(scale.tolist()))

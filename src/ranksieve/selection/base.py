@@ -17,7 +17,6 @@ from ranksieve.data.describe import varying_columns
 from ranksieve.estimators import RankSVM
 from ranksieve.estimators.base import LinearRanker, all_or_nothing
 from ranksieve.estimators.checks import check_at_least
-from ranksieve.losses.base import checked_query_weight
 from ranksieve.solvers.result import Trace
 
 NOTHING_TO_CHOOSE = (
@@ -56,15 +55,13 @@ class FeatureSelector(SelectorMixin, LinearRanker):  # type: ignore[misc]
         y, qid : arrays
             Labels and query ids, unless X is a Dataset.
         query_weight : array, optional
-            One weight a query, in order of first appearance.
+            One weight per query, in order of first appearance: with 2 a query counts as two, with 0 as none.
         """
-        data = self._prepared_for_learning(self._given_data(X, y, qid), query_weight)
-        if query_weight is not None:
-            query_weight = checked_query_weight(query_weight, data.n_queries)
-        base = fresh_base(self.base)
-        self.selected_ = self._select(data, usable_features(data), query_weight)
+        given, weight = self._given_data(X, y, qid, query_weight)
+        data, base = self._prepared_for_learning(given, weight), fresh_base(self.base)
+        self.selected_ = self._select(data, usable_features(data), weight)
         if len(self.selected_):
-            self._adopt(fit_on(base, data, np.sort(self.selected_), query_weight))
+            self._adopt(fit_on(base, data, np.sort(self.selected_), weight))
         else:
             self._adopt_nothing()
         return self

@@ -109,7 +109,7 @@ class StabilitySelection(FeatureSelector):
         self.alphas_ = self._grid(data, query_weight)
         jobs = (
             delayed(selected_along)(data, queries, query_weight, self.alphas_, self.tol, self.max_features)
-            for queries in self._subsamples(data, query_weight)
+            for queries in self._subsamples(data)
         )
         runs: list[BoolArray] = list(Parallel(n_jobs=self.n_jobs)(jobs))
         self.frequencies_ = np.mean(runs, axis=0)
@@ -141,10 +141,9 @@ class StabilitySelection(FeatureSelector):
             raise ValueError(NOTHING_TO_CHOOSE.format(n=data.n_features))
         return np.asarray(largest * np.logspace(0.0, np.log10(self.min_ratio), self.n_alphas))
 
-    def _subsamples(self, data: Dataset, query_weight: FloatArray | None) -> list[IntArray]:
+    def _subsamples(self, data: Dataset) -> list[IntArray]:
         """Numbers of queries, ascending."""
-        counts = pairs_per_query(data) > 0
-        candidates = np.flatnonzero(counts if query_weight is None else counts & (query_weight > 0))
+        candidates = np.flatnonzero(pairs_per_query(data) > 0)
         size = max(1, int(self.share * len(candidates)))
         if size == len(candidates):
             warnings.warn(

@@ -1,0 +1,121 @@
+"""Every estimator and selector: a query of weight 2 counts as two queries, one of weight 0 as absent."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from ranksieve.data.dataset import Dataset
+from ranksieve.estimators import ESTIMATORS, SparseRanker
+from ranksieve.preparation.missing import FILLS
+from ranksieve.preparation.normalise import NORMALISATIONS
+from ranksieve.selection import SELECTORS
+from tests.conftest import QUICK, random_dataset
+
+RANKERS = {**ESTIMATORS, **SELECTORS}
+NOT_TWICE = {
+    "minbatsrank": "learns from one query after another: two steps are not one of double length",
+    "lambdamart": "LightGBM counts documents, not weights, in its bins and leaves",
+    "stabilityselection": "draws whole queries: of two equal ones it may draw one",
+}
+SMALL = {"k": 4, "t": 4, "n_subsamples": 8, "n_rounds": 20, "n_thresholds": 20, **QUICK}
+EXACT = {"tol": 1e-10, "epsilon": 1e-8, "max_iter": 20_000, "radius": 1.0, "variant": "pairwise"}
+
+
+@pytest.fixture(scope="module")
+def data():
+    return random_dataset(seed=24, n_queries=16, n_features=7, longest=16)
+
+
+@pytest.fixture(scope="module")
+def valid():
+    return random_dataset(seed=25, n_queries=16, n_features=7, longest=16)
+
+
+def ranker(name):
+    kind = RANKERS[name]
+    wanted = SMALL if name == "adarank" else {**SMALL, **EXACT}  # AdaRank's tol is no accuracy
+    return kind(**{key: value for key, value in wanted.items() if key in kind().get_params(deep=False)})
+
+
+def fit(name, train, valid, **weights):
+    chosen = {"valid": valid} if name == "sparseranker" else {}
+    return ranker(name).fit(train, **chosen, **weights)
+
+
+def repeated(data, times):
+    """Query q as often as ``times[q]`` says, each time under another id."""
+    rows = [
+        data.queries.order[data.queries.offsets[q] : data.queries.offsets[q + 1]] for q in range(len(times))
+    ]
+    copies = [
+        (rows[q], (q, copy)) for copy in range(max(times)) for q in range(len(times)) if copy < times[q]
+    ]
+    qid = np.repeat(np.arange(len(copies)), [len(part) for part, _ in copies])
+    index = np.concatenate([part for part, _ in copies])
+    return Dataset(data.X[index], data.y[index], qid)
+
+
+def how_often(seed, data):
+    return np.random.default_rng(seed).integers(1, 4, data.n_queries)
+
+
+def which(seed, data):
+    return np.random.default_rng(seed).random(data.n_queries) < 0.7
+
+
+def assert_same(one, other, data):
+    for name in ("coef_", "objective_", "level_weights_", "importance_", "similarity_"):
+        if hasattr(one, name):
+            np.testing.assert_allclose(getattr(one, name), getattr(other, name), rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(one.predict(data), other.predict(data), rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", [name for name in RANKERS if name not in NOT_TWICE])
+@pytest.mark.parametrize("seed", range(3))
+def test_weight_two_is_twice(name, seed, data, valid):
+    times = how_often(seed, data)
+    weighted = fit(name, data, valid, query_weight=times.astype(float))
+    assert_same(weighted, fit(name, repeated(data, times), valid), data)
+
+
+@pytest.mark.parametrize("name", RANKERS)
+@pytest.mark.parametrize("seed", range(3))
+def test_weight_zero_is_absent(name, seed, data, valid):
+    used = which(seed, data)
+    weighted = fit(name, data, valid, query_weight=used.astype(float))
+    assert_same(weighted, fit(name, data.select_queries(used), valid), data)
+
+
+@pytest.mark.parametrize("normalise", NORMALISATIONS)
+@pytest.mark.parametrize("missing", FILLS)
+def test_what_is_learned_of_the_features_goes_by_the_weights_too(normalise, missing, data, valid):
+    X = data.X.copy()
+    X[np.random.default_rng(0).random(X.shape) < 0.1] = np.nan
+    holes = data.replace_features(X)
+    times, used = how_often(0, data), which(0, data)
+    for weight, same in ((times, repeated(holes, times)), (used, holes.select_queries(used))):
+        one, other = (
+            SparseRanker(normalise=normalise, missing=missing, tol=1e-10, **QUICK) for _ in range(2)
+        )
+        one.fit(holes, valid=valid, query_weight=weight.astype(float))
+        other.fit(same, valid=valid)
+        for prepared in ("normalisation_", "missing_"):
+            for part in ("centre", "scale", "means"):
+                learned = (getattr(getattr(each, prepared), part, ()) for each in (one, other))
+                np.testing.assert_allclose(*learned, rtol=1e-12, atol=1e-14)
+        assert_same(one, other, holes)
+
+
+def test_folds_are_dealt_without_queries_of_weight_zero(data):
+    used = which(1, data)
+    weighted = SparseRanker(cv=3, **QUICK).fit(data, query_weight=used.astype(float))
+    without = SparseRanker(cv=3, **QUICK).fit(data.select_queries(used))
+    np.testing.assert_array_equal(weighted.validation_.values, without.validation_.values)
+    np.testing.assert_array_equal(weighted.coef_, without.coef_)
+
+
+@pytest.mark.parametrize("name", RANKERS)
+def test_without_any_weight_there_is_nothing_to_learn_from(name, data, valid):
+    with pytest.raises(ValueError, match="there is no pair to learn from"):
+        fit(name, data, valid, query_weight=np.zeros(data.n_queries))
