@@ -15,7 +15,8 @@ import numpy as np
 
 from benchmarks.harness import in_subprocess, keep, letor_root, peak_megabytes, seconds
 from ranksieve.formats.letor import read_letor
-from ranksieve.path import make_objective, sparse_path
+from ranksieve.objective import make_objective
+from ranksieve.path import sparse_path
 from ranksieve.penalties import L1
 from ranksieve.solvers.prox_newton import prox_newton
 

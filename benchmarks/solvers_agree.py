@@ -13,7 +13,8 @@ from ranksieve.solvers.fista import fista
 
 from benchmarks.harness import keep, letor_root
 from ranksieve.formats.letor import read_letor
-from ranksieve.path import make_objective, sparse_path
+from ranksieve.objective import make_objective
+from ranksieve.path import sparse_path
 from ranksieve.penalties import L1, L1Ball
 from ranksieve.solvers.frank_wolfe import VARIANTS, frank_wolfe
 from ranksieve.solvers.prox_newton import prox_newton

@@ -8,15 +8,14 @@ from scipy.optimize import minimize_scalar
 
 from ranksieve.data.dataset import Dataset
 from ranksieve.estimators import FenchelRank
-from ranksieve.path import make_objective
+from ranksieve.objective import make_objective
 from ranksieve.penalties import L1, L1Ball
-from ranksieve.solvers.frank_wolfe import VARIANTS, frank_wolfe
+from ranksieve.solvers.frank_wolfe import VARIANTS
 from ranksieve.solvers.line_search import exact_step
-from ranksieve.solvers.prox_newton import prox_newton
-from ranksieve.solvers.proximal import proximal_gradient, small_change
 from ranksieve.theory import fenchelrank_iterations, l1_ball_gap
 from tests.conftest import random_dataset
 from tests.pairs import explicit_pairs
+from tests.solving import frank_wolfe, prox_newton, proximal_gradient
 
 
 @pytest.fixture(scope="module")
@@ -68,12 +67,13 @@ def test_monotone_within_the_ball_and_certified(data, variant):
         objective,
         L1Ball(2.0),
         lipschitz=1.0,
-        stop=small_change(0.0),
+        stop="change",
+        tol=0.0,
         max_iter=5000,
         accelerated=True,
         restart=True,
     )
-    result = frank_wolfe(objective, L1Ball(2.0), variant=VARIANTS[variant], tol=1e-4, max_iter=5000)
+    result = frank_wolfe(objective, L1Ball(2.0), variant=variant, tol=1e-4, max_iter=5000)
     assert result.converged
     assert np.abs(result.w).sum() <= 2.0 * (1 + 1e-12)
     # The paper's dual objective is −f: it rises monotonically.
@@ -87,7 +87,7 @@ def test_monotone_within_the_ball_and_certified(data, variant):
 def test_away_and_pairwise_steps_end_the_zigzag(data, variant):
     objective = make_objective(data)
     classic = frank_wolfe(objective, L1Ball(1.2), tol=1e-8, max_iter=2000)
-    other = frank_wolfe(objective, L1Ball(1.2), variant=VARIANTS[variant], tol=1e-8, max_iter=2000)
+    other = frank_wolfe(objective, L1Ball(1.2), variant=variant, tol=1e-8, max_iter=2000)
     assert other.converged
     assert other.n_iter < classic.n_iter
 

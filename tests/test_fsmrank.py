@@ -14,7 +14,7 @@ from ranksieve.experiment.protocol import five_fold, parameter_grid
 from ranksieve.formats.folds import load_letor_folds
 from ranksieve.generators.ranking import make_ranking
 from ranksieve.measures import feature_importance, feature_similarity
-from ranksieve.path import make_objective
+from ranksieve.objective import make_objective
 from ranksieve.penalties import L1
 from ranksieve.penalties.similarity import (
     FORMS,
@@ -22,7 +22,6 @@ from ranksieve.penalties.similarity import (
     is_positive_semidefinite,
     nearest_positive_semidefinite,
 )
-from ranksieve.solvers.prox_newton import prox_newton
 from ranksieve.theory import (
     fsmrank_convergence,
     fsmrank_generalisation,
@@ -30,6 +29,7 @@ from ranksieve.theory import (
 )
 from tests.conftest import random_dataset
 from tests.pairs import explicit_pairs
+from tests.solving import prox_newton
 
 TIGHT = {"tol": 1e-13, "max_iter": 20_000}
 

@@ -13,7 +13,7 @@ from scipy.optimize import minimize
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.queries import group_queries
 from ranksieve.estimators import SparseListMLE
-from ranksieve.estimators.sparse_listmle import SOLVERS
+from ranksieve.estimators.sparse_listmle import PENALISED_SOLVERS
 from ranksieve.experiment.protocol import five_fold, parameter_grid
 from ranksieve.formats.folds import load_letor_folds
 from ranksieve.generators.ranking import make_ranking
@@ -244,7 +244,7 @@ def optimum(request, noisy):
     return request.param, *independent_minimum(noisy, request.param, 5)
 
 
-@pytest.mark.parametrize("solver", SOLVERS)
+@pytest.mark.parametrize("solver", PENALISED_SOLVERS)
 def test_agrees_with_an_independent_solver(noisy, optimum, solver):
     alpha, minimum, w = optimum
     fitted = SparseListMLE(alpha, 5, solver=solver, tol=1e-8, max_iter=20_000).fit(noisy)
@@ -315,7 +315,7 @@ def test_dense_ranker_has_no_certificate_and_the_lowest_loss(tmp_path):
     assert dense.objective_ < sparse.objective_ - 0.5 * np.abs(sparse.coef_).sum()
 
 
-@pytest.mark.parametrize("solver", SOLVERS)
+@pytest.mark.parametrize("solver", PENALISED_SOLVERS)
 def test_a_warm_start_at_the_optimum_stops_at_once(solver):
     data = make_ranking(n_queries=30, n_features=8, n_informative=4, seed=2)
     ranker = SparseListMLE(0.1, solver=solver, warm_start=True, max_iter=5000).fit(data)

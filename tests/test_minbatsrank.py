@@ -17,12 +17,12 @@ from ranksieve.experiment import five_fold, parameter_grid
 from ranksieve.formats.folds import load_letor_folds
 from ranksieve.formats.letor import write_letor
 from ranksieve.generators.ranking import make_ranking
-from ranksieve.path import make_objective
+from ranksieve.objective import make_objective
 from ranksieve.penalties import L1
 from ranksieve.solvers import ftrl
-from ranksieve.solvers.prox_newton import prox_newton
 from tests.conftest import random_dataset
 from tests.pairs import l1_gap
+from tests.solving import prox_newton
 
 
 def literal(data, orders, *, l1, rate, smoothing=1.0, feature_wise=True, batch_pairs=None, query_weight=None):

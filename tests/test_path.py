@@ -8,11 +8,12 @@ import scipy.sparse as sp
 
 from ranksieve._parallel import use_threads
 from ranksieve.data.dataset import Dataset
-from ranksieve.path import make_objective, sparse_path
+from ranksieve.objective import make_objective
+from ranksieve.path import sparse_path
 from ranksieve.penalties import L1
-from ranksieve.solvers.prox_newton import prox_newton
 from tests.conftest import random_dataset
 from tests.pairs import l1_gap
+from tests.solving import prox_newton
 
 
 @pytest.fixture

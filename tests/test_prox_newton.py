@@ -10,9 +10,9 @@ from sklearn.svm import LinearSVC
 from ranksieve.losses import SquaredHinge
 from ranksieve.objective import Objective
 from ranksieve.penalties import L1, ElasticNet, Ridge
-from ranksieve.solvers.prox_newton import prox_newton
 from tests.conftest import random_dataset
 from tests.pairs import explicit_pairs, l1_gap
+from tests.solving import prox_newton
 
 
 def objective_of(data):

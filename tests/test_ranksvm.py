@@ -7,8 +7,6 @@ import itertools
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from sklearn.svm import LinearSVC
 
 from ranksieve._parallel import use_threads
@@ -17,15 +15,12 @@ from ranksieve.data.describe import varying_columns
 from ranksieve.data.queries import group_queries
 from ranksieve.estimators import CSRankSVM, RankSVM, RankSVMStruct
 from ranksieve.estimators.cs_ranksvm import balance, ndcg_losses
-from ranksieve.kernels.ordering import centre_and_sort
-from ranksieve.kernels.pairs import lower_partner_sums
 from ranksieve.losses import Hinge, SquaredHinge
-from ranksieve.objective import CurvedObjective, Objective
+from ranksieve.objective import Objective
 from ranksieve.penalties.ridge import Ridge
-from ranksieve.solvers.newton import newton
-from ranksieve.solvers.prox_newton import prox_newton
 from tests.conftest import random_dataset
 from tests.pairs import explicit_pairs, pair_weights, squared_hinge
+from tests.solving import newton, prox_newton
 
 
 def linear_svc(data, C, weight=None):
@@ -39,28 +34,7 @@ def linear_svc(data, C, weight=None):
 
 def objective_of(data, X=None, table=None, weight=None):
     loss = SquaredHinge(table).bind(data.y, data.queries, weight)
-    return CurvedObjective(data.X if X is None else X, loss)
-
-
-@settings(max_examples=60, deadline=None)
-@given(st.integers(0, 2**31), st.booleans(), st.integers(1, 8))
-def test_sums_over_upper_partners(seed, weighted, n_levels):
-    rng = np.random.default_rng(seed)
-    sizes = rng.integers(1, 25, 3)
-    offsets, n = np.concatenate(([0], np.cumsum(sizes))), int(sizes.sum())
-    level, rows = rng.integers(0, n_levels, n), rng.normal(size=(n, 2))
-    s = rng.integers(-8, 9, n) / 4  # many ties and many differences of exactly 1
-    weights = rng.uniform(0, 2, size=(8, 8)) if weighted else np.empty((0, 0))
-    t, order, sums = np.empty(n), np.arange(n), np.zeros_like(rows)
-    centre_and_sort(s, t, order, offsets, 0, 3)
-    lower_partner_sums(t, level, order, offsets, 0, 3, weights, rows, sums, True)
-    expected = np.zeros_like(rows)
-    for lo, hi in itertools.pairwise(offsets):
-        for upper, lower in itertools.product(range(lo, hi), repeat=2):
-            if level[upper] > level[lower] and 1.0 - (t[upper] - t[lower]) > 0:
-                omega = weights[level[upper], level[lower]] if weighted else 1.0
-                expected[lower] += omega * rows[upper]
-    np.testing.assert_allclose(sums, expected, atol=1e-10)
+    return Objective(data.X if X is None else X, loss)
 
 
 @pytest.mark.parametrize("weighted", [False, True])

@@ -17,12 +17,12 @@ from ranksieve.estimators import RankSVM, RankSVMStruct
 from ranksieve.experiment import five_fold, parameter_grid
 from ranksieve.formats.folds import load_letor_folds
 from ranksieve.losses import Hinge, SquaredHinge
-from ranksieve.objective import CurvedObjective, Objective
+from ranksieve.objective import Objective
 from ranksieve.penalties.ridge import Ridge
-from ranksieve.solvers.cutting_plane import cutting_plane, minimise_on_simplex
-from ranksieve.solvers.newton import newton
+from ranksieve.solvers.cutting_plane import minimise_on_simplex
 from tests.conftest import random_dataset
 from tests.pairs import explicit_pairs, pair_weights
+from tests.solving import cutting_plane, newton
 
 
 def differences(data):
@@ -139,7 +139,7 @@ def test_objective_agrees_with_linear_svc(C):
 def test_planes_serve_any_convex_loss():
     """The squared hinge by cutting planes and by Newton steps: two ways to one minimum."""
     data = random_dataset(seed=3, n_queries=12)
-    objective = CurvedObjective(data.X, SquaredHinge().bind(data.y, data.queries))
+    objective = Objective(data.X, SquaredHinge().bind(data.y, data.queries))
     planes = cutting_plane(objective, Ridge(0.1), tol=1e-7)
     steps = newton(objective, Ridge(0.1), tol=1e-12)
     assert planes.converged

@@ -11,14 +11,14 @@ from hypothesis import strategies as st
 
 from ranksieve.data.dataset import Dataset
 from ranksieve.estimators import RSRank
-from ranksieve.estimators.rsrank import Stakes
+from ranksieve.estimators.rsrank import SwapWeights
 from ranksieve.losses import ModifiedHuber
 from ranksieve.metrics.profiles import PROFILES
 from ranksieve.objective import Objective
 from ranksieve.penalties import L1
-from ranksieve.solvers.prox_newton import prox_newton
 from tests.conftest import random_dataset
 from tests.pairs import explicit_pairs
+from tests.solving import prox_newton
 
 
 @pytest.fixture(scope="module")
@@ -131,7 +131,7 @@ def test_weights_are_the_ndcg_at_stake(data, profile):
     rng = np.random.default_rng(3)
     rows = rng.permutation(data.n_docs)
     shuffled, w = data.select_rows(rows), rng.normal(size=6)
-    stakes = Stakes(shuffled, PROFILES[profile])
+    stakes = SwapWeights(shuffled, PROFILES[profile])
     loss = stakes.loss(stakes.discounts(w))
     for q in range(data.n_queries):
         members = np.flatnonzero(shuffled.qid == q)
@@ -145,7 +145,7 @@ def test_weights_are_the_ndcg_at_stake(data, profile):
 @pytest.mark.parametrize("w", [None, np.zeros(1)])
 def test_before_any_ranking_the_weights_are_the_mean_over_all_rankings(w):
     y = np.array([2.0, 0.0, 1.0, 0.0])
-    stakes = Stakes(Dataset(np.eye(4)[:, :1], y, [0, 0, 0, 0]), PROFILES["standard"])
+    stakes = SwapWeights(Dataset(np.eye(4)[:, :1], y, [0, 0, 0, 0]), PROFILES["standard"])
     loss = stakes.loss(stakes.discounts(w))
     assert loss.discount is None
     all_costs = [
@@ -174,7 +174,7 @@ def test_the_objective_falls_within_each_round(data, alpha):
 def test_rounds_are_solved_problems_with_the_weights_of_the_ranking_before(data, profile):
     """Four rounds are four literal problems, each with the NDCG at stake in the ranking of the one before."""
     fitted = RSRank(0.02, profile=profile, n_rounds=4, tol=1e-9, max_iter=20_000).fit(data)
-    stakes, w = Stakes(data, PROFILES[profile]), None
+    stakes, w = SwapWeights(data, PROFILES[profile]), None
     for _ in fitted.round_iterations_:
         loss = stakes.loss(stakes.discounts(w))
         result = prox_newton(Objective(data.X, loss.bind(data.y, data.queries)), L1(0.02), tol=1e-12)

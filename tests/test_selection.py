@@ -17,8 +17,8 @@ from ranksieve.generators.ranking import make_ranking
 from ranksieve.losses import CostSensitiveListMLE
 from ranksieve.measures import feature_importance, feature_similarity
 from ranksieve.metrics import evaluate
-from ranksieve.objective import Objective
-from ranksieve.path import make_objective, sparse_path
+from ranksieve.objective import Objective, make_objective
+from ranksieve.path import sparse_path
 from ranksieve.penalties.similarity import nearest_positive_semidefinite
 from ranksieve.selection import FSMSVM, GAS, FBPCRank, FSRank, StabilitySelection
 from ranksieve.selection.fbpcrank import forward_backward

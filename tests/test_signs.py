@@ -8,17 +8,17 @@ import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from ranksieve.solvers.fista import fista
 from scipy.optimize import minimize
 
 from ranksieve.data.dataset import Dataset
 from ranksieve.estimators.refit import unshrunk_path
 from ranksieve.formats.feature_tables import read_signs
-from ranksieve.path import make_objective, sparse_path
+from ranksieve.objective import make_objective
+from ranksieve.path import sparse_path
 from ranksieve.penalties import L1, ElasticNet
-from ranksieve.solvers.prox_newton import prox_newton
 from tests.conftest import random_dataset
 from tests.pairs import explicit_pairs
+from tests.solving import fista, prox_newton
 
 NAMES = ["bm25", "price", "clicks", "age", "stock", "rating"]
 

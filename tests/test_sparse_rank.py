@@ -7,11 +7,11 @@ import pytest
 
 from ranksieve.data.dataset import Dataset
 from ranksieve.estimators import SparseRank
-from ranksieve.path import make_objective
+from ranksieve.objective import make_objective
 from ranksieve.penalties import L1
-from ranksieve.solvers.prox_newton import prox_newton
 from tests.conftest import random_dataset
 from tests.pairs import l1_gap
+from tests.solving import prox_newton
 
 
 @pytest.fixture(scope="module")

@@ -10,12 +10,13 @@ from ranksieve.data.dataset import Dataset
 from ranksieve.estimators import SparseRanker
 from ranksieve.estimators.choice import best, one_standard_error, standard_error
 from ranksieve.metrics import evaluate
-from ranksieve.path import make_objective, sparse_path
+from ranksieve.objective import make_objective
+from ranksieve.path import sparse_path
 from ranksieve.penalties import L1, Ridge
 from ranksieve.preparation.missing import FILLS
 from ranksieve.preparation.normalise import NORMALISATIONS
-from ranksieve.solvers.prox_newton import prox_newton
 from tests.conftest import random_dataset
+from tests.solving import prox_newton
 
 
 @pytest.fixture(scope="module")

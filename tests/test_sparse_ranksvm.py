@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from ranksieve.estimators import SparseRankSVM
-from ranksieve.path import make_objective, sparse_path
-from ranksieve.penalties import CONCAVE_PENALTIES
+from ranksieve.objective import make_objective
+from ranksieve.path import sparse_path
+from ranksieve.penalties import offering
 from tests.conftest import random_dataset
 
 
@@ -23,7 +24,7 @@ def test_l1_is_a_point_of_the_path(data, alpha):
     assert fitted.objective_ == pytest.approx(path.objectives[0], rel=1e-8)
 
 
-@pytest.mark.parametrize("penalty", ["l1", *CONCAVE_PENALTIES])
+@pytest.mark.parametrize("penalty", ["l1", *offering("concave")])
 @pytest.mark.parametrize("alpha", [0.05, 0.01])
 def test_both_solvers_reach_the_same_objective(data, penalty, alpha):
     newton = SparseRankSVM(penalty, alpha, tol=1e-7).fit(data)
@@ -33,7 +34,7 @@ def test_both_solvers_reach_the_same_objective(data, penalty, alpha):
     assert accelerated.objective_ == pytest.approx(newton.objective_, rel=1e-6)
 
 
-@pytest.mark.parametrize("penalty", CONCAVE_PENALTIES)
+@pytest.mark.parametrize("penalty", offering("concave"))
 @pytest.mark.parametrize("solver", ["path", "fista"])
 def test_the_true_objective_falls_in_every_round(data, penalty, solver):
     fitted = SparseRankSVM(penalty, 0.01, solver=solver).fit(data)
@@ -44,7 +45,7 @@ def test_the_true_objective_falls_in_every_round(data, penalty, solver):
     assert fitted.objective_ == pytest.approx(value, rel=1e-12)
 
 
-@pytest.mark.parametrize("penalty", CONCAVE_PENALTIES)
+@pytest.mark.parametrize("penalty", offering("concave"))
 def test_the_result_is_stationary(data, penalty):
     """0 ∈ g + α g′(|w|) ∂|w|: the weighted ℓ1 problem at its own weights is solved."""
     fitted = SparseRankSVM(penalty, 0.01, tol=1e-10, max_rounds=500).fit(data)

@@ -8,10 +8,9 @@ import pytest
 from ranksieve.losses import Hinge, SquaredHinge
 from ranksieve.objective import Objective
 from ranksieve.penalties import L1
-from ranksieve.solvers.prox_newton import prox_newton
-from ranksieve.solvers.subgradient import subgradient
 from tests.conftest import random_dataset
 from tests.pairs import explicit_pairs, squared_hinge
+from tests.solving import prox_newton, subgradient
 
 
 @pytest.fixture(scope="module")

@@ -14,10 +14,11 @@ from ranksieve._parallel import use_threads
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.queries import one_query
 from ranksieve.estimators import SVMMAP
-from ranksieve.estimators.svmmap import AveragePrecisionHinge, relevant_documents
 from ranksieve.experiment import five_fold
 from ranksieve.experiment.methods import METHODS
 from ranksieve.formats.folds import load_letor_folds
+from ranksieve.losses import AveragePrecisionHinge
+from ranksieve.losses.average_precision import BoundAveragePrecisionHinge
 from tests.conftest import random_dataset
 
 
@@ -53,7 +54,7 @@ def test_most_violated_ranking_among_all(n_up, n_low, seed, spread):
     rng = np.random.default_rng(seed)
     relevant = rng.permutation(np.repeat([True, False], [n_up, n_low]))
     s = np.round(rng.normal(scale=spread, size=len(relevant)), 1)  # rounding makes ties
-    at = AveragePrecisionHinge(relevant, one_query(len(s))).evaluate(s)
+    at = BoundAveragePrecisionHinge(relevant, one_query(len(s))).evaluate(s)
     missed, c = (np.array(part) for part in zip(*all_planes(relevant), strict=True))
     values = missed + c @ s
     assert at.value == pytest.approx(values.max(), abs=1e-12)
@@ -78,7 +79,9 @@ def test_longer_lists_against_all_interleavings():
             order[np.setdiff1d(np.arange(11), places)] = np.arange(5, 11)
             c = psi_coefficients(order, relevant) - psi_coefficients(np.arange(11), relevant)
             values.append(1 - average_precision(relevant[order]) + c @ s)
-        assert AveragePrecisionHinge(relevant, one_query(11)).evaluate(s).value == pytest.approx(max(values))
+        assert BoundAveragePrecisionHinge(relevant, one_query(11)).evaluate(s).value == pytest.approx(
+            max(values)
+        )
 
 
 def test_the_loss_bounds_what_the_ranking_misses():
@@ -90,11 +93,11 @@ def test_the_loss_bounds_what_the_ranking_misses():
         mine = np.flatnonzero(data.qid == q)
         if 0 < relevant[mine].sum() < len(mine):
             total += 1 - average_precision(relevant[mine[np.argsort(-s[mine])]])
-    assert AveragePrecisionHinge(relevant, data.queries).evaluate(s).value >= total > 0
+    assert BoundAveragePrecisionHinge(relevant, data.queries).evaluate(s).value >= total > 0
 
 
 def objective(w, data, C):
-    loss = AveragePrecisionHinge(data.y >= 1, data.queries)
+    loss = BoundAveragePrecisionHinge(data.y >= 1, data.queries)
     return loss.evaluate(data.X @ w).value / loss.normaliser + w @ w / (2 * C)
 
 
@@ -164,11 +167,11 @@ def test_threads_do_not_change_the_bits():
 
 
 def test_what_counts_as_relevant():
-    assert relevant_documents(np.array([0.0, 1.0, 2.0]), None).tolist() == [False, True, True]
-    assert relevant_documents(np.array([0.0, 1.0, 2.0]), 2.0).tolist() == [False, False, True]
-    assert relevant_documents(np.array([1.0, 2.0, 3.0]), None).tolist() == [False, True, True]
-    assert relevant_documents(np.array([-1.0, 0.5, -1.0]), None).tolist() == [False, True, False]
-    assert relevant_documents(np.array([1.0, 2.0]), 1.0).tolist() == [True, True]
+    assert AveragePrecisionHinge(None).relevant(np.array([0.0, 1.0, 2.0])).tolist() == [False, True, True]
+    assert AveragePrecisionHinge(2.0).relevant(np.array([0.0, 1.0, 2.0])).tolist() == [False, False, True]
+    assert AveragePrecisionHinge(None).relevant(np.array([1.0, 2.0, 3.0])).tolist() == [False, True, True]
+    assert AveragePrecisionHinge(None).relevant(np.array([-1.0, 0.5, -1.0])).tolist() == [False, True, False]
+    assert AveragePrecisionHinge(1.0).relevant(np.array([1.0, 2.0])).tolist() == [True, True]
 
 
 def test_no_query_with_both_kinds(small):

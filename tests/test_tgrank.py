@@ -8,13 +8,12 @@ import pytest
 from ranksieve.data.dataset import Dataset
 from ranksieve.estimators import TGRank
 from ranksieve.losses import ModifiedHuber
-from ranksieve.objective import Objective
-from ranksieve.path import make_objective
+from ranksieve.objective import Objective, make_objective
 from ranksieve.penalties import L1
-from ranksieve.solvers.prox_newton import prox_newton
-from ranksieve.solvers.truncated_gradient import curvature_at_zero, truncated_gradient
+from ranksieve.solvers.first_order import curvature_at_zero
 from tests.conftest import random_dataset
 from tests.pairs import explicit_pairs, l1_gap
+from tests.solving import prox_newton, truncated_gradient
 
 
 @pytest.fixture(scope="module")

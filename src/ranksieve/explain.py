@@ -17,10 +17,10 @@ from ranksieve.formats.feature_tables import as_costs
 from ranksieve.metrics import Evaluator, MetricSpec, Profile
 from ranksieve.metrics.evaluate import mean_of_defined, parse_all
 from ranksieve.model import LinearModel, linear_scores
-from ranksieve.path import make_objective
+from ranksieve.objective import make_objective
 from ranksieve.penalties import Ridge
 from ranksieve.significance import holm, paired_t, randomisation
-from ranksieve.solvers.prox_newton import newton_steps
+from ranksieve.solvers import Problem, ProxNewton
 
 NEAREST = 3
 RIDGE_SHARE = 1e-6  # of ‖Xᵀ∇f(0)‖_∞: keeps a refit bounded when its features separate every pair
@@ -260,8 +260,7 @@ def _refitted(inputs: FloatArray, train: Dataset, kept: IntArray) -> FloatArray:
         return np.empty(0)
     objective = make_objective(train.replace_features(inputs[:, kept], [f"f{j + 1}" for j in kept]))
     ridge = RIDGE_SHARE * float(np.abs(objective.gradient(objective.at_zero)).max())
-    result, _ = newton_steps(objective, Ridge(ridge), objective.at_zero, REFIT_TOL, REFIT_STEPS)
-    return result.w
+    return ProxNewton(REFIT_TOL, REFIT_STEPS).solve(Problem(objective, Ridge(ridge))).w
 
 
 def _savings(

@@ -82,7 +82,7 @@ class Objective:
 
     def gradient(self, point: Point) -> FloatArray:
         """Xᵀ∇loss / normaliser."""
-        return self._transposed(point.at.gradient) / self.loss.normaliser
+        return np.asarray(self._transposed(point.at.gradient) / self.loss.normaliser)
 
     def hessian(self, point: Point, columns: IntArray) -> FloatArray:
         """The block of the (generalised) Hessian on ``columns``: X_Aᵀ S X_A / normaliser."""
@@ -103,7 +103,8 @@ class Objective:
             V = grouped[offsets[first] : offsets[last], None]
             return np.asarray(self.loss.curvature(point.at, first, last, V)[:, 0])
 
-        return self._transposed(np.concatenate(map_blocks(work, self.loss.cuts))) / self.loss.normaliser
+        products = np.concatenate(map_blocks(work, self.loss.cuts))
+        return np.asarray(self._transposed(products) / self.loss.normaliser)
 
     def slope_along(self, point: Point, direction_scores: FloatArray) -> float:
         """Derivative of the loss when the scores move along ``direction_scores`` = X·direction."""
@@ -120,7 +121,7 @@ class Objective:
             V = grouped[offsets[first] : offsets[last], None]
             return float(np.sum(V * self.loss.half_curvature(point.at, first, last, V)))
 
-        return 2.0 * sum(map_blocks(work, self.loss.cuts)) / self.loss.normaliser
+        return float(2.0 * sum(map_blocks(work, self.loss.cuts)) / self.loss.normaliser)
 
     def column(self, j: int) -> FloatArray:
         """Feature ``j`` of every document, in input order: what one unit of its weight adds to the scores."""
@@ -129,7 +130,7 @@ class Objective:
 
     def dual(self, point: Point, scale: float) -> float:
         """Dual value of the loss at ``scale`` times the point's own dual variables."""
-        return self.loss.dual(point.value, point.slack, scale)
+        return float(self.loss.dual(point.value, point.slack, scale))
 
     @property
     def offers(self) -> frozenset[str]:
@@ -158,7 +159,7 @@ class Objective:
 
     def _size(self, point: Point) -> float:
         """Σ_i |∂f/∂s_i|."""
-        return float(np.sum(np.abs(point.at.gradient))) / self.loss.normaliser
+        return float(np.sum(np.abs(point.at.gradient)) / self.loss.normaliser)
 
     def _extent(self, point: Point) -> float:
         """Σ_j |w_j|·reach_j: no score is larger."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
@@ -12,12 +12,12 @@ from ranksieve._parallel import single_threaded_blas
 from ranksieve._types import BoolArray, FloatArray, IntArray
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.finite import check_finite
-from ranksieve.losses import SquaredHinge
-from ranksieve.objective import Objective, Point
-from ranksieve.penalties import PENALTIES, SlopedPenalty
+from ranksieve.losses import Loss
+from ranksieve.objective import Objective, Point, make_objective
+from ranksieve.penalties import PENALTIES, SlopedPenalty, offering
 from ranksieve.penalties.constraints import Features, Signs, make_constraints
-from ranksieve.solvers.prox_newton import newton_steps
-from ranksieve.solvers.result import Result, Trace, warn_of_tolerance
+from ranksieve.solvers import Problem, ProxNewton, Result, Trace
+from ranksieve.solvers.base import warn_of_tolerance
 
 Progress = Callable[[int, int], None]
 """Called after each point with (points done, points in all)."""
@@ -86,14 +86,16 @@ def sparse_path(
     must_not: Features = (),
     min_ratio: float = 1e-3,
     max_features: int | None = None,
+    loss: str | Loss = "squared_hinge",
     query_weight: FloatArray | None = None,
     max_iter: int = 100,
     progress: Progress | None = None,
 ) -> Path:
     """Fit min_w f(w) + α·penalty(w) along a falling grid of α, each point with its duality gap.
 
-    f is the mean squared hinge over pairs. The grid runs from the smallest α with w = 0 (or only the weights
-    of ``must_have``) down to ``min_ratio`` times it, evenly in log α, unless ``alphas`` gives it.
+    f is the mean squared hinge over pairs, or another smooth loss. The grid runs from the smallest α with
+    w = 0 (or only the weights of ``must_have``) down to ``min_ratio`` times it, evenly in log α, unless
+    ``alphas`` gives it.
 
     Parameters
     ----------
@@ -115,13 +117,15 @@ def sparse_path(
         Features that ℓ1 leaves unpenalised at every point, and features that are never used.
     max_features : int, optional
         Stop the path after the first point that uses more than twice as many features.
+    loss : name of LOSSES or Loss
+        f; it needs a Hessian, and its minimum must be ≥ 0 for the gaps to be proofs.
     query_weight : array, optional
-        One weight a query, in order of first appearance.
+        One weight per query, in order of first appearance.
     """
     if not tol > 0:
         raise ValueError(f"tol must be a number > 0, got {tol}")
     check_finite(data)
-    objective = make_objective(data, query_weight)
+    objective = make_objective(data, loss, query_weight)
     demands = make_constraints(data.feature_names, must_have, must_not, signs)
     weights = demands.weights(weights)
     family = as_penalty(penalty, weights, l1_ratio, demands.signs)
@@ -148,11 +152,6 @@ def sparse_path(
     return path
 
 
-def make_objective(data: Dataset, query_weight: FloatArray | None = None) -> Objective:
-    """The mean squared hinge of a data set."""
-    return Objective(data.X, SquaredHinge().bind(data.y, data.queries, query_weight))
-
-
 def as_penalty(
     penalty: str | SlopedPenalty,
     weights: Sequence[float] | FloatArray | None = None,
@@ -170,14 +169,15 @@ def as_penalty(
                 "(costs, must_have and must_not act through weights)"
             )
         return penalty
-    if penalty not in PATH_PENALTIES:
-        raise ValueError(f"unknown penalty {penalty!r} for a path; known: {', '.join(PATH_PENALTIES)}")
-    if penalty == "l1" and "l1_ratio" in given:
-        raise ValueError('l1_ratio belongs to penalty="elastic_net", but penalty is "l1"')
-    return PENALTIES[penalty](**given)
+    known = offering("slopes")
+    if penalty not in known:
+        raise ValueError(f"unknown penalty {penalty!r} for a path; known: {', '.join(known)}")
+    kind: Any = PENALTIES[penalty]
+    for name in given.keys() - {field.name for field in fields(kind)}:
+        raise ValueError(f"{name} does not belong to the penalty {penalty}; leave it out")
+    return kind(**given)  # type: ignore[no-any-return]
 
 
-PATH_PENALTIES = ("l1", "elastic_net")
 START_TOL = 1e-12  # a gap of ε leaves weights off by √ε, and with them the α at which others enter
 TURNS = 30  # between the free features' optimum and the α at which the others enter
 
@@ -215,7 +215,8 @@ def _free_optimum(
     point = objective.at_zero
     largest = float(np.max(np.abs(objective.gradient(point)[free]), initial=0.0))
     for _ in range(TURNS):
-        _, point = newton_steps(objective, alone.scaled(largest), point, START_TOL, max_iter)
+        problem = Problem(objective, alone.scaled(largest))
+        point = ProxNewton(START_TOL, max_iter).solve(problem, point).point
         before, largest = largest, family.alpha_max(np.where(free, 0.0, objective.gradient(point))) or largest
         if abs(largest - before) <= START_TOL * before:
             break
@@ -241,8 +242,9 @@ def _walk(
 ) -> list[Result]:
     results = []
     for k, alpha in enumerate(grid):
-        result, point = newton_steps(objective, family.scaled(float(alpha)), point, tol, max_iter)
-        results.append(result)
+        result = ProxNewton(tol, max_iter).solve(Problem(objective, family.scaled(float(alpha))), point)
+        point = result.point
+        results.append(replace(result, point=None))
         if progress is not None:
             progress(k + 1, len(grid))
         if max_features is not None and np.count_nonzero(result.w) > 2 * max_features:

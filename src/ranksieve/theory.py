@@ -12,8 +12,6 @@ import numpy as np
 
 from ranksieve._types import FloatArray, Matrix
 from ranksieve.data.dataset import Dataset
-from ranksieve.losses.cost_sensitive_listmle import CostSensitiveListMLE
-from ranksieve.penalties.l1_ball import L1Ball
 
 
 def fenchelrank_iterations(radius: float, tol: float) -> float:
@@ -23,7 +21,7 @@ def fenchelrank_iterations(radius: float, tol: float) -> float:
 
 def l1_ball_gap(radius: float, w: FloatArray, gradient: FloatArray) -> float:
     """Theorem 2: f(w) − min f over ‖w‖₁ ≤ r is at most r‖g‖_∞ + ⟨g, w⟩."""
-    return L1Ball(radius).gap(w, gradient)
+    return max(0.0, radius * float(np.max(np.abs(gradient))) + float(gradient @ w))
 
 
 def fsmrank_lipschitz(n_features: int, similarity_weight: float) -> float:
@@ -71,16 +69,6 @@ def fsmrank_generalisation(
     complexity = 2 * C * math.sqrt(2 * d / p) + (1 + ridge) * C**2 * math.sqrt(2 * math.log(4 * d**2) / p)
     range_ = (1 + C) ** 2 + ridge * C**2 - 1
     return 2 * lipschitz * complexity + range_ * math.sqrt(math.log(1 / probability) / (2 * p))
-
-
-def listmle_lipschitz(data: Dataset, k: int = 10) -> float:
-    """Sparse cost-sensitive ListMLE's Theorem 1, corrected: L0 ≥ ‖∇²f‖₂, f the mean loss.
-
-    The mean over queries of ρ² Σ_j β_j / (DCG@k · ln 2), ρ the radius of a ball that holds the query's
-    documents (:meth:`ranksieve.losses.cost_sensitive_listmle.BoundCostSensitiveListMLE.lipschitz_bound`).
-    """
-    loss = CostSensitiveListMLE(k).bind(data.y, data.queries)
-    return loss.lipschitz_bound(squared_radii(data))
 
 
 def squared_radii(data: Dataset) -> FloatArray:

@@ -7,12 +7,12 @@ import pickle
 import numpy as np
 import pytest
 
-from ranksieve.penalties import CONCAVE_PENALTIES
+from ranksieve.penalties import PENALTIES, offering
 
 
-@pytest.fixture(params=CONCAVE_PENALTIES)
+@pytest.fixture(params=offering("concave"))
 def penalty(request):
-    return CONCAVE_PENALTIES[request.param](0.3)
+    return PENALTIES[request.param](0.3)
 
 
 def test_weights_are_the_derivative(penalty):

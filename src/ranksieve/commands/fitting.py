@@ -23,7 +23,7 @@ from ranksieve.path import Progress
 from ranksieve.preparation.missing import MissingPolicy, check_policy
 from ranksieve.preparation.normalise import check_kind
 from ranksieve.report import build_content, certificate, require_extra, write_report
-from ranksieve.solvers.result import Callback
+from ranksieve.solvers import Callback
 
 REPORT_METRICS = ("ndcg@1", "ndcg@3", "ndcg@5", "ndcg@10", "map", "mrr")
 

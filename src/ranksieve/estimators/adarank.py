@@ -4,22 +4,24 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import KW_ONLY, dataclass
+from numbers import Real
+from typing import Annotated, Any
 
 import numpy as np
+from sklearn.utils._param_validation import Interval
 
 from ranksieve._types import FloatArray
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.describe import pairs_per_query, varying_columns
 from ranksieve.estimators.base import LinearRanker, PlainFit
-from ranksieve.estimators.checks import check_at_least
+from ranksieve.estimators.parameters import Count
 from ranksieve.losses.base import NO_PAIRS, checked_query_weight
 from ranksieve.measures.columns import dense_columns
 from ranksieve.metrics import METRICS, Evaluator, MetricSpec, Profile, parse
 from ranksieve.metrics.profiles import as_profile
 from ranksieve.model import linear_scores
-from ranksieve.solvers.result import Callback, Trace
+from ranksieve.solvers import Callback, Trace
 
 PERFECT = 1.0 - 1e-15  # a feature that ranks every query perfectly would get an infinite weight
 NO_GUIDE = (
@@ -28,6 +30,7 @@ NO_GUIDE = (
 )
 
 
+@dataclass(eq=False, repr=False)
 class AdaRank(PlainFit, LinearRanker):
     """Greedily reduce Σ_q exp(−E(q, f)), E the metric of query q ranked by f = Σ_t α_t x_{j_t}.
 
@@ -69,20 +72,12 @@ class AdaRank(PlainFit, LinearRanker):
     J. Xu, H. Li: AdaRank: A Boosting Algorithm for Information Retrieval, SIGIR 2007.
     """
 
-    def __init__(
-        self,
-        metric: str = "ndcg@10",
-        n_rounds: int = 100,
-        *,
-        tol: float = 0.002,
-        profile: str | Profile = "letor",
-        repeat: bool = False,
-    ) -> None:
-        self.metric = metric
-        self.n_rounds = n_rounds
-        self.tol = tol
-        self.profile = profile
-        self.repeat = repeat
+    metric: str = "ndcg@10"
+    n_rounds: Count = 100
+    _: KW_ONLY
+    tol: Annotated[float, Interval(Real, 0, None, closed="left")] = 0.002
+    profile: str | Profile = "letor"
+    repeat: bool = False
 
     def _learn(self, data: Dataset, query_weight: FloatArray | None, callback: Callback | None) -> None:
         spec = self._checked_metric()
@@ -100,9 +95,6 @@ class AdaRank(PlainFit, LinearRanker):
         self._keep(rounds, float(weight.sum()))
 
     def _checked_metric(self) -> MetricSpec:
-        check_at_least("n_rounds", self.n_rounds, 1)
-        if not self.tol >= 0:
-            raise ValueError(f"tol must be a number ≥ 0, got {self.tol}")
         spec = parse(self.metric)
         if not METRICS[spec.name].at_most_one:
             raise ValueError(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, replace
 from functools import wraps
 from typing import Any, ClassVar, Concatenate, ParamSpec, Self, TypeVar
 
@@ -13,18 +13,20 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
+from ranksieve._parallel import single_threaded_blas
 from ranksieve._types import AnyArray, FloatArray, IntArray, Matrix
 from ranksieve._util.json_values import plain
 from ranksieve.data.dataset import Dataset, numbered_names
 from ranksieve.data.fingerprint import fingerprint, fingerprint_of_weights
 from ranksieve.data.finite import check_finite
+from ranksieve.estimators.parameters import Missing, Normalise, check_parameters
 from ranksieve.losses.base import NO_PAIRS, checked_query_weight
 from ranksieve.measures.columns import counted, row_weights
 from ranksieve.metrics import evaluate
 from ranksieve.model import LinearModel, Term
 from ranksieve.preparation.missing import MissingPolicy, learn_missing
 from ranksieve.preparation.normalise import Normalisation, learn_normalisation
-from ranksieve.solvers.result import Callback, Trace, relative
+from ranksieve.solvers.base import Callback, Problem, Result, Solver, Trace, relative, warn_of_tolerance
 
 ONE_QUERY = (
     "qid is None, so all {n} rows count as one query and every document is compared with every other; "
@@ -45,8 +47,10 @@ def all_or_nothing(learn: Callable[Concatenate[R, P], R]) -> Callable[Concatenat
 
     @wraps(learn)
     def learned(self: R, /, *args: P.args, **kwargs: P.kwargs) -> R:
+        check_parameters(self)
         trial = self._twin()
-        learn(trial, *args, **kwargs)
+        with single_threaded_blas():
+            learn(trial, *args, **kwargs)
         trial._learned_with = trial._plain_parameters()
         self.__dict__ = trial.__dict__
         return self
@@ -54,9 +58,19 @@ def all_or_nothing(learn: Callable[Concatenate[R, P], R]) -> Callable[Concatenat
     return learned
 
 
-class Ranker(BaseEstimator):  # type: ignore[misc]
+@dataclass(eq=False, repr=False)
+class Prepared(BaseEstimator):  # type: ignore[misc]
+    """The parameters of every ranker: how features are normalised, and what replaces missing ones."""
+
+    _: KW_ONLY
+    normalise: Normalise = "none"
+    missing: Missing = "error"
+
+
+class Ranker(Prepared):
     """An estimator that scores documents.
 
+    Parameters are dataclass fields whose types check them (:mod:`ranksieve.estimators.parameters`).
     Subclasses define ``_scores`` and ``fit``, under :func:`all_or_nothing`; it takes its data from
     ``_given_data`` and has them prepared by ``_prepared_for_learning``.
     """
@@ -66,9 +80,6 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
     __metadata_request__predict: ClassVar[dict[str, Any]] = {"qid": "groups"}
     __metadata_request__score: ClassVar[dict[str, Any]] = {"qid": "groups"}
 
-    # What fit does to missing and to all values; a linear ranker that has these parameters stores both.
-    normalise: str = "none"
-    missing: str = "error"
     normalisation_ = Normalisation("none")
     missing_ = MissingPolicy("error")
     n_features_in_: int
@@ -85,7 +96,16 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         return self._scores_in_queries(self._checked_features(X), X.qid if isinstance(X, Dataset) else qid)
 
     def _scores_in_queries(self, X: Matrix, qid: Any) -> FloatArray:
-        """Scores of checked features, for which the queries of the rows may matter."""
+        """Scores of checked features, prepared as the training data were."""
+        if self.missing_.fills or self.normalisation_.kind != "none":
+            per_query = self.missing_.per_query or self.normalisation_.per_query
+            if per_query and qid is None:
+                raise ValueError(
+                    f"{type(self).__name__} prepares features within each query, so it needs the query of "
+                    "each row; give predict a Dataset, or qid with one query id per row"
+                )
+            rows = self._dataset(X, np.zeros(X.shape[0]), qid if per_query else None)
+            X = self.normalisation_.for_learning(self._filled(rows)).X
         return self._scores(X)
 
     @abstractmethod
@@ -100,7 +120,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
 
     @abstractmethod
     def to_model(self) -> LinearModel:
-        """The fitted ranker as a linear model, or a ValueError that says why it is none."""
+        """The fitted ranker as a linear model; a ValueError says why there is none."""
 
     def _twin(self) -> Self:
         """Another ranker with the same attributes."""
@@ -274,8 +294,8 @@ class PlainFit(Ranker):
 class LinearRanker(Ranker):
     """A ranker with score(x) = ⟨coef_, x⟩. Its ``fit`` sets the attributes below.
 
-    One that has the parameters ``normalise`` and ``missing`` gets them obeyed in ``fit``, ``predict`` and
-    ``to_model``: then x is normalised, and ``normalisation_`` and ``missing_`` hold what was learned.
+    x is filled and normalised as ``missing`` and ``normalise`` say; ``missing_`` and ``normalisation_`` hold
+    what was learned for that, and the model keeps it.
     """
 
     coef_: FloatArray
@@ -332,6 +352,56 @@ class LinearRanker(Ranker):
 
     def _measured(self) -> dict[str, float]:
         return {}
+
+
+class IterativeRanker(PlainFit, LinearRanker):
+    """A linear ranker whose weights are a solver's result.
+
+    With a parameter ``warm_start`` the previous weights are the start of the next fit. With ``stops_early``
+    an early end is part of the method, and no warning tells of it.
+    """
+
+    stops_early: ClassVar[bool] = False
+    converged_: bool
+
+    def _adopt(self, result: Result, data: Dataset) -> None:
+        self.coef_, self.objective_, self.gap_ = result.w, float(result.objective), float(result.gap)
+        self.n_iter_, self.converged_, self.trace_ = result.n_iter, result.converged, result.trace
+        self._weight_names = data.feature_names
+        if not (result.converged or self.stops_early):
+            name = "tol" if "tol" in self.get_params(deep=False) else "epsilon"
+            warn_of_tolerance(
+                f"{type(self).__name__} did not reach {name}={getattr(self, name):g} in {result.n_iter} "
+                f"iterations (gap {result.gap:.2g} of the objective {result.objective:.4g}); raise max_iter "
+                f"or {name}, or normalise the features",
+                stacklevel=6,
+            )
+
+    def _start(self, data: Dataset) -> FloatArray | None:
+        """The weights of the previous fit, found by the names of their features."""
+        previous = getattr(self, "coef_", None)
+        if not getattr(self, "warm_start", False) or previous is None:
+            return None
+        place = {name: j for j, name in enumerate(getattr(self, "_weight_names", data.feature_names))}
+        if len(previous) != data.n_features or not place.keys() >= set(data.feature_names):
+            return None
+        return np.array([previous[place[name]] for name in data.feature_names])
+
+
+class SolvedRanker(IterativeRanker):
+    """A ranker whose ``fit`` solves one problem: a declaration of loss, penalty and solver."""
+
+    @abstractmethod
+    def _problem(self, data: Dataset, query_weight: FloatArray | None) -> Problem:
+        """What is minimised: a loss and a penalty."""
+
+    @abstractmethod
+    def _solver(self, problem: Problem) -> Solver:
+        """What minimises it."""
+
+    def _learn(self, data: Dataset, query_weight: FloatArray | None, callback: Callback | None) -> None:
+        problem = self._problem(data, query_weight)
+        self._adopt(self._solver(problem).solve(problem, self._start(data), callback), data)
 
 
 def _query_means(sample_weight: Any, data: Dataset) -> AnyArray | None:

@@ -13,7 +13,6 @@ import numpy as np
 from ranksieve._types import AnyArray, BoolArray, FloatArray, IntArray
 from ranksieve.data.costs import ColumnCosts
 from ranksieve.data.dataset import Dataset
-from ranksieve.estimators.checks import check_at_least
 from ranksieve.metrics import Profile, evaluate_many
 from ranksieve.metrics.profiles import as_profile
 from ranksieve.path import Path
@@ -111,8 +110,6 @@ class Budget:
     costs: ColumnCosts | None = None
 
     def __post_init__(self) -> None:
-        if self.max_features is not None:
-            check_at_least("max_features", self.max_features, 1)
         if self.max_cost is None:
             return
         if not (isinstance(self.max_cost, Real) and self.max_cost >= 0):

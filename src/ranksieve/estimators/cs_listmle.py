@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass
+from typing import Annotated, Any
 
-import numpy as np
+from sklearn.utils._param_validation import StrOptions
 
 from ranksieve._types import FloatArray
 from ranksieve.data.dataset import Dataset
-from ranksieve.data.describe import varying_columns
-from ranksieve.estimators.sparse_listmle import SparseListMLE
-from ranksieve.solvers.result import Callback, Result
+from ranksieve.estimators.base import SolvedRanker
+from ranksieve.estimators.parameters import Count, Positive
+from ranksieve.estimators.sparse_listmle import FIRST_SHARE, PENALISED_SOLVERS
+from ranksieve.losses import CostSensitiveListMLE
+from ranksieve.objective import make_objective
+from ranksieve.penalties import NoPenalty
+from ranksieve.solvers import Problem, Solver
+from ranksieve.theory import squared_radii
 
 
-class CSListMLE(SparseListMLE):
+@dataclass(eq=False, repr=False)
+class CSListMLE(SolvedRanker):
     """min_w (1/q) Σ_queries (1/DCG@k) Σ_j β_j log2(1 + Σ_{t: y_t<y_j} (α_jt/β_j) e^{s_t − s_j}), s = Xw.
 
     :class:`SparseListMLE` with ``alpha=0``: the dense ranker that it is compared with. Features that are
@@ -42,30 +49,24 @@ class CSListMLE(SparseListMLE):
     M. Lu, M. Xie, Y. Wang, J. Liu, Y. Huang: Cost-Sensitive Listwise Ranking Approach, PAKDD 2010.
     """
 
-    alpha = 0.0
     stops_early = True
 
-    def __init__(
-        self,
-        k: int = 10,
-        *,
-        solver: str = "proximal",
-        max_iter: int = 1000,
-        tol: float = 1e-4,
-        warm_start: bool = False,
-    ) -> None:
-        self.k = k
-        self.solver = solver
-        self.max_iter = max_iter
-        self.tol = tol
-        self.warm_start = warm_start
+    k: Count = 10
+    _: KW_ONLY
+    solver: Annotated[str, StrOptions({"proximal", "accelerated"})] = "proximal"
+    max_iter: Count = 1000
+    tol: Positive = 1e-4
+    warm_start: bool = False
 
-    def _solve(
-        self,
-        data: Dataset,
-        start: FloatArray | None,
-        query_weight: FloatArray | None,
-        callback: Callback | None,
-    ) -> Result:
-        result = super()._solve(data, start, query_weight, callback)
-        return replace(result, w=np.where(varying_columns(data), result.w, 0.0))
+    def _problem(self, data: Dataset, query_weight: FloatArray | None) -> Problem:
+        objective = make_objective(data, CostSensitiveListMLE(self.k), query_weight)
+        self._lipschitz = FIRST_SHARE * objective.loss.lipschitz_bound(squared_radii(data))
+        return Problem(objective, NoPenalty(), objective.varies)
+
+    def _solver(self, problem: Problem) -> Solver:
+        return PENALISED_SOLVERS[self.solver](self.tol, self.max_iter, self._lipschitz)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.positive_only = True
+        return tags

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -12,11 +13,13 @@ from ranksieve.data.describe import pairs_per_query
 from ranksieve.data.queries import Queries
 from ranksieve.estimators.ranksvm import RankSVM
 from ranksieve.losses import SquaredHinge
-from ranksieve.losses.base import CurvedLoss, checked_query_weight
+from ranksieve.losses.base import checked_query_weight
+from ranksieve.objective import Objective
 
 MOST_LEVELS = 256
 
 
+@dataclass(eq=False, repr=False)
 class CSRankSVM(RankSVM):
     """min_w ½‖w‖² + C Σ_q (max p / p_q) Σ_{pairs of q} τ(y_i, y_j) max(0, 1 − ⟨w, x_i − x_j⟩)².
 
@@ -49,28 +52,18 @@ class CSRankSVM(RankSVM):
     2006.
     """
 
-    level_weights_: FloatArray
+    level_weights_: FloatArray = field(init=False)
 
-    def __init__(
-        self,
-        C: float = 1e-4,
-        level_weights: Any = None,
-        *,
-        average: bool = False,
-        tol: float = 1e-6,
-        max_iter: int = 100,
-        warm_start: bool = False,
-    ) -> None:
-        super().__init__(C, average=average, tol=tol, max_iter=max_iter, warm_start=warm_start)
-        self.level_weights = level_weights
+    level_weights: Any = None
 
-    def _loss(self, data: Dataset, query_weight: FloatArray | None) -> CurvedLoss:
+    def _objective(self, data: Dataset, query_weight: FloatArray | None) -> Objective:
         weight = checked_query_weight(query_weight, data.n_queries)
         if self.level_weights is None:
             levels, self.level_weights_ = ndcg_losses(data.y, data.queries, weight)
         else:
             levels, self.level_weights_ = data.y, np.array(self.level_weights, dtype=np.float64)
-        return SquaredHinge(self.level_weights_).bind(levels, data.queries, weight * balance(data))
+        loss = SquaredHinge(self.level_weights_).bind(levels, data.queries, weight * balance(data))
+        return Objective(data.X, loss, data.feature_names)
 
 
 def balance(data: Dataset) -> FloatArray:

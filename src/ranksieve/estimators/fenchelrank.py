@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
+from typing import Annotated, TypeAlias
+
+from sklearn.utils._param_validation import StrOptions
+
 from ranksieve._types import FloatArray
 from ranksieve.data.dataset import Dataset
-from ranksieve.estimators.checks import check_at_least, check_choice, check_positive
-from ranksieve.estimators.direct import DirectRanker
-from ranksieve.path import make_objective
-from ranksieve.penalties.l1_ball import L1Ball
-from ranksieve.solvers.frank_wolfe import VARIANTS, frank_wolfe
-from ranksieve.solvers.result import Callback, Result
+from ranksieve.estimators.base import SolvedRanker
+from ranksieve.estimators.parameters import Count, Positive
+from ranksieve.objective import make_objective
+from ranksieve.penalties import L1Ball
+from ranksieve.solvers import FrankWolfe, Problem, Solver
+from ranksieve.solvers.frank_wolfe import VARIANTS
+
+Variant: TypeAlias = Annotated[str, StrOptions(set(VARIANTS))]
 
 
-class FenchelRank(DirectRanker):
+@dataclass(eq=False, repr=False)
+class FenchelRank(SolvedRanker):
     """min_w (1/p) Σ_{pairs} max(0, 1 − ⟨w, x_i − x_j⟩)² subject to ‖w‖₁ ≤ r.
 
     From w = 0, each iteration takes the gradient g, picks the feature with the largest |g_j| and moves
@@ -41,38 +49,15 @@ class FenchelRank(DirectRanker):
     derivative instead of by sorting p breakpoints.
     """
 
-    def __init__(
-        self,
-        radius: float = 8.0,
-        *,
-        tol: float = 1e-3,
-        max_iter: int = 1000,
-        variant: str = "classic",
-        warm_start: bool = False,
-    ) -> None:
-        self.radius = radius
-        self.tol = tol
-        self.max_iter = max_iter
-        self.variant = variant
-        self.warm_start = warm_start
+    radius: Positive = 8.0
+    _: KW_ONLY
+    tol: Positive = 1e-3
+    max_iter: Count = 1000
+    variant: Variant = "classic"
+    warm_start: bool = False
 
-    def _solve(
-        self,
-        data: Dataset,
-        start: FloatArray | None,
-        query_weight: FloatArray | None,
-        callback: Callback | None,
-    ) -> Result:
-        check_positive("tol", self.tol)
-        check_at_least("max_iter", self.max_iter, 1)
-        check_choice("variant", self.variant, VARIANTS)
-        ball = L1Ball(self.radius)
-        return frank_wolfe(
-            make_objective(data, query_weight),
-            ball,
-            None if start is None else ball.prox(start, 1.0),
-            variant=VARIANTS[self.variant],
-            tol=self.tol,
-            max_iter=self.max_iter,
-            callback=callback,
-        )
+    def _problem(self, data: Dataset, query_weight: FloatArray | None) -> Problem:
+        return Problem(make_objective(data, "squared_hinge", query_weight), L1Ball(self.radius))
+
+    def _solver(self, problem: Problem) -> Solver:
+        return FrankWolfe(self.tol, self.max_iter, self.variant)

@@ -2,30 +2,29 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import KW_ONLY, dataclass, field
+from functools import cached_property
+from typing import Annotated, Any
 
 import numpy as np
+from sklearn.utils._param_validation import StrOptions
 
 from ranksieve._types import FloatArray
 from ranksieve.data.dataset import Dataset
-from ranksieve.estimators.checks import check_at_least, check_choice, check_not_negative, check_positive
-from ranksieve.estimators.direct import DirectRanker
+from ranksieve.estimators.base import SolvedRanker
+from ranksieve.estimators.parameters import Count, NotNegative, Positive
 from ranksieve.measures import feature_importance, similarity_measure
-from ranksieve.objective import Objective, Point
-from ranksieve.path import make_objective
+from ranksieve.objective import Point, make_objective
 from ranksieve.penalties.similarity import (
     FORMS,
     PSD_POLICIES,
-    Form,
     SimilarityQuadratic,
     feasible_scales,
     importance_slopes,
     is_positive_semidefinite,
     settle_definiteness,
 )
-from ranksieve.solvers.proximal import Step, StopRule, proximal_gradient, small_change
-from ranksieve.solvers.result import Callback, Result
+from ranksieve.solvers import Fista, Problem, Solver
 from ranksieve.theory import fsmrank_lipschitz
 
 FIRST_SHARE = 2.0**-10  # of the Lipschitz bound, where the line search begins
@@ -43,7 +42,8 @@ ALL_EXCLUDED = (
 )
 
 
-class FSMRank(DirectRanker):
+@dataclass(eq=False, repr=False)
+class FSMRank(SolvedRanker):
     """min_w f(w) + (λ1/2) |w|ᵀA|w| + λ2 Σ_j |w_j|/s_j, f the mean squared hinge over pairs.
 
     s_j is the importance of feature j, A_ij the similarity of features i and j: weak features pay more, and
@@ -110,60 +110,22 @@ class FSMRank(DirectRanker):
     features, which have no correlation, are excluded.
     """
 
-    importance_: FloatArray
-    similarity_: FloatArray | None
+    importance_: FloatArray = field(init=False)
+    similarity_: FloatArray | None = field(init=False)
 
-    def __init__(
-        self,
-        alpha: float = 1e-3,
-        similarity_weight: float = 1e-3,
-        *,
-        importance: Any = "pearson",
-        similarity: Any = "pearson",
-        form: str = "split",
-        psd: str = "project",
-        max_iter: int = 400,
-        tol: float = 1e-4,
-        warm_start: bool = False,
-    ) -> None:
-        self.alpha = alpha
-        self.similarity_weight = similarity_weight
-        self.importance = importance
-        self.similarity = similarity
-        self.form = form
-        self.psd = psd
-        self.max_iter = max_iter
-        self.tol = tol
-        self.warm_start = warm_start
+    alpha: NotNegative = 1e-3
+    similarity_weight: NotNegative = 1e-3
+    _: KW_ONLY
+    importance: Any = "pearson"
+    similarity: Any = "pearson"
+    form: Annotated[str, StrOptions(set(FORMS))] = "split"
+    psd: Annotated[str, StrOptions(set(PSD_POLICIES))] = "project"
+    max_iter: Count = 400
+    tol: Positive = 1e-4
+    warm_start: bool = False
 
-    def _solve(
-        self,
-        data: Dataset,
-        start: FloatArray | None,
-        query_weight: FloatArray | None,
-        callback: Callback | None,
-    ) -> Result:
-        self._check_parameters()
-        problem = self._problem(data, query_weight)
-        usable = np.isfinite(problem.form.slope)
-        return problem.solve(
-            np.zeros(data.n_features) if start is None else np.where(usable, start, 0.0),
-            fsmrank_lipschitz(data.n_features, self.similarity_weight) * FIRST_SHARE,
-            self.tol,
-            self.max_iter,
-            callback,
-        )
-
-    def _check_parameters(self) -> None:
-        check_not_negative("alpha", self.alpha)
-        check_not_negative("similarity_weight", self.similarity_weight)
-        check_choice("form", self.form, FORMS)
-        check_choice("psd", self.psd, PSD_POLICIES)
-        check_at_least("max_iter", self.max_iter, 1)
-        check_positive("tol", self.tol)
-
-    def _problem(self, data: Dataset, query_weight: FloatArray | None) -> Problem:
-        objective = make_objective(data, query_weight)
+    def _problem(self, data: Dataset, query_weight: FloatArray | None) -> SimilarityProblem:
+        objective = make_objective(data, "squared_hinge", query_weight)
         self.importance_ = feature_importance(self.importance, data, query_weight)
         if not np.any(self.importance_ > 0):
             measure = self.importance if isinstance(self.importance, str) else "the given array"
@@ -172,22 +134,34 @@ class FSMRank(DirectRanker):
         self.similarity_ = None
         if self.similarity_weight > 0:
             self.similarity_ = settle_definiteness(similarity(data, query_weight), self.psd)
-        return Problem(
+        form = FORMS[self.form](importance_slopes(self.alpha, self.importance_))
+        return SimilarityProblem(
             objective,
-            FORMS[self.form](importance_slopes(self.alpha, self.importance_)),
+            form,
+            np.isfinite(form.slope),
             SimilarityQuadratic(self.similarity_weight, self.similarity_),
-            self.similarity_ is None or is_positive_semidefinite(self.similarity_),
         )
+
+    def _solver(self, problem: Problem) -> Solver:
+        lipschitz = FIRST_SHARE * fsmrank_lipschitz(problem.n_features, self.similarity_weight)
+        return Fista(self.tol, self.max_iter, restart=False, stop="change", lipschitz=lipschitz)
+
+
+NO_SIMILARITY = SimilarityQuadratic(0.0, None)
 
 
 @dataclass(frozen=True)
-class State:
+class SimilarityPoint:
     """The smooth part f + q at one x: the loss there, the gradient of q in t, and both values."""
 
     x: FloatArray
     loss: Point
-    pull: FloatArray
+    similarity_gradient: FloatArray
     quadratic: float
+
+    @property
+    def w(self) -> FloatArray:
+        return self.loss.w
 
     @property
     def value(self) -> float:
@@ -195,81 +169,49 @@ class State:
 
 
 @dataclass(frozen=True, eq=False)
-class Problem:
-    """f(w(x)) + q(t(x)) + the form's ℓ1 term."""
+class SimilarityProblem(Problem):
+    """f(w(x)) + q(t(x)) + the ℓ1 term of the form, which is the penalty, in the form's variables x."""
 
-    objective: Objective
-    form: Form
-    similarity: SimilarityQuadratic
-    convex: bool
+    similarity: SimilarityQuadratic = NO_SIMILARITY
 
-    @property
-    def n_features(self) -> int:
-        return len(self.form.variables(self.form.slope))
+    @cached_property
+    def convex(self) -> bool:
+        return self.similarity.matrix is None or is_positive_semidefinite(self.similarity.matrix)
 
-    def evaluate(self, x: FloatArray) -> State:
-        t = self.form.sizes(x)
-        pull = self.similarity.gradient(t)
-        return State(x, self.objective.evaluate(self.form.weights(x)), pull, 0.5 * float(t @ pull))
+    def start(self, given: Any) -> Any:
+        return self.evaluate(self.penalty.variables(super().start(given).w))
 
-    def gradient(self, state: State) -> FloatArray:
-        return self.form.gradient(self.objective.gradient(state.loss), state.pull)
+    def evaluate(self, x: FloatArray) -> SimilarityPoint:
+        t = self.penalty.sizes(x)
+        gradient = self.similarity.gradient(t)
+        point = SimilarityPoint(
+            x, self.objective.evaluate(self.penalty.weights(x)), gradient, 0.5 * float(t @ gradient)
+        )
+        if point.value < BOTTOMLESS:
+            raise ValueError(UNBOUNDED)
+        return point
 
-    def total(self, state: State) -> float:
-        """The objective."""
-        return state.value + self.form.value(state.x)
+    def variables(self, point: Any) -> FloatArray:
+        return np.asarray(point.x)
 
-    def gap(self, state: State) -> float:
+    def gradient(self, point: Any) -> FloatArray:
+        return np.asarray(
+            self.penalty.gradient(self.objective.gradient(point.loss), point.similarity_gradient)
+        )
+
+    def value(self, point: Any) -> float:
+        return float(point.value + self.penalty.value(point.x))
+
+    def gap(self, point: Any, g: FloatArray | None = None) -> float:
         """The objective minus the best of two dual values; NaN without convexity."""
         if not self.convex:
             return np.nan
-        scales = feasible_scales(self.form, self.objective.gradient(state.loss), state.pull)
-        bounds = (self.objective.dual(state.loss, c) - theta**2 * state.quadratic for c, theta in scales)
-        return max(0.0, self.total(state) - max(bounds))  # rounding may leave −1e-16 at the optimum
+        gradient = self.objective.gradient(point.loss)
+        scales = feasible_scales(self.penalty, gradient, point.similarity_gradient)
+        bounds = (self.objective.dual(point.loss, c) - theta**2 * point.quadratic for c, theta in scales)
+        return float(max(0.0, self.value(point) - max(bounds)) + self.objective.value_error(point.loss))
 
-    def solve(
-        self, w: FloatArray, lipschitz: float, tol: float, max_iter: int, callback: Callback | None
-    ) -> Result:
-        """Accelerated projected gradient until the objective changes by at most ``tol`` of itself."""
-        nonzeros: list[int] = []
-
-        def watch(n_iter: int, x: FloatArray, objective: float, gap: float) -> None:
-            nonzeros.append(int(np.count_nonzero(self.form.weights(x))))
-            if callback is not None:
-                callback(n_iter, self.form.weights(x), objective, gap)
-
-        result = proximal_gradient(
-            self,
-            self.form,
-            self.form.variables(w),
-            lipschitz=lipschitz,
-            stop=self._stop(tol),
-            max_iter=max_iter,
-            accelerated=True,
-            callback=watch,
-        )
-        result.trace.n_nonzero[:] = nonzeros
-        best = self._tidied(result.w)
-        return Result(
-            self.form.weights(best.x),
-            self.total(best),
-            self.gap(best),
-            result.n_iter,
-            result.converged,
-            result.trace,
-        )
-
-    def _stop(self, tol: float) -> StopRule:
-        small = small_change(tol)
-
-        def rule(step: Step) -> tuple[float, bool]:
-            if step.objective < BOTTOMLESS:
-                raise ValueError(UNBOUNDED)
-            return self.gap(step.point), small(step)[1]
-
-        return rule
-
-    def _tidied(self, x: FloatArray) -> State:
-        """x, or if it is no worse the u, v of the same weights that are not both positive."""
-        given, tidy = self.evaluate(x), self.evaluate(self.form.variables(self.form.weights(x)))
-        return tidy if self.total(tidy) <= self.total(given) else given
+    def finish(self, point: Any) -> Any:
+        """The point, or if it is no worse the u, v of the same weights that are not both positive."""
+        tidy = self.evaluate(self.penalty.variables(point.w))
+        return tidy if self.value(tidy) <= self.value(point) else point

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import KW_ONLY, dataclass
 from importlib import import_module
-from typing import Any
+from numbers import Integral
+from typing import Annotated, Any
 
 import numpy as np
 import scipy.sparse as sp
+from sklearn.utils._param_validation import Interval
 
 from ranksieve._parallel import available_threads
 from ranksieve._types import FloatArray, IntArray, Matrix
@@ -15,16 +18,17 @@ from ranksieve._util.extras import how_to_install
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.describe import pairs_per_query
 from ranksieve.estimators.base import PlainFit
-from ranksieve.estimators.checks import check_at_least, check_not_negative, check_positive
+from ranksieve.estimators.parameters import Count, NotNegative, Positive, Seed
 from ranksieve.losses.base import NO_PAIRS, checked_query_weight
 from ranksieve.metrics import Evaluator
 from ranksieve.model import LinearModel
-from ranksieve.solvers.result import Callback
+from ranksieve.solvers import Callback
 
 DOCS_PER_THREAD = 4096  # with fewer, LightGBM's threads wait for one another longer than they work
 EXTRA = f"LambdaMART needs lightgbm: {how_to_install('baselines')}"
 
 
+@dataclass(eq=False, repr=False)
 class LambdaMART(PlainFit):
     """Regression trees, each fitted to the lambdas |ΔNDCG_ij| / (1 + e^{s_i − s_j}) of pairs with y_i > y_j.
 
@@ -66,32 +70,19 @@ class LambdaMART(PlainFit):
     Information Retrieval 13(3), 2010. G. Ke et al.: LightGBM, NIPS 2017.
     """
 
-    def __init__(
-        self,
-        n_rounds: int = 200,
-        *,
-        learning_rate: float = 0.05,
-        n_leaves: int = 31,
-        min_leaf_docs: int = 20,
-        l2: float = 0.0,
-        truncation: int = 30,
-        options: Mapping[str, Any] | None = None,
-        n_jobs: int | None = None,
-        seed: int = 0,
-    ) -> None:
-        self.n_rounds = n_rounds
-        self.learning_rate = learning_rate
-        self.n_leaves = n_leaves
-        self.min_leaf_docs = min_leaf_docs
-        self.l2 = l2
-        self.truncation = truncation
-        self.options = options
-        self.n_jobs = n_jobs
-        self.seed = seed
+    n_rounds: Count = 200
+    _: KW_ONLY
+    learning_rate: Positive = 0.05
+    n_leaves: Annotated[int, Interval(Integral, 2, None, closed="left")] = 31
+    min_leaf_docs: Count = 20
+    l2: NotNegative = 0.0
+    truncation: Count = 30
+    options: Mapping[str, Any] | None = None
+    n_jobs: int | None = None
+    seed: Seed = 0
 
     def _learn(self, data: Dataset, query_weight: FloatArray | None, callback: Callback | None) -> None:
         lightgbm = _lightgbm()
-        self._check()
         weight = checked_query_weight(query_weight, data.n_queries)
         if not pairs_per_query(data) @ weight > 0:
             raise ValueError(NO_PAIRS)
@@ -106,12 +97,6 @@ class LambdaMART(PlainFit):
         parameters = {"label_gain": label_gain.tolist(), **self._parameters(data.n_docs)}
         self.booster_ = lightgbm.train(parameters, train, self.n_rounds, callbacks=_told(callback))
         self.n_iter_ = int(self.booster_.num_trees())
-
-    def _check(self) -> None:
-        for name, least in (("n_rounds", 1), ("n_leaves", 2), ("min_leaf_docs", 1), ("truncation", 1)):
-            check_at_least(name, getattr(self, name), least)
-        check_positive("learning_rate", self.learning_rate)
-        check_not_negative("l2", self.l2)
 
     def _parameters(self, n_docs: int) -> dict[str, Any]:
         return {

@@ -3,28 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
-from typing import Any
+from dataclasses import KW_ONLY, dataclass
+from typing import Annotated
 
-import numpy as np
-from scipy.optimize import minimize
+from sklearn.utils._param_validation import StrOptions
 
-from ranksieve._parallel import single_threaded_blas
 from ranksieve._types import FloatArray
 from ranksieve.data.dataset import Dataset
-from ranksieve.data.describe import varying_columns
-from ranksieve.estimators.checks import check_at_least, check_choice, check_not_negative, check_positive
-from ranksieve.estimators.direct import DirectRanker
-from ranksieve.estimators.sparse_listmle import SOLVERS as PENALISED_SOLVERS
-from ranksieve.estimators.sparse_listmle import Solve
-from ranksieve.losses.listnet import ListNetLoss
-from ranksieve.objective import Objective
-from ranksieve.penalties.l1 import L1
-from ranksieve.solvers.result import Callback, Result, Trace
+from ranksieve.estimators.base import SolvedRanker
+from ranksieve.estimators.parameters import Count, NotNegative, Positive
+from ranksieve.estimators.sparse_listmle import FIRST_SHARE, PENALISED_SOLVERS
+from ranksieve.objective import make_objective
+from ranksieve.penalties import L1, NoPenalty
+from ranksieve.solvers import LBFGS, Problem, Solver
 from ranksieve.theory import squared_radii
 
 
-class ListNet(DirectRanker):
+@dataclass(eq=False, repr=False)
+class ListNet(SolvedRanker):
     """min_w (1/q) Σ_queries Σ_j P_j log(P_j/Q_j) + α‖w‖₁, P = softmax(y), Q = softmax(Xw) over the query.
 
     The cross entropy between the probabilities of each document to come first, by labels and by scores, less
@@ -62,91 +58,33 @@ class ListNet(DirectRanker):
 
     stops_early = True
 
-    def __init__(
-        self,
-        alpha: float = 0.0,
-        *,
-        solver: str = "gradient",
-        max_iter: int = 1000,
-        tol: float = 1e-4,
-        warm_start: bool = False,
-    ) -> None:
-        self.alpha = alpha
-        self.solver = solver
-        self.max_iter = max_iter
-        self.tol = tol
-        self.warm_start = warm_start
+    alpha: NotNegative = 0.0
+    _: KW_ONLY
+    solver: Annotated[str, StrOptions({"gradient", "lbfgs", "newton"})] = "gradient"
+    max_iter: Count = 1000
+    tol: Positive = 1e-4
+    warm_start: bool = False
 
-    def _solve(
-        self,
-        data: Dataset,
-        start: FloatArray | None,
-        query_weight: FloatArray | None,
-        callback: Callback | None,
-    ) -> Result:
-        self._check()
-        loss, varying = ListNetLoss().bind(data.y, data.queries, query_weight), varying_columns(data)
-        result = SOLVERS[self.solver](
-            Objective(data.X, loss),
-            L1(self.alpha),
-            start,
-            bound=lambda: loss.lipschitz_bound(squared_radii(data)),
-            tol=self.tol,
-            max_iter=self.max_iter,
-            callback=callback,
-        )
-        return replace(result, w=np.where(varying, result.w, 0.0))
-
-    def _check(self) -> None:
-        check_not_negative("alpha", self.alpha)
-        check_choice("solver", self.solver, SOLVERS)
-        check_positive("tol", self.tol)
-        check_at_least("max_iter", self.max_iter, 1)
+    def _problem(self, data: Dataset, query_weight: FloatArray | None) -> Problem:
         needed = NEEDS_ALPHA.get(self.solver)
         if needed is not None and needed != (self.alpha > 0):
             raise ValueError(
                 f"solver={self.solver!r} needs {'alpha > 0' if needed else 'alpha=0'}, got "
                 f"alpha={self.alpha:g}; solver='gradient' takes any alpha"
             )
+        objective = make_objective(data, "listnet", query_weight)
+        self._lipschitz = FIRST_SHARE * objective.loss.lipschitz_bound(squared_radii(data))
+        return Problem(objective, L1(self.alpha) if self.alpha > 0 else NoPenalty(), objective.varies)
+
+    def _solver(self, problem: Problem) -> Solver:
+        return LISTNET_SOLVERS[self.solver](self.tol, self.max_iter, self._lipschitz)
 
 
-def _lbfgs(
-    objective: Objective,
-    penalty: L1,
-    start: FloatArray | None,
-    *,
-    bound: Callable[[], float],
-    tol: float,
-    max_iter: int,
-    callback: Callback | None,
-) -> Result:
-    """L-BFGS-B on the smooth objective; the trace has one entry an iteration."""
-    trace = Trace()
-
-    def value_and_gradient(w: FloatArray) -> tuple[float, FloatArray]:
-        point = objective.evaluate(w)
-        return point.value, objective.gradient(point)
-
-    def record(intermediate_result: Any) -> None:
-        trace.record(float(intermediate_result.fun), np.nan, intermediate_result.x)
-        if callback is not None:
-            callback(len(trace), intermediate_result.x, float(intermediate_result.fun), np.nan)
-
-    first = np.zeros(objective.n_features) if start is None else start
-    steepest = float(np.max(np.abs(objective.gradient(objective.at_zero)), initial=0.0))
-    with single_threaded_blas():
-        found = minimize(
-            value_and_gradient,
-            first,
-            jac=True,
-            method="L-BFGS-B",
-            callback=record,
-            options={"maxiter": max_iter, "maxfun": 20 * max_iter, "gtol": tol * steepest, "ftol": 0.0},
-        )
-    return Result(found.x, float(found.fun), np.nan, int(found.nit), bool(found.success), trace)
+def _lbfgs(tol: float, max_iter: int, lipschitz: float) -> Solver:
+    return LBFGS(tol, max_iter)
 
 
-SOLVERS: dict[str, Solve] = {
+LISTNET_SOLVERS: dict[str, Callable[[float, int, float], Solver]] = {
     "gradient": PENALISED_SOLVERS["proximal"],
     "lbfgs": _lbfgs,
     "newton": PENALISED_SOLVERS["newton"],

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import warnings
+from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -13,24 +15,25 @@ from sklearn.utils.validation import check_is_fitted
 
 from ranksieve._types import FloatArray, PathLike
 from ranksieve._util.atomic import atomic_write
-from ranksieve.data.dataset import Dataset
+from ranksieve.data.dataset import Dataset, numbered_names
 from ranksieve.data.finite import check_finite
-from ranksieve.estimators.base import ONE_QUERY, all_or_nothing
-from ranksieve.estimators.checks import check_at_least, check_not_negative, check_positive
-from ranksieve.estimators.direct import DirectRanker
+from ranksieve.estimators.base import ONE_QUERY, IterativeRanker, all_or_nothing
+from ranksieve.estimators.parameters import Count, NotNegative, Positive, Seed
 from ranksieve.formats.letor import CHUNK_BYTES
 from ranksieve.formats.letor_stream import stream_letor
 from ranksieve.formats.text_files import STANDARD_INPUT, plain_file_errors
 from ranksieve.kernels.ftrl import Rule
 from ranksieve.losses.base import NO_PAIRS
-from ranksieve.path import make_objective
-from ranksieve.solvers.ftrl import FtrlState, Passes, ftrl
-from ranksieve.solvers.result import Callback, Result, Trace
+from ranksieve.objective import make_objective
+from ranksieve.penalties import L1
+from ranksieve.solvers import Callback, Ftrl, Problem, Trace
+from ranksieve.solvers.ftrl import FtrlState, Passes
 
 FORMAT, FORMAT_VERSION = "ranksieve-minbatsrank-state", 1
 
 
-class MinBatSRank(DirectRanker):
+@dataclass(eq=False, repr=False)
+class MinBatSRank(IterativeRanker):
     """Online min_w Σ_{pairs} max(0, 1 − ⟨w, x_i − x_j⟩)² + λ‖w‖₁, one update a batch of pairs of one query.
 
     With g the gradient of the batch's **sum** of squared hinges, each feature takes the step::
@@ -90,52 +93,28 @@ class MinBatSRank(DirectRanker):
     __metadata_request__partial_fit: ClassVar[dict[str, Any]] = {"qid": "groups"}
 
     stops_early = True
-    _state: FtrlState
+    _state: FtrlState = field(init=False)
 
-    def __init__(
-        self,
-        l1: float = 64.0,
-        rate: float = 0.0625,
-        *,
-        smoothing: float = 1.0,
-        n_epochs: int = 5,
-        batch_pairs: int | None = None,
-        feature_wise: bool = True,
-        shuffle: bool = True,
-        random_state: int = 0,
-        warm_start: bool = False,
-    ) -> None:
-        self.l1 = l1
-        self.rate = rate
-        self.smoothing = smoothing
-        self.n_epochs = n_epochs
-        self.batch_pairs = batch_pairs
-        self.feature_wise = feature_wise
-        self.shuffle = shuffle
-        self.random_state = random_state
-        self.warm_start = warm_start
+    l1: NotNegative = 64.0
+    rate: Positive = 0.0625
+    _: KW_ONLY
+    smoothing: NotNegative = 1.0
+    n_epochs: Count = 5
+    batch_pairs: Count | None = None
+    feature_wise: bool = True
+    shuffle: bool = True
+    random_state: Seed = 0
+    warm_start: bool = False
 
-    def _solve(
-        self,
-        data: Dataset,
-        start: FloatArray | None,
-        query_weight: FloatArray | None,
-        callback: Callback | None,
-    ) -> Result:
-        rule, objective = self._rule(), make_objective(data, query_weight)
-        state = self._previous(data.n_features, self.warm_start)
-        result = ftrl(
-            data,
-            objective,
-            rule,
-            state,
-            n_epochs=self.n_epochs,
-            seed=self.random_state if self.shuffle else None,
-            query_weight=query_weight,
-            callback=callback,
-        )
-        self._keep(state)
-        return result
+    def _learn(self, data: Dataset, query_weight: FloatArray | None, callback: Callback | None) -> None:
+        objective = make_objective(data, "squared_hinge", query_weight)
+        state = self._previous(data.feature_names, self.warm_start)
+        alpha = self.l1 / (state.n_pairs + self.n_epochs * objective.loss.normaliser)
+        seed = self.random_state if self.shuffle else None
+        solver = Ftrl(max_iter=self.n_epochs, rule=self._rule(), seed=seed)
+        result = solver.solve(Problem(objective, L1(alpha)), state, callback)
+        self._keep(state, data.feature_names)
+        self._adopt(replace(result, n_iter=state.n_passes), data)
 
     @all_or_nothing
     def partial_fit(
@@ -147,10 +126,10 @@ class MinBatSRank(DirectRanker):
         them. A chunk without a pair changes nothing.
         """
         rule, data = self._rule(), self._chunk(X, y, qid)
-        state = self._previous(data.n_features, True)
-        Passes(data, query_weight).run(rule, state)
+        state = self._previous(data.feature_names, True)
+        Passes.of(data, query_weight).run(rule, state)
         state.n_passes += 1
-        return self._adopt(state)
+        return self._adopt_state(state, data.feature_names)
 
     @all_or_nothing
     def fit_file(
@@ -168,7 +147,12 @@ class MinBatSRank(DirectRanker):
         Queries come in the order of the file each time: the bits are those of ``fit`` with ``shuffle=False``.
         The other arguments are those of :func:`ranksieve.formats.letor_stream.stream_letor`.
         """
-        rule, state = self._rule(), self._previous(n_features, self.warm_start)
+        rule, state = self._rule(), self._previous(numbered_names(n_features), self.warm_start)
+        if self.normalise != "none":
+            raise ValueError(
+                f"fit_file takes features as they are in the file, but normalise={self.normalise!r}; "
+                "normalise the file first, or use fit"
+            )
         if os.fspath(path) == STANDARD_INPUT and self.n_epochs > 1:
             raise ValueError(
                 f"standard input can be read once, but n_epochs={self.n_epochs}; give n_epochs=1 or a file"
@@ -179,7 +163,7 @@ class MinBatSRank(DirectRanker):
             )
             for data in chunks:
                 check_finite(data)
-                Passes(data).run(rule, state)
+                Passes.of(data).run(rule, state)
             state.n_passes += 1
             if callback is not None:
                 callback(epoch, state.w.copy(), np.nan, np.nan)
@@ -187,7 +171,7 @@ class MinBatSRank(DirectRanker):
             raise ValueError(NO_PAIRS)
         self.n_features_in_ = n_features
         self.feature_names_in_ = np.array(data.feature_names, dtype=object)
-        return self._adopt(state)
+        return self._adopt_state(state, data.feature_names)
 
     def save_state(self, path: PathLike) -> None:
         """Write parameters and state as JSON, atomically; learning can go on from there to the same bits."""
@@ -211,16 +195,9 @@ class MinBatSRank(DirectRanker):
         self.n_features_in_ = len(state.w)
         if names is not None:
             self.feature_names_in_ = np.array(names, dtype=object)
-        return self._adopt(state)
+        return self._adopt_state(state, self._names())
 
     def _rule(self) -> Rule:
-        check_not_negative("l1", self.l1)
-        check_positive("rate", self.rate)
-        check_not_negative("smoothing", self.smoothing)
-        check_at_least("n_epochs", self.n_epochs, 1)
-        check_at_least("random_state", self.random_state, 0)
-        if self.batch_pairs is not None:
-            check_at_least("batch_pairs", self.batch_pairs, 1)
         return Rule(
             float(self.l1),
             float(self.rate),
@@ -229,12 +206,13 @@ class MinBatSRank(DirectRanker):
             int(self.batch_pairs or 0),
         )
 
-    def _previous(self, n_features: int, wanted: bool) -> FtrlState:
-        """A copy of the state so far, or a fresh one."""
+    def _previous(self, names: Sequence[str], wanted: bool) -> FtrlState:
+        """A copy of the state so far, found by the names of its features, or a fresh one."""
         state: FtrlState | None = getattr(self, "_state", None)
-        if not wanted or state is None or len(state.w) != n_features:
-            return FtrlState.zeros(n_features)
-        return state.copy()
+        place = {name: j for j, name in enumerate(getattr(self, "_weight_names", ()))}
+        if not wanted or state is None or place.keys() != set(names):
+            return FtrlState.zeros(len(names))
+        return state.ordered([place[name] for name in names])
 
     def _chunk(self, X: Any, y: Any, qid: Any) -> Dataset:
         """Checked data; from the second chunk on they must have the first one's features."""
@@ -242,21 +220,21 @@ class MinBatSRank(DirectRanker):
             return self._prepared_for_learning(self._checked_data(X, y, qid))
         if isinstance(X, Dataset):
             data = self._in_training_order(X)
-            check_finite(data)
-            return data
-        matrix = self._checked_features(X)
-        if qid is None:
-            warnings.warn(ONE_QUERY.format(n=matrix.shape[0]), UserWarning, stacklevel=4)
-        return self._dataset(matrix, y, qid)
+        else:
+            matrix = self._checked_features(X)
+            if qid is None:
+                warnings.warn(ONE_QUERY.format(n=matrix.shape[0]), UserWarning, stacklevel=4)
+            data = self._dataset(matrix, y, qid)
+        return self.normalisation_.for_learning(self._filled(data))
 
-    def _keep(self, state: FtrlState) -> None:
-        self._state = state
+    def _keep(self, state: FtrlState, names: Sequence[str]) -> None:
+        self._state, self._weight_names = state, tuple(names)
         self.n_batches_ = state.n_batches
         self.alpha_ = self.l1 / state.n_pairs if state.n_pairs else np.inf
 
-    def _adopt(self, state: FtrlState) -> Self:
+    def _adopt_state(self, state: FtrlState, names: Sequence[str]) -> Self:
         """The fitted attributes of a state whose data are gone."""
-        self._keep(state)
+        self._keep(state, names)
         self.coef_ = state.w.copy()
         self.objective_ = self.gap_ = np.nan
         self.n_iter_, self.converged_, self.trace_ = state.n_passes, False, Trace()

@@ -2,26 +2,30 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from functools import cached_property
+from numbers import Integral
+from typing import Annotated
 
 import numpy as np
+from sklearn.utils._param_validation import Interval
 
 from ranksieve._parallel import map_blocks, split_blocks
 from ranksieve._types import AnyArray, FloatArray, IntArray, Matrix
 from ranksieve.data.dataset import Dataset
 from ranksieve.estimators.base import PlainFit
-from ranksieve.estimators.checks import check_at_least
+from ranksieve.estimators.parameters import Count
 from ranksieve.kernels.boosting import pair_potentials, threshold_margins
 from ranksieve.losses.base import NO_PAIRS, checked_query_weight, local_levels, pairs_per_query
 from ranksieve.measures.columns import dense_columns, row_weights
 from ranksieve.model import LinearModel
-from ranksieve.solvers.result import Callback, Trace
+from ranksieve.solvers import Callback, Trace
 
 EQUAL = 1e-12  # margins nearer than this are one: rounding must not choose between them
 MOST_THRESHOLDS = 2**16 - 1
 
 
+@dataclass(eq=False, repr=False)
 class RankBoost(PlainFit):
     """Greedily minimise (1/p) Σ_{pairs} exp(−(s_i − s_j)), s(x) = Σ_t α_t 1[x_{j_t} > θ_t].
 
@@ -55,15 +59,11 @@ class RankBoost(PlainFit):
     Journal of Machine Learning Research 4, 2003. Pairs of all levels start with the same weight.
     """
 
-    def __init__(self, n_rounds: int = 300, *, n_thresholds: int = 255) -> None:
-        self.n_rounds = n_rounds
-        self.n_thresholds = n_thresholds
+    n_rounds: Count = 300
+    _: KW_ONLY
+    n_thresholds: Annotated[int, Interval(Integral, 1, MOST_THRESHOLDS, closed="both")] = 255
 
     def _learn(self, data: Dataset, query_weight: FloatArray | None, callback: Callback | None) -> None:
-        check_at_least("n_rounds", self.n_rounds, 1)
-        check_at_least("n_thresholds", self.n_thresholds, 1)
-        if self.n_thresholds > MOST_THRESHOLDS:
-            raise ValueError(f"n_thresholds must be at most {MOST_THRESHOLDS}, got {self.n_thresholds}")
         weight = checked_query_weight(query_weight, data.n_queries)
         self._boost(WeightedPairs(data, weight), Stumps.of(data, weight, self.n_thresholds), callback)
 

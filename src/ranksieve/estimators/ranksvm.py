@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
+
 from ranksieve._types import FloatArray
 from ranksieve.data.dataset import Dataset
-from ranksieve.data.describe import varying_columns
-from ranksieve.estimators.checks import check_at_least, check_positive
-from ranksieve.estimators.direct import DirectRanker
-from ranksieve.losses import SquaredHinge
-from ranksieve.losses.base import CurvedLoss
-from ranksieve.objective import CurvedObjective
-from ranksieve.penalties.ridge import Ridge
-from ranksieve.solvers.newton import newton
-from ranksieve.solvers.result import Callback, Result
+from ranksieve.estimators.base import SolvedRanker
+from ranksieve.estimators.parameters import Count, Positive
+from ranksieve.objective import Objective, make_objective
+from ranksieve.penalties import Ridge
+from ranksieve.solvers import Problem, Solver, TruncatedNewton
 
 
-class RankSVM(DirectRanker):
+@dataclass(eq=False, repr=False)
+class RankSVM(SolvedRanker):
     """min_w ½‖w‖² + C Σ_{pairs} max(0, 1 − ⟨w, x_i − x_j⟩)².
 
     Newton steps by conjugate gradients on implicit Hessian products: O(n log n) a product, and no pair is
@@ -48,41 +47,20 @@ class RankSVM(DirectRanker):
     LETOR calls it RankSVM-Primal.
     """
 
-    def __init__(
-        self,
-        C: float = 1e-4,
-        *,
-        average: bool = False,
-        tol: float = 1e-6,
-        max_iter: int = 100,
-        warm_start: bool = False,
-    ) -> None:
-        self.C = C
-        self.average = average
-        self.tol = tol
-        self.max_iter = max_iter
-        self.warm_start = warm_start
+    C: Positive = 1e-4
+    _: KW_ONLY
+    average: bool = False
+    tol: Positive = 1e-6
+    max_iter: Count = 100
+    warm_start: bool = False
 
-    def _solve(
-        self,
-        data: Dataset,
-        start: FloatArray | None,
-        query_weight: FloatArray | None,
-        callback: Callback | None,
-    ) -> Result:
-        check_positive("C", self.C)
-        check_positive("tol", self.tol)
-        check_at_least("max_iter", self.max_iter, 1)
-        loss = self._loss(data, query_weight)
-        return newton(
-            CurvedObjective(data.X, loss),
-            Ridge(1.0 / (self.C * (1.0 if self.average else loss.normaliser))),
-            start,
-            usable=varying_columns(data),
-            tol=self.tol,
-            max_iter=self.max_iter,
-            callback=callback,
-        )
+    def _problem(self, data: Dataset, query_weight: FloatArray | None) -> Problem:
+        objective = self._objective(data, query_weight)
+        pairs = 1.0 if self.average else objective.loss.normaliser
+        return Problem(objective, Ridge(1.0 / (self.C * pairs)), objective.varies)
 
-    def _loss(self, data: Dataset, query_weight: FloatArray | None) -> CurvedLoss:
-        return SquaredHinge().bind(data.y, data.queries, query_weight)
+    def _objective(self, data: Dataset, query_weight: FloatArray | None) -> Objective:
+        return make_objective(data, "squared_hinge", query_weight)
+
+    def _solver(self, problem: Problem) -> Solver:
+        return TruncatedNewton(self.tol, self.max_iter)

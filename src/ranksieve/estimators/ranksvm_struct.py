@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
+
 from ranksieve._types import FloatArray
 from ranksieve.data.dataset import Dataset
-from ranksieve.data.describe import varying_columns
-from ranksieve.estimators.checks import check_at_least, check_positive
-from ranksieve.estimators.direct import DirectRanker
-from ranksieve.losses import Hinge
-from ranksieve.objective import Objective
-from ranksieve.penalties.ridge import Ridge
-from ranksieve.solvers.cutting_plane import cutting_plane
-from ranksieve.solvers.result import Callback, Result
+from ranksieve.estimators.base import SolvedRanker
+from ranksieve.estimators.parameters import Count, Positive
+from ranksieve.objective import make_objective
+from ranksieve.penalties import Ridge
+from ranksieve.solvers import CuttingPlane, Problem, Solver
 
 
-class RankSVMStruct(DirectRanker):
+@dataclass(eq=False, repr=False)
+class RankSVMStruct(SolvedRanker):
     """min_w ½‖w‖² + (C/p) Σ_{pairs} max(0, 1 − ⟨w, x_i − x_j⟩).
 
     The 1-slack formulation has one constraint for every subset of the p pairs. The most violated one collects
@@ -43,30 +43,15 @@ class RankSVMStruct(DirectRanker):
     T. Joachims: Training Linear SVMs in Linear Time, KDD 2006. LETOR's RankSVM-Struct is its tool SVM-rank.
     """
 
-    def __init__(
-        self, C: float = 100.0, epsilon: float = 1e-3, *, max_iter: int = 1000, warm_start: bool = False
-    ) -> None:
-        self.C = C
-        self.epsilon = epsilon
-        self.max_iter = max_iter
-        self.warm_start = warm_start
+    C: Positive = 100.0
+    epsilon: Positive = 1e-3
+    _: KW_ONLY
+    max_iter: Count = 1000
+    warm_start: bool = False
 
-    def _solve(
-        self,
-        data: Dataset,
-        start: FloatArray | None,
-        query_weight: FloatArray | None,
-        callback: Callback | None,
-    ) -> Result:
-        check_positive("C", self.C)
-        check_positive("epsilon", self.epsilon)
-        check_at_least("max_iter", self.max_iter, 1)
-        return cutting_plane(
-            Objective(data.X, Hinge().bind(data.y, data.queries, query_weight)),
-            Ridge(1.0 / self.C),
-            start,
-            usable=varying_columns(data),
-            tol=self.epsilon,
-            max_iter=self.max_iter,
-            callback=callback,
-        )
+    def _problem(self, data: Dataset, query_weight: FloatArray | None) -> Problem:
+        objective = make_objective(data, "hinge", query_weight)
+        return Problem(objective, Ridge(1.0 / self.C), objective.varies)
+
+    def _solver(self, problem: Problem) -> Solver:
+        return CuttingPlane(self.epsilon, self.max_iter)

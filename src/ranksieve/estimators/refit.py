@@ -9,10 +9,10 @@ import numpy as np
 from ranksieve._parallel import single_threaded_blas
 from ranksieve._types import FloatArray, IntArray
 from ranksieve.data.dataset import Dataset
-from ranksieve.path import Path, make_objective
+from ranksieve.objective import make_objective
+from ranksieve.path import Path
 from ranksieve.penalties import ElasticNet
-from ranksieve.solvers.prox_newton import newton_steps
-from ranksieve.solvers.result import Result
+from ranksieve.solvers import Problem, ProxNewton, Result
 
 RIDGE_SHARE = 1e-3  # of α: keeps the refit bounded when the chosen features separate every pair
 TOL = 1e-6
@@ -56,10 +56,9 @@ def _refit(
     signs: FloatArray | None,
 ) -> Result:
     columns = support if len(support) else np.array([0])
-    objective = make_objective(
-        data.replace_features(data.X[:, columns], [data.feature_names[j] for j in columns]), query_weight
-    )
+    narrow = data.replace_features(data.X[:, columns], [data.feature_names[j] for j in columns])
+    objective = make_objective(narrow, query_weight=query_weight)
     bound = None if signs is None else signs[columns]
     ridge = ElasticNet(RIDGE_SHARE * alpha, signs=bound, l1_ratio=0.0)
-    result, _ = newton_steps(objective, ridge, objective.at_zero, TOL, 100 if len(support) else 0)
-    return replace(result, w=result.w[: len(support)])
+    result = ProxNewton(TOL, 100 if len(support) else 0).solve(Problem(objective, ridge))
+    return replace(result, w=result.w[: len(support)], point=None)

@@ -2,28 +2,27 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from ranksieve._types import AnyArray, FloatArray
 from ranksieve.data.dataset import Dataset
-from ranksieve.data.describe import varying_columns
-from ranksieve.estimators.checks import check_at_least, check_not_negative, check_positive
-from ranksieve.estimators.direct import DirectRanker
-from ranksieve.estimators.sparse_rank import plain_descent
+from ranksieve.estimators.base import IterativeRanker
+from ranksieve.estimators.parameters import Count, NotNegative, Positive
 from ranksieve.losses.modified_huber import ModifiedHuber
 from ranksieve.metrics.ndcg import dcg
 from ranksieve.metrics.profiles import Profile, as_profile
 from ranksieve.metrics.ranked import Judged
 from ranksieve.model import linear_scores
-from ranksieve.objective import Objective
-from ranksieve.penalties.l1 import L1
-from ranksieve.solvers.result import Callback, Result, Trace
+from ranksieve.objective import make_objective
+from ranksieve.penalties import L1
+from ranksieve.solvers import Callback, Problem, ProximalGradient, Trace
 
 
-class RSRank(DirectRanker):
+@dataclass(eq=False, repr=False)
+class RSRank(IterativeRanker):
     """min_w (1/Ω) Σ_{pairs} ω_ij ψ(⟨w, x_i − x_j⟩) + α‖w‖₁, Ω = Σ ω_ij, ω_ij from the ranking by w.
 
     ψ(t) = max(0, 1 − t)² for t ≥ −1 and −4t below. ω_ij = |2^{y_i} − 2^{y_j}|·|b(r_i) − b(r_j)| / IDCG is the
@@ -70,62 +69,41 @@ class RSRank(DirectRanker):
 
     stops_early = True
 
-    def __init__(
-        self,
-        alpha: float = 1e-2,
-        *,
-        profile: str = "standard",
-        n_rounds: int = 10,
-        tol: float = 1e-3,
-        max_iter: int = 100,
-        warm_start: bool = False,
-    ) -> None:
-        self.alpha = alpha
-        self.profile = profile
-        self.n_rounds = n_rounds
-        self.tol = tol
-        self.max_iter = max_iter
-        self.warm_start = warm_start
+    alpha: NotNegative = 1e-2
+    round_iterations_: list[int] = field(init=False)
+    _: KW_ONLY
+    profile: str = "standard"
+    n_rounds: Count = 10
+    tol: Positive = 1e-3
+    max_iter: Count = 100
+    warm_start: bool = False
 
-    def _solve(
-        self,
-        data: Dataset,
-        start: FloatArray | None,
-        query_weight: FloatArray | None,
-        callback: Callback | None,
-    ) -> Result:
-        self._check()
-        stakes, trace = Stakes(data, as_profile(self.profile)), Trace()
+    def _learn(self, data: Dataset, query_weight: FloatArray | None, callback: Callback | None) -> None:
+        swaps, trace = SwapWeights(data, as_profile(self.profile)), Trace()
+        steps, last = 0, 0
 
-        def record(_: int, w: FloatArray, objective: float, gap: float) -> None:
-            trace.record(objective, gap, w)
-            if callback is not None:
-                callback(len(trace), w, objective, gap)
+        def record(n_iter: int, w: FloatArray, objective: float, gap: float) -> None:
+            nonlocal last
+            last = steps + n_iter
+            if n_iter or not steps:
+                trace.record(objective, gap, w)
+                if callback is not None:
+                    callback(last, w, objective, gap)
 
-        w, discount, settled = start, stakes.discounts(start), False
-        self.round_iterations_: list[int] = []
+        w = self._start(data)
+        discount, settled = swaps.discounts(w), False
+        self.round_iterations_ = []
         while not settled and len(self.round_iterations_) < self.n_rounds:
-            loss = stakes.loss(discount).bind(data.y, data.queries, query_weight)
-            result = plain_descent(
-                Objective(data.X, loss),
-                L1(self.alpha),
-                w,
-                tol=self.tol,
-                max_iter=self.max_iter,
-                callback=record,
-            )
+            objective = make_objective(data, swaps.loss(discount), query_weight)
+            problem = Problem(objective, L1(self.alpha), objective.varies)
+            result = ProximalGradient(self.tol, self.max_iter).solve(problem, w, record)
             self.round_iterations_.append(result.n_iter)
+            steps = last
             w, ranked_by = result.w, discount
-            discount = stakes.discounts(w)
+            discount = swaps.discounts(w)
             settled = _same(ranked_by, discount)
-        w = np.where(varying_columns(data), result.w, 0.0)
-        return replace(result, w=w, n_iter=len(trace), converged=settled and result.converged, trace=trace)
-
-    def _check(self) -> None:
-        check_not_negative("alpha", self.alpha)
-        check_at_least("n_rounds", self.n_rounds, 1)
-        check_positive("tol", self.tol)
-        check_at_least("max_iter", self.max_iter, 1)
+        converged = settled and result.converged
+        self._adopt(replace(result, n_iter=steps, converged=converged, trace=trace), data)
 
     def _certificate(self) -> dict[str, float]:
         return {"objective": self.objective_, "gap_of_last_round": self.gap_}  # no proof of a global optimum
@@ -136,8 +114,8 @@ class RSRank(DirectRanker):
         return tags
 
 
-class Stakes:
-    """What the pairs of a data set are worth: the NDCG at stake when two documents change places."""
+class SwapWeights:
+    """The weights of pairs: the NDCG that is lost or won when two documents change places."""
 
     def __init__(self, data: Dataset, profile: Profile) -> None:
         self._data, self._profile = data, profile
@@ -158,7 +136,7 @@ class Stakes:
         return np.asarray(self._data.queries.restore(grouped))
 
     def loss(self, discount: FloatArray | None) -> ModifiedHuber:
-        """The loss with the pairs' stakes in that ranking, or in the mean over all rankings."""
+        """The loss with the weights of that ranking, or in the mean over all rankings."""
         return ModifiedHuber(self._gain * self._mean_step() if discount is None else self._gain, discount)
 
     def _mean_step(self) -> FloatArray:

@@ -11,7 +11,8 @@ from ranksieve._types import BoolArray, FloatArray, IntArray, Matrix
 from ranksieve.data.costs import ColumnCosts
 from ranksieve.estimators.candidates import Family, Recipe, Search
 from ranksieve.estimators.choice import Budget, fits
-from ranksieve.path import Path, as_penalty, make_objective
+from ranksieve.objective import make_objective
+from ranksieve.path import Path, as_penalty
 
 POWERS = (0.0, 0.5, 1.0)
 ROUNDING = 1e-12  # share of the largest value of a feature that its mean gradient may be off by
@@ -71,7 +72,7 @@ def useful_pull(search: Search, base: Recipe) -> FloatArray:
 
     What is below the rounding of the sum counts as 0: a feature that is constant within queries.
     """
-    options, objective = base.options, make_objective(search.data, search.query_weight)
+    options, objective = base.options, make_objective(search.data, query_weight=search.query_weight)
     g = objective.gradient(objective.at_zero)
     penalty = as_penalty(options["penalty"], options["weights"], options["l1_ratio"], options["signs"])
     follows = np.isfinite(penalty.slopes(len(g)).facing(g)) & (np.abs(g) > ROUNDING * _largest(objective.X))

@@ -3,29 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass
 from functools import partial
-from typing import Any, TypeAlias
+from typing import Annotated, Any
 
 import numpy as np
+from sklearn.utils._param_validation import StrOptions
 
 from ranksieve._types import FloatArray
 from ranksieve.data.dataset import Dataset
-from ranksieve.estimators.checks import check_at_least, check_choice, check_not_negative, check_positive
-from ranksieve.estimators.direct import DirectRanker
-from ranksieve.losses.cost_sensitive_listmle import CostSensitiveListMLE
-from ranksieve.objective import Objective
-from ranksieve.penalties.l1 import L1
-from ranksieve.solvers.certificate import duality_gap
-from ranksieve.solvers.prox_newton import prox_newton
-from ranksieve.solvers.proximal import Step, StopRule, proximal_gradient
-from ranksieve.solvers.result import Callback, Result
+from ranksieve.estimators.base import SolvedRanker
+from ranksieve.estimators.parameters import Count, NotNegative, Positive
+from ranksieve.losses import CostSensitiveListMLE
+from ranksieve.objective import make_objective
+from ranksieve.penalties import L1, NoPenalty
+from ranksieve.solvers import Problem, ProximalGradient, ProxNewton, Solver
 from ranksieve.theory import squared_radii
 
 FIRST_SHARE = 2.0**-8  # of the Lipschitz bound: where the search for L starts
 
 
-class SparseListMLE(DirectRanker):
+@dataclass(eq=False, repr=False)
+class SparseListMLE(SolvedRanker):
     """min_w (1/q) Σ_queries (1/DCG@k) Σ_j β_j log2(1 + Σ_{t: y_t<y_j} (α_jt/β_j) e^{s_t − s_j}) + α‖w‖₁.
 
     s = Xw; α_jt and β_j say how much DCG@k suffers when document j slips below document t, or below all that
@@ -71,52 +70,26 @@ class SparseListMLE(DirectRanker):
     ∇f does not vanish; hence the mapping. L0/γᵖ, p the number of iterations, is no start for L; hence 2⁸.
     """
 
-    def __init__(
-        self,
-        alpha: float = 1e-3,
-        k: int = 10,
-        *,
-        solver: str = "proximal",
-        max_iter: int = 1000,
-        tol: float = 1e-4,
-        warm_start: bool = False,
-    ) -> None:
-        self.alpha = alpha
-        self.k = k
-        self.solver = solver
-        self.max_iter = max_iter
-        self.tol = tol
-        self.warm_start = warm_start
+    alpha: NotNegative = 1e-3
+    k: Count = 10
+    _: KW_ONLY
+    solver: Annotated[str, StrOptions({"proximal", "accelerated", "newton"})] = "proximal"
+    max_iter: Count = 1000
+    tol: Positive = 1e-4
+    warm_start: bool = False
 
-    def _solve(
-        self,
-        data: Dataset,
-        start: FloatArray | None,
-        query_weight: FloatArray | None,
-        callback: Callback | None,
-    ) -> Result:
-        self._check()
-        loss = CostSensitiveListMLE(self.k).bind(data.y, data.queries, query_weight)
-        return SOLVERS[self.solver](
-            Objective(data.X, loss),
-            L1(self.alpha),
-            start,
-            bound=lambda: loss.lipschitz_bound(squared_radii(data)),
-            tol=self.tol,
-            max_iter=self.max_iter,
-            callback=callback,
-        )
-
-    def _check(self) -> None:
-        check_not_negative("alpha", self.alpha)
-        check_choice("solver", self.solver, SOLVERS)
-        check_positive("tol", self.tol)
-        check_at_least("max_iter", self.max_iter, 1)
+    def _problem(self, data: Dataset, query_weight: FloatArray | None) -> Problem:
         if self.solver == "newton" and self.alpha == 0:
             raise ValueError(
                 "solver='newton' stops on a duality gap, which needs alpha > 0; "
                 "with alpha=0 use solver='proximal' or 'accelerated'"
             )
+        objective = make_objective(data, CostSensitiveListMLE(self.k), query_weight)
+        self._lipschitz = FIRST_SHARE * objective.loss.lipschitz_bound(squared_radii(data))
+        return Problem(objective, L1(self.alpha) if self.alpha > 0 else NoPenalty())
+
+    def _solver(self, problem: Problem) -> Solver:
+        return PENALISED_SOLVERS[self.solver](self.tol, self.max_iter, self._lipschitz)
 
     def _certificate(self) -> dict[str, float]:
         return {name: value for name, value in super()._certificate().items() if np.isfinite(value)}
@@ -127,64 +100,19 @@ class SparseListMLE(DirectRanker):
         return tags
 
 
-Solve: TypeAlias = Callable[..., Result]
+def by_mapping(accelerated: bool, tol: float, max_iter: int, lipschitz: float) -> Solver:
+    """Proximal gradient until the gradient mapping has fallen to ``tol`` of that at w = 0."""
+    first = lipschitz or 1.0  # 0 if no feature varies: any L will do
+    return ProximalGradient(tol, max_iter, accelerated, stop="mapping", lipschitz=first)
 
 
-def _proximal(
-    objective: Objective,
-    penalty: L1,
-    start: FloatArray | None,
-    *,
-    bound: Callable[[], float],
-    tol: float,
-    accelerated: bool = False,
-    **options: Any,
-) -> Result:
-    result = proximal_gradient(
-        objective,
-        penalty,
-        start,
-        lipschitz=FIRST_SHARE * bound() or 1.0,  # 0 if no feature varies: any L will do
-        stop=_small_beside_zero(objective, penalty, tol),
-        accelerated=accelerated,
-        restart=True,
-        **options,
-    )
-    gap = _gap(objective, penalty, result.w)
-    result.trace.gap[-1] = gap
-    return replace(result, gap=gap)
+def by_gap(tol: float, max_iter: int, lipschitz: float) -> Solver:
+    """Proximal Newton, which needs no Lipschitz constant."""
+    return ProxNewton(tol, max_iter)
 
 
-def _newton(
-    objective: Objective,
-    penalty: L1,
-    start: FloatArray | None,
-    *,
-    bound: Callable[[], float],
-    **options: Any,
-) -> Result:
-    return prox_newton(objective, penalty, None if start is None else objective.evaluate(start), **options)
-
-
-SOLVERS: dict[str, Solve] = {
-    "proximal": _proximal,
-    "accelerated": partial(_proximal, accelerated=True),
-    "newton": _newton,
+PENALISED_SOLVERS: dict[str, Callable[[float, int, float], Solver]] = {
+    "proximal": partial(by_mapping, False),
+    "accelerated": partial(by_mapping, True),
+    "newton": by_gap,
 }
-
-
-def _small_beside_zero(objective: Objective, penalty: L1, tol: float) -> StopRule:
-    """Stop when the gradient mapping is at most ``tol`` times that at w = 0, for any L ‖prox(−∇f(0))‖."""
-    first = float(np.linalg.norm(penalty.prox(-objective.gradient(objective.at_zero), 1.0)))
-
-    def rule(step: Step) -> tuple[float, bool]:
-        return np.nan, step.mapping <= tol * first
-
-    return rule
-
-
-def _gap(objective: Objective, penalty: L1, w: FloatArray) -> float:
-    if penalty.alpha == 0.0:
-        return np.nan
-    point = objective.evaluate(w)
-    return duality_gap(objective, penalty, point, objective.gradient(point))[1]

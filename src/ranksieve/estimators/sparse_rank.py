@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
-import numpy as np
+from dataclasses import KW_ONLY, dataclass
 
 from ranksieve._types import FloatArray
 from ranksieve.data.dataset import Dataset
-from ranksieve.data.describe import varying_columns
-from ranksieve.estimators.checks import check_at_least, check_not_negative, check_positive
-from ranksieve.estimators.direct import DirectRanker
-from ranksieve.objective import Objective, Point
-from ranksieve.path import make_objective
-from ranksieve.penalties.l1 import L1
-from ranksieve.solvers.certificate import duality_gap
-from ranksieve.solvers.fista import curvature_along_gradient
-from ranksieve.solvers.proximal import proximal_gradient, small_gap
-from ranksieve.solvers.result import Callback, Result
+from ranksieve.estimators.base import SolvedRanker
+from ranksieve.estimators.parameters import Count, NotNegative, Positive
+from ranksieve.objective import make_objective
+from ranksieve.penalties import L1
+from ranksieve.solvers import Problem, ProximalGradient, Solver
 
 
-class SparseRank(DirectRanker):
+@dataclass(eq=False, repr=False)
+class SparseRank(SolvedRanker):
     """min_w (1/p) Σ_{pairs} max(0, 1 − ⟨w, x_i − x_j⟩)² + α‖w‖₁.
 
     w ← prox(w − ∇f(w)/L), a gradient step and a soft threshold by α/L, without momentum. L starts at the
@@ -51,56 +45,15 @@ class SparseRank(DirectRanker):
     F. Zhou et al.: Cost-Sensitive ListMLE Ranking Approach Based on Sparse Representation.
     """
 
-    def __init__(
-        self,
-        alpha: float = 1e-2,
-        *,
-        tol: float = 1e-4,
-        max_iter: int = 1000,
-        warm_start: bool = False,
-    ) -> None:
-        self.alpha = alpha
-        self.tol = tol
-        self.max_iter = max_iter
-        self.warm_start = warm_start
+    alpha: NotNegative = 1e-2
+    _: KW_ONLY
+    tol: Positive = 1e-4
+    max_iter: Count = 1000
+    warm_start: bool = False
 
-    def _solve(
-        self,
-        data: Dataset,
-        start: FloatArray | None,
-        query_weight: FloatArray | None,
-        callback: Callback | None,
-    ) -> Result:
-        check_not_negative("alpha", self.alpha)
-        check_positive("tol", self.tol)
-        check_at_least("max_iter", self.max_iter, 1)
-        objective = make_objective(data, query_weight)
-        result = plain_descent(
-            objective, L1(self.alpha), start, tol=self.tol, max_iter=self.max_iter, callback=callback
-        )
-        return replace(result, w=np.where(varying_columns(data), result.w, 0.0))
+    def _problem(self, data: Dataset, query_weight: FloatArray | None) -> Problem:
+        objective = make_objective(data, "squared_hinge", query_weight)
+        return Problem(objective, L1(self.alpha), objective.varies)
 
-
-def plain_descent(
-    objective: Objective,
-    penalty: L1,
-    start: FloatArray | None,
-    *,
-    tol: float,
-    max_iter: int,
-    callback: Callback | None = None,
-) -> Result:
-    """Proximal gradient without momentum, stopped by the duality gap."""
-
-    def gap(point: Point) -> float:
-        return duality_gap(objective, penalty, point, objective.gradient(point))[1]
-
-    return proximal_gradient(
-        objective,
-        penalty,
-        start,
-        lipschitz=curvature_along_gradient(objective),
-        stop=small_gap(gap, tol),
-        max_iter=max_iter,
-        callback=callback,
-    )
+    def _solver(self, problem: Problem) -> Solver:
+        return ProximalGradient(self.tol, self.max_iter)

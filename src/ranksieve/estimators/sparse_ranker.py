@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Self
+from dataclasses import KW_ONLY, dataclass
+from typing import Annotated, Any, Self
+
+from sklearn.utils._param_validation import StrOptions
 
 from ranksieve._types import FloatArray
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.features import as_sign
 from ranksieve.estimators.base import LinearRanker, all_or_nothing
 from ranksieve.estimators.candidates import Candidates, Family, ProgressCount, Recipe, Refit, Search
-from ranksieve.estimators.checks import check_at_least
 from ranksieve.estimators.choice import RULES, Budget, warn_if_blind
+from ranksieve.estimators.parameters import Count, Folds, NotNegative, Positive, Seed, Share
 from ranksieve.estimators.refit import shrunk_path, unshrunk_path
 from ranksieve.estimators.shopping import families_by_cost
 from ranksieve.formats.feature_tables import as_costs
@@ -25,6 +28,7 @@ REFITS: dict[str, Refit] = {"shrunk": shrunk_path, "unshrunk": unshrunk_path}
 PATH_OPTIONS = ("penalty", "l1_ratio", "n_alphas", "alphas", "min_ratio", "tol", "max_features")
 
 
+@dataclass(eq=False, repr=False)
 class SparseRanker(LinearRanker):
     """The best sparse linear ranker: fit the certified path, choose a point on held-out queries.
 
@@ -75,52 +79,26 @@ class SparseRanker(LinearRanker):
         What features cost.
     """
 
-    def __init__(
-        self,
-        max_features: int | None = None,
-        metric: str = "ndcg@10",
-        *,
-        feature_costs: Any = None,
-        max_cost: float | None = None,
-        must_have: Features = (),
-        must_not: Features = (),
-        signs: Signs | None = None,
-        profile: str | Profile = "letor",
-        rule: str = "best",
-        refit: str = "shrunk",
-        penalty: str | SlopedPenalty = "l1",
-        weights: Any = None,
-        l1_ratio: float | None = None,
-        n_alphas: int = 100,
-        alphas: Any = None,
-        min_ratio: float = 1e-3,
-        tol: float = 1e-6,
-        cv: int = 5,
-        random_state: int = 0,
-        normalise: str = "none",
-        missing: str = "error",
-    ) -> None:
-        self.max_features = max_features
-        self.metric = metric
-        self.feature_costs = feature_costs
-        self.max_cost = max_cost
-        self.must_have = must_have
-        self.must_not = must_not
-        self.signs = signs
-        self.profile = profile
-        self.rule = rule
-        self.refit = refit
-        self.penalty = penalty
-        self.weights = weights
-        self.l1_ratio = l1_ratio
-        self.n_alphas = n_alphas
-        self.alphas = alphas
-        self.min_ratio = min_ratio
-        self.tol = tol
-        self.cv = cv
-        self.random_state = random_state
-        self.normalise = normalise
-        self.missing = missing
+    max_features: Count | None = None
+    metric: str = "ndcg@10"
+    _: KW_ONLY
+    feature_costs: Any = None
+    max_cost: NotNegative | None = None
+    must_have: Features = ()
+    must_not: Features = ()
+    signs: Signs | None = None
+    profile: str | Profile = "letor"
+    rule: Annotated[str, StrOptions(set(RULES))] = "best"
+    refit: Annotated[str, StrOptions(set(REFITS))] = "shrunk"
+    penalty: str | SlopedPenalty = "l1"
+    weights: Any = None
+    l1_ratio: float | None = None
+    n_alphas: Count = 100
+    alphas: Any = None
+    min_ratio: Share = 1e-3
+    tol: Positive = 1e-6
+    cv: Folds = 5
+    random_state: Seed = 0
 
     @all_or_nothing
     def fit(
@@ -199,8 +177,6 @@ class SparseRanker(LinearRanker):
         return Candidates(families, budget)
 
     def _recipe(self, demands: Constraints) -> Recipe:
-        _check_choice("rule", self.rule, RULES)
-        _check_choice("refit", self.refit, REFITS)
         options = {name: getattr(self, name) for name in PATH_OPTIONS}
         options |= {"weights": demands.weights(self.weights), "signs": demands.signs}
         label = self.penalty if isinstance(self.penalty, str) else self.penalty.name
@@ -263,10 +239,4 @@ class SparseRanker(LinearRanker):
 
 
 def _folds(cv: int, n_queries: int) -> int:
-    check_at_least("cv", cv, 2)
     return min(cv, n_queries) if n_queries > 1 else 0
-
-
-def _check_choice(name: str, given: str, table: dict[str, Any]) -> None:
-    if given not in table:
-        raise ValueError(f"{name} must be one of {', '.join(table)}, got {given!r}")

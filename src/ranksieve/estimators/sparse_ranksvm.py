@@ -3,41 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import fields
-from typing import Any, TypeAlias
+from dataclasses import KW_ONLY, dataclass, fields
+from functools import partial
+from typing import Annotated, Any
 
-import numpy as np
+from sklearn.utils._param_validation import StrOptions
 
 from ranksieve._types import FloatArray
 from ranksieve.data.dataset import Dataset
-from ranksieve.estimators.checks import check_at_least, check_choice, check_not_negative, check_positive
-from ranksieve.estimators.direct import DirectRanker
-from ranksieve.objective import Objective
-from ranksieve.path import make_objective
-from ranksieve.penalties import CONCAVE_PENALTIES, L1, ConcavePenalty
-from ranksieve.solvers.fista import fista
-from ranksieve.solvers.prox_newton import prox_newton
-from ranksieve.solvers.result import Callback, Result
-from ranksieve.solvers.reweighted import reweighted
+from ranksieve.estimators.base import SolvedRanker
+from ranksieve.estimators.parameters import Count, NotNegative, Positive
+from ranksieve.objective import make_objective
+from ranksieve.penalties import PENALTIES, Penalty, offering
+from ranksieve.solvers import Fista, Problem, ProxNewton, Reweighted, Solver
 
-Solve: TypeAlias = Callable[..., Result]
-
-
-def _newton(objective: Objective, penalty: L1, start: FloatArray | None, **options: Any) -> Result:
-    return prox_newton(objective, penalty, None if start is None else objective.evaluate(start), **options)
+L1_SOLVERS: dict[str, Callable[[float, int], Solver]] = {"path": ProxNewton, "fista": Fista}
+ROUND_SOLVERS: dict[str, Callable[[float, int], Solver]] = {
+    "path": ProxNewton,
+    # A round may hold features with next to no penalty, whose gap FISTA closes last: the mapping ends it.
+    "fista": partial(Fista, mapping_tol=1e-6),
+}
 
 
-def _fista_round(objective: Objective, penalty: L1, start: FloatArray | None, **options: Any) -> Result:
-    """A round may hold features with next to no penalty, whose gap FISTA closes last: the mapping ends it."""
-    return fista(objective, penalty, start, mapping_tol=1e-6, **options)
-
-
-SOLVERS: dict[str, Solve] = {"path": _newton, "fista": fista}
-ROUND_SOLVERS: dict[str, Solve] = {"path": _newton, "fista": _fista_round}
-PENALTY_CHOICES = ("l1", *CONCAVE_PENALTIES)
-
-
-class SparseRankSVM(DirectRanker):
+@dataclass(eq=False, repr=False)
+class SparseRankSVM(SolvedRanker):
     """min_w (1/p) Σ_{pairs} max(0, 1 − ⟨w, x_i − x_j⟩)² + α Σ_j v_j g(|w_j|).
 
     g(t) = t is ℓ1: convex, solved to a duality gap. The others are concave and sparser, solved by reweighted
@@ -83,76 +72,38 @@ class SparseRankSVM(DirectRanker):
     smoothed; MCP's knee γα depends on the scale of the loss, here the mean over pairs.
     """
 
-    def __init__(
-        self,
-        penalty: str = "l1",
-        alpha: float = 1e-2,
-        *,
-        weights: Any = None,
-        solver: str = "path",
-        epsilon: float = 0.1,
-        gamma: float = 2.0,
-        p: float = 0.5,
-        smoothing: float = 0.001,
-        a: float = 3.7,
-        tol: float = 1e-6,
-        max_iter: int = 10_000,
-        max_rounds: int = 50,
-        warm_start: bool = False,
-    ) -> None:
-        self.penalty = penalty
-        self.alpha = alpha
-        self.weights = weights
-        self.solver = solver
-        self.epsilon = epsilon
-        self.gamma = gamma
-        self.p = p
-        self.smoothing = smoothing
-        self.a = a
-        self.tol = tol
-        self.max_iter = max_iter
-        self.max_rounds = max_rounds
-        self.warm_start = warm_start
+    penalty: Annotated[str, StrOptions({"l1", *offering("concave")})] = "l1"
+    alpha: NotNegative = 1e-2
+    _: KW_ONLY
+    weights: Any = None
+    solver: Annotated[str, StrOptions({"path", "fista"})] = "path"
+    epsilon: Positive = 0.1
+    gamma: float = 2.0
+    p: float = 0.5
+    smoothing: NotNegative = 0.001
+    a: float = 3.7
+    tol: Positive = 1e-6
+    max_iter: Count = 10_000
+    max_rounds: Count = 50
+    warm_start: bool = False
 
-    def _solve(
-        self,
-        data: Dataset,
-        start: FloatArray | None,
-        query_weight: FloatArray | None,
-        callback: Callback | None,
-    ) -> Result:
-        self._check()
-        objective, solve = make_objective(data, query_weight), SOLVERS[self.solver]
-        options: dict[str, Any] = {"tol": self.tol, "max_iter": self.max_iter}
+    def _problem(self, data: Dataset, query_weight: FloatArray | None) -> Problem:
+        if self.weights is not None and self.penalty != "l1":
+            raise ValueError(f"weights belong to the l1 penalty; {self.penalty} finds its own")
+        return Problem(make_objective(data, "squared_hinge", query_weight), self._penalty())
+
+    def _solver(self, problem: Problem) -> Solver:
         if self.penalty == "l1":
-            weights = None if self.weights is None else np.asarray(self.weights, dtype=np.float64)
-            return solve(objective, L1(self.alpha, weights), start, callback=callback, **options)
-        return reweighted(
-            objective,
-            self._concave(),
-            lambda l1, w: ROUND_SOLVERS[self.solver](objective, l1, w, **options),
-            start,
-            tol=self.tol,
-            max_iter=self.max_rounds,
-            callback=callback,
-        )
+            return L1_SOLVERS[self.solver](self.tol, self.max_iter)
+        return Reweighted(self.tol, self.max_rounds, ROUND_SOLVERS[self.solver](self.tol, self.max_iter))
+
+    def _penalty(self) -> Penalty:
+        """The penalty, with those of our parameters that shape it."""
+        kind: Any = PENALTIES[self.penalty]
+        shape = {field.name: getattr(self, field.name) for field in fields(kind) if hasattr(self, field.name)}
+        return kind(**shape)  # type: ignore[no-any-return]
 
     def _certificate(self) -> dict[str, float]:
         if self._learned_with["penalty"] == "l1":
             return super()._certificate()
         return {"objective": self.objective_, "gap_of_last_round": self.gap_}  # no proof of a global optimum
-
-    def _concave(self) -> ConcavePenalty:
-        """The penalty, with those of our parameters that shape it."""
-        kind: Any = CONCAVE_PENALTIES[self.penalty]
-        return kind(**{field.name: getattr(self, field.name) for field in fields(kind)})  # type: ignore[no-any-return]
-
-    def _check(self) -> None:
-        check_choice("penalty", self.penalty, PENALTY_CHOICES)
-        check_choice("solver", self.solver, SOLVERS)
-        check_not_negative("alpha", self.alpha)
-        check_positive("tol", self.tol)
-        check_at_least("max_iter", self.max_iter, 1)
-        check_at_least("max_rounds", self.max_rounds, 1)
-        if self.weights is not None and self.penalty != "l1":
-            raise ValueError(f"weights belong to the l1 penalty; {self.penalty} finds its own")

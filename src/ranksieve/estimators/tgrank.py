@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, replace
+from numbers import Real
+from typing import Annotated
 
-import numpy as np
+from sklearn.utils._param_validation import Interval
 
 from ranksieve._types import FloatArray
 from ranksieve.data.dataset import Dataset
-from ranksieve.data.describe import varying_columns
-from ranksieve.estimators.checks import check_at_least, check_not_negative, check_positive
-from ranksieve.estimators.direct import DirectRanker
-from ranksieve.path import make_objective
-from ranksieve.penalties.l1 import L1
-from ranksieve.solvers.result import Callback, Result
-from ranksieve.solvers.truncated_gradient import curvature_at_zero, truncated_gradient
+from ranksieve.estimators.base import SolvedRanker
+from ranksieve.estimators.parameters import Count, NotNegative, Positive
+from ranksieve.objective import make_objective
+from ranksieve.penalties import L1
+from ranksieve.solvers import Problem, Result, Solver, TruncatedGradient
 
 
-class TGRank(DirectRanker):
+@dataclass(eq=False, repr=False)
+class TGRank(SolvedRanker):
     """min_w (1/p) Σ_{pairs} max(0, 1 − ⟨w, x_i − x_j⟩)² + α‖w‖₁.
 
     Each iteration is a gradient step w ← w − η_t∇f(w). After every K of them, all weights are truncated:
@@ -60,52 +61,23 @@ class TGRank(DirectRanker):
 
     stops_early = True
 
-    def __init__(
-        self,
-        alpha: float = 1e-2,
-        *,
-        step: float = 1.0,
-        decay: float = 0.0,
-        truncate_every: int = 10,
-        tol: float = 1e-4,
-        max_iter: int = 1000,
-        warm_start: bool = False,
-    ) -> None:
-        self.alpha = alpha
-        self.step = step
-        self.decay = decay
-        self.truncate_every = truncate_every
-        self.tol = tol
-        self.max_iter = max_iter
-        self.warm_start = warm_start
+    alpha: NotNegative = 1e-2
+    _: KW_ONLY
+    step: Annotated[float, Interval(Real, 0, 1, closed="right")] = 1.0
+    decay: NotNegative = 0.0
+    truncate_every: Count = 10
+    tol: Positive = 1e-4
+    max_iter: Count = 1000
+    warm_start: bool = False
 
-    def _solve(
-        self,
-        data: Dataset,
-        start: FloatArray | None,
-        query_weight: FloatArray | None,
-        callback: Callback | None,
-    ) -> Result:
-        self._check()
-        objective = make_objective(data, query_weight)
-        result = truncated_gradient(
-            objective,
-            L1(self.alpha),
-            start,
-            rate=self.step / (curvature_at_zero(objective) or 1.0),  # 0 if no feature varies
-            decay=self.decay,
-            every=int(self.truncate_every),
-            tol=self.tol,
-            max_iter=self.max_iter,
-            callback=callback,
-        )
-        return replace(result, w=np.where(varying_columns(data), result.w, 0.0))
+    def _problem(self, data: Dataset, query_weight: FloatArray | None) -> Problem:
+        objective = make_objective(data, "squared_hinge", query_weight)
+        return Problem(objective, L1(self.alpha), objective.varies)
 
-    def _check(self) -> None:
-        check_not_negative("alpha", self.alpha)
-        if not 0 < self.step <= 1:
-            raise ValueError(f"step must be above 0 and at most 1 (in units of 1/L), got {self.step}")
-        check_not_negative("decay", self.decay)
-        check_at_least("truncate_every", self.truncate_every, 1)
-        check_positive("tol", self.tol)
-        check_at_least("max_iter", self.max_iter, 1)
+    def _solver(self, problem: Problem) -> Solver:
+        return TruncatedGradient(self.tol, self.max_iter, self.step, self.decay, self.truncate_every)
+
+    def _adopt(self, result: Result, data: Dataset) -> None:
+        """Iterations are gradient steps, of which the solver takes some per truncation."""
+        n_iter = min(result.n_iter * self.truncate_every, self.max_iter)
+        super()._adopt(replace(result, n_iter=n_iter), data)

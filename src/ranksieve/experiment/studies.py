@@ -16,13 +16,12 @@ from ranksieve.formats.folds import Fold
 from ranksieve.measures.columns import dense_columns
 from ranksieve.metrics import Evaluator, evaluate_many
 from ranksieve.model import linear_scores_of_models
-from ranksieve.path import Path, make_objective, sparse_path
+from ranksieve.objective import make_objective
+from ranksieve.path import Path, sparse_path
 from ranksieve.penalties import L1, L1Ball
 from ranksieve.selection import FBPCRank
-from ranksieve.solvers.fista import fista
-from ranksieve.solvers.frank_wolfe import VARIANTS, frank_wolfe
-from ranksieve.solvers.prox_newton import prox_newton
-from ranksieve.solvers.result import Result
+from ranksieve.solvers import Fista, FrankWolfe, Problem, ProxNewton, Result
+from ranksieve.solvers.frank_wolfe import VARIANTS
 
 METRIC = "ndcg@10"
 N_RANDOM = 10  # random weight vectors, as in FenchelRank's Fig. 1
@@ -85,16 +84,17 @@ def convergence(fold: Fold, profile: str) -> dict[str, Any]:
     alphas = sparse_path(fold.train).alphas
     alpha = float(alphas[len(alphas) // 2])
     objective = make_objective(fold.train)
-    best = prox_newton(objective, L1(alpha), tol=1e-12)
+    problem = Problem(objective, L1(alpha))
+    best = ProxNewton(tol=1e-12).solve(problem)
     radius = float(np.abs(best.w).sum())
     runs = {
-        "proximal Newton": _trace(prox_newton(objective, L1(alpha), tol=CONVERGED)),
-        "FISTA": _trace(fista(objective, L1(alpha), tol=CONVERGED, max_iter=MAX_ITER)),
+        "proximal Newton": _trace(ProxNewton(CONVERGED).solve(problem)),
+        "FISTA": _trace(Fista(CONVERGED, MAX_ITER).solve(problem)),
     }
     tol = CONVERGED * (best.objective - alpha * radius)
-    for name, variant in VARIANTS.items():
-        result = frank_wolfe(objective, L1Ball(radius), variant=variant, tol=tol, max_iter=MAX_ITER)
-        runs[f"Frank–Wolfe, {name}"] = _trace(result, alpha * radius)
+    for variant in VARIANTS:
+        result = FrankWolfe(tol, MAX_ITER, variant).solve(Problem(objective, L1Ball(radius)))
+        runs[f"Frank–Wolfe, {variant}"] = _trace(result, alpha * radius)
     return {"alpha": alpha, "radius": radius, "optimum": best.objective - best.gap, "runs": runs}
 
 

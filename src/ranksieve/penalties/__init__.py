@@ -8,7 +8,7 @@ from ranksieve.penalties.base import Penalty, ScaledPenalty, SlopedPenalty, Slop
 from ranksieve.penalties.concave import MCP, SCAD, ConcavePenalty, Log, Lp
 from ranksieve.penalties.l1 import L1, ElasticNet
 from ranksieve.penalties.l1_ball import L1Ball
-from ranksieve.penalties.ridge import Quadratic, Ridge
+from ranksieve.penalties.ridge import NoPenalty, Quadratic, Ridge
 
 PENALTIES: dict[str, Callable[..., Penalty]] = {
     "l1": L1,
@@ -37,6 +37,7 @@ __all__ = [
     "L1Ball",
     "Log",
     "Lp",
+    "NoPenalty",
     "Penalty",
     "Quadratic",
     "Ridge",

@@ -35,6 +35,17 @@ class Ridge(Sloped):
 
 
 @dataclass(frozen=True, eq=False)
+class NoPenalty(Ridge):
+    """0: the loss alone, of which no gap is known."""
+
+    alpha: float = 0.0
+    name: ClassVar[str] = "none"
+
+    def gap(self, objective: Any, point: Any, g: FloatArray) -> float:
+        return np.nan
+
+
+@dataclass(frozen=True, eq=False)
 class Quadratic:
     """½ wᵀAw for a symmetric positive semidefinite A."""
 

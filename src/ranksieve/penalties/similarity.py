@@ -1,7 +1,7 @@
 """FSMRank's penalty: a quadratic in the similarity of features and an ℓ1 term in their importance.
 
 Both forms of it live in doubled variables u, v ≥ 0 with w = u − v, where every constraint of the dual is one
-inequality a variable. ``pull`` is always λ1·A·t, the gradient of q(t) = (λ1/2) tᵀAt.
+inequality a variable. ``q_gradient`` is always λ1·A·t, the gradient of q(t) = (λ1/2) tᵀAt.
 """
 
 from __future__ import annotations
@@ -45,10 +45,10 @@ class Form(Protocol):
     def sizes(self, x: FloatArray) -> FloatArray:
         """The t of q(t)."""
 
-    def gradient(self, g: FloatArray, pull: FloatArray) -> FloatArray:
+    def gradient(self, g: FloatArray, q_gradient: FloatArray) -> FloatArray:
         """Gradient in x of f + q, given f's gradient g in w."""
 
-    def doubled(self, pull: FloatArray) -> FloatArray:
+    def doubled(self, q_gradient: FloatArray) -> FloatArray:
         """Gradient of q in (u, v)."""
 
     def value(self, x: FloatArray) -> float:
@@ -63,6 +63,7 @@ class Split:
 
     slope: FloatArray
     name: ClassVar[str] = "split"
+    offers: ClassVar[frozenset[str]] = frozenset({"prox"})
 
     def variables(self, w: FloatArray) -> FloatArray:
         return np.concatenate([np.maximum(w, 0.0), np.maximum(-w, 0.0)])
@@ -73,11 +74,11 @@ class Split:
     def sizes(self, x: FloatArray) -> FloatArray:
         return x[: len(self.slope)] + x[len(self.slope) :]
 
-    def gradient(self, g: FloatArray, pull: FloatArray) -> FloatArray:
-        return np.concatenate([g + pull, pull - g])
+    def gradient(self, g: FloatArray, q_gradient: FloatArray) -> FloatArray:
+        return np.concatenate([g + q_gradient, q_gradient - g])
 
-    def doubled(self, pull: FloatArray) -> FloatArray:
-        return np.concatenate([pull, pull])
+    def doubled(self, q_gradient: FloatArray) -> FloatArray:
+        return np.concatenate([q_gradient, q_gradient])
 
     def value(self, x: FloatArray) -> float:
         return _weighted_sum(self.slope, self.sizes(x))
@@ -92,6 +93,7 @@ class Signed:
 
     slope: FloatArray
     name: ClassVar[str] = "signed"
+    offers: ClassVar[frozenset[str]] = frozenset({"prox"})
 
     def variables(self, w: FloatArray) -> FloatArray:
         return w
@@ -102,11 +104,11 @@ class Signed:
     def sizes(self, x: FloatArray) -> FloatArray:
         return x
 
-    def gradient(self, g: FloatArray, pull: FloatArray) -> FloatArray:
-        return g + pull
+    def gradient(self, g: FloatArray, q_gradient: FloatArray) -> FloatArray:
+        return g + q_gradient
 
-    def doubled(self, pull: FloatArray) -> FloatArray:
-        return np.concatenate([pull, -pull])
+    def doubled(self, q_gradient: FloatArray) -> FloatArray:
+        return np.concatenate([q_gradient, -q_gradient])
 
     def value(self, x: FloatArray) -> float:
         return _weighted_sum(self.slope, np.abs(x))
@@ -126,13 +128,13 @@ def importance_slopes(alpha: float, importance: FloatArray) -> FloatArray:
     return slopes
 
 
-def feasible_scales(form: Form, g: FloatArray, pull: FloatArray) -> list[tuple[float, float]]:
-    """(c, θ) in [0, 1]² with c·(g, −g) + θ·doubled(pull) + slope ≥ 0: dual points (cξ, θt) that are feasible.
+def feasible_scales(form: Form, g: FloatArray, q_gradient: FloatArray) -> list[tuple[float, float]]:
+    """(c, θ) in [0, 1]² with c·(g, −g) + θ·doubled(q_gradient) + slope ≥ 0: feasible dual points (cξ, θt).
 
     Two candidates: the largest c with θ = 1, if there is one, and the largest c with θ = c, which always
     exists. At an optimum both are (1, 1).
     """
-    across, along = np.concatenate([g, -g]), form.doubled(pull)
+    across, along = np.concatenate([g, -g]), form.doubled(q_gradient)
     slope = np.concatenate([form.slope, form.slope])
     alone, joint = _largest_scale(across, along + slope), _largest_scale(across + along, slope)
     return [(c, theta) for c, theta in ((alone, 1.0), (joint, joint)) if not np.isnan(c)]

@@ -16,8 +16,7 @@ from ranksieve.data.dataset import Dataset
 from ranksieve.data.describe import varying_columns
 from ranksieve.estimators import RankSVM
 from ranksieve.estimators.base import LinearRanker, all_or_nothing
-from ranksieve.estimators.checks import check_at_least
-from ranksieve.solvers.result import Trace
+from ranksieve.solvers import Trace
 
 NOTHING_TO_CHOOSE = (
     "none of the {n} features tells two documents of a query apart, so there is nothing to choose"
@@ -161,7 +160,6 @@ def _weighted(base: Any, query_weight: FloatArray | None) -> dict[str, Any]:
 
 def check_size(name: str, size: int, usable: IntArray, data: Dataset) -> None:
     """The number of features asked for is at least 1 and at most that of usable ones."""
-    check_at_least(name, size, 1)
     if size > len(usable):
         raise ValueError(
             f"{name}={size} features were asked for, but only {len(usable)} of {data.n_features} can be "

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, Literal
 
 import numpy as np
@@ -10,22 +10,19 @@ import numpy as np
 from ranksieve._types import FloatArray, IntArray
 from ranksieve._util.lookup import lookup
 from ranksieve.data.dataset import Dataset
-from ranksieve.estimators.checks import check_at_least, check_not_negative, check_positive
+from ranksieve.estimators.parameters import Count, NotNegative, Positive
 from ranksieve.losses import LOSSES
 from ranksieve.measures import similarity_measure
-from ranksieve.objective import Objective
+from ranksieve.objective import make_objective
 from ranksieve.penalties.similarity import settle_definiteness
 from ranksieve.selection.base import FeatureSelector
 from ranksieve.selection.subsets import AlongBase, Criterion, JointMinimum, Subset
-
-# Convex losses with a curvature for Newton's method.
-CURVED_LOSSES = {name: LOSSES[name] for name in ("squared_hinge", "cost_sensitive_listmle", "listnet")}
 
 TIE = 1e-10  # values of S that differ by less than this share are equal
 
 
 @dataclass(frozen=True)
-class Step:
+class SelectionStep:
     """One accepted step: the feature that came in or went out, and S after it."""
 
     action: Literal["in", "out"]
@@ -34,6 +31,7 @@ class Step:
     objective: float
 
 
+@dataclass(eq=False, repr=False)
 class FBPCRank(FeatureSelector):
     """Forward–backward selection by S(F) = min_w C·L(w) + ½ wᵀA_F w, then ``base`` on the chosen features.
 
@@ -65,7 +63,7 @@ class FBPCRank(FeatureSelector):
 
     Attributes
     ----------
-    steps_ : tuple of Step
+    steps_ : tuple of SelectionStep
         Features in and out, with S after each step.
     value_ : float
         S of the chosen features.
@@ -86,47 +84,36 @@ class FBPCRank(FeatureSelector):
     takes absolute correlations to be positive semidefinite.
     """
 
-    steps_: tuple[Step, ...]
-    value_: float
-    similarity_: FloatArray
+    steps_: tuple[SelectionStep, ...] = field(init=False)
+    value_: float = field(init=False)
+    similarity_: FloatArray = field(init=False)
 
-    def __init__(
-        self,
-        base: Any = None,
-        K: int = 10,
-        eps: float = 0.005,
-        C: float = 1.0,
-        *,
-        loss: str = "squared_hinge",
-        weights: str | None = None,
-        similarity: Any = "pearson",
-    ) -> None:
-        self.base = base
-        self.K = K
-        self.eps = eps
-        self.C = C
-        self.loss = loss
-        self.weights = weights
-        self.similarity = similarity
+    base: Any = None
+    K: Count = 10
+    eps: NotNegative = 0.005
+    C: Positive = 1.0
+    _: KW_ONLY
+    loss: str = "squared_hinge"
+    weights: str | None = None
+    similarity: Any = "pearson"
 
     def _select(self, data: Dataset, usable: IntArray, query_weight: FloatArray | None) -> IntArray:
-        check_at_least("K", self.K, 1)
-        check_not_negative("eps", self.eps)
-        check_positive("C", self.C)
         similarity = similarity_measure(self.similarity, data.n_features)(data, query_weight)
         self.similarity_ = settle_definiteness(similarity, "project")
         criterion = self._criterion(data, query_weight)
         best, steps = forward_backward(criterion, usable, self.K, self.eps)
         self.value_ = best.value
-        self.steps_ = tuple(Step(action, j, data.feature_names[j], value) for action, j, value in steps)
+        self.steps_ = tuple(
+            SelectionStep(action, j, data.feature_names[j], value) for action, j, value in steps
+        )
         return np.array(best.columns, dtype=np.int64)
 
     def _criterion(self, data: Dataset, query_weight: FloatArray | None) -> Criterion:
-        loss = lookup(CURVED_LOSSES, self.loss, "loss")()
-        objective = Objective(data.X, loss.bind(data.y, data.queries, query_weight))
+        lookup(LOSSES, self.loss, "loss")
+        objective = make_objective(data, self.loss, query_weight)
         criteria: dict[str, Criterion] = {
             "joint": JointMinimum(objective, self.C, self.similarity_),
-            "base": AlongBase(self.base, data, query_weight, objective, self.C, self.similarity_),
+            "base": AlongBase(objective, self.C, self.similarity_, self.base, data, query_weight),
         }
         default = "joint" if self.base is None else "base"
         return lookup(criteria, self.weights or default, "weights")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any
 
 import numpy as np
@@ -9,11 +10,13 @@ import numpy as np
 from ranksieve._types import FloatArray, IntArray
 from ranksieve.data.dataset import Dataset
 from ranksieve.estimators import FSMRank
+from ranksieve.estimators.parameters import Count, NotNegative
 from ranksieve.selection.base import FeatureSelector, check_size
 
 DIGITS = 9
 
 
+@dataclass(eq=False, repr=False)
 class FSMSVM(FeatureSelector):
     """The t features with the largest |weight| in FSMRank, then ``base`` on them.
 
@@ -43,24 +46,15 @@ class FSMSVM(FeatureSelector):
     their size, because a feature may count against relevance.
     """
 
-    fsmrank_: FSMRank
+    fsmrank_: FSMRank = field(init=False)
 
-    def __init__(
-        self,
-        t: int = 10,
-        base: Any = None,
-        *,
-        alpha: float = 1e-3,
-        similarity_weight: float = 1e-3,
-        importance: Any = "pearson",
-        similarity: Any = "pearson",
-    ) -> None:
-        self.t = t
-        self.base = base
-        self.alpha = alpha
-        self.similarity_weight = similarity_weight
-        self.importance = importance
-        self.similarity = similarity
+    t: Count = 10
+    base: Any = None
+    _: KW_ONLY
+    alpha: NotNegative = 1e-3
+    similarity_weight: NotNegative = 1e-3
+    importance: Any = "pearson"
+    similarity: Any = "pearson"
 
     def _select(self, data: Dataset, usable: IntArray, query_weight: FloatArray | None) -> IntArray:
         check_size("t", self.t, usable, data)

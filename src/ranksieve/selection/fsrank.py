@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import Any
 
 from ranksieve._types import FloatArray, IntArray
 from ranksieve.data.dataset import Dataset
+from ranksieve.estimators.parameters import Count
 from ranksieve.measures.importance import single_feature
 from ranksieve.selection.base import FeatureSelector, check_size, largest
 
 
+@dataclass(eq=False, repr=False)
 class FSRank(FeatureSelector):
     """The k features with the best NDCG@10 of ranking by that feature alone, then ``base`` on them.
 
@@ -39,12 +42,11 @@ class FSRank(FeatureSelector):
     IEEE Transactions on Computers 62(6), 2013, §8.5.2. It does not say whether a feature may rank downwards.
     """
 
-    importance_: FloatArray
+    importance_: FloatArray = field(init=False)
 
-    def __init__(self, k: int = 10, base: Any = None, metric: str = "ndcg@10") -> None:
-        self.k = k
-        self.base = base
-        self.metric = metric
+    k: Count = 10
+    base: Any = None
+    metric: str = "ndcg@10"
 
     def _select(self, data: Dataset, usable: IntArray, query_weight: FloatArray | None) -> IntArray:
         check_size("k", self.k, usable, data)

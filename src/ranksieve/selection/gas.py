@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -9,17 +10,17 @@ import numpy as np
 from ranksieve._types import FloatArray, IntArray
 from ranksieve._util.lookup import lookup
 from ranksieve.data.dataset import Dataset
-from ranksieve.estimators.checks import check_not_negative
+from ranksieve.estimators.parameters import Count, NotNegative
 from ranksieve.measures import IMPORTANCES, feature_importance, similarity_measure
 from ranksieve.measures.importance import Importance
-from ranksieve.objective import Objective
-from ranksieve.path import make_objective
+from ranksieve.objective import Objective, make_objective
 from ranksieve.selection.base import FeatureSelector, check_size
 from ranksieve.solvers.line_search import exact_step
 
 UNLIMITED = np.finfo(np.float64).max  # the best weight of one feature is finite: 1/(a difference) at most
 
 
+@dataclass(eq=False, repr=False)
 class GAS(FeatureSelector):
     """Greedy search for max Σ_i s_i − c Σ_{i≠j} A_ij over sets of k features, then ``base`` on them.
 
@@ -56,26 +57,17 @@ class GAS(FeatureSelector):
     tied in a feature has an order by chance; here it counts neither for nor against (τ-b).
     """
 
-    importance_: FloatArray
-    similarity_: FloatArray
-    scores_: FloatArray
+    importance_: FloatArray = field(init=False)
+    similarity_: FloatArray = field(init=False)
+    scores_: FloatArray = field(init=False)
 
-    def __init__(
-        self,
-        k: int = 10,
-        importance: Any = "ndcg",
-        similarity: Any = "kendall",
-        c: float = 0.01,
-        base: Any = None,
-    ) -> None:
-        self.k = k
-        self.importance = importance
-        self.similarity = similarity
-        self.c = c
-        self.base = base
+    k: Count = 10
+    importance: Any = "ndcg"
+    similarity: Any = "kendall"
+    c: NotNegative = 0.01
+    base: Any = None
 
     def _select(self, data: Dataset, usable: IntArray, query_weight: FloatArray | None) -> IntArray:
-        check_not_negative("c", self.c)
         similarity = similarity_measure(self.similarity, data.n_features)
         if isinstance(self.importance, str):
             measure = lookup(GAS_IMPORTANCES, self.importance, "importance")
@@ -111,7 +103,7 @@ def loss_drop(data: Dataset, query_weight: FloatArray | None = None) -> FloatArr
     Towards its minimum φ(w) = f(w·x_j) has a derivative that is concave in |w| (a pair in right order stops
     counting once it is far enough apart), so Newton's iteration from 0 comes to the root from below.
     """
-    objective = make_objective(data, query_weight)
+    objective = make_objective(data, query_weight=query_weight)
     slope = objective.gradient(objective.at_zero)
     return np.array([_drop(objective, j, -np.sign(slope[j])) for j in range(data.n_features)])
 

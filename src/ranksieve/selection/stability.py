@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any
+from dataclasses import KW_ONLY, dataclass, field
+from numbers import Real
+from typing import Annotated, Any
 
 import numpy as np
 from joblib import Parallel, delayed
+from sklearn.utils._param_validation import Interval
 
 from ranksieve._parallel import use_threads
 from ranksieve._types import BoolArray, FloatArray, IntArray
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.describe import pairs_per_query
-from ranksieve.estimators.checks import check_at_least, check_between
-from ranksieve.path import make_objective, sparse_path
+from ranksieve.estimators.parameters import Count, Positive, Seed, Share
+from ranksieve.objective import make_objective
+from ranksieve.path import sparse_path
 from ranksieve.penalties import L1
 from ranksieve.selection.base import NOTHING_TO_CHOOSE, FeatureSelector
 
 
+@dataclass(eq=False, repr=False)
 class StabilitySelection(FeatureSelector):
     """Features that the certified ℓ1 path selects in at least ``threshold`` of random subsamples of queries.
 
@@ -71,41 +76,26 @@ class StabilitySelection(FeatureSelector):
     N. Meinshausen, P. Bühlmann: Stability selection, Journal of the Royal Statistical Society B 72(4), 2010.
     """
 
-    frequencies_: FloatArray
-    alphas_: FloatArray
-    stability_: FloatArray
-    q_: float
-    error_bound_: float
+    frequencies_: FloatArray = field(init=False)
+    alphas_: FloatArray = field(init=False)
+    stability_: FloatArray = field(init=False)
+    q_: float = field(init=False)
+    error_bound_: float = field(init=False)
 
-    def __init__(
-        self,
-        n_subsamples: int = 50,
-        share: float = 0.5,
-        threshold: float = 0.7,
-        *,
-        max_features: int | None = None,
-        base: Any = None,
-        n_alphas: int = 30,
-        min_ratio: float = 0.1,
-        alphas: Any = None,
-        tol: float = 1e-4,
-        n_jobs: int | None = None,
-        random_state: int = 0,
-    ) -> None:
-        self.n_subsamples = n_subsamples
-        self.share = share
-        self.threshold = threshold
-        self.max_features = max_features
-        self.base = base
-        self.n_alphas = n_alphas
-        self.min_ratio = min_ratio
-        self.alphas = alphas
-        self.tol = tol
-        self.n_jobs = n_jobs
-        self.random_state = random_state
+    n_subsamples: Count = 50
+    share: Share = 0.5
+    threshold: Annotated[float, Interval(Real, 0.5, 1, closed="right")] = 0.7
+    _: KW_ONLY
+    max_features: Count | None = None
+    base: Any = None
+    n_alphas: Count = 30
+    min_ratio: Share = 0.1
+    alphas: Any = None
+    tol: Positive = 1e-4
+    n_jobs: int | None = None
+    random_state: Seed = 0
 
     def _select(self, data: Dataset, usable: IntArray, query_weight: FloatArray | None) -> IntArray:
-        self._check()
         self.alphas_ = self._grid(data, query_weight)
         jobs = (
             delayed(selected_along)(data, queries, query_weight, self.alphas_, self.tol, self.max_features)
@@ -122,20 +112,10 @@ class StabilitySelection(FeatureSelector):
         stable = usable[self.stability_[usable] >= self.threshold]
         return stable[np.argsort(-self.stability_[stable], kind="stable")]
 
-    def _check(self) -> None:
-        check_at_least("n_subsamples", self.n_subsamples, 1)
-        check_between("share", self.share, 0.0, 1.0)
-        if not 0.5 < self.threshold <= 1.0:
-            raise ValueError(f"threshold must be above 0.5 and at most 1, got {self.threshold}")
-        if self.max_features is not None:
-            check_at_least("max_features", self.max_features, 1)
-
     def _grid(self, data: Dataset, query_weight: FloatArray | None) -> FloatArray:
         if self.alphas is not None:
             return np.sort(np.asarray(self.alphas, dtype=np.float64))[::-1]
-        check_at_least("n_alphas", self.n_alphas, 1)
-        check_between("min_ratio", self.min_ratio, 0.0, 1.0)
-        objective = make_objective(data, query_weight)
+        objective = make_objective(data, query_weight=query_weight)
         largest = L1().alpha_max(objective.gradient(objective.at_zero))
         if not largest > 0:
             raise ValueError(NOTHING_TO_CHOOSE.format(n=data.n_features))

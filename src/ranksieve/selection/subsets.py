@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
-from ranksieve._parallel import single_threaded_blas
 from ranksieve._types import FloatArray, IntArray
 from ranksieve.data.dataset import Dataset
 from ranksieve.objective import Objective, Point
+from ranksieve.penalties import Quadratic
 from ranksieve.selection.base import fit_on, fresh_base
+from ranksieve.solvers import DenseNewton, Problem
 
 CONVERGED = 1e-12  # share of S that a Newton step may still gain
-SUFFICIENT = 1e-4  # share of the slope's decrease that a step must reach
 MAX_STEPS = 100
 FLAT = 1e-10  # what is below this share of the largest may be 0
 
@@ -30,38 +30,40 @@ class Subset:
     point: Point
 
 
-class Criterion(Protocol):
-    """S, for forward and backward steps."""
-
-    @property
-    def empty(self) -> Subset:
-        """No feature."""
-
-    def grow(self, subset: Subset, j: int) -> Subset:
-        """With feature j, which comes last."""
-
-    def shrink(self, subset: Subset, j: int) -> Subset:
-        """Without feature j."""
-
-    def most_gain(self, subset: Subset) -> FloatArray:
-        """For each feature, a number that S cannot fall by more than when it joins."""
-
-    def least_rise(self, subset: Subset) -> FloatArray:
-        """For each feature of the subset, a number that S cannot rise by less than when it leaves."""
-
-
 @dataclass(frozen=True, eq=False)
-class JointMinimum:
-    """S(F) = min_w C·L(w) + ½ wᵀA_F w for a convex loss L and a positive semidefinite A."""
+class Criterion(ABC):
+    """S(F) = min over some w of C·L(w) + ½ wᵀA_F w, for forward and backward steps."""
 
     objective: Objective
     C: float
     similarity: FloatArray
 
-    @cached_property
+    @property
     def empty(self) -> Subset:
+        """No feature."""
         zero = self.objective.at_zero
         return Subset((), np.empty(0), self.C * zero.value, zero)
+
+    @abstractmethod
+    def grow(self, subset: Subset, j: int) -> Subset:
+        """With feature j, which comes last."""
+
+    @abstractmethod
+    def shrink(self, subset: Subset, j: int) -> Subset:
+        """Without feature j."""
+
+    @abstractmethod
+    def most_gain(self, subset: Subset) -> FloatArray:
+        """For each feature, a number that S cannot fall by more than when it joins."""
+
+    @abstractmethod
+    def least_rise(self, subset: Subset) -> FloatArray:
+        """For each feature of the subset, a number that S cannot rise by less than when it leaves."""
+
+
+@dataclass(frozen=True, eq=False)
+class JointMinimum(Criterion):
+    """The minimum over all weights, for a convex loss L and a positive semidefinite A."""
 
     def grow(self, subset: Subset, j: int) -> Subset:
         return self._minimum((*subset.columns, j), np.append(subset.w, 0.0))
@@ -104,7 +106,7 @@ class JointMinimum:
 
 
 @dataclass(frozen=True, eq=False)
-class AlongBase:
+class AlongBase(Criterion):
     """S(F) = min_{t ≥ 0} C·L(tw) + ½ t² wᵀA_F w, w the weights that ``base`` learns on F.
 
     A ranker's weights have no scale of their own, hence the t.
@@ -113,14 +115,6 @@ class AlongBase:
     base: Any
     data: Dataset
     query_weight: FloatArray | None
-    objective: Objective
-    C: float
-    similarity: FloatArray
-
-    @cached_property
-    def empty(self) -> Subset:
-        zero = self.objective.at_zero
-        return Subset((), np.empty(0), self.C * zero.value, zero)
 
     def grow(self, subset: Subset, j: int) -> Subset:
         return self._fit((*subset.columns, j))
@@ -154,39 +148,9 @@ def without(subset: Subset, j: int) -> tuple[int, ...]:
 
 
 def minimise(part: Objective, C: float, A: FloatArray, start: FloatArray) -> tuple[Point, float]:
-    """min_w C·L(w) + ½ wᵀAw by damped Newton steps: the point and the value.
-
-    For a piecewise quadratic L the last step is exact.
-    """
-    with single_threaded_blas():
-        point = part.evaluate(start)
-        for _ in range(MAX_STEPS):
-            moved = _newton_step(part, C, A, point)
-            if moved is None:
-                break
-            point = moved
-    return point, _value(C, A, point)
-
-
-def _newton_step(part: Objective, C: float, A: FloatArray, point: Point) -> Point | None:
-    """The next point; None at the minimum."""
-    value = _value(C, A, point)
-    slope = C * part.gradient(point) + A @ point.w
-    hessian = C * part.hessian(point, np.arange(part.n_features)) + A
-    direction = -np.linalg.lstsq(hessian, slope, rcond=None)[0]
-    decrease, step = float(slope @ direction), 1.0
-    if -decrease <= CONVERGED * value:
-        return None
-    while step > CONVERGED:
-        moved = part.evaluate(point.w + step * direction)
-        if _value(C, A, moved) <= value + SUFFICIENT * step * decrease:
-            return moved
-        step *= 0.5
-    return None
-
-
-def _value(C: float, A: FloatArray, point: Point) -> float:
-    return C * point.value + 0.5 * float(point.w @ A @ point.w)
+    """min_w C·L(w) + ½ wᵀAw: the point and the value."""
+    result = DenseNewton(CONVERGED, MAX_STEPS).solve(Problem(part, Quadratic(A / C)), start)
+    return result.point, C * result.objective
 
 
 def _inverse(A: FloatArray) -> FloatArray | None:

@@ -48,7 +48,7 @@ class Problem:
     @property
     def offers(self) -> frozenset[str]:
         """What solvers may ask for."""
-        return self.objective.offers | self.penalty.offers
+        return self.objective.offers | frozenset(self.penalty.offers)
 
     @property
     def n_features(self) -> int:
@@ -86,6 +86,10 @@ class Problem:
     def prox(self, x: FloatArray, step: float) -> FloatArray:
         """The proximal map of the penalty in the variables x."""
         return np.asarray(self.penalty.prox(x, step))
+
+    def finish(self, point: Any) -> Any:
+        """The point to end with: another one of the same weights, if that has a lower value."""
+        return point
 
 
 @dataclass
@@ -174,10 +178,11 @@ class Loop:
         if self._kept is None:
             raise ValueError("the solver gave no iterate")
         w, objective, gap, point = self._kept
-        if np.isnan(gap) and point is not None:
-            gap = problem.gap(point)
+        final = problem.finish(point)
+        if final is not point or np.isnan(gap):
+            w, objective, gap = final.w, problem.value(final), problem.gap(final)
             self.trace.gap[-1] = gap
-        return Result(w, objective, gap, self.n_iter, self.converged, self.trace, point)
+        return Result(w, objective, gap, self.n_iter, self.converged, self.trace, final)
 
 
 @dataclass(frozen=True)
@@ -196,10 +201,10 @@ class Solver(ABC):
     def solve(
         self,
         problem: Problem,
-        start: FloatArray | Point | None = None,
+        start: Any = None,
         callback: Callback | None = None,
     ) -> Result:
-        """Minimise the problem, from given weights or from 0."""
+        """Minimise the problem, from given weights, a point known already, or 0."""
         self.check(problem)
         loop = Loop(self.tol, self.max_iter, callback, self.keep_best)
         with single_threaded_blas():

@@ -50,10 +50,10 @@ def _penalty_slope(slopes: Slopes, w: FloatArray) -> FloatArray:
 class TruncatedGradient(Solver):
     """Minimise f(w) + penalty(w) by w ← w − η_t∇f(w) and, every ``every`` steps, w ← prox(w, Σ η of them).
 
-    η_t = (``step``/L)/√(1 + ``decay``·t), t = 0, 1, …, L the largest eigenvalue of the Hessian at w = 0. For
-    ℓ1 the prox is the truncation T(w, Σηα, θ = ∞) of Langford, Li and Zhang, a soft threshold by the gravity of
-    the steps since the last one. With ``every`` 1 and no decay it is proximal gradient descent; with more, w
-    circles at a distance of the order of η from the optimum, to which it comes only if η falls.
+    η_t = (``step``/L)/√(1 + ``decay``·t), t = 0, 1, …, L the largest eigenvalue of the Hessian at w = 0.
+    For ℓ1 the prox is the truncation T(w, Σηα, θ = ∞) of Langford, Li and Zhang, a soft threshold by the
+    gravity of the steps since the last one. With ``every`` 1 and no decay it is proximal gradient descent;
+    with more, w circles at a distance of the order of η from the optimum, to which it comes only if η falls.
 
     An iteration is a truncation with the gradient steps before it; ``max_iter`` counts gradient steps.
     """

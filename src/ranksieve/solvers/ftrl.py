@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, ClassVar
 
@@ -39,8 +39,9 @@ class FtrlState:
     def zeros(cls, n_features: int) -> FtrlState:
         return cls(np.zeros(n_features), np.zeros(n_features), np.zeros(n_features))
 
-    def copy(self) -> FtrlState:
-        return replace(self, squares=self.squares.copy(), sums=self.sums.copy(), w=self.w.copy())
+    def ordered(self, columns: Sequence[int]) -> FtrlState:
+        """A copy with the features in another order."""
+        return replace(self, squares=self.squares[columns], sums=self.sums[columns], w=self.w[columns])
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON, from which :meth:`from_dict` restores every bit."""

@@ -1,0 +1,55 @@
+"""Types of parameters, which are also their checks.
+
+A ranker declares its parameters as fields, ``tol: Positive = 1e-6``; before a fit each is checked by
+scikit-learn against the constraints that its type carries.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from numbers import Integral, Real
+from types import NoneType, UnionType
+from typing import Annotated, Any, TypeAlias, Union, get_args, get_origin, get_type_hints
+
+import numpy as np
+from sklearn.utils._param_validation import Interval, StrOptions, validate_parameter_constraints
+
+from ranksieve.preparation.missing import FILLS
+from ranksieve.preparation.normalise import NORMALISATIONS
+
+Positive: TypeAlias = Annotated[float, Interval(Real, 0, np.inf, closed="neither")]
+NotNegative: TypeAlias = Annotated[float, Interval(Real, 0, np.inf, closed="left")]
+Share: TypeAlias = Annotated[float, Interval(Real, 0, 1, closed="neither")]
+Count: TypeAlias = Annotated[int, Interval(Integral, 1, None, closed="left")]
+Folds: TypeAlias = Annotated[int, Interval(Integral, 2, None, closed="left")]
+Seed: TypeAlias = Annotated[int, Interval(Integral, 0, None, closed="left")]
+Normalise: TypeAlias = Annotated[str, StrOptions(set(NORMALISATIONS))]
+Missing: TypeAlias = Annotated[str, StrOptions({"error", *FILLS})]
+
+
+def check_parameters(estimator: Any) -> None:
+    """Refuse the first parameter that is not what its type says, in one sentence."""
+    validate_parameter_constraints(
+        _constraints_of(type(estimator)), estimator.get_params(deep=False), type(estimator).__name__
+    )
+
+
+@cache
+def _constraints_of(kind: Any) -> dict[str, Any]:
+    hints = get_type_hints(kind, include_extras=True)
+    names = kind._get_param_names()
+    return {name: _constraints(hints[name]) or "no_validation" for name in names}
+
+
+def _constraints(hint: Any) -> list[Any]:
+    """What a value must meet one of; empty if anything goes."""
+    if get_origin(hint) is Annotated:
+        return list(hint.__metadata__)
+    if hint is NoneType:
+        return [None]
+    if hint is bool:
+        return ["boolean"]
+    if get_origin(hint) in (Union, UnionType):
+        parts = [_constraints(part) for part in get_args(hint)]
+        return [one for part in parts for one in part] if all(parts) else []
+    return []
