@@ -75,7 +75,7 @@ class AdaRank(PlainFit, LinearRanker):
     metric: str = "ndcg@10"
     n_rounds: Count = 100
     _: KW_ONLY
-    tol: Annotated[float, Interval(Real, 0, None, closed="left")] = 0.002
+    tol: Annotated[float, Interval(Real, 0, np.inf, closed="both")] = 0.002
     profile: str | Profile = "letor"
     repeat: bool = False
 

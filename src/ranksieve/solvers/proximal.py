@@ -74,9 +74,9 @@ class ProximalGradient(Solver):
 
     def _mapping_at_zero(self, problem: Problem) -> float:
         """What ``tol`` or ``mapping_tol`` takes the mapping as a share of."""
-        if self.stop == "gap" and self.mapping_tol == 0.0:
+        if self.stop == "change" or (self.stop == "gap" and self.mapping_tol == 0.0):
             return 0.0
-        g = problem.gradient(problem.objective.at_zero)
+        g = problem.gradient(problem.start(None))
         return float(np.linalg.norm(g if self.stop == "gap" else problem.prox(-g, 1.0)))
 
 
