@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -230,12 +231,22 @@ def without_labels(fold, part):
     return Fold(**{**parts, part: Dataset(blank.X, np.zeros(blank.n_docs), blank.qid, blank.feature_names)})
 
 
+def with_short_lists(fold, part):
+    """The fold with the first nine documents of each query in one of its parts."""
+    queries = getattr(fold, part).queries
+    rows = np.concatenate([queries.order[start : start + 9] for start in queries.offsets[:-1]])
+    return replace(fold, **{part: getattr(fold, part).select_rows(rows)})
+
+
 @pytest.mark.parametrize("n_jobs", [1, 2])
 def test_errors_and_warnings_say_whose_they_are(synthetic_folds, tmp_path, n_jobs):
     bad = {"toy": [synthetic_folds[0], without_labels(synthetic_folds[1], "train")]}
     with pytest.raises(ValueError, match=r"^toy, fold 2, studies: there is no pair to learn from"):
         bench(bad, ["ranksvm"], out=tmp_path / "bad", grid="fast", n_jobs=n_jobs)
-    blind = {"toy": [without_labels(synthetic_folds[0], "vali")]}
+    blank = {"toy": [without_labels(synthetic_folds[0], "vali")]}
+    with pytest.raises(ValueError, match=r"^toy, fold 1, sparseranker: no query of the validation data"):
+        bench(blank, ["sparseranker"], out=tmp_path / "blank", n_jobs=n_jobs)
+    blind = {"toy": [with_short_lists(synthetic_folds[0], "vali")]}
     with pytest.warns(UserWarning, match=r"^toy, fold 1, sparseranker: ndcg@10 .* cannot guide the choice"):
         bench(blind, ["sparseranker"], out=tmp_path / "blind", n_jobs=n_jobs)
 

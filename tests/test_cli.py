@@ -558,6 +558,19 @@ def test_validation_data_of_another_width(shift, width, home, here):
     assert f"{max(12, width)}:0" in sentence
 
 
+@pytest.mark.parametrize("command", ["fit", "frontier"])
+def test_validation_data_without_pairs_or_documents(command, home, here):
+    lines = (home / "vali.txt").read_text().splitlines()
+    put(here / "alike.txt", "".join(f"1{line[line.index(' ') :]}\n" for line in lines))
+    put(here / "empty.txt", "")
+    for name, words in (
+        ("alike", "no query of the validation data has documents of different labels"),
+        ("empty", "empty.txt: holds no documents"),
+    ):
+        assert words in refused(command, home / "train.txt", "--valid", f"{name}.txt", "-o", "out.json")
+        assert not Path("out.json").exists()
+
+
 def test_truncated_gzip(home, here):
     (here / "t.txt.gz").write_bytes(gzip.compress((home / "train.txt").read_bytes())[:-2000])
     assert refused("fit", "t.txt.gz", "-o", "m.json").startswith("t.txt.gz: the gzip data break off")

@@ -12,7 +12,9 @@ import pytest
 from typer.testing import CliRunner
 
 from ranksieve.cli import app
+from ranksieve.data.dataset import Dataset
 from ranksieve.formats.letor import write_letor
+from ranksieve.generators.ranking import make_ranking
 
 RUN = CliRunner()
 MAIN = "from ranksieve.cli import main; main()"
@@ -63,6 +65,73 @@ def test_bad_requests_are_one_sentence(letor, tmp_path, arguments, words):
     assert failed.exit_code == 2
     assert words in failed.stderr
     assert failed.stderr.count("\n") == 1
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.fixture(scope="module")
+def graded(tmp_path_factory):
+    """A data file with labels 0 to 4."""
+    data = make_ranking(30, 8, 3, docs_per_query=(10, 14), n_levels=5, seed=3)
+    assert data.y.max() == 4
+    path = tmp_path_factory.mktemp("graded") / "shop.txt"
+    write_letor(data, path)
+    return path
+
+
+def profiles_of(folder):
+    headers = [json.loads(path.read_text().splitlines()[0]) for path in folder.glob("*/*/*.jsonl")]
+    return {header["identity"]["profile"] for header in headers}
+
+
+def test_labels_choose_the_profile(letor, graded, tmp_path):
+    for source, name, profile in ((letor, "toy", "letor"), (graded, "shop", "standard")):
+        arguments = (
+            source,
+            "--methods",
+            "ranksvm,fsmrank",
+            "--grid",
+            "fast",
+            "--jobs",
+            1,
+            "-o",
+            tmp_path / name,
+        )
+        shown = call(*arguments)
+        assert shown.exit_code == 0, shown.output
+        assert f"Means over folds, {profile} profile;" in " ".join(shown.stdout.split())
+        assert profiles_of(tmp_path / name) == {profile}
+
+
+def test_a_profile_that_is_too_narrow_is_refused_before_the_first_fit(graded, tmp_path):
+    failed = call(graded, "-o", tmp_path / "out", "--profile", "letor")
+    assert failed.exit_code == 2
+    assert failed.stderr == (
+        "ranksieve: shop: labels go up to 4, but ERR in the letor profile is for labels up to 2: "
+        "choose the profile mslr, standard or trec (--profile mslr)\n"
+    )
+    assert not (tmp_path / "out").exists()
+    shown = call(
+        graded,
+        "-o",
+        tmp_path / "out",
+        "--profile",
+        "mslr",
+        "--methods",
+        "ranksvm",
+        "--grid",
+        "fast",
+        "--jobs",
+        1,
+    )
+    assert shown.exit_code == 0, shown.output
+
+
+def test_labels_beyond_every_profile_are_refused_before_the_first_fit(tmp_path):
+    data = make_ranking(30, 8, 3, docs_per_query=(10, 14), seed=3)
+    write_letor(Dataset(data.X, 3 * data.y, data.qid), tmp_path / "shop.txt")
+    failed = call(tmp_path / "shop.txt", "-o", tmp_path / "out")
+    assert failed.exit_code == 2
+    assert "no profile has a longer scale than 0 to 4, so map the labels to these grades" in failed.stderr
     assert not (tmp_path / "out").exists()
 
 

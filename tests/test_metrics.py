@@ -466,10 +466,14 @@ def test_labels_whose_gains_overflow():
 
 
 def test_label_above_the_scale_of_err():
-    with pytest.raises(
-        ValueError, match=r"the label of row 1 is 3; the letor profile's scale ends at max_label=2"
-    ):
+    with pytest.raises(ValueError) as error:
         one("err@10", [0.0, 3.0])
+    assert str(error.value) == (
+        "the label of row 1 is 3; ERR in the letor profile is for labels up to 2: "
+        "choose the profile mslr, standard or trec (--profile mslr)"
+    )
+    with pytest.raises(ValueError, match="up to 4: no profile has a longer scale than 0 to 4, so map the"):
+        one("err@10", [0.0, 9.0], profile="standard")
     assert one("err@10", [3.0], profile=replace(PROFILES["letor"], max_label=3.0)) == pytest.approx(7 / 8)
 
 

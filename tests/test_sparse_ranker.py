@@ -7,7 +7,7 @@ import pytest
 import scipy.sparse as sp
 
 from ranksieve.data.dataset import Dataset
-from ranksieve.estimators import SparseRanker
+from ranksieve.estimators import SparseRanker, frontier
 from ranksieve.estimators.choice import best, one_standard_error, standard_error
 from ranksieve.metrics import evaluate
 from ranksieve.objective import make_objective
@@ -153,6 +153,21 @@ def test_validation_data_of_another_width(small):
     narrow = Dataset(small.X[:, :3], small.y, small.qid)
     with pytest.raises(ValueError, match="training data have 5 features but valid has 3"):
         SparseRanker().fit(small, valid=narrow)
+
+
+@pytest.mark.parametrize("learn", [SparseRanker().fit, SparseRanker().candidates, frontier])
+def test_validation_data_that_cannot_choose_are_refused(small, learn):
+    alike = Dataset(small.X, np.ones(small.n_docs), small.qid)
+    alone = Dataset(small.X, small.y, np.arange(small.n_docs))
+    for valid in (alike, alone):
+        with pytest.raises(ValueError) as error:
+            learn(small, valid=valid)
+        assert str(error.value) == (
+            "no query of the validation data has documents of different labels, so all models rank them "
+            "equally well; give other validation data, or none for cross-validation"
+        )
+    with pytest.raises(ValueError, match=r"valid must be a Dataset, got tuple; give Dataset\(X, y, qid\)"):
+        learn(small, valid=(small.X, small.y, small.qid))
 
 
 def renamed(data, columns):

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from ranksieve.cli.app import command
-from ranksieve.commands.options import Json, Profile
+from ranksieve.commands.options import Json
 
 
 @command(
@@ -36,7 +36,14 @@ def bench(
         str | None,
         typer.Option(metavar="METRIC", help="What the choice on vali maximises; default as in the papers."),
     ] = None,
-    profile: Profile = "letor",
+    profile: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="Metric conventions: letor, mslr, standard or trec; "
+            "default letor for labels up to 2, else standard.",
+        ),
+    ] = None,
     baseline: Annotated[
         str | None, typer.Option(metavar="METHOD", help="What the others are compared with; default ranksvm.")
     ] = None,

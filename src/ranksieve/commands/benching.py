@@ -27,7 +27,7 @@ def run_bench(
     data_sets: str | None,
     grid: str,
     select: str | None,
-    profile: str,
+    profile: str | None,
     baseline: str | None,
     jobs: int | None,
     output: str,

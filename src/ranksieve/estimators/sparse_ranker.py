@@ -10,6 +10,7 @@ from sklearn.utils._param_validation import StrOptions
 
 from ranksieve._types import FloatArray
 from ranksieve.data.dataset import Dataset
+from ranksieve.data.describe import pairs_per_query
 from ranksieve.data.features import as_sign
 from ranksieve.estimators.base import LinearRanker, all_or_nothing
 from ranksieve.estimators.candidates import Candidates, Family, ProgressCount, Recipe, Refit, Search
@@ -125,6 +126,7 @@ class SparseRanker(LinearRanker):
         progress : callable, optional
             Called with (points done, points in all).
         """
+        check_valid(valid)
         given, weight = self._given_data(X, y, qid, query_weight, valid)
         candidates = self._candidates(given, valid, weight, progress)
         self._adopt(*candidates.choose(RULES[self.rule]))
@@ -144,6 +146,7 @@ class SparseRanker(LinearRanker):
         With costs and ``n_budgets`` above 1, features are bought for that many budgets up to ``max_cost`` (or
         the cost of all features) instead of for ``max_cost`` alone.
         """
+        check_valid(valid)
         trial = self._twin()  # the ranker itself learns nothing
         given, weight = trial._given_data(data, None, None, query_weight, valid)
         return trial._candidates(given, valid, weight, progress, n_budgets)
@@ -236,6 +239,19 @@ class SparseRanker(LinearRanker):
         if self.costs_ is not None:
             measured["cost"] = self.costs_.of(names[j] for j in self.support_)
         return measured
+
+
+def check_valid(valid: Any) -> None:
+    """Validation data are a Dataset in which some ranking is better than another, or None."""
+    if valid is None:
+        return
+    if not isinstance(valid, Dataset):
+        raise ValueError(f"valid must be a Dataset, got {type(valid).__name__}; give Dataset(X, y, qid)")
+    if not pairs_per_query(valid).any():
+        raise ValueError(
+            "no query of the validation data has documents of different labels, so all models rank them "
+            "equally well; give other validation data, or none for cross-validation"
+        )
 
 
 def _folds(cv: int, n_queries: int) -> int:

@@ -23,7 +23,7 @@ from ranksieve.experiment.studies import IDENTITY, STUDIES, run_studies
 from ranksieve.formats.folds import Fold, deal_folds, find_collections, load_letor_folds
 from ranksieve.formats.load import read_dataset
 from ranksieve.metrics import parse
-from ranksieve.metrics.profiles import as_profile
+from ranksieve.metrics.profiles import PROFILES, as_profile, wider_scales
 
 PAPER_METHODS = (
     "fenchelrank", "fsmrank", "minbatsrank", "ranksvm-l1", "ranksvm-log", "ranksvm-mcp", "ranksvm-l0.5",
@@ -51,7 +51,7 @@ def bench(
     data_sets: Sequence[str] | None = None,
     grid: str = "paper",
     select: str | None = None,
-    profile: str = "letor",
+    profile: str | None = None,
     n_jobs: int = 1,
     progress: Progress | None = None,
 ) -> Results:
@@ -76,8 +76,9 @@ def bench(
         All points of the papers' grids, or at most five values of one parameter, three of each of several.
     select : str, optional
         Metric for the choice on vali; default the one of each method's paper.
-    profile : str
-        Metric conventions.
+    profile : str, optional
+        Metric conventions. By default, for each data set, ``letor`` if its labels are on that scale (0 to 2),
+        else ``standard``; tables and files say which.
     n_jobs : int
         Processes; each uses one thread if there are several.
     progress : callable, optional
@@ -89,7 +90,8 @@ def bench(
         raise ValueError(f"no method was named; known: {', '.join(METHODS)}")
     if select is not None:
         parse(select)
-    as_profile(profile)
+    if profile is not None:
+        as_profile(profile)
     thin = lookup(GRIDS, grid, "grid")
     folder = Path(out)
     if folder.exists() and not folder.is_dir():
@@ -98,7 +100,8 @@ def bench(
     grids = {name: thin(method.grid) for name, method in chosen.items()}
     tasks: list[Task] = []
     for data_set, folds in found.items():
-        for place in make_places(folder, _checked_name(data_set), folds, profile):
+        by = fitting_profile(data_set, folds, profile)
+        for place in make_places(folder, _checked_name(data_set), folds, by):
             tasks += _tasks(place, chosen, grids, select)
     for task in tasks:  # all of them before any begins: what is refused leaves nothing behind
         task.check()
@@ -117,6 +120,18 @@ def _folds(
     found = find_collections(source)
     paths = {name: lookup(found, name, "data set") for name in names or found}
     return {name: load_letor_folds(path, widen=False) for name, path in paths.items()}
+
+
+def fitting_profile(data_set: str, folds: Sequence[Fold], given: str | None) -> str:
+    """The given profile, if its scale holds all labels; without one letor or, if need be, standard."""
+    highest = max(float(part.y.max()) for fold in folds for part in fold)
+    name = given or ("letor" if highest <= PROFILES["letor"].max_label else "standard")
+    if highest > PROFILES[name].max_label:
+        raise ValueError(
+            f"{data_set}: labels go up to {highest:g}, but ERR in the {name} profile is for labels up to "
+            f"{PROFILES[name].max_label:g}: {wider_scales(highest)}"
+        )
+    return name
 
 
 def _checked_name(data_set: str) -> str:

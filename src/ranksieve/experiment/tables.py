@@ -20,10 +20,10 @@ LEVEL = 0.05
 PUBLISHED_METRICS = (*(f"ndcg@{k}" for k in range(1, 11)), "map", "sparsity", "seconds")
 SPARSITIES = {"sparsity": "sparsity", "varying_sparsity": "of varying"}
 MARKS_NOTE = (
-    "Means over folds; the best value of a column is bold. Better than {baseline} at 5 %, over the test "
-    "queries of all folds: * by the paired one-sided t-test, † by the randomisation test, ‡ by both after "
-    "Holm's correction over the methods. Sparsity: nonzero weights / features; of varying: without the "
-    "features that are constant within every query."
+    "Means over folds, {profile} profile; the best value of a column is bold. Better than {baseline} at "
+    "5 %, over the test queries of all folds: * by the paired one-sided t-test, † by the randomisation test, "
+    "‡ by both after Holm's correction over the methods. Sparsity: nonzero weights / features; of varying: "
+    "without the features that are constant within every query."
 )
 
 
@@ -91,7 +91,8 @@ def accuracy_table(results: DataSetResults, baseline: str) -> Table:
         return (word(title(name)), *values, *shares, number(row["n_selected"], "{:.1f}"))
 
     columns = ("method", *(heading(m) for m in PAPER_METRICS), *SPARSITIES.values(), "features")
-    note = MARKS_NOTE.format(baseline=title(baseline))
+    profile = results.header["identity"]["profile"]
+    note = MARKS_NOTE.format(profile=profile, baseline=title(baseline))
     note += "".join(f" {title(name)} is left out: {why}." for name, why in results.unfinished.items())
     return Table("accuracy", f"{results.name}: test accuracy", columns, tuple(map(cells, rows)), note)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ranksieve._types import FloatArray
-from ranksieve.metrics.profiles import Profile
+from ranksieve.metrics.profiles import Profile, wider_scales
 from ranksieve.metrics.ranked import Judged, Ranked
 
 
@@ -28,8 +28,8 @@ def expected_reciprocal_rank(ranked: Ranked, k: int | None, profile: Profile) ->
 
 
 def _stop(judged: Judged, profile: Profile) -> FloatArray:
-    advice = f"the {profile.name} profile's scale ends at max_label={profile.max_label:g}"
-    cure = 'pass a profile with a higher one, such as dataclasses.replace(PROFILES["letor"], max_label=9)'
-    judged.refuse(judged.labels > profile.max_label, f"{advice}: {cure}")
+    fault = f"ERR in the {profile.name} profile is for labels up to {profile.max_label:g}"
+    cure = wider_scales(float(judged.labels.max()))
+    judged.refuse(judged.labels > profile.max_label, f"{fault}: {cure}")
     highest = float(profile.gain(np.array([profile.max_label]))[0])
     return judged.gains(profile) / (1.0 + highest)

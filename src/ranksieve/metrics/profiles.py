@@ -98,3 +98,13 @@ trec_eval has it."""
 def as_profile(profile: str | Profile) -> Profile:
     """A profile by name, or the given one."""
     return profile if isinstance(profile, Profile) else lookup(PROFILES, profile, "profile")
+
+
+def wider_scales(label: float) -> str:
+    """What to do about a label beyond the scale of a profile, in words."""
+    *others, last = [name for name, profile in PROFILES.items() if label <= profile.max_label] or [""]
+    if last:
+        names = f"{', '.join(others)} or {last}" if others else last
+        return f"choose the profile {names} (--profile {others[0] if others else last})"
+    highest = max(profile.max_label for profile in PROFILES.values())
+    return f"no profile has a longer scale than 0 to {highest:g}, so map the labels to these grades"
