@@ -24,7 +24,7 @@ test-letor: $(READY)
 	$(BIN)/pytest -m letor
 
 docs: $(READY)
-	$(BIN)/python -m ranksieve.experiment.methods_page > docs/methods/README.md
+	$(BIN)/python -m benchmarks.methods_page > docs/methods/README.md
 
 results: $(READY)
 	$(BIN)/python -m benchmarks.results_page

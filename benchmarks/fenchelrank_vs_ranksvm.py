@@ -9,8 +9,8 @@ import os
 
 from benchmarks.harness import keep, letor_root
 from ranksieve.experiment import five_fold
-from ranksieve.experiment.methods import METHODS
 from ranksieve.formats.folds import load_letor_folds
+from ranksieve.methods import METHODS
 from ranksieve.significance import paired_t, randomisation
 
 METRICS = ("ndcg@1", "ndcg@3", "ndcg@5", "ndcg@10", "map")

@@ -13,9 +13,9 @@ import time
 
 from benchmarks.harness import HERE, letor_root
 from ranksieve._util.atomic import atomic_write
-from ranksieve.experiment.formats import markdown
+from ranksieve.experiment.benching import bench
 from ranksieve.experiment.results import Results
-from ranksieve.experiment.running import bench
+from ranksieve.experiment.table_files import markdown
 from ranksieve.experiment.tables import all_tables
 
 DATA_SETS = ("OHSUMED", "MQ2008")

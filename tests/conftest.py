@@ -58,7 +58,7 @@ def synthetic_folds() -> list[Fold]:
 @pytest.fixture(scope="session")
 def shop_results(tmp_path_factory):
     """Two small data sets in one folder: one with sparse, dense and non-linear methods and odd names."""
-    from ranksieve.experiment.running import bench
+    from ranksieve.experiment.benching import bench
 
     names = ["<b>price</b>", "clicks & views", *(f"f{j}" for j in range(3, 12)), "constructor"]
     shop = make_ranking(45, 12, 3, docs_per_query=(10, 14), seed=2, feature_names=names)

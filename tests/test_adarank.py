@@ -10,11 +10,11 @@ import scipy.sparse as sp
 
 from ranksieve.data.dataset import Dataset
 from ranksieve.estimators import AdaRank
-from ranksieve.experiment import five_fold
-from ranksieve.experiment.protocol import parameter_grid
 from ranksieve.formats.folds import load_letor_folds
+from ranksieve.methods import parameter_grid
 from ranksieve.metrics import evaluate
 from tests.conftest import random_dataset
+from tests.protocol import five_fold
 
 
 def letor_ndcg(labels, k):

@@ -12,7 +12,7 @@ from ranksieve.data.costs import make_costs
 from ranksieve.data.dataset import Dataset
 from ranksieve.estimators import SparseRanker
 from ranksieve.estimators.choice import RULES, Budget
-from ranksieve.estimators.shopping import budget_steps, buy, cost_weights, entry_order
+from ranksieve.estimators.cost_candidates import affordable_columns, cost_limits, cost_weights, entry_order
 from ranksieve.generators.shop import make_shop, shop_costs
 from ranksieve.metrics import evaluate
 from ranksieve.model import load_model
@@ -93,7 +93,7 @@ def test_paid_groups_come_whole(halves):
     """A path over what was bought may use all features of a bought group and none of another unit."""
     train, valid = halves
     families = SparseRanker(feature_costs=COSTS, max_cost=4, **QUICK).candidates(train, valid).families
-    bought = [family for family in families if "bought" in family.label]
+    bought = [family for family in families if "features within" in family.label]
     assert bought
     for family in bought:
         used = np.abs(family.models.coefs).max(axis=0) > 0
@@ -203,21 +203,21 @@ def test_units_enter_and_are_bought_in_order(halves):
     assert sorted(order) == list(range(6))
     nothing = np.zeros(8, dtype=bool)
     for limit in (0.0, 1.0, 3.0, 5.5, 11.5):
-        bought = buy(order, columns, limit, nothing)
+        bought = affordable_columns(order, columns, limit, nothing)
         cost = columns.of(bought)
         assert cost <= limit
         assert all(cost + columns.prices[u] > limit for u in order if not bought[columns.unit == u].any())
     first = np.array([True, *[False] * 7])
-    assert buy(order, columns, 0.0, first)[0]
+    assert affordable_columns(order, columns, 0.0, first)[0]
 
 
 def test_budget_steps_reach_from_the_cheapest_to_all():
     columns = make_costs(COSTS).columns([f"f{j}" for j in range(1, 9)])
-    steps = budget_steps(Budget(costs=columns), columns, np.ones(8), 5)
+    steps = cost_limits(Budget(costs=columns), columns, np.ones(8), 5)
     np.testing.assert_allclose(steps, np.geomspace(0.5, 11.5, 5))
-    assert budget_steps(Budget(None, 7.0, columns), columns, np.ones(8), 1) == [7.0]
-    assert budget_steps(Budget(costs=columns), columns, np.ones(8), 1) == []
-    assert budget_steps(Budget(None, 0.0, columns), columns, np.ones(8), 4) == [0.0]
+    assert cost_limits(Budget(None, 7.0, columns), columns, np.ones(8), 1) == [7.0]
+    assert cost_limits(Budget(costs=columns), columns, np.ones(8), 1) == []
+    assert cost_limits(Budget(None, 0.0, columns), columns, np.ones(8), 4) == [0.0]
 
 
 @pytest.mark.parametrize(

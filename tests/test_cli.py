@@ -673,7 +673,8 @@ def test_bad_settings(setting, words, home, here):
 
 
 def test_options_that_a_method_does_not_have(home, here, monkeypatch):
-    from ranksieve.estimators import ESTIMATORS, LinearRanker
+    from ranksieve.estimators import LinearRanker
+    from tests.rankers import ESTIMATORS
 
     class Plain(LinearRanker):
         def fit(self, X, y=None, qid=None):

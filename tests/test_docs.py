@@ -6,9 +6,9 @@ import re
 from pathlib import Path
 
 import pytest
+from benchmarks.methods_page import methods_page
 
 from ranksieve._util.extras import how_to_install
-from ranksieve.experiment.methods_page import methods_page
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]

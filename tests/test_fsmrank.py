@@ -10,10 +10,10 @@ from scipy.optimize import minimize
 
 from ranksieve.data.dataset import Dataset
 from ranksieve.estimators.fsmrank import FSMRank
-from ranksieve.experiment.protocol import five_fold, parameter_grid
 from ranksieve.formats.folds import load_letor_folds
 from ranksieve.generators.ranking import make_ranking
 from ranksieve.measures import feature_importance, feature_similarity
+from ranksieve.methods import parameter_grid
 from ranksieve.objective import make_objective
 from ranksieve.penalties import L1
 from ranksieve.penalties.similarity import (
@@ -29,6 +29,7 @@ from ranksieve.theory import (
 )
 from tests.conftest import random_dataset
 from tests.pairs import explicit_pairs
+from tests.protocol import five_fold
 from tests.solving import prox_newton
 
 TIGHT = {"tol": 1e-13, "max_iter": 20_000}

@@ -14,15 +14,16 @@ from ranksieve.data.dataset import Dataset
 from ranksieve.data.queries import group_queries
 from ranksieve.estimators import SparseListMLE
 from ranksieve.estimators.sparse_listmle import PENALISED_SOLVERS
-from ranksieve.experiment.protocol import five_fold, parameter_grid
 from ranksieve.formats.folds import load_letor_folds
 from ranksieve.generators.ranking import make_ranking
 from ranksieve.losses import CostSensitiveListMLE
+from ranksieve.methods import parameter_grid
 from ranksieve.model import load_model
 from ranksieve.objective import Objective
 from ranksieve.penalties import L1
 from ranksieve.theory import squared_radii
 from tests.conftest import random_dataset
+from tests.protocol import five_fold
 
 CUTOFFS = (1, 3, 5, 8, 10)
 LN2 = np.log(np.longdouble(2))

@@ -11,13 +11,14 @@ from scipy.optimize import minimize
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.queries import group_queries
 from ranksieve.estimators import CSListMLE, ListNet, SparseListMLE
-from ranksieve.experiment.protocol import five_fold, parameter_grid
 from ranksieve.formats.folds import load_letor_folds
 from ranksieve.losses import ListNetLoss
+from ranksieve.methods import parameter_grid
 from ranksieve.objective import Objective
 from ranksieve.penalties import L1
 from ranksieve.theory import squared_radii
 from tests.conftest import random_dataset
+from tests.protocol import five_fold
 
 LONG = np.longdouble
 

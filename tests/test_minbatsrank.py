@@ -13,15 +13,16 @@ from hypothesis import strategies as st
 
 from ranksieve.data.dataset import Dataset
 from ranksieve.estimators import MinBatSRank
-from ranksieve.experiment import five_fold, parameter_grid
 from ranksieve.formats.folds import load_letor_folds
 from ranksieve.formats.letor import write_letor
 from ranksieve.generators.ranking import make_ranking
+from ranksieve.methods import parameter_grid
 from ranksieve.objective import make_objective
 from ranksieve.penalties import L1
 from ranksieve.solvers import ftrl
 from tests.conftest import random_dataset
 from tests.pairs import l1_gap
+from tests.protocol import five_fold
 from tests.solving import prox_newton
 
 

@@ -7,9 +7,9 @@ from functools import cache
 
 import pytest
 
-from ranksieve.experiment import five_fold
-from ranksieve.experiment.methods import METHODS
 from ranksieve.formats.folds import load_letor_folds
+from ranksieve.methods import METHODS
+from tests.protocol import five_fold
 
 pytestmark = pytest.mark.letor
 

@@ -7,11 +7,11 @@ import pytest
 
 from ranksieve.data.describe import varying_columns
 from ranksieve.estimators import FenchelRank, SparseRankSVM
-from ranksieve.experiment import five_fold, parameter_grid
-from ranksieve.experiment.methods import METHODS
 from ranksieve.formats.folds import Fold
+from ranksieve.methods import METHODS, parameter_grid
 from ranksieve.metrics import evaluate
 from tests.conftest import random_dataset
+from tests.protocol import five_fold
 
 
 @pytest.fixture(scope="module")
@@ -24,7 +24,7 @@ def folds():
 
 def test_chooses_on_validation_and_reports_test(folds):
     grid = parameter_grid(radius=[0.1, 1.0, 4.0])
-    result = five_fold(FenchelRank, grid, folds, select="map", metrics=["map", "ndcg@3"])
+    result = five_fold(FenchelRank, grid, folds, select="map")
     for fold, chosen in zip(folds, result.folds, strict=True):
         fits = [FenchelRank(**point).fit(fold.train) for point in grid]
         values = [evaluate(fit.predict(fold.vali), fold.vali, ["map"]).mean["map"] for fit in fits]
@@ -57,7 +57,7 @@ def test_constant_features_count_apart(small):
 
 
 def test_an_empty_grid_is_refused(folds):
-    with pytest.raises(ValueError, match="the grid is empty"):
+    with pytest.raises(ValueError, match="the grid of method is empty"):
         five_fold(FenchelRank, [], folds)
 
 

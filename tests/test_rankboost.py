@@ -13,11 +13,11 @@ from ranksieve._parallel import use_threads
 from ranksieve.data.dataset import Dataset
 from ranksieve.estimators import RankBoost
 from ranksieve.estimators.rankboost import EQUAL, WeightedPairs, feature_thresholds
-from ranksieve.experiment import five_fold
-from ranksieve.experiment.methods import METHODS
 from ranksieve.formats.folds import load_letor_folds
+from ranksieve.methods import METHODS
 from tests.conftest import random_dataset
 from tests.pairs import explicit_pairs
+from tests.protocol import five_fold
 
 
 def literal(data, n_rounds, n_thresholds, query_weight=None):

@@ -14,14 +14,15 @@ from sklearn.svm import LinearSVC
 
 from ranksieve.data.queries import group_queries
 from ranksieve.estimators import RankSVM, RankSVMStruct
-from ranksieve.experiment import five_fold, parameter_grid
 from ranksieve.formats.folds import load_letor_folds
 from ranksieve.losses import Hinge, SquaredHinge
+from ranksieve.methods import parameter_grid
 from ranksieve.objective import Objective
 from ranksieve.penalties.ridge import Ridge
 from ranksieve.solvers.cutting_plane import minimise_on_simplex
 from tests.conftest import random_dataset
 from tests.pairs import explicit_pairs, pair_weights
+from tests.protocol import five_fold
 from tests.solving import cutting_plane, newton
 
 

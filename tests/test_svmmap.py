@@ -14,12 +14,12 @@ from ranksieve._parallel import use_threads
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.queries import one_query
 from ranksieve.estimators import SVMMAP
-from ranksieve.experiment import five_fold
-from ranksieve.experiment.methods import METHODS
 from ranksieve.formats.folds import load_letor_folds
 from ranksieve.losses import AveragePrecisionHinge
 from ranksieve.losses.average_precision import BoundAveragePrecisionHinge
+from ranksieve.methods import METHODS
 from tests.conftest import random_dataset
+from tests.protocol import five_fold
 
 
 def average_precision(marks):

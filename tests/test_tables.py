@@ -12,11 +12,10 @@ import numpy as np
 import pytest
 from scipy.stats import ttest_rel
 
-from ranksieve.experiment.formats import FORMATS, latex, markdown, write_tables
-from ranksieve.experiment.methods import METHODS
+from ranksieve.experiment.benching import bench
 from ranksieve.experiment.published import NAMES, means_of, p_values_of, published
 from ranksieve.experiment.results import Results, load_results
-from ranksieve.experiment.running import bench
+from ranksieve.experiment.table_files import FORMATS, latex, markdown, write_tables
 from ranksieve.experiment.tables import (
     Cell,
     Table,
@@ -30,6 +29,7 @@ from ranksieve.experiment.tables import (
     significance_table,
     time_table,
 )
+from ranksieve.methods import METHODS
 from ranksieve.significance import Row
 
 HERE = ["fenchelrank", "ranksvm", "rankboost", "ranksvm-l1"]

@@ -54,6 +54,7 @@ from .metrics.run import evaluate_run as evaluate_run
 from .model import LinearModel as LinearModel
 from .model import load_model as load_model
 from .path import Path as Path
+from .path import SparsePath as SparsePath
 from .path import sparse_path as sparse_path
 from .preparation.missing import fill_missing as fill_missing
 from .selection import FSMSVM as FSMSVM

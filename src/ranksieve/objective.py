@@ -108,10 +108,8 @@ class Objective:
 
     def slope_along(self, point: Point, direction_scores: FloatArray) -> float:
         """Derivative of the loss when the scores move along ``direction_scores`` = X·direction."""
-        return (
-            float(np.sum(self.loss.queries.restore(point.at.gradient) * direction_scores))
-            / self.loss.normaliser
-        )
+        gradient = self.loss.queries.restore(point.at.gradient)
+        return float(np.sum(gradient * direction_scores) / self.loss.normaliser)
 
     def curvature_along(self, point: Point, direction_scores: FloatArray) -> float:
         """Second derivative of the loss when the scores move along ``direction_scores``."""

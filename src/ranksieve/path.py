@@ -24,7 +24,7 @@ Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True, eq=False)
-class Path:
+class SparsePath:
     """Rankers of falling regularisation: row k of ``coefs`` minimises f + α_k·penalty up to ``gaps[k]``."""
 
     alphas: FloatArray
@@ -72,6 +72,9 @@ class Path:
         }
 
 
+Path = SparsePath  # the shorter public name
+
+
 def sparse_path(
     data: Dataset,
     penalty: str | SlopedPenalty = "l1",
@@ -90,7 +93,7 @@ def sparse_path(
     query_weight: FloatArray | None = None,
     max_iter: int = 100,
     progress: Progress | None = None,
-) -> Path:
+) -> SparsePath:
     """Fit min_w f(w) + α·penalty(w) along a falling grid of α, each point with its duality gap.
 
     f is the mean squared hinge over pairs, or another smooth loss. The grid runs from the smallest α with
@@ -126,9 +129,9 @@ def sparse_path(
         raise ValueError(f"tol must be a number > 0, got {tol}")
     check_finite(data)
     objective = make_objective(data, loss, query_weight)
-    demands = make_constraints(data.feature_names, must_have, must_not, signs)
-    weights = demands.weights(weights)
-    family = as_penalty(penalty, weights, l1_ratio, demands.signs)
+    constraints = make_constraints(data.feature_names, must_have, must_not, signs)
+    weights = constraints.weights(weights)
+    family = as_penalty(penalty, weights, l1_ratio, constraints.signs)
     with single_threaded_blas():
         if alphas is not None:
             start, grid = objective.at_zero, _given(alphas)
@@ -136,9 +139,9 @@ def sparse_path(
             start = objective.at_zero
             grid = _grid(family.alpha_max(objective.gradient(start)), n_alphas, min_ratio)
         else:
-            free = weights == 0
-            alone = as_penalty(penalty, np.where(free, 0.0, np.inf), l1_ratio, demands.signs)
-            start, largest = _free_optimum(objective, family, alone, free, max_iter)
+            unpenalised = weights == 0
+            alone = as_penalty(penalty, np.where(unpenalised, 0.0, np.inf), l1_ratio, constraints.signs)
+            start, largest = _unpenalised_optimum(objective, family, alone, unpenalised, max_iter)
             grid = _grid(largest, n_alphas, min_ratio)
         results = _walk(objective, family, grid, start, tol, max_iter, max_features, progress)
     path = _collect(grid[: len(results)], results, data.feature_names)
@@ -179,7 +182,7 @@ def as_penalty(
 
 
 START_TOL = 1e-12  # a gap of ε leaves weights off by √ε, and with them the α at which others enter
-TURNS = 30  # between the free features' optimum and the α at which the others enter
+TURNS = 30  # between the unpenalised features' optimum and the α at which the others enter
 
 
 def _grid(largest: float, n_alphas: int, min_ratio: float) -> FloatArray:
@@ -190,7 +193,7 @@ def _grid(largest: float, n_alphas: int, min_ratio: float) -> FloatArray:
     if largest == np.inf:
         raise ValueError(
             "no strength of the penalty brings every weight to zero, so the path has no beginning; "
-            "give alphas, or an l1_ratio above 0, or name free features in must_have"
+            "give alphas, or an l1_ratio above 0, or name unpenalised features in must_have"
         )
     if not largest > 0:
         raise ValueError(
@@ -200,24 +203,27 @@ def _grid(largest: float, n_alphas: int, min_ratio: float) -> FloatArray:
     return np.asarray(largest * np.logspace(0.0, np.log10(min_ratio), n_alphas))
 
 
-def _free_optimum(
+def _unpenalised_optimum(
     objective: Objective,
     family: SlopedPenalty,
     alone: SlopedPenalty,
-    free: BoolArray,
+    unpenalised: BoolArray,
     max_iter: int,
 ) -> tuple[Point, float]:
-    """The optimum over the free features, and the smallest α at which it is that over all features.
+    """The optimum over the unpenalised features, and the smallest α at which it is that over all features.
 
     ``alone`` is the penalty that forbids all others. Only a ridge makes the optimum depend on α; then the two
-    are found in turn. If no other feature can follow, α does not matter and is the free features' own.
+    are found in turn. If no other feature can follow, α does not matter and is the unpenalised features' own.
     """
     point = objective.at_zero
-    largest = float(np.max(np.abs(objective.gradient(point)[free]), initial=0.0))
+    largest = float(np.max(np.abs(objective.gradient(point)[unpenalised]), initial=0.0))
     for _ in range(TURNS):
         problem = Problem(objective, alone.scaled(largest))
         point = ProxNewton(START_TOL, max_iter).solve(problem, point).point
-        before, largest = largest, family.alpha_max(np.where(free, 0.0, objective.gradient(point))) or largest
+        before, largest = (
+            largest,
+            family.alpha_max(np.where(unpenalised, 0.0, objective.gradient(point))) or largest,
+        )
         if abs(largest - before) <= START_TOL * before:
             break
     return point, largest
@@ -252,8 +258,8 @@ def _walk(
     return results
 
 
-def _collect(grid: FloatArray, results: list[Result], names: tuple[str, ...]) -> Path:
-    return Path(
+def _collect(grid: FloatArray, results: list[Result], names: tuple[str, ...]) -> SparsePath:
+    return SparsePath(
         alphas=grid,
         coefs=np.array([r.w for r in results]),
         objectives=np.array([r.objective for r in results]),

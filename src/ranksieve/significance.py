@@ -24,7 +24,7 @@ _CHUNK_CELLS = 1_000_000
 
 
 @dataclass(frozen=True)
-class Row:
+class PairedTest:
     """``a`` against ``b``: ``difference = mean_a − mean_b``, wins are queries where ``a`` is higher.
 
     ``relative_change`` is the difference divided by mean_b, NaN if that is 0. The ``holm`` p-values are
@@ -52,7 +52,7 @@ class Row:
 class Comparison:
     """One row a pair and metric, and how they were tested."""
 
-    rows: tuple[Row, ...]
+    rows: tuple[PairedTest, ...]
     baseline: str | None
     alternative: Alternative
     n_permutations: int
@@ -94,9 +94,9 @@ def compare(
     def p_values(a: FloatArray, b: FloatArray) -> tuple[float, float]:
         return paired_t(a, b, alternative), randomisation(a, b, n_permutations, seed, alternative)
 
-    rows: list[Row] = []
+    rows: list[PairedTest] = []
     for metric in _shared_metrics(evaluations, metrics):
-        rows += _with_holm([_row(metric, a, b, evaluations, p_values) for a, b in pairs])
+        rows += _with_holm([_tested(metric, a, b, evaluations, p_values) for a, b in pairs])
     return Comparison(tuple(rows), baseline, alternative, n_permutations, seed)
 
 
@@ -186,7 +186,9 @@ def _differences(a: AnyArray, b: AnyArray) -> FloatArray:
     return kept
 
 
-def _row(metric: str, a: str, b: str, evaluations: Mapping[str, Evaluation], p_values: _PValues) -> Row:
+def _row(
+    metric: str, a: str, b: str, evaluations: Mapping[str, Evaluation], p_values: _PValues
+) -> PairedTest:
     values_a, values_b = (evaluations[name].per_query[metric] for name in (a, b))
     kept = ~(np.isnan(values_a) | np.isnan(values_b))
     if not kept.any():
@@ -196,12 +198,12 @@ def _row(metric: str, a: str, b: str, evaluations: Mapping[str, Evaluation], p_v
     mean_a, mean_b = float(values_a.mean()), float(values_b.mean())
     change = (mean_a - mean_b) / mean_b if mean_b else math.nan
     tests = p_values(values_a, values_b)
-    return Row(
+    return PairedTest(
         metric, a, b, len(values_a), mean_a, mean_b, mean_a - mean_b, change, wins, ties, losses, *tests
     )
 
 
-def _with_holm(rows: list[Row]) -> list[Row]:
+def _with_holm(rows: list[PairedTest]) -> list[PairedTest]:
     p_t = holm([row.p_t for row in rows])
     p_randomisation = holm([row.p_randomisation for row in rows])
     return [

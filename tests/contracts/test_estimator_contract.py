@@ -18,9 +18,10 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import check_estimator
 
 from ranksieve.data.dataset import Dataset
-from ranksieve.estimators import ESTIMATORS, LinearRanker
+from ranksieve.estimators import LinearRanker
 from ranksieve.model import load_model
 from tests.conftest import random_dataset
+from tests.rankers import ESTIMATORS
 
 
 @pytest.fixture(params=ESTIMATORS)

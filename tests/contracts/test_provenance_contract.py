@@ -7,9 +7,9 @@ import pytest
 
 from ranksieve._util.json_values import plain
 from ranksieve.data.fingerprint import fingerprint
-from ranksieve.estimators import ESTIMATORS, AdaRank, LinearRanker, MinBatSRank, SparseRanker, SparseRankSVM
-from ranksieve.selection import SELECTORS
+from ranksieve.estimators import AdaRank, LinearRanker, MinBatSRank, SparseRanker, SparseRankSVM
 from tests.conftest import QUICK, random_dataset
+from tests.rankers import ESTIMATORS, SELECTORS
 
 LINEAR = {name: kind for name, kind in {**ESTIMATORS, **SELECTORS}.items() if issubclass(kind, LinearRanker)}
 SMALL = {"k": 3, "t": 3, "n_subsamples": 6, "n_rounds": 8, **QUICK}

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from ranksieve.data.dataset import Dataset
-from ranksieve.estimators import ESTIMATORS, SparseRanker
+from ranksieve.estimators import SparseRanker
 from ranksieve.preparation.missing import FILLS
 from ranksieve.preparation.normalise import NORMALISATIONS
-from ranksieve.selection import SELECTORS
 from tests.conftest import QUICK, random_dataset
+from tests.rankers import ESTIMATORS, SELECTORS
 
 RANKERS = {**ESTIMATORS, **SELECTORS}
 NOT_TWICE = {

@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 
 from ranksieve.data.dataset import Dataset
-from ranksieve.estimators import ESTIMATORS, AdaRank, FSMRank, MinBatSRank, RankSVM, SparseRanker
+from ranksieve.estimators import AdaRank, FSMRank, MinBatSRank, RankSVM, SparseRanker
 from ranksieve.formats.letor import write_letor
-from ranksieve.selection import SELECTORS, FBPCRank, StabilitySelection
+from ranksieve.selection import FBPCRank, StabilitySelection
 from tests.conftest import QUICK, random_dataset
+from tests.rankers import ESTIMATORS, SELECTORS
 
 RANKERS = {**ESTIMATORS, **SELECTORS}
 SMALL = {"k": 3, "t": 3, "n_subsamples": 6, "n_rounds": 8, **QUICK}

@@ -20,8 +20,8 @@ from sklearn.utils.estimator_checks import check_estimator
 from ranksieve.data.dataset import Dataset
 from ranksieve.estimators import RankSVM, SparseRankSVM
 from ranksieve.model import load_model
-from ranksieve.selection import SELECTORS
 from tests.conftest import random_dataset
+from tests.rankers import SELECTORS
 
 SIZES = ("k", "t")  # parameters that ask for an exact number of features
 LIMITS = ("K", "max_features")

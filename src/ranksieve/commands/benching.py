@@ -12,10 +12,10 @@ from ranksieve._parallel import available_threads
 from ranksieve.commands.guard import INTERRUPTED, say
 from ranksieve.commands.options import listed
 from ranksieve.commands.show import emit_json, progress, table, words
-from ranksieve.experiment.formats import json_table
-from ranksieve.experiment.methods import METHODS
-from ranksieve.experiment.running import PAPER_METHODS, bench
+from ranksieve.experiment.benching import PAPER_METHODS, bench
+from ranksieve.experiment.table_files import json_table
 from ranksieve.experiment.tables import Table, all_tables
+from ranksieve.methods import METHODS
 
 SHOWN = ("accuracy", "significance", "times")
 

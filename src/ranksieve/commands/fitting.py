@@ -14,7 +14,7 @@ from ranksieve.commands.fit_page import support_of
 from ranksieve.commands.guard import while_doing
 from ranksieve.commands.show import emit_json, progress, table, words
 from ranksieve.data.dataset import Dataset
-from ranksieve.estimators import ESTIMATORS, LinearRanker
+from ranksieve.estimators import LinearRanker
 from ranksieve.estimators.base import Ranker
 from ranksieve.metrics import Evaluation, evaluate, parse
 from ranksieve.metrics.profiles import as_profile
@@ -103,15 +103,9 @@ def prepare_with(ranker: LinearRanker, normalise: str | None, missing: str | Non
 
 
 def _maker(method: str) -> Callable[..., Ranker]:
-    """An estimator; or, loaded only then, a selector or a variant from the table of methods."""
-    if method in ESTIMATORS:
-        return ESTIMATORS[method]
-    from ranksieve.experiment.methods import METHODS
-    from ranksieve.selection import SELECTORS
+    from ranksieve.methods import find_method
 
-    makers: dict[str, Callable[..., Ranker]] = {name: entry.make for name, entry in METHODS.items()}
-    makers |= SELECTORS | ESTIMATORS
-    return lookup(makers, method, "method")
+    return find_method(method).make
 
 
 def _setting(text: str, method: str, defaults: Mapping[str, Any]) -> tuple[str, Any]:

@@ -10,7 +10,7 @@ import numpy as np
 from ranksieve.commands.files import beside, check_outputs, read_data, write_text
 from ranksieve.commands.guard import while_doing
 from ranksieve.commands.show import emit_json, json_text, progress, table, words
-from ranksieve.path import Path, sparse_path
+from ranksieve.path import SparsePath, sparse_path
 from ranksieve.report.words import certificate
 
 SHOWN_POINTS = 10
@@ -31,7 +31,7 @@ def walk_path(train: str, *, missing: str, output: str | None, as_json: bool, **
         _show(path, output, as_json)
 
 
-def _show(path: Path, output: str | None, as_json: bool) -> None:
+def _show(path: SparsePath, output: str | None, as_json: bool) -> None:
     if as_json:
         emit_json(path.to_dict())
         return
@@ -41,7 +41,7 @@ def _show(path: Path, output: str | None, as_json: bool) -> None:
         words(f"Wrote {output}.")
 
 
-def _rows(path: Path) -> Iterator[tuple[Any, ...]]:
+def _rows(path: SparsePath) -> Iterator[tuple[Any, ...]]:
     seen = np.zeros(path.coefs.shape[1], dtype=bool)
     for k in np.unique(np.linspace(0, len(path) - 1, SHOWN_POINTS).round().astype(int)):
         used = (path.coefs[: k + 1] != 0).any(axis=0)

@@ -7,8 +7,8 @@ from pathlib import Path
 from ranksieve.commands.benching import show_tables
 from ranksieve.commands.files import beside, check_outputs
 from ranksieve.commands.show import emit_json, words
-from ranksieve.experiment.formats import FORMATS, write_tables
 from ranksieve.experiment.results import load_results
+from ranksieve.experiment.table_files import TABLE_FORMATS, write_tables
 from ranksieve.experiment.tables import all_tables
 from ranksieve.report import require_extra
 from ranksieve.report.results_page import write_results_page
@@ -38,7 +38,7 @@ def report_results(folder: str, *, output: str | None, baseline: str | None, as_
 
 
 def _check_suffix(output: str) -> str:
-    suffix, known = Path(output).suffix.lower(), (*PAGES, *FORMATS)
+    suffix, known = Path(output).suffix.lower(), (*PAGES, *TABLE_FORMATS)
     if suffix not in known:
         raise ValueError(f"{output}: the end of the name tells what to write; give one of {', '.join(known)}")
     return suffix

@@ -19,7 +19,7 @@ from ranksieve.metrics import Evaluation, Profile, evaluate
 from ranksieve.metrics.evaluate import parse_all
 from ranksieve.metrics.profiles import Empty, as_profile
 from ranksieve.metrics.run import evaluate_run
-from ranksieve.significance import Alternative, Comparison, Row, compare
+from ranksieve.significance import Alternative, Comparison, PairedTest, compare
 
 EMPTY: dict[str, Empty] = {"0": 0.0, "1": 1.0, "skip": "skip"}
 ALTERNATIVES: dict[str, Alternative] = {"two-sided": "two-sided", "greater": "greater"}
@@ -191,7 +191,7 @@ def _show_comparison(evaluations: dict[str, Evaluation], result: Comparison) -> 
     )
 
 
-def _comparison_cells(row: Row) -> tuple[Any, ...]:
+def _comparison_cells(row: PairedTest) -> tuple[Any, ...]:
     p_values = (row.p_t, row.p_t_holm, row.p_randomisation, row.p_randomisation_holm)
     return (row.metric, row.a, row.b, f"{row.difference:+.4f}", row.wins, row.ties, row.losses, *p_values)
 

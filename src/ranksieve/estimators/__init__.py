@@ -1,4 +1,4 @@
-"""Rankers with scikit-learn's interface. One file and one line here adds an estimator."""
+"""Rankers with scikit-learn's interface. The table of methods is in :mod:`ranksieve.methods`."""
 
 from __future__ import annotations
 
@@ -23,29 +23,7 @@ from ranksieve.estimators.sparse_ranksvm import SparseRankSVM
 from ranksieve.estimators.svmmap import SVMMAP
 from ranksieve.estimators.tgrank import TGRank
 
-ESTIMATORS: dict[str, type[Ranker]] = {
-    "sparseranker": SparseRanker,
-    "fenchelrank": FenchelRank,
-    "sparseranksvm": SparseRankSVM,
-    "fsmrank": FSMRank,
-    "minbatsrank": MinBatSRank,
-    "sparselistmle": SparseListMLE,
-    "ranksvm": RankSVM,
-    "ranksvmstruct": RankSVMStruct,
-    "csranksvm": CSRankSVM,
-    "tgrank": TGRank,
-    "rsrank": RSRank,
-    "sparserank": SparseRank,
-    "listnet": ListNet,
-    "cslistmle": CSListMLE,
-    "adarank": AdaRank,
-    "rankboost": RankBoost,
-    "svmmap": SVMMAP,
-    "lambdamart": LambdaMART,
-}
-
 __all__ = [
-    "ESTIMATORS",
     "SVMMAP",
     "AdaRank",
     "CSListMLE",

@@ -80,6 +80,7 @@ class Ranker(Prepared):
     __metadata_request__predict: ClassVar[dict[str, Any]] = {"qid": "groups"}
     __metadata_request__score: ClassVar[dict[str, Any]] = {"qid": "groups"}
 
+    uses_valid: ClassVar[bool] = False  # whether fit takes validation data, to choose among models of its own
     normalisation_ = Normalisation("none")
     missing_ = MissingPolicy("error")
     n_features_in_: int

@@ -8,6 +8,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from ranksieve._parallel import single_threaded_blas
 from ranksieve._types import FloatArray, IntArray
 from ranksieve.data.dataset import Dataset
 from ranksieve.estimators.choice import (
@@ -22,10 +23,15 @@ from ranksieve.estimators.choice import (
     within_budget,
 )
 from ranksieve.metrics import Profile
-from ranksieve.path import Path, Progress, sparse_path
+from ranksieve.objective import make_objective
+from ranksieve.path import Progress, SparsePath, sparse_path
+from ranksieve.penalties import ElasticNet
+from ranksieve.solvers import Problem, ProxNewton, Result
 
 REFINEMENTS = 10
-Refit = Callable[[Dataset, Path, FloatArray | None, FloatArray | None], Path]
+RIDGE_SHARE = 1e-3  # of α: keeps the refit bounded when the chosen features separate every pair
+REFIT_TOL = 1e-6
+Refit = Callable[[Dataset, SparsePath, FloatArray | None, FloatArray | None], SparsePath]
 
 
 @dataclass(frozen=True)
@@ -49,7 +55,7 @@ class Recipe:
         query_weight: FloatArray | None,
         alphas: FloatArray | None,
         progress: Progress | None,
-    ) -> tuple[Path, Path]:
+    ) -> tuple[SparsePath, SparsePath]:
         """(the path, its models refitted); ``alphas`` replaces the grid."""
         options = self.options if alphas is None else {**self.options, "alphas": alphas, "max_features": None}
         path = sparse_path(data, query_weight=query_weight, progress=progress, **options)
@@ -61,8 +67,8 @@ class Family:
     """The points of one path: as fitted (``path``), as refitted (``models``), and how these rank."""
 
     label: str
-    path: Path
-    models: Path
+    path: SparsePath
+    models: SparsePath
     validation: Validation
 
 
@@ -115,7 +121,7 @@ class Search:
         """Fit and measure one recipe."""
         path, models = self._fit_within_budget(recipe)
 
-        def fit_part(queries: IntArray) -> Path:
+        def fit_part(queries: IntArray) -> SparsePath:
             weight = None if self.query_weight is None else self.query_weight[queries]
             part = self.data.select_queries(queries)
             return recipe.fit(part, weight, models.alphas, self.count.next())[1]
@@ -128,7 +134,7 @@ class Search:
             validation = validate(models, self.measured, self.score, self.metric, self.profile)
         return Family(recipe.label, path, models, validation)
 
-    def _fit_within_budget(self, recipe: Recipe) -> tuple[Path, Path]:
+    def _fit_within_budget(self, recipe: Recipe) -> tuple[SparsePath, SparsePath]:
         """The path, its grid refined where it would jump over the feature budget."""
         path, models = recipe.fit(self.data, self.query_weight, None, self.count.next())
         for _ in range(REFINEMENTS):
@@ -151,3 +157,52 @@ class ProgressCount:
         report, before = self._progress, self._started
         self._started += 1
         return lambda done, total: report(before * total + done, self.n_fits * total)
+
+
+def shrunk_path(
+    data: Dataset, path: SparsePath, query_weight: FloatArray | None, signs: FloatArray | None = None
+) -> SparsePath:
+    """The path as it is."""
+    return path
+
+
+def unshrunk_path(
+    data: Dataset, path: SparsePath, query_weight: FloatArray | None, signs: FloatArray | None = None
+) -> SparsePath:
+    """Each point's features refitted: min f(w) + ½(α/1000)‖w‖² over the support, with the signs it must have.
+
+    Objectives and gaps are those of the refits.
+    """
+    coefs, results = np.zeros_like(path.coefs), []
+    with single_threaded_blas():
+        for k, alpha in enumerate(path.alphas):
+            support = np.flatnonzero(path.coefs[k])
+            results.append(_refit(data, support, float(alpha), query_weight, signs))
+            coefs[k, support] = results[-1].w
+    return replace(
+        path,
+        coefs=coefs,
+        objectives=np.array([r.objective for r in results]),
+        gaps=np.array([r.gap for r in results]),
+        n_iter=path.n_iter + np.array([r.n_iter for r in results]),
+        converged=np.array([r.converged for r in results]),
+    )
+
+
+def _refit(
+    data: Dataset,
+    support: IntArray,
+    alpha: float,
+    query_weight: FloatArray | None,
+    signs: FloatArray | None,
+) -> Result:
+    columns = support if len(support) else np.array([0])
+    narrow = data.replace_features(data.X[:, columns], [data.feature_names[j] for j in columns])
+    objective = make_objective(narrow, query_weight=query_weight)
+    bound = None if signs is None else signs[columns]
+    ridge = ElasticNet(RIDGE_SHARE * alpha, signs=bound, l1_ratio=0.0)
+    result = ProxNewton(REFIT_TOL, 100 if len(support) else 0).solve(Problem(objective, ridge))
+    return replace(result, w=result.w[: len(support)], point=None)
+
+
+REFITS: dict[str, Refit] = {"shrunk": shrunk_path, "unshrunk": unshrunk_path}

@@ -15,7 +15,7 @@ from ranksieve.data.costs import ColumnCosts
 from ranksieve.data.dataset import Dataset
 from ranksieve.metrics import Profile, evaluate_many
 from ranksieve.metrics.profiles import as_profile
-from ranksieve.path import Path
+from ranksieve.path import SparsePath
 
 Score = Callable[[FloatArray, Dataset], FloatArray]
 """From weights (models × features) and data to scores (documents × models), with the bits of ``predict``."""
@@ -58,7 +58,9 @@ def standard_error(values: FloatArray) -> FloatArray:
     return np.asarray(values.std(axis=1, ddof=1) / np.sqrt(n)) if n > 1 else np.zeros(len(values))
 
 
-def validate(path: Path, data: Dataset, score: Score, metric: str, profile: str | Profile) -> Validation:
+def validate(
+    path: SparsePath, data: Dataset, score: Score, metric: str, profile: str | Profile
+) -> Validation:
     """Evaluate every point of a path on held-out queries."""
     values = evaluate_many(score(path.coefs, data), data, metric, profile)
     return _validation(metric, profile, values, data)
@@ -67,7 +69,7 @@ def validate(path: Path, data: Dataset, score: Score, metric: str, profile: str 
 def cross_validate(
     data: Dataset,
     score: Score,
-    fit_part: Callable[[IntArray], Path],
+    fit_part: Callable[[IntArray], SparsePath],
     n_folds: int,
     seed: int,
     metric: str,
@@ -86,7 +88,9 @@ def cross_validate(
     return _validation(metric, profile, values, data)
 
 
-def _fit_without(fold: int, n_folds: int, fold_of: IntArray, fit_part: Callable[[IntArray], Path]) -> Path:
+def _fit_without(
+    fold: int, n_folds: int, fold_of: IntArray, fit_part: Callable[[IntArray], SparsePath]
+) -> SparsePath:
     try:
         return fit_part(np.flatnonzero(fold_of != fold))
     except ValueError as error:
@@ -155,7 +159,7 @@ def within_budget(n_nonzero: IntArray, max_features: int | None) -> BoolArray:
     return np.asarray((n_nonzero >= 1) & (n_nonzero <= (np.inf if max_features is None else max_features)))
 
 
-def refined_grid(path: Path, max_features: int | None) -> FloatArray:
+def refined_grid(path: SparsePath, max_features: int | None) -> FloatArray:
     """The grid with nine more points where the path jumps from no feature to more than allowed."""
     beyond = np.flatnonzero(path.n_nonzero > (np.inf if max_features is None else max_features))
     if len(beyond) == 0 or beyond[0] == 0:

@@ -29,9 +29,8 @@ Missing: TypeAlias = Annotated[str, StrOptions({"error", *FILLS})]
 
 def check_parameters(estimator: Any) -> None:
     """Refuse the first parameter that is not what its type says, in one sentence."""
-    validate_parameter_constraints(
-        _constraints_of(type(estimator)), estimator.get_params(deep=False), type(estimator).__name__
-    )
+    kind: Any = type(estimator)
+    validate_parameter_constraints(_constraints_of(kind), estimator.get_params(deep=False), kind.__name__)
 
 
 @cache

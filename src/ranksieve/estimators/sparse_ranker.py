@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, ClassVar, Self
 
 from sklearn.utils._param_validation import StrOptions
 
@@ -13,11 +13,10 @@ from ranksieve.data.dataset import Dataset
 from ranksieve.data.describe import pairs_per_query
 from ranksieve.data.features import as_sign
 from ranksieve.estimators.base import LinearRanker, all_or_nothing
-from ranksieve.estimators.candidates import Candidates, Family, ProgressCount, Recipe, Refit, Search
+from ranksieve.estimators.candidates import REFITS, Candidates, Family, ProgressCount, Recipe, Search
 from ranksieve.estimators.choice import RULES, Budget, warn_if_blind
+from ranksieve.estimators.cost_candidates import families_by_cost
 from ranksieve.estimators.parameters import Count, Folds, NotNegative, Positive, Seed, Share
-from ranksieve.estimators.refit import shrunk_path, unshrunk_path
-from ranksieve.estimators.shopping import families_by_cost
 from ranksieve.formats.feature_tables import as_costs
 from ranksieve.metrics import Profile
 from ranksieve.metrics.profiles import as_profile
@@ -25,7 +24,6 @@ from ranksieve.path import Progress
 from ranksieve.penalties import SlopedPenalty
 from ranksieve.penalties.constraints import Constraints, Features, Signs, make_constraints
 
-REFITS: dict[str, Refit] = {"shrunk": shrunk_path, "unshrunk": unshrunk_path}
 PATH_OPTIONS = ("penalty", "l1_ratio", "n_alphas", "alphas", "min_ratio", "tol", "max_features")
 
 
@@ -80,6 +78,7 @@ class SparseRanker(LinearRanker):
         What features cost.
     """
 
+    uses_valid: ClassVar[bool] = True
     max_features: Count | None = None
     metric: str = "ndcg@10"
     _: KW_ONLY
@@ -164,9 +163,9 @@ class SparseRanker(LinearRanker):
             raise ValueError(
                 f"training data have {data.n_features} features but valid has {valid.n_features}"
             )
-        demands = make_constraints(data.feature_names, self.must_have, self.must_not, self.signs)
-        recipe, budget = self._recipe(demands), self._budget(data)
-        budget.check_must_have(demands.free)
+        constraints = make_constraints(data.feature_names, self.must_have, self.must_not, self.signs)
+        recipe, budget = self._recipe(constraints), self._budget(data)
+        budget.check_must_have(constraints.unpenalised)
         n_folds = 0 if valid is not None else _folds(self.cv, data.n_queries)
         # one query cannot be held out from itself: it is its own validation set
         measured = given if valid is None else self._held_out(valid)
@@ -174,14 +173,14 @@ class SparseRanker(LinearRanker):
         families = (
             (search.family(recipe),)
             if budget.costs is None
-            else families_by_cost(search, recipe, budget, budget.costs, demands.free, n_budgets)
+            else families_by_cost(search, recipe, budget, budget.costs, constraints.unpenalised, n_budgets)
         )
         warn_if_blind([family.validation for family in families])
         return Candidates(families, budget)
 
-    def _recipe(self, demands: Constraints) -> Recipe:
+    def _recipe(self, constraints: Constraints) -> Recipe:
         options = {name: getattr(self, name) for name in PATH_OPTIONS}
-        options |= {"weights": demands.weights(self.weights), "signs": demands.signs}
+        options |= {"weights": constraints.weights(self.weights), "signs": constraints.signs}
         label = self.penalty if isinstance(self.penalty, str) else self.penalty.name
         return Recipe(label, options, REFITS[self.refit])
 

@@ -1,7 +1,6 @@
-"""Experiments: the papers' protocols and their results."""
+"""Experiments: the papers' protocol on folds, its results, tables and published numbers."""
 
-from ranksieve.experiment.protocol import FoldResult, ProtocolResult, five_fold, parameter_grid
-from ranksieve.experiment.results import Results, load_results
-from ranksieve.experiment.running import bench
+from ranksieve.experiment.benching import bench
+from ranksieve.experiment.results import FoldResult, MethodResult, Results, load_results
 
-__all__ = ["FoldResult", "ProtocolResult", "Results", "bench", "five_fold", "load_results", "parameter_grid"]
+__all__ = ["FoldResult", "MethodResult", "Results", "bench", "load_results"]

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Iterator, Mapping, Sequence
+import time
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.metadata import version
@@ -11,22 +13,37 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from sklearn.exceptions import ConvergenceWarning
 
 from ranksieve._types import FloatArray
 from ranksieve.data.describe import varying_columns
 from ranksieve.data.fingerprint import fingerprint
 from ranksieve.estimators.base import LinearRanker, Ranker
-from ranksieve.experiment.journal import Journal, Row, check_begun, only_writer
-from ranksieve.experiment.methods import Method
-from ranksieve.experiment.protocol import Point, Trial, trials
+from ranksieve.experiment.journal import Entry, Journal, check_begun, only_writer
+from ranksieve.experiment.results import dense, sparse
 from ranksieve.formats.folds import Fold
-from ranksieve.metrics import Evaluator
+from ranksieve.methods import Method
+from ranksieve.metrics import Evaluator, Profile
 from ranksieve.model import linear_scores, linear_scores_of_models
 
 CUTOFFS = range(1, 11)
 ALL_METRICS = (*(f"ndcg@{k}" for k in CUTOFFS), *(f"p@{k}" for k in CUTOFFS), "map", "mrr", "err@10")
 CURVE_METRICS = ("ndcg@10", "map")
+NO_FEATURES = -1.0  # a model without features ranks by input order alone: the last choice
 LIBRARIES = ("numpy", "scipy", "scikit-learn", "numba")
+
+GridPoint = Mapping[str, Any]
+
+
+@dataclass(frozen=True, eq=False)
+class Trial:
+    """One fitted grid point: its validation value is NO_FEATURES for a linear model without features."""
+
+    point: int
+    parameters: Mapping[str, Any]
+    ranker: Ranker
+    validation: float
+    seconds: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,7 +107,7 @@ def _by_part(fold: Fold, value: Any) -> dict[str, Any]:
     return {part: value(getattr(fold, part)) for part in ("train", "vali", "test")}
 
 
-def identity_of(name: str, method: Method, grid: Sequence[Point], select: str) -> dict[str, Any]:
+def identity_of(name: str, method: Method, grid: Sequence[GridPoint], select: str) -> dict[str, Any]:
     """What all fits of one file share beside the data."""
     return {
         "method": name, "grid": grid, "select": select, "metrics": ALL_METRICS,
@@ -98,7 +115,7 @@ def identity_of(name: str, method: Method, grid: Sequence[Point], select: str) -
     }  # fmt: skip
 
 
-def run_fold(place: Place, name: str, method: Method, grid: Sequence[Point], select: str) -> None:
+def run_fold(place: Place, name: str, method: Method, grid: Sequence[GridPoint], select: str) -> None:
     """Fit the grid points that are not in the file yet, then choose and test."""
     with place.journal(name, identity_of(name, method, grid, select), method.title) as journal:
         if not journal.of_kind("chosen"):
@@ -107,7 +124,7 @@ def run_fold(place: Place, name: str, method: Method, grid: Sequence[Point], sel
 
 
 def _fit_missing(
-    journal: Journal, place: Place, method: Method, grid: Sequence[Point], select: str
+    journal: Journal, place: Place, method: Method, grid: Sequence[GridPoint], select: str
 ) -> dict[int, Ranker]:
     """Fit and write down; gives those rankers of this process that have no weights to write."""
     done = {row["point"]: row for row in journal.of_kind("fit")}
@@ -121,8 +138,8 @@ def _fit_missing(
     return fitted
 
 
-def _fit_row(trial: Trial, names: Sequence[str]) -> Row:
-    row: Row = {
+def _fit_row(trial: Trial, names: Sequence[str]) -> Entry:
+    row: Entry = {
         "kind": "fit", "point": trial.point, "parameters": trial.parameters, "validation": trial.validation,
         "seconds": trial.seconds, "weights": None, "certificate": {},
     }  # fmt: skip
@@ -133,7 +150,7 @@ def _fit_row(trial: Trial, names: Sequence[str]) -> Row:
 
 
 def _choose(
-    journal: Journal, place: Place, method: Method, grid: Sequence[Point], select: str,
+    journal: Journal, place: Place, method: Method, grid: Sequence[GridPoint], select: str,
     fitted: Mapping[int, Ranker],
 ) -> None:  # fmt: skip
     """The best on validation, the earlier of equals, with its test values query by query."""
@@ -166,13 +183,43 @@ def truncated(coef: FloatArray, fold: Fold, evaluator: Evaluator) -> dict[str, l
     return {metric: evaluator.evaluate_many(scores, metric).mean(axis=1).tolist() for metric in CURVE_METRICS}
 
 
-def sparse(coef: FloatArray, names: Sequence[str]) -> dict[str, float]:
-    """Nonzero weights by name."""
-    return {names[j]: float(coef[j]) for j in np.flatnonzero(coef).tolist()}
+def trials(
+    make: Callable[..., Ranker],
+    points: Sequence[tuple[int, GridPoint]],
+    fold: Fold,
+    select: str,
+    profile: str | Profile,
+    start: FloatArray | None = None,
+    *,
+    warm: bool = False,
+) -> Iterator[Trial]:
+    """Fit the points one after another; ``warm`` starts each from the weights before it, at first ``start``.
+
+    A ranker that uses validation data chooses among its own candidates by ``select`` on vali.
+    """
+    evaluator = Evaluator(fold.vali, profile)
+    for number, point in points:
+        ranker = make(**point)
+        began = time.perf_counter()
+        _learn(ranker, fold, select, profile, start if warm else None)
+        seconds = time.perf_counter() - began
+        value = evaluator.evaluate(ranker.predict(fold.vali), select).mean[select]
+        weights = weights_of(ranker, fold.train.n_features)
+        yield Trial(number, point, ranker, value if np.any(weights) else NO_FEATURES, seconds)
+        start = weights
 
 
-def dense(weights: Mapping[str, float] | None, names: Sequence[str]) -> FloatArray:
-    """The inverse of :func:`sparse`; NaN without weights."""
-    if weights is None:
-        return np.full(len(names), np.nan)
-    return np.array([weights.get(name, 0.0) for name in names])
+def weights_of(ranker: Ranker, n_features: int) -> FloatArray:
+    """The weights of a linear ranker; NaN for one that has none."""
+    return ranker.coef_ if isinstance(ranker, LinearRanker) else np.full(n_features, np.nan)
+
+
+def _learn(ranker: Ranker, fold: Fold, select: str, profile: str | Profile, start: FloatArray | None) -> None:
+    with warnings.catch_warnings():  # the gap of each fit is in its certificate
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        if ranker.uses_valid:
+            ranker.set_params(metric=select, profile=profile).fit(fold.train, valid=fold.vali)
+        else:
+            if start is not None:
+                ranker.set_params(warm_start=True).coef_ = start
+            ranker.fit(fold.train)

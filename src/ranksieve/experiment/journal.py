@@ -8,21 +8,19 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from filelock import FileLock
+
 from ranksieve._util.json_values import plain
 from ranksieve._version import __version__
 
-if sys.platform != "win32":
-    import fcntl
-
 FORMAT = "ranksieve-results"
 FORMAT_VERSION = 1
-Row = dict[str, Any]
+Entry = dict[str, Any]
 
 
 class Journal:
@@ -30,7 +28,7 @@ class Journal:
 
     def __init__(self, path: Path, identity: Mapping[str, Any], notes: Mapping[str, Any]) -> None:
         self.path = path
-        self.rows: list[Row] = []
+        self.rows: list[Entry] = []
         header = _header(identity, notes)
         if path.exists() and (kept := _cut_torn_line(path)):
             first, *self.rows = kept
@@ -39,16 +37,16 @@ class Journal:
             path.parent.mkdir(parents=True, exist_ok=True)
             self._write(header)
 
-    def append(self, row: Mapping[str, Any]) -> Row:
+    def append(self, row: Mapping[str, Any]) -> Entry:
         """Add a row; when this returns, it is on the disk. Gives the row as a reader would get it."""
         written = self._write(plain(row))
         self.rows.append(written)
         return written
 
-    def of_kind(self, kind: str) -> list[Row]:
+    def of_kind(self, kind: str) -> list[Entry]:
         return [row for row in self.rows if row["kind"] == kind]
 
-    def _write(self, row: Row) -> Row:
+    def _write(self, row: Entry) -> Entry:
         line = json.dumps(row, ensure_ascii=False, allow_nan=False) + "\n"
         with open(self.path, "ab", buffering=0) as file:
             _write_all(file.fileno(), line.encode(), self.path)
@@ -60,9 +58,7 @@ class Journal:
 def only_writer(path: Path) -> Iterator[None]:
     """Wait for other processes that write the file, and keep others waiting; a killed process lets go."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    with open(path, "ab") as file:
-        if sys.platform != "win32":
-            fcntl.flock(file, fcntl.LOCK_EX)
+    with FileLock(path.with_name(f".{path.name}.lock")):
         yield
 
 
@@ -78,7 +74,7 @@ def is_begun(path: Path) -> bool:
         return file.readline().endswith(b"\n")
 
 
-def read_journal(path: Path) -> tuple[Row, list[Row]]:
+def read_journal(path: Path) -> tuple[Entry, list[Entry]]:
     """Header and rows; a torn last line is left out."""
     rows, _ = _whole_rows(path)
     if not rows:
@@ -113,7 +109,7 @@ def _write_all(handle: int, content: bytes, path: Path) -> None:
         ) from None
 
 
-def _whole_rows(path: Path) -> tuple[list[Row], int]:
+def _whole_rows(path: Path) -> tuple[list[Entry], int]:
     """The rows of all lines that end, and where the last of them ends."""
     content = path.read_bytes()
     end = content.rfind(b"\n") + 1
@@ -128,28 +124,28 @@ def _whole_rows(path: Path) -> tuple[list[Row], int]:
     return rows, end
 
 
-def _row(line: bytes, number: int) -> Row:
+def _row(line: bytes, number: int) -> Entry:
     row = json.loads(line)
     if not isinstance(row, dict) or (number > 1 and "kind" not in row):
         raise ValueError("no row of results")
     return row
 
 
-def _header(identity: Mapping[str, Any], notes: Mapping[str, Any]) -> Row:
+def _header(identity: Mapping[str, Any], notes: Mapping[str, Any]) -> Entry:
     """The first line, as a reader would get it."""
     ours = {"format": FORMAT, "format_version": FORMAT_VERSION, "version": __version__}
-    header: Row = plain({"kind": "header", **ours, "identity": identity, "notes": notes})
+    header: Entry = plain({"kind": "header", **ours, "identity": identity, "notes": notes})
     return header
 
 
-def _cut_torn_line(path: Path) -> list[Row]:
+def _cut_torn_line(path: Path) -> list[Entry]:
     rows, end = _whole_rows(path)
     if end < path.stat().st_size:
         os.truncate(path, end)
     return rows
 
 
-def _check_same(path: Path, kept: Row, ours: Row) -> None:
+def _check_same(path: Path, kept: Entry, ours: Entry) -> None:
     check_format(path, kept)
     if kept["version"] != ours["version"]:
         raise ValueError(

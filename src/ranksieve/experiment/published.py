@@ -40,7 +40,7 @@ NAMES = {
     "GAS-E": "gas",
     "FSMSVM": "fsmsvm",
 }
-METRICS = {"MAP": "map", "sparsity": "sparsity", "seconds": "seconds"}
+METRIC_NAMES = {"MAP": "map", "sparsity": "sparsity", "seconds": "seconds"}
 PAIR = re.compile(r"(.+) vs (.+)")
 
 
@@ -118,4 +118,4 @@ def _printed(row: dict[str, str]) -> Iterator[Printed]:
 
 def metric_name(written: str) -> str | None:
     """N@10 -> ndcg@10; None for what we do not measure."""
-    return f"ndcg@{written[2:]}" if re.fullmatch(r"N@\d+", written) else METRICS.get(written)
+    return f"ndcg@{written[2:]}" if re.fullmatch(r"N@\d+", written) else METRIC_NAMES.get(written)

@@ -12,14 +12,14 @@ from typing import Any
 
 import numpy as np
 
-from ranksieve.experiment.fold_run import dense
-from ranksieve.experiment.journal import Row, is_begun, read_journal
-from ranksieve.experiment.methods import METHODS
-from ranksieve.experiment.protocol import FoldResult, ProtocolResult
+from ranksieve._types import BoolArray, FloatArray
+from ranksieve.experiment.journal import Entry, is_begun, read_journal
+from ranksieve.methods import METHODS
 from ranksieve.metrics import Evaluation
 from ranksieve.metrics.evaluate import summarise
 from ranksieve.metrics.profiles import as_profile
 
+PAPER_METRICS = ("ndcg@1", "ndcg@3", "ndcg@5", "ndcg@10", "map")
 STUDIES_FOLDER = "studies"
 FOLD_FILE = re.compile(r"Fold(\d+)\.jsonl")
 FITTED = frozenset({"point", "parameters", "validation", "weights", "certificate"})
@@ -30,17 +30,72 @@ PARTS = {
 
 
 @dataclass(frozen=True, eq=False)
+class FoldResult:
+    """The chosen model of one fold and what it reached."""
+
+    parameters: Mapping[str, Any]
+    validation: float
+    test: Evaluation
+    coef: FloatArray
+    varying: BoolArray
+    fit_seconds: float
+    grid_seconds: float
+
+    @property
+    def n_selected(self) -> float:
+        """Nonzero weights; NaN for a ranker that is not linear."""
+        return len(self.coef) * self.sparsity
+
+    @property
+    def sparsity(self) -> float:
+        """Nonzero weights / features; NaN for a ranker that is not linear."""
+        return _share(self.coef)
+
+    @property
+    def varying_sparsity(self) -> float:
+        """Nonzero weights / features, both without the features that are constant within every query."""
+        return _share(self.coef[self.varying])
+
+
+@dataclass(frozen=True, eq=False)
+class MethodResult:
+    """All folds of one method on one data set."""
+
+    folds: tuple[FoldResult, ...]
+
+    def mean(self, metric: str) -> float:
+        """Mean over folds of the mean over queries."""
+        return float(np.mean([fold.test.mean[metric] for fold in self.folds]))
+
+    def pooled(self, metric: str) -> FloatArray:
+        """Test values of all folds' queries."""
+        return np.concatenate([fold.test.per_query[metric] for fold in self.folds])
+
+    def to_row(self) -> dict[str, float]:
+        """Metrics, sparsity and time, averaged over folds."""
+        means = {metric: self.mean(metric) for metric in self.folds[0].test.mean}
+        shares = ("sparsity", "varying_sparsity", "n_selected")
+        of = {name: [getattr(fold, name) for fold in self.folds] for name in shares}
+        times = {name: sum(getattr(f, name) for f in self.folds) for name in ("fit_seconds", "grid_seconds")}
+        return {**means, **{name: float(np.mean(values)) for name, values in of.items()}, **times}
+
+
+def _share(coef: FloatArray) -> float:
+    return float("nan") if np.isnan(coef).any() else float(np.mean(coef != 0))
+
+
+@dataclass(frozen=True, eq=False)
 class MethodFold:
     """One method on one fold: header, the rows of its fits, and the row of the chosen one if it is there."""
 
-    header: Row
-    fits: Sequence[Row]
-    chosen: Row | None
+    header: Entry
+    fits: Sequence[Entry]
+    chosen: Entry | None
 
     @cached_property
     def result(self) -> FoldResult:
         """What the chosen model reached."""
-        chosen: Row = self.chosen or {}
+        chosen: Entry = self.chosen or {}
         names, profile = self.header["notes"]["features"], as_profile(self.header["identity"]["profile"])
         per_query = {name: np.array(values, dtype=np.float64) for name, values in chosen["test"].items()}
         ids = np.array(chosen["query_ids"], dtype=object)
@@ -62,13 +117,13 @@ class DataSetResults:
     name: str
     methods: Mapping[str, Sequence[MethodFold]]
     unfinished: Mapping[str, str]
-    studies: Sequence[Mapping[str, Row]]
+    studies: Sequence[Mapping[str, Entry]]
 
     @cached_property
-    def results(self) -> dict[str, ProtocolResult]:
+    def results(self) -> dict[str, MethodResult]:
         """The protocol's result of each method."""
         return {
-            name: ProtocolResult(tuple(fold.result for fold in folds)) for name, folds in self.methods.items()
+            name: MethodResult(tuple(fold.result for fold in folds)) for name, folds in self.methods.items()
         }
 
     @cached_property
@@ -77,7 +132,7 @@ class DataSetResults:
         return {name: _pool([fold.test for fold in result.folds]) for name, result in self.results.items()}
 
     @property
-    def header(self) -> Row:
+    def header(self) -> Entry:
         """The header of any file: what they share on data and software."""
         return next(iter(self.methods.values()))[0].header
 
@@ -113,7 +168,7 @@ def load_results(folder: str | os.PathLike[str]) -> Results:
 
 def _data_set(folder: Path) -> DataSetResults:
     methods, unfinished = {}, {}
-    for path in (folder / name for name in METHODS):
+    for path in _in_table_order(folder):
         folds = [_method_fold(file) for file in _fold_files(path)]
         if not folds:
             continue
@@ -126,6 +181,13 @@ def _data_set(folder: Path) -> DataSetResults:
     return DataSetResults(folder.name, methods, unfinished, studies)
 
 
+def _in_table_order(folder: Path) -> list[Path]:
+    """The folders of methods, in the order of the table of methods; those it does not know come last."""
+    order = {name: k for k, name in enumerate(METHODS)}
+    found = [path for path in folder.iterdir() if path.is_dir() and path.name != STUDIES_FOLDER]
+    return sorted(found, key=lambda path: (order.get(path.name, len(order)), path.name))
+
+
 def _fold_files(folder: Path) -> list[Path]:
     named = {path: FOLD_FILE.fullmatch(path.name) for path in folder.glob("Fold*.jsonl")}
     numbers = {path: int(match[1]) for path, match in named.items() if match and is_begun(path)}
@@ -134,14 +196,14 @@ def _fold_files(folder: Path) -> list[Path]:
 
 def _method_fold(file: Path) -> MethodFold:
     header, rows = read_journal(file)
-    by_kind: dict[str, list[Row]] = {"fit": [], "chosen": []}
+    by_kind: dict[str, list[Entry]] = {"fit": [], "chosen": []}
     for number, row in enumerate(rows, start=2):
         _check_row(f"{file}:{number}", row)
         by_kind.setdefault(row["kind"], []).append(row)
     return MethodFold(header, by_kind["fit"], by_kind["chosen"][0] if by_kind["chosen"] else None)
 
 
-def _check_row(place: str, row: Row) -> None:
+def _check_row(place: str, row: Entry) -> None:
     """Refuse a row that lacks a part, or whose metrics do not have one value a query."""
     lacking = sorted(PARTS.get(row["kind"], frozenset()) - row.keys())
     if lacking:
@@ -153,7 +215,7 @@ def _check_row(place: str, row: Row) -> None:
         )
 
 
-def _study_rows(file: Path) -> dict[str, Row]:
+def _study_rows(file: Path) -> dict[str, Entry]:
     return {row["kind"]: row for row in read_journal(file)[1]}
 
 
@@ -164,3 +226,15 @@ def _pool(parts: Sequence[Evaluation]) -> Evaluation:
     labels: list[Any] = [f"Fold{k} {q}" for k, part in enumerate(parts, 1) for q in part.query_ids]
     ids[:] = labels
     return summarise(per_query, ids, parts[0].profile, parts[0].empty)
+
+
+def sparse(coef: FloatArray, names: Sequence[str]) -> dict[str, float]:
+    """Nonzero weights by name."""
+    return {names[j]: float(coef[j]) for j in np.flatnonzero(coef).tolist()}
+
+
+def dense(weights: Mapping[str, float] | None, names: Sequence[str]) -> FloatArray:
+    """The inverse of :func:`sparse`; NaN without weights."""
+    if weights is None:
+        return np.full(len(names), np.nan)
+    return np.array([weights.get(name, 0.0) for name in names])

@@ -10,14 +10,14 @@ import numpy as np
 from ranksieve._types import FloatArray
 from ranksieve.data.dataset import Dataset
 from ranksieve.estimators.choice import standard_error
-from ranksieve.experiment.fold_run import CURVE_METRICS, Place, sparse
-from ranksieve.experiment.results import STUDIES_FOLDER
+from ranksieve.experiment.fold_run import CURVE_METRICS, Place
+from ranksieve.experiment.results import STUDIES_FOLDER, sparse
 from ranksieve.formats.folds import Fold
 from ranksieve.measures.columns import dense_columns
 from ranksieve.metrics import Evaluator, evaluate_many
 from ranksieve.model import linear_scores_of_models
 from ranksieve.objective import make_objective
-from ranksieve.path import Path, sparse_path
+from ranksieve.path import SparsePath, sparse_path
 from ranksieve.penalties import L1, L1Ball
 from ranksieve.selection import FBPCRank
 from ranksieve.solvers import Fista, FrankWolfe, Problem, ProxNewton, Result
@@ -57,7 +57,7 @@ def certified_path(fold: Fold, profile: str) -> dict[str, Any]:
     }
 
 
-def _measured(path: Path, data: Dataset, profile: str) -> dict[str, dict[str, FloatArray]]:
+def _measured(path: SparsePath, data: Dataset, profile: str) -> dict[str, dict[str, FloatArray]]:
     scores = linear_scores_of_models(data.X, path.coefs)
     values = {metric: evaluate_many(scores, data, metric, profile) for metric in CURVE_METRICS}
     return {m: {"mean": v.mean(axis=1), "standard_error": standard_error(v)} for m, v in values.items()}

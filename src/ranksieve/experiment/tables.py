@@ -10,11 +10,10 @@ from functools import lru_cache
 import numpy as np
 
 from ranksieve._util.lookup import lookup
-from ranksieve.experiment.methods import METHODS
-from ranksieve.experiment.protocol import PAPER_METRICS, ProtocolResult
 from ranksieve.experiment.published import means_of, p_values_of
-from ranksieve.experiment.results import DataSetResults, Results
-from ranksieve.significance import Row, compare, paired_t
+from ranksieve.experiment.results import PAPER_METRICS, DataSetResults, MethodResult, Results
+from ranksieve.methods import METHODS
+from ranksieve.significance import PairedTest, compare, paired_t
 
 LEVEL = 0.05
 PUBLISHED_METRICS = (*(f"ndcg@{k}" for k in range(1, 11)), "map", "sparsity", "seconds")
@@ -153,7 +152,7 @@ def p_value_table(results: DataSetResults, baseline: str) -> Table:
 def time_table(results: DataSetResults, baseline: str) -> Table:
     """Seconds of the chosen fits and of the whole grids, summed over folds."""
 
-    def cells(name: str, result: ProtocolResult) -> tuple[Cell, ...]:
+    def cells(name: str, result: MethodResult) -> tuple[Cell, ...]:
         row, fits = result.to_row(), sum(len(fold.fits) for fold in results.methods[name])
         chosen = number(row["fit_seconds"] / len(result.folds), "{:.3g}")
         whole = (number(row["grid_seconds"], "{:.3g}"), number(row["grid_seconds"] / fits, "{:.3g}"))
@@ -183,8 +182,8 @@ def number(value: float, form: str = "{:.4f}", best: float | None = None, marks:
 
 
 def title(name: str) -> str:
-    """How a method is called in words."""
-    return METHODS[name].title
+    """What a method is called in words: its title in the table of methods, else its name."""
+    return METHODS[name].title if name in METHODS else name
 
 
 def heading(metric: str) -> str:
@@ -193,7 +192,7 @@ def heading(metric: str) -> str:
 
 
 @lru_cache(maxsize=8)
-def _against(results: DataSetResults, baseline: str) -> Sequence[Row]:
+def _against(results: DataSetResults, baseline: str) -> Sequence[PairedTest]:
     if len(results.pooled) < 2:
         return ()
     return compare(results.pooled, baseline, PAPER_METRICS, alternative="greater").rows
@@ -203,7 +202,7 @@ def _marks(results: DataSetResults, baseline: str) -> dict[tuple[str, str], str]
     return {(row.a, row.metric): "".join(_marks_of(row)) for row in _against(results, baseline)}
 
 
-def _marks_of(row: Row) -> Iterator[str]:
+def _marks_of(row: PairedTest) -> Iterator[str]:
     if row.p_t < LEVEL:
         yield "*"
     if row.p_randomisation < LEVEL:
@@ -212,7 +211,7 @@ def _marks_of(row: Row) -> Iterator[str]:
         yield "‡"
 
 
-def _significance_cells(row: Row) -> tuple[Cell, ...]:
+def _significance_cells(row: PairedTest) -> tuple[Cell, ...]:
     counts = [Cell(count, str(count)) for count in (row.wins, row.ties, row.losses)]
     tests = (row.p_t, row.p_t_holm, row.p_randomisation, row.p_randomisation_holm)
     change = number(100 * row.relative_change, "{:+z.2f} %")

@@ -10,9 +10,9 @@ from numba import njit
 
 
 @njit(cache=True, nogil=True, fastmath={"reassoc", "nsz"})  # sums in any, but a fixed, order: vectorised
-def _lower_partners(s, gain, discount, gain_floor, discount_floor, lower, gains, discounts, forces):
+def _lower_partners(s, gain, discount, gain_floor, discount_floor, lower, gains, discounts, lower_slopes):
     """Of one upper document, Σ ωψ, Σ ωh(2 − h), which is Σ ω(ψ − tψ′), and Σ 2ωh, each also put to its j."""
-    total, dual, pull = 0.0, 0.0, 0.0
+    total, dual, upper_slope = 0.0, 0.0, 0.0
     for j in range(len(lower)):
         x = 1.0 - (s - lower[j])
         h = x if x > 0.0 else 0.0
@@ -20,9 +20,9 @@ def _lower_partners(s, gain, discount, gain_floor, discount_floor, lower, gains,
         omega = (gain_floor + abs(gain - gains[j])) * (discount_floor + abs(discount - discounts[j]))
         total += omega * h * (2.0 * x - h)
         dual += omega * h * (2.0 - h)
-        pull += 2.0 * omega * h
-        forces[j] += 2.0 * omega * h
-    return total, dual, pull
+        upper_slope += 2.0 * omega * h
+        lower_slopes[j] += 2.0 * omega * h
+    return total, dual, upper_slope
 
 
 @njit(cache=True, nogil=True)
@@ -35,13 +35,13 @@ def huber_pairs(
         value[q], slack[q] = 0.0, 0.0
         for i in range(lo, offsets[q + 1]):
             end = floor[i]
-            total, dual, pull = _lower_partners(
+            total, dual, upper_slope = _lower_partners(
                 s[i], gain[i], discount[i], gain_floor, discount_floor,
                 s[lo:end], gain[lo:end], discount[lo:end], gradient[lo:end],
             )  # fmt: skip
             value[q] += total
             slack[q] += dual
-            gradient[i] -= pull
+            gradient[i] -= upper_slope
 
 
 @njit(cache=True, nogil=True)

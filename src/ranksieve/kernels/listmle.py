@@ -47,49 +47,58 @@ def level_costs(gain, count, level_offsets, k, log_rise, log_beta, cost):
 @njit(cache=True, nogil=True)
 def list_costs(
     s, level, offsets, level_offsets, log_rise, log_beta, cost, first, last,
-    value, slack, gradient, share, bend, pull, surplus, mix,
+    value, slack, gradient, softmax, hessian_diag, level_gradient, sigma_squares, mix,
 ):  # fmt: skip
     """Per query Σ_j cost·log(1 + e^{G − s_j}), its gradient, and value − ⟨s, gradient⟩ (``slack``).
 
-    Left for the curvature, with σ = 1/(1 + e^{s − G}): per document its ``share`` of its level's Σ e^s and
-    cost·σ(1 − σ) (``bend``); per level ∂/∂E, what its documents gain as lower ones (``pull``), and
-    Σ cost·σ² (``surplus``).
+    Left for the curvature, with σ = 1/(1 + e^{s − G}): per document its ``softmax`` weight within its level and
+    cost·σ(1 − σ) (``hessian_diag``); per level ∂/∂E, the gradient in its log Σ e^s (``level_gradient``), and
+    Σ cost·σ² (``sigma_squares``).
     """
     longest, most = 0, 0
     for q in range(first, last):
         longest = max(longest, offsets[q + 1] - offsets[q])
         most = max(most, level_offsets[q + 1] - level_offsets[q])
-    t, log_sum, inner, demand = np.empty(longest), np.empty(most), np.empty(most), np.empty(most)
+    t, log_sum, inner, inner_gradient = np.empty(longest), np.empty(most), np.empty(most), np.empty(most)
     for q in range(first, last):
         lo, hi, bottom, top = offsets[q], offsets[q + 1], level_offsets[q], level_offsets[q + 1]
         centre = np.max(s[lo:hi])
         for i in range(lo, hi):
             t[i - lo] = s[i] - centre
-        _share_levels(t, level, lo, hi, top - bottom, log_sum, inner, share)
+        _share_levels(t, level, lo, hi, top - bottom, log_sum, inner, softmax)
         _mix_levels(log_sum, log_rise, log_beta, bottom, top, inner, mix)
-        value[q] = _meet_demand(
-            t, level, lo, hi, inner, cost[bottom:top], gradient, bend, demand, surplus[bottom:top]
+        value[q] = _upper_terms(
+            t,
+            level,
+            lo,
+            hi,
+            inner,
+            cost[bottom:top],
+            gradient,
+            hessian_diag,
+            inner_gradient,
+            sigma_squares[bottom:top],
         )
-        _pull_back(demand, mix, bottom, top, pull[bottom:top])
-        slide = 0.0
+        _backward(inner_gradient, mix, bottom, top, level_gradient[bottom:top])
+        product = 0.0
         for i in range(lo, hi):
-            gradient[i] += share[i] * pull[bottom + level[i]]
-            slide += t[i - lo] * gradient[i]
-        slack[q] = value[q] - slide
+            gradient[i] += softmax[i] * level_gradient[bottom + level[i]]
+            product += t[i - lo] * gradient[i]
+        slack[q] = value[q] - product
 
 
 @njit(cache=True, nogil=True)
-def _share_levels(t, level, lo, hi, n_levels, log_sum, peak, share):
-    """log Σ e^t of each level, and each document's share of the sum."""
+def _share_levels(t, level, lo, hi, n_levels, log_sum, peak, softmax):
+    """log Σ e^t of each level, and each document's share of the sum, its softmax weight."""
     for a in range(n_levels):
         peak[a], log_sum[a] = -np.inf, 0.0
     for i in range(lo, hi):
         peak[level[i]] = max(peak[level[i]], t[i - lo])
     for i in range(lo, hi):
-        share[i] = np.exp(t[i - lo] - peak[level[i]])
-        log_sum[level[i]] += share[i]
+        softmax[i] = np.exp(t[i - lo] - peak[level[i]])
+        log_sum[level[i]] += softmax[i]
     for i in range(lo, hi):
-        share[i] /= log_sum[level[i]]
+        softmax[i] /= log_sum[level[i]]
     for a in range(n_levels):
         log_sum[a] = peak[a] + np.log(log_sum[a])
 
@@ -116,76 +125,89 @@ def _log_add(a, b):
 
 
 @njit(cache=True, nogil=True)
-def _meet_demand(t, level, lo, hi, inner, cost, gradient, bend, demand, surplus):
-    """Σ cost·log(1 + e^{G − t}), its gradient as upper documents, and per level ∂/∂G (``demand``)."""
+def _upper_terms(t, level, lo, hi, inner, cost, gradient, hessian_diag, inner_gradient, sigma_squares):
+    """Σ cost·log(1 + e^{G − t}), its gradient as upper documents, and per level ∂/∂G (``inner_gradient``)."""
     total = 0.0
     for a in range(len(cost)):
-        demand[a], surplus[a] = 0.0, 0.0
+        inner_gradient[a], sigma_squares[a] = 0.0, 0.0
     for i in range(lo, hi):
         a = level[i]
-        gradient[i], bend[i] = 0.0, 0.0
+        gradient[i], hessian_diag[i] = 0.0, 0.0
         if cost[a] > 0.0:
             x = inner[a] - t[i - lo]
             small = np.exp(-abs(x))
             sigma = (1.0 if x > 0.0 else small) / (1.0 + small)
             total += cost[a] * (max(x, 0.0) + np.log1p(small))
             gradient[i] = -cost[a] * sigma
-            bend[i] = cost[a] * small / ((1.0 + small) * (1.0 + small))
-            demand[a] += cost[a] * sigma
-            surplus[a] += cost[a] * sigma * sigma
+            hessian_diag[i] = cost[a] * small / ((1.0 + small) * (1.0 + small))
+            inner_gradient[a] += cost[a] * sigma
+            sigma_squares[a] += cost[a] * sigma * sigma
     return total
 
 
 @njit(cache=True, nogil=True)
-def _pull_back(demand, mix, bottom, top, pull):
+def _backward(inner_gradient, mix, bottom, top, level_gradient):
     """From ∂/∂G_a to ∂/∂E_a: the levels' recursions backwards."""
-    pull[top - 1 - bottom] = 0.0
+    level_gradient[top - 1 - bottom] = 0.0
     d, p = 0.0, 0.0
     for a in range(top - 1, bottom, -1):
-        d += demand[a - bottom]
+        d += inner_gradient[a - bottom]
         p += mix[ENTERED, a] * d
-        pull[a - 1 - bottom] = mix[FRESH, a] * p
+        level_gradient[a - 1 - bottom] = mix[FRESH, a] * p
         d *= mix[KEPT, a]
         p *= mix[PAST, a]
 
 
 @njit(cache=True, nogil=True)
-def list_curvature(level, offsets, level_offsets, share, bend, pull, surplus, mix, first, last, V, R):
+def list_curvature(
+    level,
+    offsets,
+    level_offsets,
+    softmax,
+    hessian_diag,
+    level_gradient,
+    sigma_squares,
+    mix,
+    first,
+    last,
+    V,
+    R,
+):
     """R with VᵀR + RᵀV = VᵀSV, S the Hessian of the costs of the queries first..last (the rows of V).
 
-    With M_a the mean of V under the weights of D_a, VᵀSV = Σ_j bend_j (V_j − M)(V_j − M)ᵀ
-    + Σ_a demand_a (Σ_t q_at V_t V_tᵀ − M_a M_aᵀ), and demand − Σ bend = surplus.
+    With M_a the mean of V under the weights of D_a, VᵀSV = Σ_j hessian_diag_j (V_j − M)(V_j − M)ᵀ
+    + Σ_a inner_gradient_a (Σ_t q_at V_t V_tᵀ − M_a M_aᵀ), and inner_gradient − Σ hessian_diag = sigma_squares.
     """
     base, width = offsets[first], V.shape[1]
     most = 0
     for q in range(first, last):
         most = max(most, level_offsets[q + 1] - level_offsets[q])
-    mean, back, owed = np.empty((width, most)), np.empty((width, most)), np.empty(most)
+    mean, back, adjoint = np.empty((width, most)), np.empty((width, most)), np.empty(most)
     for q in range(first, last):
         lo, hi, bottom, top = offsets[q], offsets[q + 1], level_offsets[q], level_offsets[q + 1]
         for c in range(width):
             mean[c] = 0.0
             for i in range(lo, hi):
-                mean[c, level[i]] += share[i] * V[i - base, c]
+                mean[c, level[i]] += softmax[i] * V[i - base, c]
             _mean_of_lower(mean[c], mix, bottom, top)
             for a in range(bottom, top):
-                owed[a - bottom] = -surplus[a] * mean[c, a - bottom]
-            _pull_back(owed, mix, bottom, top, back[c])
+                adjoint[a - bottom] = -sigma_squares[a] * mean[c, a - bottom]
+            _backward(adjoint, mix, bottom, top, back[c])
         for i in range(lo, hi):
             for c in range(width):
                 R[i - base, c] = (
-                    0.5 * (bend[i] + share[i] * pull[bottom + level[i]]) * V[i - base, c]
-                    - bend[i] * mean[c, level[i]]
-                    + 0.5 * share[i] * back[c, level[i]]
+                    0.5 * (hessian_diag[i] + softmax[i] * level_gradient[bottom + level[i]]) * V[i - base, c]
+                    - hessian_diag[i] * mean[c, level[i]]
+                    + 0.5 * softmax[i] * back[c, level[i]]
                 )
 
 
 @njit(cache=True, nogil=True)
 def _mean_of_lower(mean, mix, bottom, top):
     """In place: from the mean over each level to that under the weights of D_a."""
-    past, drawn, own = 0.0, 0.0, mean[0]
+    past, weighted, own = 0.0, 0.0, mean[0]
     mean[0] = 0.0
     for a in range(bottom + 1, top):
         past = mix[PAST, a] * past + mix[FRESH, a] * own
-        drawn = mix[KEPT, a] * drawn + mix[ENTERED, a] * past
-        own, mean[a - bottom] = mean[a - bottom], drawn
+        weighted = mix[KEPT, a] * weighted + mix[ENTERED, a] * past
+        own, mean[a - bottom] = mean[a - bottom], weighted

@@ -47,10 +47,10 @@ class CostSensitiveListMLE:
 class ListState:
     """What :func:`ranksieve.kernels.listmle.list_costs` leaves for the curvature."""
 
-    share: FloatArray
-    bend: FloatArray
-    pull: FloatArray
-    surplus: FloatArray
+    softmax: FloatArray
+    hessian_diag: FloatArray
+    level_gradient: FloatArray
+    sigma_squares: FloatArray
     mix: FloatArray
 
 
@@ -80,27 +80,27 @@ class BoundCostSensitiveListMLE:
         self.cuts = split_blocks(queries.offsets)
 
     def evaluate(self, s: FloatArray) -> ScoreValue:
-        gradient, share, bend = (np.empty(len(s)) for _ in range(3))
+        gradient, softmax, hessian_diag = (np.empty(len(s)) for _ in range(3))
         value, slack = (np.empty(self.queries.n_queries) for _ in range(2))
-        pull, surplus = (np.empty(len(self._cost)) for _ in range(2))
+        level_gradient, sigma_squares = (np.empty(len(self._cost)) for _ in range(2))
         mix = np.empty((4, len(self._cost)))
 
         def work(first: int, last: int) -> None:
             list_costs(
                 s, self._level, self.queries.offsets, self._level_offsets, self._log_rise, self._log_beta,
-                self._cost, first, last, value, slack, gradient, share, bend, pull, surplus, mix,
+                self._cost, first, last, value, slack, gradient, softmax, hessian_diag, level_gradient, sigma_squares, mix,
             )  # fmt: skip
 
         map_blocks(work, self.cuts)
-        state = ListState(share, bend, pull, surplus, mix)
+        state = ListState(softmax, hessian_diag, level_gradient, sigma_squares, mix)
         return ScoreValue(float(np.sum(value)), gradient, float(np.sum(slack)), state)
 
     def half_curvature(self, at: ScoreValue, first: int, last: int, V: FloatArray) -> FloatArray:
         state: ListState = at.state
         R = np.empty_like(V)
         list_curvature(
-            self._level, self.queries.offsets, self._level_offsets, state.share, state.bend, state.pull,
-            state.surplus, state.mix, first, last, V, R,
+            self._level, self.queries.offsets, self._level_offsets, state.softmax, state.hessian_diag, state.level_gradient,
+            state.sigma_squares, state.mix, first, last, V, R,
         )  # fmt: skip
         return R
 

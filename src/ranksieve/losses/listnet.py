@@ -48,22 +48,22 @@ class BoundListNet:
         self._target = np.exp(self._log_target)
 
     def evaluate(self, s: FloatArray) -> ScoreValue:
-        log_share = self._log_softmax(s)
-        share = np.exp(log_share)
-        value = self._total(self._target * (self._log_target - log_share))
-        # f − ⟨s, ∇f⟩ is the entropy of the shares less that of the target.
-        slack = self._total(self._target * self._log_target - share * log_share)
-        gradient = self._row_weight * (share - self._target)
-        return ScoreValue(max(0.0, value), gradient, slack, share)
+        log_softmax = self._log_softmax(s)
+        softmax = np.exp(log_softmax)
+        value = self._total(self._target * (self._log_target - log_softmax))
+        # f − ⟨s, ∇f⟩ is the entropy of the softmax weights less that of the target.
+        slack = self._total(self._target * self._log_target - softmax * log_softmax)
+        gradient = self._row_weight * (softmax - self._target)
+        return ScoreValue(max(0.0, value), gradient, slack, softmax)
 
     def half_curvature(self, at: ScoreValue, first: int, last: int, V: FloatArray) -> FloatArray:
         """R = ½(Q∘V − Q·mean), mean = Σ_j Q_j V_j of the query: the Hessian is the softmax's covariance."""
         offsets = self.queries.offsets[first : last + 1]
         rows = slice(offsets[0], offsets[-1])
-        share = at.state[rows, None]
-        means = np.add.reduceat(share * V, offsets[:-1] - offsets[0])
+        softmax = at.state[rows, None]
+        means = np.add.reduceat(softmax * V, offsets[:-1] - offsets[0])
         centred = V - np.repeat(means, np.diff(offsets), axis=0)
-        return np.asarray(0.5 * self._row_weight[rows, None] * share * centred)
+        return np.asarray(0.5 * self._row_weight[rows, None] * softmax * centred)
 
     def dual(self, value: float, slack: float, scale: float) -> float:
         """D = max(0, c·(f − ⟨s, ∇f⟩)), a lower bound of the dual value −f*(c′∇f) for the best c′ in [0, c].
@@ -75,7 +75,7 @@ class BoundListNet:
     def lipschitz_bound(self, squared_radius: float | FloatArray) -> float:
         """L0 ≥ ‖∇²f‖₂ everywhere: the mean over queries of ρ², ρ the radius of a ball around the documents.
 
-        The Hessian of a query is the covariance of its documents under the shares, and a distribution in a
+        The Hessian of a query is the covariance of its documents under the softmax weights, and a distribution in a
         ball of radius ρ has variance at most ρ² in every direction.
         """
         weight = self._row_weight[self.queries.offsets[:-1]]

@@ -1,4 +1,4 @@
-"""What a user demands of single features: always at hand, never used, or of one sign."""
+"""Constraints on single features: unpenalised, never used, or of one sign."""
 
 from __future__ import annotations
 
@@ -18,36 +18,34 @@ Signs: TypeAlias = Mapping[Feature, Any] | Sequence[Any] | FloatArray
 
 @dataclass(frozen=True, eq=False)
 class Constraints:
-    """Free and forbidden columns, and the sign of each column (None: no sign is bound)."""
+    """Unpenalised and forbidden columns, and the sign of each column (None: no sign is bound)."""
 
-    free: BoolArray
+    unpenalised: BoolArray
     forbidden: BoolArray
     signs: FloatArray | None
 
     def weights(self, weights: Sequence[float] | FloatArray | None) -> FloatArray | None:
-        """ℓ1 weights with 0 for the free and infinity for the forbidden columns; None if all are 1."""
-        if weights is None and not (self.free.any() or self.forbidden.any()):
+        """ℓ1 weights with 0 for the unpenalised and infinity for the forbidden columns; None if all are 1."""
+        if weights is None and not (self.unpenalised.any() or self.forbidden.any()):
             return None
-        given = np.ones(len(self.free)) if weights is None else np.array(weights, dtype=np.float64)
-        if given.shape != self.free.shape:
-            raise ValueError(f"{given.size} penalty weights were given for {len(self.free)} features")
-        given[self.free], given[self.forbidden] = 0.0, np.inf
+        given = np.ones(len(self.unpenalised)) if weights is None else np.array(weights, dtype=np.float64)
+        if given.shape != self.unpenalised.shape:
+            raise ValueError(f"{given.size} penalty weights were given for {len(self.unpenalised)} features")
+        given[self.unpenalised], given[self.forbidden] = 0.0, np.inf
         return given
 
 
 def make_constraints(
     names: Sequence[str], must_have: Features = (), must_not: Features = (), signs: Signs | None = None
 ) -> Constraints:
-    """Find the features and refuse demands that contradict one another."""
-    free, forbidden = as_mask(must_have, names, "must_have"), as_mask(must_not, names, "must_not")
-    both = np.flatnonzero(free & forbidden)
+    """Find the features and refuse constraints that contradict one another."""
+    unpenalised, forbidden = as_mask(must_have, names, "must_have"), as_mask(must_not, names, "must_not")
+    both = np.flatnonzero(unpenalised & forbidden)
     if len(both):
-        raise ValueError(
-            f"{names[both[0]]!r} stands in must_have and in must_not; leave it out of one of them"
-        )
+        raise ValueError(f"{names[both[0]]!r} is in must_have and in must_not; leave it out of one of them")
     if forbidden.all():
         raise ValueError("must_not names every feature; at least one must be left to rank by")
-    return Constraints(free, forbidden, None if signs is None else _sign_of_each(signs, names))
+    return Constraints(unpenalised, forbidden, None if signs is None else _sign_of_each(signs, names))
 
 
 def _sign_of_each(signs: Signs, names: Sequence[str]) -> FloatArray:

@@ -32,11 +32,11 @@ class L1(Sloped):
             object.__setattr__(self, "signs", _checked_signs(self.signs))
 
     def alpha_max(self, g: FloatArray) -> float:
-        """max_j |g_j|/v_j over the features whose sign lets them follow −g_j; infinite if one is free."""
-        pulled = g != 0
-        facing = self._sided(self._weights(len(g))).facing(g)[pulled]
+        """max_j |g_j|/v_j over the features whose sign lets them follow −g_j; infinite if one is unpenalised."""
+        nonzero = g != 0
+        facing = self._sided(self._weights(len(g))).facing(g)[nonzero]
         with np.errstate(divide="ignore"):
-            return float(np.max(np.abs(g[pulled]) / facing, initial=0.0))
+            return float(np.max(np.abs(g[nonzero]) / facing, initial=0.0))
 
     def slopes(self, n_features: int) -> Slopes:
         return self._sided(_times(self._weights(n_features), self.alpha))
@@ -61,7 +61,7 @@ class L1(Sloped):
 class ElasticNet(L1):
     """α [ρ Σ_j v_j|w_j| + ½(1 − ρ)‖w‖²], ρ = ``l1_ratio``, v = ``weights`` and ``signs`` as in :class:`L1`.
 
-    With ρ = 0 it is ridge, which no strength brings to zero. Free features keep the ridge.
+    With ρ = 0 it is ridge, which no strength brings to zero. Unpenalised features keep the ridge.
     """
 
     l1_ratio: float = 0.5
@@ -90,7 +90,7 @@ def _checked_weights(weights: FloatArray) -> FloatArray:
     weights = np.asarray(weights, dtype=np.float64)
     if weights.ndim != 1 or np.isnan(weights).any() or np.any(weights < 0):
         raise ValueError(
-            "penalty weights must be one number ≥ 0 per feature (0 leaves it free, infinity forbids it)"
+            "penalty weights must be one number ≥ 0 per feature (0 leaves it unpenalised, infinity forbids it)"
         )
     return weights
 

@@ -1,4 +1,4 @@
-"""Feature selectors, alone or as two-stage rankers. One file and one line here adds a selector."""
+"""Feature selectors, alone or as two-stage rankers. The table of methods is in :mod:`ranksieve.methods`."""
 
 from __future__ import annotations
 
@@ -9,12 +9,4 @@ from ranksieve.selection.fsrank import FSRank
 from ranksieve.selection.gas import GAS
 from ranksieve.selection.stability import StabilitySelection
 
-SELECTORS: dict[str, type[FeatureSelector]] = {
-    "fsrank": FSRank,
-    "gas": GAS,
-    "fsmsvm": FSMSVM,
-    "fbpcrank": FBPCRank,
-    "stabilityselection": StabilitySelection,
-}
-
-__all__ = ["FSMSVM", "GAS", "SELECTORS", "FBPCRank", "FSRank", "FeatureSelector", "StabilitySelection"]
+__all__ = ["FSMSVM", "GAS", "FBPCRank", "FSRank", "FeatureSelector", "StabilitySelection"]

@@ -32,11 +32,11 @@ def write_tables(tables: Sequence[Table], path: str | os.PathLike[str]) -> None:
 def format_of(path: str | os.PathLike[str]) -> Callable[[Sequence[Table]], str]:
     """The format that a file's suffix asks for."""
     suffix = Path(path).suffix.lower()
-    if suffix not in FORMATS:
+    if suffix not in TABLE_FORMATS:
         raise ValueError(
-            f"{path}: tables can be written as {', '.join(FORMATS)}; give a file with such an end"
+            f"{path}: tables can be written as {', '.join(TABLE_FORMATS)}; give a file with such an end"
         )
-    return FORMATS[suffix]
+    return TABLE_FORMATS[suffix]
 
 
 def markdown(tables: Sequence[Table]) -> str:
@@ -67,7 +67,7 @@ def json_text(tables: Sequence[Table]) -> str:
     return json.dumps([json_table(table) for table in tables], ensure_ascii=False, indent=1) + "\n"
 
 
-FORMATS: dict[str, Callable[[Sequence[Table]], str]] = {
+TABLE_FORMATS: dict[str, Callable[[Sequence[Table]], str]] = {
     ".md": markdown,
     ".tex": latex,
     ".csv": csv_text,

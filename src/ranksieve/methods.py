@@ -1,12 +1,13 @@
 """One table of all methods: what each minimises and how, how it is made, and the grid its paper tries.
 
-The command line, the documentation and the experiments read this table; one line adds a method.
+The command line, the experiments and the documentation read this table; one line adds a method.
 """
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -14,34 +15,82 @@ import numpy as np
 
 from ranksieve import estimators as e
 from ranksieve import selection
+from ranksieve._util.lookup import lookup
+from ranksieve.estimators import SparseRanker
 from ranksieve.estimators.base import LinearRanker, Ranker
-from ranksieve.experiment.protocol import parameter_grid
 
 
 @dataclass(frozen=True)
 class Method:
-    """A way to learn a ranker: ``make(**point)`` for each point of the grid, chosen by ``select``."""
+    """A way to learn a ranker: ``make(**point)`` for each point of the grid, chosen by ``select``.
+
+    Parameters
+    ----------
+    title, source, loss, penalty, solver : str
+        What it is called, where it comes from, what it minimises and how, in words.
+    make : callable
+        Gives the ranker for some parameters; all have defaults.
+    grid : sequence of mappings
+        Parameters to try, as in the method's paper.
+    select : str
+        The metric by which the paper chooses among them.
+    warm : bool
+        Start each grid point from the one before; only where the optimum is reached anyway.
+    size : str
+        The parameter that says how many features to choose, if there is one.
+    rounds : str
+        The parameter that bounds the number of iterations, rounds, passes or trees, if there is one.
+    extra : mapping
+        Parameters of ``make``, with their defaults, that the ranker itself does not have.
+    aliases : sequence of str
+        Other names by which ``ranksieve fit --method`` knows it.
+    """
 
     title: str
-    source: str
-    loss: str
-    penalty: str
-    solver: str
-    make: Callable[..., Ranker]
+    source: str = ""
+    loss: str = ""
+    penalty: str = ""
+    solver: str = ""
+    make: Callable[..., Ranker] = SparseRanker
     grid: Sequence[Mapping[str, Any]] = ({},)
     select: str = "ndcg@10"
-    warm: bool = False  # start each grid point from the one before; only where the optimum is reached anyway
-    size: str = ""  # the parameter that says how many features to choose
+    warm: bool = False
+    size: str = ""
+    rounds: str = "max_iter"
+    extra: Mapping[str, Any] = field(default_factory=dict)
+    aliases: Sequence[str] = ()
 
     @property
     def parameters(self) -> dict[str, Any]:
         """Parameters with their defaults."""
-        return dict(self.make().get_params(deep=False))
+        return {**self.make().get_params(deep=False), **self.extra}
 
     @property
     def linear(self) -> bool:
         """Whether it gives a linear model."""
         return isinstance(self.make(), LinearRanker)
+
+    @property
+    def uses_valid(self) -> bool:
+        """Whether it chooses among models of its own by validation data."""
+        return self.make().uses_valid
+
+
+def find_method(name: str) -> Method:
+    """A method by its name in METHODS or by an alias."""
+    aliases = {alias: method for method in METHODS.values() for alias in method.aliases}
+    return lookup({**METHODS, **aliases} if name in aliases else METHODS, name, "method")
+
+
+def ranker_classes() -> dict[str, type[Ranker]]:
+    """The classes that the methods make, by their names in lower case."""
+    kinds = dict.fromkeys(type(method.make()) for method in METHODS.values())
+    return {kind.__name__.lower(): kind for kind in kinds}
+
+
+def parameter_grid(**values: Sequence[Any]) -> list[dict[str, Any]]:
+    """All combinations, the last name varying fastest."""
+    return [dict(zip(values, point, strict=True)) for point in itertools.product(*values.values())]
 
 
 def _decades(first: float, last: float, per_decade: int = 1) -> list[float]:
@@ -70,12 +119,17 @@ _SIZES = [5, 10, 15, 20, 25]
 
 def _ranksvm(title: str, penalty: str, name: str, solver: str, warm: bool = False) -> Method:
     make = partial(e.SparseRankSVM, name)
-    return Method(title, LAPORTE, HINGE, penalty, solver, make, _ALPHAS, "map", warm)
+    aliases = ("sparseranksvm",) if name == "l1" else ()
+    return Method(title, LAPORTE, HINGE, penalty, solver, make, _ALPHAS, "map", warm, aliases=aliases)
 
 
-def _selector(kind: Callable[..., Ranker]) -> Callable[..., Ranker]:
-    """A selector whose base is RankSVM with a C of its own."""
-    return partial(_selected, kind)
+def _selector(
+    title: str, source: str, penalty: str, kind: Callable[..., Ranker], size: str, n_features: Sequence[int]
+) -> Method:
+    """A selector of a given number of features whose base is RankSVM with a C of its own."""
+    grid = parameter_grid(**{size: n_features}, C=_decades(-2, 2))
+    how = (HINGE, penalty, "then RankSVM-Primal", partial(_selected, kind), grid)
+    return Method(title, source, *how, size=size, rounds="", extra={"C": 1.0})
 
 
 def _selected(kind: Callable[..., Ranker], C: float = 1.0, **options: Any) -> Ranker:
@@ -84,7 +138,8 @@ def _selected(kind: Callable[..., Ranker], C: float = 1.0, **options: Any) -> Ra
 
 METHODS: dict[str, Method] = {
     "sparseranker": Method(
-        "SparseRanker", "the certified path", HINGE, "ℓ1, elastic net", "proximal Newton", e.SparseRanker
+        "SparseRanker", "the certified path", HINGE, "ℓ1, elastic net", "proximal Newton", SparseRanker,
+        rounds="",
     ),
     "fenchelrank": Method(
         "FenchelRank", "Lai et al. 2013", HINGE, "ℓ1 ball", "Frank–Wolfe", e.FenchelRank,
@@ -97,7 +152,7 @@ METHODS: dict[str, Method] = {
     # The paper names neither passes nor order; 20 passes in file order come nearest to its numbers.
     "minbatsrank": Method(
         "MinBatSRank", "Cheng et al. 2018", HINGE, "ℓ1", "FTRL-proximal",
-        partial(e.MinBatSRank, n_epochs=20, shuffle=False), _MINBAT,
+        partial(e.MinBatSRank, n_epochs=20, shuffle=False), _MINBAT, rounds="n_epochs",
     ),
     "ranksvm-l1": _ranksvm("RankSVM-ℓ1", "ℓ1", "l1", "proximal Newton or FISTA", warm=True),
     "ranksvm-log": _ranksvm("RankSVM-log", "log", "log", _REWEIGHTED),
@@ -124,7 +179,7 @@ METHODS: dict[str, Method] = {
     ),
     "rsrank": Method(
         "RSRank", "Sun et al. 2009", "modified Huber weighted by NDCG", "ℓ1", "proximal gradient in rounds",
-        e.RSRank, _FEW_ALPHAS,
+        e.RSRank, _FEW_ALPHAS, rounds="",
     ),
     "sparserank": Method(
         "SparseRank", "Lai et al.", HINGE, "ℓ1", "proximal gradient, adaptive L", e.SparseRank, _FEW_ALPHAS
@@ -138,42 +193,38 @@ METHODS: dict[str, Method] = {
     ),
     "adarank-ndcg": Method(
         "AdaRank-NDCG", "Xu and Li 2007", "exponential in NDCG@10", "–", "boosting of features",
-        e.AdaRank, _ROUNDS,
+        e.AdaRank, _ROUNDS, rounds="n_rounds", aliases=("adarank",),
     ),
     "adarank-map": Method(
         "AdaRank-MAP", "Xu and Li 2007", "exponential in AP", "–", "boosting of features",
-        partial(e.AdaRank, "map"), _ROUNDS,
+        partial(e.AdaRank, "map"), _ROUNDS, rounds="n_rounds",
     ),
     "rankboost": Method(
         "RankBoost", "Freund et al. 2003", "pairwise exponential", "–", "boosting of thresholds", e.RankBoost,
-        parameter_grid(n_rounds=[50, 100, 200, 300]),
+        parameter_grid(n_rounds=[50, 100, 200, 300]), rounds="n_rounds",
     ),
     "svmmap": Method(
         "SVM-MAP", "Yue et al. 2007", "structural hinge on AP", "ℓ2", "1-slack cutting plane", e.SVMMAP, _CS
     ),
     "lambdamart": Method(
         "LambdaMART", "Burges 2010; LightGBM", "lambdarank", "–", "boosted trees", e.LambdaMART,
-        parameter_grid(n_leaves=[7, 31], n_rounds=[50, 100, 200]),
+        parameter_grid(n_leaves=[7, 31], n_rounds=[50, 100, 200]), rounds="n_rounds",
     ),
-    "fsrank": Method(
-        "FS-Rank", "Lai et al. 2013", HINGE, "top k by single-feature NDCG@10", "then RankSVM-Primal",
-        _selector(selection.FSRank), parameter_grid(k=_SIZES, C=_decades(-2, 2)), size="k",
+    "fsrank": _selector(
+        "FS-Rank", "Lai et al. 2013", "top k by single-feature NDCG@10", selection.FSRank, "k", _SIZES
     ),
-    "gas": Method(
-        "GAS-E", "Geng et al. 2007", HINGE, "greedy importance − similarity", "then RankSVM-Primal",
-        _selector(selection.GAS), parameter_grid(k=_SIZES, C=_decades(-2, 2)), size="k",
+    "gas": _selector(
+        "GAS-E", "Geng et al. 2007", "greedy importance − similarity", selection.GAS, "k", _SIZES
     ),
-    "fsmsvm": Method(
-        "FSMSVM", "Lai et al. 2013", HINGE, "top t of FSMRank", "then RankSVM-Primal",
-        _selector(selection.FSMSVM), parameter_grid(t=_SIZES, C=_decades(-2, 2)), size="t",
-    ),
+    "fsmsvm": _selector("FSMSVM", "Lai et al. 2013", "top t of FSMRank", selection.FSMSVM, "t", _SIZES),
     "fbpcrank": Method(
         "FBPCRank", "forward–backward, Pearson", HINGE, "similarity of chosen features",
-        "then RankSVM-Primal", selection.FBPCRank, parameter_grid(C=_decades(0, 2)),
+        "then RankSVM-Primal", selection.FBPCRank, parameter_grid(C=_decades(0, 2)), rounds="",
     ),
     "stabilityselection": Method(
         "StabilitySelection", "Meinshausen and Bühlmann 2010", HINGE, "ℓ1 on subsampled queries",
         "then RankSVM-Primal", selection.StabilitySelection, parameter_grid(threshold=[0.6, 0.7, 0.8]),
+        rounds="",
     ),
 }  # fmt: skip
 

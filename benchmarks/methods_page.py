@@ -1,14 +1,14 @@
-"""docs/methods/README.md from the table of methods."""
+"""docs/methods/README.md from the table of methods: ``make docs``."""
 
 from __future__ import annotations
 
 import sys
 
-from ranksieve.experiment.methods import METHODS, Method
+from ranksieve.methods import METHODS, Method
 
-INTRODUCTION = """# Methods
+PAGE_INTRODUCTION = """# Methods
 
-Made from the table `ranksieve.experiment.methods.METHODS` by `make docs`. Every linear method works with
+Made from the table `ranksieve.methods.METHODS` by `make docs`. Every linear method works with
 `ranksieve fit --method NAME`; "choice" is the metric by which its paper chooses parameters.
 
 In depth: [FenchelRank](fenchelrank.md), [FSMRank](fsmrank.md), [MinBatSRank](minbatsrank.md),
@@ -23,16 +23,24 @@ the [certified path](../path.md) of SparseRanker.
 
 def methods_page() -> str:
     """The page."""
-    return INTRODUCTION + "".join(_row(name, method) for name, method in METHODS.items())
+    return PAGE_INTRODUCTION + "".join(_page_line(name, method) for name, method in METHODS.items())
 
 
-def _row(name: str, method: Method) -> str:
+def _page_line(name: str, method: Method) -> str:
     linear = "yes" if method.linear else "no"
-    cells = (method.title, method.source, method.loss, method.penalty, method.solver, linear, _grid(method))
+    cells = (
+        method.title,
+        method.source,
+        method.loss,
+        method.penalty,
+        method.solver,
+        linear,
+        _grid_words(method),
+    )
     return f"| `{name}` | {' | '.join(cells)} | {method.select} |\n"
 
 
-def _grid(method: Method) -> str:
+def _grid_words(method: Method) -> str:
     values: dict[str, list[object]] = {}
     for point in method.grid:
         for key, value in point.items():

@@ -15,13 +15,12 @@ from joblib import Parallel, delayed
 
 from ranksieve._parallel import use_threads
 from ranksieve._util.lookup import lookup
-from ranksieve.experiment.fold_run import Place, identity_of, make_places, run_fold
-from ranksieve.experiment.methods import GRIDS, METHODS, Method, within
-from ranksieve.experiment.protocol import Point
+from ranksieve.experiment.fold_run import GridPoint, Place, identity_of, make_places, run_fold
 from ranksieve.experiment.results import STUDIES_FOLDER, Results, load_results
 from ranksieve.experiment.studies import IDENTITY, STUDIES, run_studies
 from ranksieve.formats.folds import Fold, deal_folds, find_collections, load_letor_folds
 from ranksieve.formats.load import read_dataset
+from ranksieve.methods import GRIDS, METHODS, Method, within
 from ranksieve.metrics import parse
 from ranksieve.metrics.profiles import PROFILES, as_profile, wider_scales
 
@@ -45,13 +44,14 @@ class Task:
 
 def bench(
     source: str | os.PathLike[str] | Mapping[str, Sequence[Fold]],
-    methods: str | Sequence[str] = PAPER_METHODS,
+    methods: str | Sequence[str] | Mapping[str, Method] = PAPER_METHODS,
     *,
     out: str | os.PathLike[str],
     data_sets: Sequence[str] | None = None,
     grid: str = "paper",
     select: str | None = None,
     profile: str | None = None,
+    studies: bool = True,
     n_jobs: int = 1,
     progress: Progress | None = None,
 ) -> Results:
@@ -66,8 +66,8 @@ def bench(
     source : path, or mapping of name to folds
         A folder of LETOR collections (or one collection), each with Fold1, Fold2, …; or one data file, whose
         queries are dealt into five folds.
-    methods : sequence of str, or "all"
-        Names of the table METHODS.
+    methods : sequence of str, "all", or mapping of name to Method
+        Names of the table METHODS, or methods of your own.
     out : path
         The folder of results.
     data_sets : sequence of str, optional
@@ -79,19 +79,25 @@ def bench(
     profile : str, optional
         Metric conventions. By default, for each data set, ``letor`` if its labels are on that scale (0 to 2),
         else ``standard``; tables and files say which.
+    studies : bool
+        Whether to measure also what the pictures show beside the methods: single features, paths, solvers.
     n_jobs : int
         Processes; each uses one thread if there are several.
     progress : callable, optional
         Called with (fits done, fits in all).
     """
     names = METHODS if methods == "all" else dict.fromkeys(methods)
-    chosen = {name: lookup(METHODS, name, "method") for name in names}
+    table = methods if isinstance(methods, Mapping) else METHODS
+    chosen = {name: lookup(table, name, "method") for name in names}
     if not chosen:
         raise ValueError(f"no method was named; known: {', '.join(METHODS)}")
     if select is not None:
         parse(select)
     if profile is not None:
         as_profile(profile)
+    for name, method in chosen.items():
+        if not method.grid:
+            raise ValueError(f"the grid of {name} is empty: give at least one set of parameters")
     thin = lookup(GRIDS, grid, "grid")
     folder = Path(out)
     if folder.exists() and not folder.is_dir():
@@ -102,7 +108,7 @@ def bench(
     for data_set, folds in found.items():
         by = fitting_profile(data_set, folds, profile)
         for place in make_places(folder, _checked_name(data_set), folds, by):
-            tasks += _tasks(place, chosen, grids, select)
+            tasks += _tasks(place, chosen, grids, select, studies)
     for task in tasks:  # all of them before any begins: what is refused leaves nothing behind
         task.check()
     folder.mkdir(parents=True, exist_ok=True)
@@ -141,11 +147,16 @@ def _checked_name(data_set: str) -> str:
 
 
 def _tasks(
-    place: Place, methods: Mapping[str, Method], grids: Mapping[str, Sequence[Point]], select: str | None
+    place: Place,
+    methods: Mapping[str, Method],
+    grids: Mapping[str, Sequence[GridPoint]],
+    select: str | None,
+    studies: bool,
 ) -> Iterator[Task]:
     at = f"{place.data_set}, fold {place.number}"
     studied = partial(place.check, STUDIES_FOLDER, IDENTITY)
-    yield Task(f"{at}, studies", len(STUDIES), studied, partial(run_studies, place))
+    if studies:
+        yield Task(f"{at}, studies", len(STUDIES), studied, partial(run_studies, place))
     for name, method in methods.items():
         grid = within(grids[name], method, int(np.sum(place.notes["varying"])))
         how = (name, method, grid, select or method.select)
