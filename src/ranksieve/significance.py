@@ -186,7 +186,7 @@ def _differences(a: AnyArray, b: AnyArray) -> FloatArray:
     return kept
 
 
-def _row(
+def _tested(
     metric: str, a: str, b: str, evaluations: Mapping[str, Evaluation], p_values: _PValues
 ) -> PairedTest:
     values_a, values_b = (evaluations[name].per_query[metric] for name in (a, b))

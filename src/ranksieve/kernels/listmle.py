@@ -51,8 +51,8 @@ def list_costs(
 ):  # fmt: skip
     """Per query Σ_j cost·log(1 + e^{G − s_j}), its gradient, and value − ⟨s, gradient⟩ (``slack``).
 
-    Left for the curvature, with σ = 1/(1 + e^{s − G}): per document its ``softmax`` weight within its level and
-    cost·σ(1 − σ) (``hessian_diag``); per level ∂/∂E, the gradient in its log Σ e^s (``level_gradient``), and
+    Left for the curvature, with σ = 1/(1 + e^{s − G}): per document its ``softmax`` weight within its level
+    and cost·σ(1 − σ) (``hessian_diag``); per level ∂/∂E, the gradient in its log Σ e^s (``level_gradient``), and
     Σ cost·σ² (``sigma_squares``).
     """
     longest, most = 0, 0
@@ -176,7 +176,7 @@ def list_curvature(
     """R with VᵀR + RᵀV = VᵀSV, S the Hessian of the costs of the queries first..last (the rows of V).
 
     With M_a the mean of V under the weights of D_a, VᵀSV = Σ_j hessian_diag_j (V_j − M)(V_j − M)ᵀ
-    + Σ_a inner_gradient_a (Σ_t q_at V_t V_tᵀ − M_a M_aᵀ), and inner_gradient − Σ hessian_diag = sigma_squares.
+    + Σ_a inner_gradient_a (Σ_t q_at V_t V_tᵀ − M_a M_aᵀ), inner_gradient − Σ hessian_diag = sigma_squares.
     """
     base, width = offsets[first], V.shape[1]
     most = 0

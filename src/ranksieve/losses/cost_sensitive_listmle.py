@@ -88,7 +88,8 @@ class BoundCostSensitiveListMLE:
         def work(first: int, last: int) -> None:
             list_costs(
                 s, self._level, self.queries.offsets, self._level_offsets, self._log_rise, self._log_beta,
-                self._cost, first, last, value, slack, gradient, softmax, hessian_diag, level_gradient, sigma_squares, mix,
+                self._cost, first, last, value, slack, gradient, softmax, hessian_diag, level_gradient,
+                sigma_squares, mix,
             )  # fmt: skip
 
         map_blocks(work, self.cuts)
@@ -99,8 +100,8 @@ class BoundCostSensitiveListMLE:
         state: ListState = at.state
         R = np.empty_like(V)
         list_curvature(
-            self._level, self.queries.offsets, self._level_offsets, state.softmax, state.hessian_diag, state.level_gradient,
-            state.sigma_squares, state.mix, first, last, V, R,
+            self._level, self.queries.offsets, self._level_offsets, state.softmax, state.hessian_diag,
+            state.level_gradient, state.sigma_squares, state.mix, first, last, V, R,
         )  # fmt: skip
         return R
 

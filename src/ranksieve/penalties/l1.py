@@ -32,7 +32,7 @@ class L1(Sloped):
             object.__setattr__(self, "signs", _checked_signs(self.signs))
 
     def alpha_max(self, g: FloatArray) -> float:
-        """max_j |g_j|/v_j over the features whose sign lets them follow −g_j; infinite if one is unpenalised."""
+        """max_j |g_j|/v_j over the features whose sign lets them follow −g_j; infinite if v_j is 0."""
         nonzero = g != 0
         facing = self._sided(self._weights(len(g))).facing(g)[nonzero]
         with np.errstate(divide="ignore"):
@@ -90,7 +90,7 @@ def _checked_weights(weights: FloatArray) -> FloatArray:
     weights = np.asarray(weights, dtype=np.float64)
     if weights.ndim != 1 or np.isnan(weights).any() or np.any(weights < 0):
         raise ValueError(
-            "penalty weights must be one number ≥ 0 per feature (0 leaves it unpenalised, infinity forbids it)"
+            "penalty weights must be one number ≥ 0 per feature (0: unpenalised, infinity: forbidden)"
         )
     return weights
 
