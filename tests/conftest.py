@@ -33,7 +33,7 @@ def letor_root() -> Path:
     return root
 
 
-def random_dataset(seed=0, n_queries=6, n_features=5, longest=14, n_levels=3, sparse_truth=True):
+def random_dataset(seed=0, n_queries=6, n_features=5, longest=14, n_levels=3):
     """Small data with a linear signal, mixed list lengths and some one-document queries."""
     rng = np.random.default_rng(seed)
     sizes = rng.integers(1, longest, n_queries)

@@ -52,8 +52,8 @@ def list_costs(
     """Per query Σ_j cost·log(1 + e^{G − s_j}), its gradient, and value − ⟨s, gradient⟩ (``slack``).
 
     Left for the curvature, with σ = 1/(1 + e^{s − G}): per document its ``softmax`` weight within its level
-    and cost·σ(1 − σ) (``hessian_diag``); per level ∂/∂E, the gradient in its log Σ e^s (``level_gradient``), and
-    Σ cost·σ² (``sigma_squares``).
+    and cost·σ(1 − σ) (``hessian_diag``); per level ∂/∂E, the gradient in its log Σ e^s (``level_gradient``),
+    and Σ cost·σ² (``sigma_squares``).
     """
     longest, most = 0, 0
     for q in range(first, last):

@@ -75,8 +75,8 @@ class BoundListNet:
     def lipschitz_bound(self, squared_radius: float | FloatArray) -> float:
         """L0 ≥ ‖∇²f‖₂ everywhere: the mean over queries of ρ², ρ the radius of a ball around the documents.
 
-        The Hessian of a query is the covariance of its documents under the softmax weights, and a distribution
-        in a ball of radius ρ has variance at most ρ² in every direction.
+        The Hessian of a query is the covariance of its documents under the softmax weights; a distribution in
+        a ball of radius ρ has variance at most ρ² in every direction.
         """
         weight = self._row_weight[self.queries.offsets[:-1]]
         return float(np.sum(squared_radius * weight)) / self.normaliser
