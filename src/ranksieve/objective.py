@@ -108,10 +108,8 @@ class Objective:
 
     def slope_along(self, point: Point, direction_scores: FloatArray) -> float:
         """Derivative of the loss when the scores move along ``direction_scores`` = X·direction."""
-        return (
-            float(np.sum(self.loss.queries.restore(point.at.gradient) * direction_scores))
-            / self.loss.normaliser
-        )
+        slopes = self.loss.queries.restore(point.at.gradient) * direction_scores
+        return float(np.sum(slopes) / self.loss.normaliser)
 
     def curvature_along(self, point: Point, direction_scores: FloatArray) -> float:
         """Second derivative of the loss when the scores move along ``direction_scores``."""
