@@ -10,6 +10,7 @@ from ranksieve.objective import make_objective
 from ranksieve.path import sparse_path
 from ranksieve.penalties import offering
 from tests.conftest import random_dataset
+from tests.refusals import NOT_NEGATIVE, POSITIVE, among, wrong
 
 
 @pytest.fixture(scope="module")
@@ -90,15 +91,15 @@ def test_callback_sees_each_round(data):
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        ({"alpha": -1.0}, "alpha must be a finite number ≥ 0, got -1.0"),
-        ({"penalty": "l2"}, "penalty must be one of l1, log, mcp, lp, scad, got 'l2'"),
-        ({"penalty": "lp", "p": 1.5}, "p must be between 0 and 1, got 1.5"),
-        ({"penalty": "lp", "p": 0.0}, "p must be between 0 and 1, got 0.0"),
-        ({"penalty": "lp", "smoothing": 0.0}, "smoothing must be > 0, got 0.0"),
-        ({"penalty": "log", "epsilon": 0.0}, "epsilon must be > 0, got 0.0"),
-        ({"penalty": "mcp", "gamma": -1.0}, "gamma must be > 0, got -1.0"),
-        ({"penalty": "scad", "a": 2.0}, "a must be > 2, got 2.0"),
-        ({"solver": "magic"}, "solver must be one of path, fista, got 'magic'"),
+        wrong("SparseRankSVM", NOT_NEGATIVE, alpha=-1.0),
+        wrong("SparseRankSVM", among("l1", "log", "mcp", "lp", "scad"), penalty="l2"),
+        wrong("SparseRankSVM", "a float in the range (0.0, 1.0)", p=1.5, penalty="lp"),
+        wrong("SparseRankSVM", "a float in the range (0.0, 1.0)", p=0.0, penalty="lp"),
+        wrong("SparseRankSVM", POSITIVE, smoothing=0.0, penalty="lp"),
+        wrong("SparseRankSVM", POSITIVE, epsilon=0.0, penalty="log"),
+        wrong("SparseRankSVM", POSITIVE, gamma=-1.0, penalty="mcp"),
+        wrong("SparseRankSVM", "a float in the range (2.0, inf)", a=2.0, penalty="scad"),
+        wrong("SparseRankSVM", among("path", "fista"), solver="magic"),
         ({"penalty": "log", "weights": [1.0]}, "weights belong to the l1 penalty; log finds its own"),
     ],
 )
