@@ -64,7 +64,7 @@ class SparseRankSVM(SolvedRanker):
     Notes
     -----
     ``objective_`` is the true objective; for a concave penalty ``gap_`` certifies the last ℓ1 round, and
-    ``trace_`` has one entry a round, falling throughout.
+    ``trace_`` has one entry a round after that of the start, falling from the first round on.
 
     References
     ----------
