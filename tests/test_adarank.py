@@ -15,6 +15,7 @@ from ranksieve.methods import parameter_grid
 from ranksieve.metrics import evaluate
 from tests.conftest import random_dataset
 from tests.protocol import five_fold
+from tests.refusals import COUNT, wrong
 
 
 def letor_ndcg(labels, k):
@@ -157,14 +158,15 @@ def test_a_metric_without_information_is_said_to_be_one():
     [
         ({"metric": "dcg@10"}, "needs a metric between 0 and 1, got 'dcg@10'"),
         ({"metric": "ndgc@10"}, "unknown metric 'ndgc'"),
-        ({"n_rounds": 0}, "n_rounds must be a whole number, at least 1, got 0"),
-        ({"tol": -0.1}, "tol must be a number ≥ 0, got -0.1"),
-        ({"tol": np.nan}, "tol must be a number ≥ 0, got nan"),
+        wrong("AdaRank", COUNT, n_rounds=0),
+        wrong("AdaRank", "a float in the range [0.0, inf]", tol=-0.1),
+        wrong("AdaRank", "a float in the range [0.0, inf]", tol=np.nan),
     ],
 )
 def test_bad_parameters(parameters, message, small):
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises(ValueError) as error:
         AdaRank(**parameters).fit(small)
+    assert message in str(error.value)
 
 
 def test_negative_labels_need_another_metric(small):

@@ -15,6 +15,7 @@ from ranksieve.solvers.line_search import exact_step
 from ranksieve.theory import fenchelrank_iterations, l1_ball_gap
 from tests.conftest import random_dataset
 from tests.pairs import explicit_pairs
+from tests.refusals import COUNT, POSITIVE, among, wrong
 from tests.solving import frank_wolfe, prox_newton, proximal_gradient
 
 
@@ -165,12 +166,12 @@ def test_projection_onto_the_ball():
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        ({"radius": 0}, "radius must be a finite number > 0, got 0"),
-        ({"radius": -1.0}, "radius must be a finite number > 0, got -1.0"),
-        ({"radius": np.nan}, "radius must be a finite number > 0, got nan"),
-        ({"tol": 0.0}, "tol must be a finite number > 0, got 0.0"),
-        ({"max_iter": 0}, "max_iter must be a whole number, at least 1, got 0"),
-        ({"variant": "fast"}, "variant must be one of classic, away, pairwise, got 'fast'"),
+        wrong("FenchelRank", POSITIVE, radius=0),
+        wrong("FenchelRank", POSITIVE, radius=-1.0),
+        wrong("FenchelRank", POSITIVE, radius=np.nan),
+        wrong("FenchelRank", POSITIVE, tol=0.0),
+        wrong("FenchelRank", COUNT, max_iter=0),
+        wrong("FenchelRank", among("classic", "away", "pairwise"), variant="fast"),
     ],
 )
 def test_bad_parameters(data, arguments, sentence):

@@ -30,6 +30,7 @@ from ranksieve.theory import (
 from tests.conftest import random_dataset
 from tests.pairs import explicit_pairs
 from tests.protocol import five_fold
+from tests.refusals import COUNT, NOT_NEGATIVE, POSITIVE, among, wrong
 from tests.solving import prox_newton
 
 TIGHT = {"tol": 1e-13, "max_iter": 20_000}
@@ -479,20 +480,20 @@ def test_theorem_3_by_hand_and_its_trends():
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ({"alpha": -1}, "alpha must be a finite number ≥ 0, got -1"),
-        ({"alpha": np.nan}, "alpha must be a finite number ≥ 0, got nan"),
-        ({"similarity_weight": -0.1}, "similarity_weight must be a finite number ≥ 0, got -0.1"),
-        ({"tol": 0}, "tol must be a finite number > 0, got 0"),
-        ({"max_iter": 0}, "max_iter must be a whole number, at least 1, got 0"),
-        ({"form": "eq2"}, "form must be one of split, signed, got 'eq2'"),
-        ({"psd": "maybe"}, "psd must be one of project, warn, error, ignore, got 'maybe'"),
-        ({"importance": "pears"}, "unknown importance 'pears' .did you mean 'pearson'"),
+        wrong("FSMRank", NOT_NEGATIVE, alpha=-1),
+        wrong("FSMRank", NOT_NEGATIVE, alpha=np.nan),
+        wrong("FSMRank", NOT_NEGATIVE, similarity_weight=-0.1),
+        wrong("FSMRank", POSITIVE, tol=0),
+        wrong("FSMRank", COUNT, max_iter=0),
+        wrong("FSMRank", among("split", "signed"), form="eq2"),
+        wrong("FSMRank", among("project", "warn", "error", "ignore"), psd="maybe"),
+        ({"importance": "pears"}, "unknown importance 'pears' (did you mean 'pearson'"),
         ({"importance": np.ones(5)}, "importance needs one number for each of 6 features"),
         (
             {"importance": np.zeros(6)},
             "every feature has importance 0 by the given array, so there is nothing",
         ),
-        ({"similarity": "tau"}, "unknown similarity 'tau'.*; known are pearson, squared_pearson, kendall"),
+        ({"similarity": "tau"}, "unknown similarity 'tau'; known are pearson, squared_pearson, kendall"),
         ({"similarity": np.eye(7)}, "similarity must be a 6 × 6 matrix"),
         ({"similarity": np.triu(np.ones((6, 6)))}, "similarity must be symmetric"),
         ({"similarity": "tau", "similarity_weight": 0}, "unknown similarity 'tau'"),
@@ -500,8 +501,9 @@ def test_theorem_3_by_hand_and_its_trends():
     ],
 )
 def test_bad_parameters(parameters, message):
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises(ValueError) as error:
         FSMRank(**parameters).fit(data_of())
+    assert message in str(error.value)
 
 
 def test_ndcg_of_short_lists_gives_no_importance():

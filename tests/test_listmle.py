@@ -24,6 +24,7 @@ from ranksieve.penalties import L1
 from ranksieve.theory import squared_radii
 from tests.conftest import random_dataset
 from tests.protocol import five_fold
+from tests.refusals import COUNT, NOT_NEGATIVE, POSITIVE, among, wrong
 
 CUTOFFS = (1, 3, 5, 8, 10)
 LN2 = np.log(np.longdouble(2))
@@ -347,13 +348,13 @@ def test_query_weights_and_callback(noisy):
 @pytest.mark.parametrize(
     ("parameters", "sentence"),
     [
-        ({"k": 0}, "k must be a whole number, at least 1, got 0"),
-        ({"k": 2.5}, "k must be a whole number, at least 1, got 2.5"),
-        ({"alpha": -1e-3}, "alpha must be a finite number ≥ 0, got -0.001"),
-        ({"alpha": np.nan}, "alpha must be a finite number ≥ 0, got nan"),
-        ({"tol": 0.0}, "tol must be a finite number > 0, got 0.0"),
-        ({"max_iter": 0}, "max_iter must be a whole number, at least 1, got 0"),
-        ({"solver": "adam"}, "solver must be one of proximal, accelerated, newton, got 'adam'"),
+        wrong("SparseListMLE", COUNT, k=0),
+        wrong("SparseListMLE", COUNT, k=2.5),
+        wrong("SparseListMLE", NOT_NEGATIVE, alpha=-1e-3),
+        wrong("SparseListMLE", NOT_NEGATIVE, alpha=np.nan),
+        wrong("SparseListMLE", POSITIVE, tol=0.0),
+        wrong("SparseListMLE", COUNT, max_iter=0),
+        wrong("SparseListMLE", among("proximal", "accelerated", "newton"), solver="adam"),
         (
             {"solver": "newton", "alpha": 0.0},
             "solver='newton' stops on a duality gap, which needs alpha > 0; with alpha=0 use "

@@ -25,6 +25,7 @@ from ranksieve.model import LinearModel, Term, load_model
 from ranksieve.preparation.missing import MissingPolicy, learn_missing
 from ranksieve.preparation.normalise import NORMALISATIONS, Normalisation, learn_normalisation
 from tests.conftest import random_dataset
+from tests.refusals import among, wrong
 from tests.test_cli import refused, run
 
 KINDS = [kind for kind in NORMALISATIONS if kind != "none"]
@@ -394,10 +395,17 @@ def test_missing_and_infinite_values_without_a_policy_are_refused(data):
         ranker(missing="zero").fit(data.replace_features(X))
 
 
-@pytest.mark.parametrize("bad", [{"normalise": "zed"}, {"missing": "guess"}])
-def test_unknown_choices_are_refused(bad, data):
-    with pytest.raises(ValueError, match="is unknown; choose one of"):
+@pytest.mark.parametrize(
+    ("bad", "sentence"),
+    [
+        wrong("SparseRanker", among("none", "z", "min_max", "query_min_max", "query_z"), normalise="zed"),
+        wrong("SparseRanker", among("error", "zero", "query_min", "column_mean"), missing="guess"),
+    ],
+)
+def test_unknown_choices_are_refused(bad, sentence, data):
+    with pytest.raises(ValueError) as error:
         ranker(**bad).fit(data)
+    assert str(error.value) == sentence
 
 
 def test_a_budget_holds_for_normalised_features(data):

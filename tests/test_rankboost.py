@@ -18,6 +18,7 @@ from ranksieve.methods import METHODS
 from tests.conftest import random_dataset
 from tests.pairs import explicit_pairs
 from tests.protocol import five_fold
+from tests.refusals import COUNT, wrong
 
 
 def literal(data, n_rounds, n_thresholds, query_weight=None):
@@ -165,14 +166,15 @@ def test_callback_sees_every_round(small):
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ({"n_rounds": 0}, "n_rounds must be a whole number, at least 1, got 0"),
-        ({"n_thresholds": 0}, "n_thresholds must be a whole number, at least 1, got 0"),
-        ({"n_thresholds": 2**16}, "n_thresholds must be at most 65535, got 65536"),
+        wrong("RankBoost", COUNT, n_rounds=0),
+        wrong("RankBoost", "an int in the range [1, 65535]", n_thresholds=0),
+        wrong("RankBoost", "an int in the range [1, 65535]", n_thresholds=2**16),
     ],
 )
 def test_bad_parameters(parameters, message, small):
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises(ValueError) as error:
         RankBoost(**parameters).fit(small)
+    assert message in str(error.value)
 
 
 PUBLISHED = {"OHSUMED": (0.4302, 0.4411), "MQ2008": (0.2255, 0.4775)}  # N@10 and MAP

@@ -20,6 +20,7 @@ from ranksieve.objective import Objective
 from ranksieve.penalties.ridge import Ridge
 from tests.conftest import random_dataset
 from tests.pairs import explicit_pairs, pair_weights, squared_hinge
+from tests.refusals import COUNT, POSITIVE, wrong
 from tests.solving import newton, prox_newton
 
 
@@ -133,7 +134,7 @@ def test_query_weights_are_the_pairs_sample_weights():
 def test_average_takes_c_per_pair(kind):
     data = random_dataset(seed=9, n_queries=8)
     mean = kind(20.0, average=True, tol=1e-13).fit(data)
-    weight = mean._loss(data, None).normaliser
+    weight = mean._objective(data, None).loss.normaliser
     np.testing.assert_allclose(mean.coef_, kind(20.0 / weight, tol=1e-13).fit(data).coef_, atol=1e-9)
 
 
@@ -236,12 +237,23 @@ def test_level_weights_of_large_labels_are_finite():
 
 
 @pytest.mark.parametrize(
+    ("parameters", "sentence"),
+    [
+        wrong("RankSVM", POSITIVE, C=0.0),
+        wrong("RankSVM", POSITIVE, C=np.inf),
+        wrong("RankSVM", POSITIVE, tol=-1.0),
+        wrong("RankSVM", COUNT, max_iter=0),
+    ],
+)
+def test_parameters_of_the_wrong_kind(parameters, sentence, small):
+    with pytest.raises(ValueError) as error:
+        RankSVM(**parameters).fit(small)
+    assert str(error.value) == sentence
+
+
+@pytest.mark.parametrize(
     ("ranker", "sentence"),
     [
-        (RankSVM(0.0), "C must be a finite number > 0, got 0.0"),
-        (RankSVM(np.inf), "C must be a finite number > 0, got inf"),
-        (RankSVM(tol=-1.0), "tol must be a finite number > 0, got -1.0"),
-        (RankSVM(max_iter=0), "max_iter must be a whole number, at least 1, got 0"),
         (CSRankSVM(level_weights=np.ones((3, 2))), "level_weights must be a square table, got shape (3, 2)"),
         (CSRankSVM(level_weights=-np.ones((3, 3))), "level_weights must be finite and not negative"),
         (

@@ -23,6 +23,7 @@ from ranksieve.solvers.cutting_plane import minimise_on_simplex
 from tests.conftest import random_dataset
 from tests.pairs import explicit_pairs, pair_weights
 from tests.protocol import five_fold
+from tests.refusals import COUNT, POSITIVE, wrong
 from tests.solving import cutting_plane, newton
 
 
@@ -202,16 +203,16 @@ def test_the_hinges_own_dual_bounds_it_from_below():
 
 
 @pytest.mark.parametrize(
-    ("ranker", "sentence"),
+    ("parameters", "sentence"),
     [
-        (RankSVMStruct(-1.0), "C must be a finite number > 0, got -1.0"),
-        (RankSVMStruct(epsilon=0.0), "epsilon must be a finite number > 0, got 0.0"),
-        (RankSVMStruct(max_iter=0), "max_iter must be a whole number, at least 1, got 0"),
+        wrong("RankSVMStruct", POSITIVE, C=-1.0),
+        wrong("RankSVMStruct", POSITIVE, epsilon=0.0),
+        wrong("RankSVMStruct", COUNT, max_iter=0),
     ],
 )
-def test_bad_parameters(ranker, sentence, small):
+def test_bad_parameters(parameters, sentence, small):
     with pytest.raises(ValueError) as error:
-        ranker.fit(small)
+        RankSVMStruct(**parameters).fit(small)
     assert str(error.value) == sentence
 
 

@@ -18,6 +18,7 @@ from ranksieve.objective import Objective
 from ranksieve.penalties import L1
 from tests.conftest import random_dataset
 from tests.pairs import explicit_pairs
+from tests.refusals import COUNT, NOT_NEGATIVE, POSITIVE, wrong
 from tests.solving import prox_newton
 
 
@@ -242,10 +243,10 @@ def test_warm_start_begins_with_the_ranking_of_the_weights(clear):
 @pytest.mark.parametrize(
     ("parameters", "sentence"),
     [
-        ({"alpha": -1.0}, "alpha must be a finite number ≥ 0, got -1.0"),
-        ({"n_rounds": 0}, "n_rounds must be a whole number, at least 1, got 0"),
-        ({"tol": 0.0}, "tol must be a finite number > 0, got 0.0"),
-        ({"max_iter": 0}, "max_iter must be a whole number, at least 1, got 0"),
+        wrong("RSRank", NOT_NEGATIVE, alpha=-1.0),
+        wrong("RSRank", COUNT, n_rounds=0),
+        wrong("RSRank", POSITIVE, tol=0.0),
+        wrong("RSRank", COUNT, max_iter=0),
         ({"profile": "gov2"}, "unknown profile 'gov2'"),
     ],
 )

@@ -11,6 +11,7 @@ from ranksieve.objective import make_objective
 from ranksieve.penalties import L1
 from tests.conftest import random_dataset
 from tests.pairs import l1_gap
+from tests.refusals import COUNT, NOT_NEGATIVE, POSITIVE, wrong
 from tests.solving import prox_newton
 
 
@@ -70,9 +71,9 @@ def test_query_weights_callback_and_warm_start(data):
 @pytest.mark.parametrize(
     ("parameters", "sentence"),
     [
-        ({"alpha": np.inf}, "alpha must be a finite number ≥ 0, got inf"),
-        ({"tol": -1.0}, "tol must be a finite number > 0, got -1.0"),
-        ({"max_iter": 1.5}, "max_iter must be a whole number, at least 1, got 1.5"),
+        wrong("SparseRank", NOT_NEGATIVE, alpha=np.inf),
+        wrong("SparseRank", POSITIVE, tol=-1.0),
+        wrong("SparseRank", COUNT, max_iter=1.5),
     ],
 )
 def test_bad_parameters(data, parameters, sentence):

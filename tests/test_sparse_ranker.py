@@ -16,6 +16,7 @@ from ranksieve.penalties import L1, Ridge
 from ranksieve.preparation.missing import FILLS
 from ranksieve.preparation.normalise import NORMALISATIONS
 from tests.conftest import random_dataset
+from tests.refusals import COUNT, NOT_NEGATIVE, among, wrong
 from tests.solving import prox_newton
 
 
@@ -134,12 +135,12 @@ def test_a_metric_that_cannot_tell_models_apart_warns():
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        ({"rule": "worst"}, "rule must be one of best, one_standard_error, got 'worst'"),
-        ({"refit": "maybe"}, "refit must be one of shrunk, unshrunk, got 'maybe'"),
-        ({"max_features": 0}, "max_features must be a whole number, at least 1, got 0"),
-        ({"max_features": "3"}, "max_features must be a whole number, at least 1, got 3"),
-        ({"max_cost": "3", "feature_costs": {"*": 1.0}}, "max_cost must be a number ≥ 0, got 3"),
-        ({"cv": 1}, "cv must be a whole number, at least 2, got 1"),
+        wrong("SparseRanker", among("best", "one_standard_error"), rule="worst"),
+        wrong("SparseRanker", among("shrunk", "unshrunk"), refit="maybe"),
+        wrong("SparseRanker", COUNT + " or None", max_features=0),
+        wrong("SparseRanker", COUNT + " or None", max_features="3"),
+        wrong("SparseRanker", NOT_NEGATIVE + " or None", max_cost="3", feature_costs={"*": 1.0}),
+        wrong("SparseRanker", "an int in the range [2, inf)", cv=1),
         ({"alphas": [1e6]}, "no point of the path uses 1 to all features"),
     ],
 )

@@ -10,6 +10,7 @@ from ranksieve.objective import make_objective
 from ranksieve.path import sparse_path
 from ranksieve.penalties import offering
 from tests.conftest import random_dataset
+from tests.refusals import NOT_NEGATIVE, POSITIVE, among, wrong
 
 
 @pytest.fixture(scope="module")
@@ -38,10 +39,14 @@ def test_both_solvers_reach_the_same_objective(data, penalty, alpha):
 @pytest.mark.parametrize("solver", ["path", "fista"])
 def test_the_true_objective_falls_in_every_round(data, penalty, solver):
     fitted = SparseRankSVM(penalty, 0.01, solver=solver).fit(data)
-    seen = np.array(fitted.trace_.objective)
+    seen = np.array(fitted.trace_.objective[1:])  # the first round, plain ℓ1, may raise it from the start
     assert len(seen) >= 2
     assert np.all(np.diff(seen) <= 1e-12)
-    value = make_objective(data).evaluate(fitted.coef_).value + fitted._concave().value(fitted.coef_)
+    assert fitted.trace_.objective[0] == 1.0
+    assert fitted.trace_.gap[0] == np.inf
+    assert np.isfinite(fitted.trace_.gap[1:]).all()
+    assert fitted.objective_ == fitted.trace_.objective[-1]
+    value = make_objective(data).evaluate(fitted.coef_).value + fitted._penalty().value(fitted.coef_)
     assert fitted.objective_ == pytest.approx(value, rel=1e-12)
 
 
@@ -51,7 +56,7 @@ def test_the_result_is_stationary(data, penalty):
     fitted = SparseRankSVM(penalty, 0.01, tol=1e-10, max_rounds=500).fit(data)
     objective = make_objective(data)
     g = objective.gradient(objective.evaluate(fitted.coef_))
-    slopes = 0.01 * fitted._concave().weights(fitted.coef_)
+    slopes = 0.01 * fitted._penalty().weights(fitted.coef_)
     used = fitted.coef_ != 0
     np.testing.assert_allclose(g[used], -slopes[used] * np.sign(fitted.coef_[used]), atol=2e-5)
     assert np.all(np.abs(g[~used]) <= slopes[~used] + 2e-5)
@@ -84,21 +89,40 @@ def test_warm_start(data):
 def test_callback_sees_each_round(data):
     seen = []
     fitted = SparseRankSVM("log", 0.01).fit(data, callback=lambda *step: seen.append(step))
-    assert len(seen) == fitted.n_iter_ == len(fitted.trace_)
+    assert [n for n, *_ in seen] == list(range(fitted.n_iter_ + 1))
+    assert [objective for *_, objective, _ in seen] == fitted.trace_.objective
+
+
+def test_a_start_with_a_lower_objective_is_not_the_result():
+    """w = 0 is no round: what counts is the stationary point that the rounds come to."""
+    fitted = SparseRankSVM("log", 0.3).fit(random_dataset(seed=3, n_queries=10, n_features=4))
+    assert fitted.trace_.objective[0] == 1.0 < fitted.objective_ == fitted.trace_.objective[-1]
+    assert fitted.converged_
+    assert fitted.coef_.any()
+    assert fitted.gap_ <= 1e-6
+
+
+@pytest.mark.parametrize("penalty", offering("concave"))
+def test_a_warm_start_at_the_result_is_one_round(data, penalty):
+    fitted = SparseRankSVM(penalty, 0.01, tol=1e-8, max_rounds=500, warm_start=True).fit(data)
+    before, cold = fitted.objective_, fitted.n_iter_
+    assert fitted.fit(data).n_iter_ == 1 < cold
+    assert fitted.objective_ <= before
+    assert np.isfinite(fitted.gap_)
 
 
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        ({"alpha": -1.0}, "alpha must be a finite number ≥ 0, got -1.0"),
-        ({"penalty": "l2"}, "penalty must be one of l1, log, mcp, lp, scad, got 'l2'"),
-        ({"penalty": "lp", "p": 1.5}, "p must be between 0 and 1, got 1.5"),
-        ({"penalty": "lp", "p": 0.0}, "p must be between 0 and 1, got 0.0"),
-        ({"penalty": "lp", "smoothing": 0.0}, "smoothing must be > 0, got 0.0"),
-        ({"penalty": "log", "epsilon": 0.0}, "epsilon must be > 0, got 0.0"),
-        ({"penalty": "mcp", "gamma": -1.0}, "gamma must be > 0, got -1.0"),
-        ({"penalty": "scad", "a": 2.0}, "a must be > 2, got 2.0"),
-        ({"solver": "magic"}, "solver must be one of path, fista, got 'magic'"),
+        wrong("SparseRankSVM", NOT_NEGATIVE, alpha=-1.0),
+        wrong("SparseRankSVM", among("l1", "log", "mcp", "lp", "scad"), penalty="l2"),
+        wrong("SparseRankSVM", "a float in the range (0.0, 1.0)", p=1.5, penalty="lp"),
+        wrong("SparseRankSVM", "a float in the range (0.0, 1.0)", p=0.0, penalty="lp"),
+        wrong("SparseRankSVM", POSITIVE, smoothing=0.0, penalty="lp"),
+        wrong("SparseRankSVM", POSITIVE, epsilon=0.0, penalty="log"),
+        wrong("SparseRankSVM", POSITIVE, gamma=-1.0, penalty="mcp"),
+        wrong("SparseRankSVM", "a float in the range (2.0, inf)", a=2.0, penalty="scad"),
+        wrong("SparseRankSVM", among("path", "fista"), solver="magic"),
         ({"penalty": "log", "weights": [1.0]}, "weights belong to the l1 penalty; log finds its own"),
     ],
 )

@@ -93,8 +93,10 @@ def test_every_size_up_to_the_usable_features_and_not_beyond(selector, data):
     with pytest.raises(ValueError, match=cure):
         with_size(selector, usable + 1).fit(data)
     for wrong in (0, -1, 2.5):
-        with pytest.raises(ValueError, match=f"{asked[0]} must be a whole number, at least 1, got {wrong}"):
+        with pytest.raises(ValueError) as error:
             with_size(selector, wrong).fit(data)
+        fault = f"must be an int in the range [1, inf). Got {wrong} instead."
+        assert str(error.value) == f"The '{asked[0]}' parameter of {type(selector).__name__} {fault}"
 
 
 def test_the_same_fit_chooses_the_same(selector, data):

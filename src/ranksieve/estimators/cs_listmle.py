@@ -5,12 +5,10 @@ from __future__ import annotations
 from dataclasses import KW_ONLY, dataclass
 from typing import Annotated, Any
 
-from sklearn.utils._param_validation import StrOptions
-
 from ranksieve._types import FloatArray
 from ranksieve.data.dataset import Dataset
 from ranksieve.estimators.base import SolvedRanker
-from ranksieve.estimators.parameters import Count, Positive
+from ranksieve.estimators.parameters import Count, Positive, one_of
 from ranksieve.estimators.sparse_listmle import FIRST_SHARE, PENALISED_SOLVERS
 from ranksieve.losses import CostSensitiveListMLE
 from ranksieve.objective import make_objective
@@ -53,7 +51,7 @@ class CSListMLE(SolvedRanker):
 
     k: Count = 10
     _: KW_ONLY
-    solver: Annotated[str, StrOptions({"proximal", "accelerated"})] = "proximal"
+    solver: Annotated[str, one_of(("proximal", "accelerated"))] = "proximal"
     max_iter: Count = 1000
     tol: Positive = 1e-4
     warm_start: bool = False

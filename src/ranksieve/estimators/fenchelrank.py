@@ -5,18 +5,16 @@ from __future__ import annotations
 from dataclasses import KW_ONLY, dataclass
 from typing import Annotated, TypeAlias
 
-from sklearn.utils._param_validation import StrOptions
-
 from ranksieve._types import FloatArray
 from ranksieve.data.dataset import Dataset
 from ranksieve.estimators.base import SolvedRanker
-from ranksieve.estimators.parameters import Count, Positive
+from ranksieve.estimators.parameters import Count, Positive, one_of
 from ranksieve.objective import make_objective
 from ranksieve.penalties import L1Ball
 from ranksieve.solvers import FrankWolfe, Problem, Solver
 from ranksieve.solvers.frank_wolfe import VARIANTS
 
-Variant: TypeAlias = Annotated[str, StrOptions(set(VARIANTS))]
+Variant: TypeAlias = Annotated[str, one_of(VARIANTS)]
 
 
 @dataclass(eq=False, repr=False)

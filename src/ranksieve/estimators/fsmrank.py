@@ -7,12 +7,11 @@ from functools import cached_property
 from typing import Annotated, Any
 
 import numpy as np
-from sklearn.utils._param_validation import StrOptions
 
 from ranksieve._types import FloatArray
 from ranksieve.data.dataset import Dataset
 from ranksieve.estimators.base import SolvedRanker
-from ranksieve.estimators.parameters import Count, NotNegative, Positive
+from ranksieve.estimators.parameters import Count, NotNegative, Positive, one_of
 from ranksieve.measures import feature_importance, similarity_measure
 from ranksieve.objective import Point, make_objective
 from ranksieve.penalties.similarity import (
@@ -118,8 +117,8 @@ class FSMRank(SolvedRanker):
     _: KW_ONLY
     importance: Any = "pearson"
     similarity: Any = "pearson"
-    form: Annotated[str, StrOptions(set(FORMS))] = "split"
-    psd: Annotated[str, StrOptions(set(PSD_POLICIES))] = "project"
+    form: Annotated[str, one_of(FORMS)] = "split"
+    psd: Annotated[str, one_of(PSD_POLICIES)] = "project"
     max_iter: Count = 400
     tol: Positive = 1e-4
     warm_start: bool = False

@@ -6,12 +6,10 @@ from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
 from typing import Annotated
 
-from sklearn.utils._param_validation import StrOptions
-
 from ranksieve._types import FloatArray
 from ranksieve.data.dataset import Dataset
 from ranksieve.estimators.base import SolvedRanker
-from ranksieve.estimators.parameters import Count, NotNegative, Positive
+from ranksieve.estimators.parameters import Count, NotNegative, Positive, one_of
 from ranksieve.estimators.sparse_listmle import FIRST_SHARE, PENALISED_SOLVERS
 from ranksieve.objective import make_objective
 from ranksieve.penalties import L1, NoPenalty
@@ -60,7 +58,7 @@ class ListNet(SolvedRanker):
 
     alpha: NotNegative = 0.0
     _: KW_ONLY
-    solver: Annotated[str, StrOptions({"gradient", "lbfgs", "newton"})] = "gradient"
+    solver: Annotated[str, one_of(("gradient", "lbfgs", "newton"))] = "gradient"
     max_iter: Count = 1000
     tol: Positive = 1e-4
     warm_start: bool = False

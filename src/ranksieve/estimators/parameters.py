@@ -6,6 +6,7 @@ scikit-learn against the constraints that its type carries.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import cache
 from numbers import Integral, Real
 from types import NoneType, UnionType
@@ -17,14 +18,20 @@ from sklearn.utils._param_validation import Interval, StrOptions, validate_param
 from ranksieve.preparation.missing import FILLS
 from ranksieve.preparation.normalise import NORMALISATIONS
 
+
+def one_of(names: Iterable[str]) -> StrOptions:
+    """One of some names, which messages tell in this order: a set would tell them in another each time."""
+    return StrOptions(dict.fromkeys(names).keys())
+
+
 Positive: TypeAlias = Annotated[float, Interval(Real, 0, np.inf, closed="neither")]
 NotNegative: TypeAlias = Annotated[float, Interval(Real, 0, np.inf, closed="left")]
 Share: TypeAlias = Annotated[float, Interval(Real, 0, 1, closed="neither")]
 Count: TypeAlias = Annotated[int, Interval(Integral, 1, None, closed="left")]
 Folds: TypeAlias = Annotated[int, Interval(Integral, 2, None, closed="left")]
 Seed: TypeAlias = Annotated[int, Interval(Integral, 0, None, closed="left")]
-Normalise: TypeAlias = Annotated[str, StrOptions(set(NORMALISATIONS))]
-Missing: TypeAlias = Annotated[str, StrOptions({"error", *FILLS})]
+Normalise: TypeAlias = Annotated[str, one_of(NORMALISATIONS)]
+Missing: TypeAlias = Annotated[str, one_of(("error", *FILLS))]
 
 
 def check_parameters(estimator: Any) -> None:

@@ -8,12 +8,11 @@ from functools import partial
 from typing import Annotated, Any
 
 import numpy as np
-from sklearn.utils._param_validation import StrOptions
 
 from ranksieve._types import FloatArray
 from ranksieve.data.dataset import Dataset
 from ranksieve.estimators.base import SolvedRanker
-from ranksieve.estimators.parameters import Count, NotNegative, Positive
+from ranksieve.estimators.parameters import Count, NotNegative, Positive, one_of
 from ranksieve.losses import CostSensitiveListMLE
 from ranksieve.objective import make_objective
 from ranksieve.penalties import L1, NoPenalty
@@ -73,7 +72,7 @@ class SparseListMLE(SolvedRanker):
     alpha: NotNegative = 1e-3
     k: Count = 10
     _: KW_ONLY
-    solver: Annotated[str, StrOptions({"proximal", "accelerated", "newton"})] = "proximal"
+    solver: Annotated[str, one_of(("proximal", "accelerated", "newton"))] = "proximal"
     max_iter: Count = 1000
     tol: Positive = 1e-4
     warm_start: bool = False

@@ -6,8 +6,6 @@ from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
 from typing import Annotated, Any, ClassVar, Self
 
-from sklearn.utils._param_validation import StrOptions
-
 from ranksieve._types import FloatArray
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.describe import pairs_per_query
@@ -16,7 +14,7 @@ from ranksieve.estimators.base import LinearRanker, all_or_nothing
 from ranksieve.estimators.candidates import REFITS, Candidates, Family, ProgressCount, Recipe, Search
 from ranksieve.estimators.choice import RULES, Budget, warn_if_blind
 from ranksieve.estimators.cost_candidates import families_by_cost
-from ranksieve.estimators.parameters import Count, Folds, NotNegative, Positive, Seed, Share
+from ranksieve.estimators.parameters import Count, Folds, NotNegative, Positive, Seed, Share, one_of
 from ranksieve.formats.feature_tables import as_costs
 from ranksieve.metrics import Profile
 from ranksieve.metrics.profiles import as_profile
@@ -88,8 +86,8 @@ class SparseRanker(LinearRanker):
     must_not: Features = ()
     signs: Signs | None = None
     profile: str | Profile = "letor"
-    rule: Annotated[str, StrOptions(set(RULES))] = "best"
-    refit: Annotated[str, StrOptions(set(REFITS))] = "shrunk"
+    rule: Annotated[str, one_of(RULES)] = "best"
+    refit: Annotated[str, one_of(REFITS)] = "shrunk"
     penalty: str | SlopedPenalty = "l1"
     weights: Any = None
     l1_ratio: float | None = None

@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass, fields
 from functools import partial
+from numbers import Real
 from typing import Annotated, Any
 
-from sklearn.utils._param_validation import StrOptions
+import numpy as np
+from sklearn.utils._param_validation import Interval
 
 from ranksieve._types import FloatArray
 from ranksieve.data.dataset import Dataset
 from ranksieve.estimators.base import SolvedRanker
-from ranksieve.estimators.parameters import Count, NotNegative, Positive
+from ranksieve.estimators.parameters import Count, NotNegative, Positive, Share, one_of
 from ranksieve.objective import make_objective
 from ranksieve.penalties import PENALTIES, Penalty, offering
 from ranksieve.solvers import Fista, Problem, ProxNewton, Reweighted, Solver
@@ -62,7 +64,7 @@ class SparseRankSVM(SolvedRanker):
     Notes
     -----
     ``objective_`` is the true objective; for a concave penalty ``gap_`` certifies the last ℓ1 round, and
-    ``trace_`` has one entry a round, falling throughout.
+    ``trace_`` has one entry a round after that of the start, falling from the first round on.
 
     References
     ----------
@@ -72,16 +74,16 @@ class SparseRankSVM(SolvedRanker):
     smoothed; MCP's knee γα depends on the scale of the loss, here the mean over pairs.
     """
 
-    penalty: Annotated[str, StrOptions({"l1", *offering("concave")})] = "l1"
+    penalty: Annotated[str, one_of(("l1", *offering("concave")))] = "l1"
     alpha: NotNegative = 1e-2
     _: KW_ONLY
     weights: Any = None
-    solver: Annotated[str, StrOptions({"path", "fista"})] = "path"
+    solver: Annotated[str, one_of(("path", "fista"))] = "path"
     epsilon: Positive = 0.1
-    gamma: float = 2.0
-    p: float = 0.5
-    smoothing: NotNegative = 0.001
-    a: float = 3.7
+    gamma: Positive = 2.0
+    p: Share = 0.5
+    smoothing: Positive = 0.001
+    a: Annotated[float, Interval(Real, 2, np.inf, closed="neither")] = 3.7
     tol: Positive = 1e-6
     max_iter: Count = 10_000
     max_rounds: Count = 50

@@ -116,15 +116,15 @@ def ftrl_pass(X, columns, lists, sequence, rule, number, state):
     """Learn from the queries of ``sequence`` one after another; returns the number of batches so far.
 
     The loss of a batch is weight · Σ max(0, 1 − (s_i − s_j))² over its pairs, and its gradient in the scores
-    comes from one sweep in score order. ``X`` holds the features ``columns``; ``state`` is updated in place.
+    comes from one sweep each way in score order. ``X`` holds the features ``columns``; ``state`` is updated
+    in place.
     """
     longest = 1
     for q in sequence:
         longest = max(longest, lists.offsets[q + 1] - lists.offsets[q])
     s, t, slope, g = np.empty(longest), np.empty(longest), np.empty(longest), np.empty(len(columns))
-    up_count, up_slack = np.empty(longest), np.empty(longest)
-    low_count, low_slack = np.empty(longest), np.empty(longest)
-    order, span, alike = np.empty(longest, dtype=np.int64), np.array([0, 1]), np.empty((0, 0))
+    count, up_slack, low_slack = np.empty(longest), np.empty(longest), np.empty(longest)
+    order, span = np.empty(longest, dtype=np.int64), np.array([0, 1])
     first, last = span
     for q in sequence:
         lo, hi = lists.offsets[q], lists.offsets[q + 1]
@@ -136,9 +136,8 @@ def ftrl_pass(X, columns, lists, sequence, rule, number, state):
         for i in range(hi - lo):
             order[i] = i
         centre_and_sort(s, t, order, span, first, last)
-        active_partners(
-            t, lists.level[lo:hi], order, span, first, last, alike, up_count, up_slack, low_count, low_slack
-        )
+        active_partners(t, lists.level[lo:hi], order, span, first, last, 1, count, up_slack)
+        active_partners(t, lists.level[lo:hi], order, span, first, last, -1, count, low_slack)
         for i in range(hi - lo):
             slope[i] = 2.0 * (low_slack[i] - up_slack[i])
         number += 1
