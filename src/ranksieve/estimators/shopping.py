@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 import numpy as np
-import scipy.sparse as sp
 
-from ranksieve._types import BoolArray, FloatArray, IntArray, Matrix
+from ranksieve._types import BoolArray, FloatArray, IntArray
 from ranksieve.data.costs import ColumnCosts
+from ranksieve.data.matrix import largest_of_columns
 from ranksieve.estimators.candidates import Family, Recipe, Search
 from ranksieve.estimators.choice import Budget, fits
 from ranksieve.objective import make_objective
@@ -75,7 +75,9 @@ def useful_pull(search: Search, base: Recipe) -> FloatArray:
     options, objective = base.options, make_objective(search.data, query_weight=search.query_weight)
     g = objective.gradient(objective.at_zero)
     penalty = as_penalty(options["penalty"], options["weights"], options["l1_ratio"], options["signs"])
-    follows = np.isfinite(penalty.slopes(len(g)).facing(g)) & (np.abs(g) > ROUNDING * _largest(objective.X))
+    follows = np.isfinite(penalty.slopes(len(g)).facing(g)) & (
+        np.abs(g) > ROUNDING * largest_of_columns(objective.X)
+    )
     return np.where(follows, np.abs(g), 0.0)
 
 
@@ -128,13 +130,6 @@ def buy(order: IntArray, costs: ColumnCosts, limit: float, first: BoolArray) -> 
         if fits(costs.prices[bought].sum() + costs.prices[unit] * (not bought[unit]), limit):
             bought[unit] = True
     return np.asarray(bought[costs.unit])
-
-
-def _largest(X: Matrix) -> FloatArray:
-    """max_i |x_ij| of each column."""
-    ends = (X.max(axis=0), X.min(axis=0))
-    high, low = (end.toarray().ravel() if sp.issparse(end) else np.asarray(end) for end in ends)
-    return np.asarray(np.maximum(high, -low))
 
 
 def _cheapest(costs: ColumnCosts, pull: FloatArray, paid: BoolArray) -> int:

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from ranksieve._types import FloatArray
+from ranksieve.data.dataset import fingerprint
 from ranksieve.data.describe import varying_columns
-from ranksieve.data.fingerprint import fingerprint
 from ranksieve.estimators.base import LinearRanker, Ranker
 from ranksieve.experiment.journal import Journal, Row, check_begun, only_writer
 from ranksieve.experiment.methods import Method
