@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from ranksieve.data.dataset import Dataset
-from ranksieve.data.finite import ROWS_AT_ONCE, check_finite
+from ranksieve.data.dataset import Dataset, check_finite
+from ranksieve.data.matrix import ROWS_AT_ONCE
 from ranksieve.formats.letor import write_letor
 
 WIDTH, LATE_ROW = 1_000_000, ROWS_AT_ONCE + 1

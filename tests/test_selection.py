@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize, minimize_scalar
 
 from ranksieve.data.dataset import Dataset
-from ranksieve.data.describe import pairs_per_query
 from ranksieve.estimators import FSMRank, RankSVM, SparseRanker, SparseRankSVM
 from ranksieve.formats.folds import load_letor_folds
 from ranksieve.generators.ranking import make_ranking
@@ -408,7 +407,7 @@ def test_frequencies_are_shares_of_subsamples(planted):
     fitted = StabilitySelection(n_subsamples=6, n_alphas=8, random_state=3).fit(planted)
     rng = np.random.default_rng(3)
     grid = sparse_path(planted, n_alphas=8, min_ratio=0.1).alphas
-    with_pairs = np.flatnonzero(pairs_per_query(planted))
+    with_pairs = np.flatnonzero(planted.pairs_per_query)
     counts, ever = np.zeros((8, 30)), []
     for _ in range(6):
         queries = np.sort(rng.choice(with_pairs, len(with_pairs) // 2, replace=False))

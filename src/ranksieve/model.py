@@ -11,15 +11,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
 from ranksieve._types import AnyArray, FloatArray, IntArray, Matrix
 from ranksieve._util.atomic import atomic_write
 from ranksieve._util.json_values import checked, decode_json, plain
 from ranksieve._version import __version__
 from ranksieve.data.dataset import Dataset, as_matrix
+from ranksieve.data.matrix import dense_block, value_blocks
 from ranksieve.data.queries import Queries, group_queries, one_query
-from ranksieve.kernels.scoring import add_stored, weighted_sums, weighted_sums_of_models
+from ranksieve.kernels.scoring import weighted_sums, weighted_sums_of_models
 from ranksieve.preparation.missing import MissingPolicy
 from ranksieve.preparation.normalise import Normalisation
 
@@ -289,25 +289,9 @@ def _blocks(
     X: Matrix, columns: IntArray, prepare: Prepare | None, rows_at_once: int
 ) -> Iterator[tuple[slice, AnyArray, IntArray]]:
     """Some rows at a time: which, an array with their prepared values, and where in it the columns are."""
-    if prepare is None and not sp.issparse(X):
-        yield slice(None), np.asarray(X), columns
-        return
-    for start in range(0, X.shape[0], rows_at_once):
-        rows = slice(start, start + rows_at_once)
-        values = dense_block(X, rows, columns)
-        yield rows, values if prepare is None else prepare(values), np.arange(len(columns))
-
-
-def dense_block(X: Matrix, rows: slice, columns: IntArray) -> FloatArray:
-    """Some rows and columns as an own float64 array."""
-    if not sp.issparse(X):
-        return np.array(X[rows][:, columns], dtype=np.float64, order="C")
-    first, last, _ = rows.indices(X.shape[0])
-    place = np.full(X.shape[1], -1)
-    place[columns] = np.arange(len(columns))
-    values = np.zeros((last - first, len(columns)))
-    add_stored(X.data, X.indices, X.indptr, first, place, values)
-    return values
+    own = prepare is not None
+    for rows, values, places in value_blocks(X, columns, rows_at_once, own):
+        yield rows, values if prepare is None else prepare(values), places
 
 
 def load_model(path: str | os.PathLike[str]) -> LinearModel:

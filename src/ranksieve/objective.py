@@ -7,12 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
 from ranksieve._parallel import map_blocks, split_blocks
 from ranksieve._types import FloatArray, IntArray, Matrix
 from ranksieve.data.dataset import Dataset
-from ranksieve.kernels.scoring import sparse_extremes
+from ranksieve.data.matrix import dense_block, is_sparse, rows_to_multiply, spread_and_largest, with_columns
 from ranksieve.losses import LOSSES
 from ranksieve.losses.base import BoundLoss, Loss, ScoreValue
 
@@ -59,7 +58,7 @@ class Objective:
         self.n_features = int(X.shape[1])
         self._cuts = split_blocks(np.arange(X.shape[0] + 1))
         self._at_zero: Point | None = None
-        spread, largest = self._extremes()
+        spread, largest = spread_and_largest(X, loss.queries, loss.cuts)
         self.varies = spread > 0
         self._far = np.flatnonzero(largest > np.where(self.varies, FAR * spread, NOISY * _least(spread)))
         self.reach = largest
@@ -143,7 +142,7 @@ class Objective:
         return self._at_zero
 
     def _transposed(self, grouped: FloatArray) -> FloatArray:
-        """Xᵀ times one number a document, given in grouped order."""
+        """Xᵀ times one number per document, given in grouped order."""
         g = self.loss.queries.restore(grouped)
         return _ordered_sum(map_blocks(lambda a, b: self._rows(a, b).T @ g[a:b], self._cuts))
 
@@ -163,66 +162,36 @@ class Objective:
         """Σ_j |w_j|·reach_j: no score is larger."""
         return float(np.abs(point.w) @ self.reach)
 
-    def _extremes(self) -> tuple[FloatArray, FloatArray]:
-        """Of each feature the largest max − min within a query, and the largest |x|."""
-        queries, d = self.loss.queries, self.n_features
-        if sp.issparse(self.X):
-            spread, largest = np.zeros(d), np.zeros(d)
-            parts = (self.X.data, self.X.indices, self.X.indptr)
-            sparse_extremes(*parts, queries.order, queries.offsets, spread, largest)
-            return spread, largest
-
-        def work(first: int, last: int) -> tuple[FloatArray, FloatArray]:
-            starts = queries.offsets[first:last] - queries.offsets[first]
-            rows = self._grouped(int(queries.offsets[first]), int(queries.offsets[last]))
-            low, high = np.minimum.reduceat(rows, starts), np.maximum.reduceat(rows, starts)
-            with np.errstate(over="ignore"):
-                spread = np.subtract(high, low, dtype=np.float64).max(axis=0)
-            return spread, np.maximum(high.max(axis=0), -low.min(axis=0)).astype(np.float64)
-
-        spreads, sizes = zip(*map_blocks(work, self.loss.cuts), strict=True)
-        return np.max(spreads, axis=0), np.max(sizes, axis=0)
-
     def _centre_far(self) -> None:
         """Keep the first value of each query in the far columns; a sparse matrix is centred here."""
-        queries = self.loss.queries
-        self._query = queries.restore(queries.query_of_grouped) if len(self._far) else None
         if not len(self._far):
             return
-        columns = self.X[:, self._far]
-        values = np.asarray(columns.toarray() if sp.issparse(columns) else columns, dtype=np.float64)
+        queries = self.loss.queries
+        self._query = queries.restore(queries.query_of_grouped)
+        values = dense_block(self.X, slice(None), self._far)
         self._first = values[queries.order[queries.offsets[:-1]]]
-        if sp.issparse(self.X):
-            centred = sp.csr_array(values - self._first[self._query])
-            placed = (centred.data, self._far[centred.indices], centred.indptr)
-            kept = np.where(np.isin(self.X.indices, self._far), 0.0, self.X.data)
-            rest = sp.csr_array((kept, self.X.indices, self.X.indptr), shape=self.X.shape)
-            self.X = sp.csr_array(rest + sp.csr_array(placed, shape=self.X.shape))
+        if is_sparse(self.X):
+            self.X = with_columns(self.X, self._far, values - self._first[self._query])
             self._far = self._far[:0]
 
     def _rows(self, start: int, stop: int) -> Matrix:
-        if sp.issparse(self.X):
-            return _csr_rows(self.X, start, stop)
-        block = np.asarray(self.X[start:stop], dtype=np.float64)
-        if self._query is None or not len(self._far):
+        block = rows_to_multiply(self.X, start, stop)
+        if not len(self._far):
             return block
         block = block.copy() if np.may_share_memory(block, self.X) else block
         block[:, self._far] -= self._first[self._query[start:stop]]
         return block
 
-    def _grouped(self, start: int, stop: int) -> Matrix:
-        """Rows as they are, in grouped order."""
-        queries = self.loss.queries
-        return self.X[start:stop] if queries.contiguous else self.X[queries.order[start:stop]]
-
     def _grouped_columns(self, start: int, stop: int, columns: IntArray) -> FloatArray:
-        block = self._grouped(start, stop)[:, columns]
-        dense = np.array(block.toarray() if sp.issparse(block) else block, dtype=np.float64, order="C")
+        """Some columns of rows that are counted in grouped order."""
+        queries = self.loss.queries
+        rows = slice(start, stop) if queries.contiguous else queries.order[start:stop]
+        block = dense_block(self.X, rows, columns)
         if len(self._far):
             _, among, far = np.intersect1d(columns, self._far, return_indices=True)
-            query = self.loss.queries.query_of_grouped[start:stop]
-            dense[:, among] -= self._first[query][:, far]
-        return dense
+            query = queries.query_of_grouped[start:stop]
+            block[:, among] -= self._first[query][:, far]
+        return block
 
 
 def make_objective(
@@ -246,13 +215,6 @@ def _check_size(reach: FloatArray, names: Sequence[str] | None) -> None:
             f"{name} has values as large as {reach[j]:.3g}, whose square overflows; "
             "divide it by a power of ten, or fit with normalise='min_max'"
         )
-
-
-def _csr_rows(X: Matrix, start: int, stop: int) -> Matrix:
-    """Rows of a CSR matrix without copying its entries."""
-    lo, hi = X.indptr[start], X.indptr[stop]
-    parts = (X.data[lo:hi], X.indices[lo:hi], X.indptr[start : stop + 1] - lo)
-    return sp.csr_array(parts, shape=(stop - start, X.shape[1]), copy=False)
 
 
 def _ordered_sum(parts: list[FloatArray]) -> FloatArray:

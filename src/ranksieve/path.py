@@ -10,8 +10,7 @@ import numpy as np
 
 from ranksieve._parallel import single_threaded_blas
 from ranksieve._types import BoolArray, FloatArray, IntArray
-from ranksieve.data.dataset import Dataset
-from ranksieve.data.finite import check_finite
+from ranksieve.data.dataset import Dataset, check_finite
 from ranksieve.losses import Loss
 from ranksieve.objective import Objective, Point, make_objective
 from ranksieve.penalties import PENALTIES, SlopedPenalty, offering

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ranksieve._util.json_values import plain
-from ranksieve.data.fingerprint import fingerprint
+from ranksieve.data.dataset import fingerprint
 from ranksieve.estimators import AdaRank, LinearRanker, MinBatSRank, SparseRanker, SparseRankSVM
 from tests.conftest import QUICK, random_dataset
 from tests.rankers import ESTIMATORS, SELECTORS

@@ -10,7 +10,6 @@ import numpy as np
 from ranksieve._types import FloatArray
 from ranksieve.commands.show import progress
 from ranksieve.data.dataset import Dataset
-from ranksieve.data.describe import pairs_per_query
 from ranksieve.estimators import LinearRanker
 from ranksieve.measures.importance import single_feature
 from ranksieve.path import Progress, sparse_path
@@ -29,7 +28,7 @@ def support_of(ranker: LinearRanker, data: Dataset) -> Support:
     strength = single_feature(prepared, metric, None)
     # A choice by cost is made among other features in every half: its frequencies would mislead.
     has_path = hasattr(ranker, "path_") and getattr(ranker, "costs_", None) is None
-    if not has_path or np.count_nonzero(pairs_per_query(prepared)) < 2:
+    if not has_path or np.count_nonzero(prepared.pairs_per_query) < 2:
         return Support(strength=strength, metric=metric)
     with progress("refitting on half of the queries") as bar:
         frequency = selection_frequency(ranker, prepared, bar)
@@ -40,7 +39,7 @@ def selection_frequency(ranker: Any, data: Dataset, bar: Progress | None = None)
     """Share of fits at the chosen α, each on a random half of the queries with pairs, that use a feature."""
     taken = inspect.signature(sparse_path).parameters.keys() - set(OF_THE_GRID)
     options = {name: value for name, value in ranker.get_params(deep=False).items() if name in taken}
-    usable = np.flatnonzero(pairs_per_query(data))
+    usable = np.flatnonzero(data.pairs_per_query)
     rng = np.random.default_rng(SEED)
     used = np.zeros(data.n_features)
     for done in range(1, N_SUBSAMPLES + 1):

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Hashable, Sequence
 from functools import cached_property
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
-import scipy.sparse as sp
 
 from ranksieve._types import AnyArray, BoolArray, FloatArray, IntArray, Matrix
+from ranksieve.data.levels import local_levels, pairs_per_query
+from ranksieve.data.matrix import FLOATS, as_csr, buffers, first_not_finite, is_sparse, widened
 from ranksieve.data.queries import Queries, as_id_array, group_queries
-from ranksieve.data.text_column import TextColumn
+
+FINGERPRINT_DIGITS = 16
 
 
 class Dataset:
@@ -24,17 +27,17 @@ class Dataset:
     Parameters
     ----------
     X : array, sparse matrix, or pandas/polars/arrow frame
-        One row a document.
+        One row per document.
     y : array
-        Graded relevance, one finite number a row.
+        Graded relevance, one finite number per row.
     qid : array or sequence of hashables
         Query id of each row, any kind, any order.
     feature_names : sequence of str, optional
         Column names; default ``f1, f2, …`` or the frame's own.
     doc_ids : sequence, optional
-        Document ids, one a row.
+        Document ids, one per row.
     comments : sequence of str, optional
-        What stood after ``#`` on each line of a LETOR file.
+        The text after ``#`` on each line of a LETOR file.
     truth : array, optional
         The planted weights of synthetic data.
     """
@@ -72,6 +75,11 @@ class Dataset:
         """The rows grouped by query."""
         return group_queries(self.qid)
 
+    @cached_property
+    def pairs_per_query(self) -> IntArray:
+        """How many pairs (i, j) with y_i > y_j each query has."""
+        return pairs_per_query(local_levels(self.queries.group(self.y), self.queries), self.queries)
+
     @property
     def n_docs(self) -> int:
         return int(self.X.shape[0])
@@ -88,7 +96,7 @@ class Dataset:
         return self.n_docs
 
     def __repr__(self) -> str:
-        kind = "sparse" if sp.issparse(self.X) else "dense"
+        kind = "sparse" if is_sparse(self.X) else "dense"
         return (
             f"Dataset({self.n_docs} documents, {self.n_queries} queries, "
             f"{self.n_features} features, {kind} {self.X.dtype})"
@@ -106,12 +114,7 @@ class Dataset:
         """With columns of zeros up to ``n_features``, which is what an absent LETOR feature means."""
         if self.n_features == n_features:
             return self
-        if sp.issparse(self.X):
-            parts = (self.X.data, self.X.indices, self.X.indptr)
-            X = sp.csr_array(parts, shape=(self.n_docs, n_features))
-        else:
-            X = np.pad(self.X, ((0, 0), (0, n_features - self.n_features)))
-        return self.replace_features(X, numbered_names(n_features))
+        return self.replace_features(widened(self.X, n_features), numbered_names(n_features))
 
     def select_rows(self, rows: IntArray | BoolArray) -> Dataset:
         """The chosen rows, in the order given."""
@@ -133,15 +136,14 @@ class Dataset:
 def as_matrix(X: Any) -> tuple[Matrix, list[str] | None]:
     """A dense float32/float64 or CSR matrix, and the column names if ``X`` is a frame."""
     names = None
-    if not (sp.issparse(X) or isinstance(X, np.ndarray)) and hasattr(X, "columns"):
+    if is_sparse(X):
+        return as_csr(X), None
+    if not isinstance(X, np.ndarray) and hasattr(X, "columns"):
         X, names = _frame_values(X)
-    if sp.issparse(X):
-        matrix = sp.csr_array(X)
-        return (matrix if matrix.dtype in (np.float32, np.float64) else matrix.astype(np.float64)), names
     matrix = np.asanyarray(X)
     if matrix.ndim != 2:
         raise ValueError(f"X must be two-dimensional (documents × features), got shape {matrix.shape}")
-    if matrix.dtype not in (np.float32, np.float64):
+    if matrix.dtype not in FLOATS:
         matrix = _as_float(matrix)
     if 0 in matrix.shape:
         raise ValueError(f"X is empty: {matrix.shape[0]} documents and {matrix.shape[1]} features")
@@ -149,7 +151,7 @@ def as_matrix(X: Any) -> tuple[Matrix, list[str] | None]:
 
 
 def as_labels(y: Any, n_rows: int) -> FloatArray:
-    """Labels as finite float64, one a row."""
+    """Labels as finite float64, one per row."""
     labels = np.asarray(y)
     if labels.ndim != 1:
         raise ValueError(f"y must hold one label per row, got an array of shape {labels.shape}")
@@ -223,3 +225,71 @@ def _take(values: Sequence[Any] | None, index: IntArray) -> Sequence[Any] | None
     if isinstance(values, np.ndarray | TextColumn):
         return values[index]
     return [values[i] for i in index]
+
+
+def check_finite(data: Dataset) -> None:
+    """Refuse data with a NaN or infinite feature, naming the first."""
+    place = first_not_finite(data.X)
+    if place is None:
+        return
+    value, (row, column) = data.X[place], place
+    what, advice = f"{value}", "features must be finite"
+    if np.isnan(value):
+        what, advice = "missing (NaN)", "fill missing values with ranksieve.fill_missing"
+    raise ValueError(
+        f"feature {data.feature_names[column]} of row {row} (query {data.qid[row]}) is {what}; {advice}"
+    )
+
+
+def fingerprint(data: Dataset) -> str:
+    """A short name for the exact content: of shape, features, labels and query boundaries."""
+    digest = hashlib.sha256(repr((data.X.shape, str(data.X.dtype), data.feature_names)).encode())
+    for part in buffers(data.X):
+        digest.update(part.data)
+    for rows in (data.y, data.queries.order, data.queries.offsets):
+        digest.update(np.ascontiguousarray(rows).data)
+    return digest.hexdigest()[:FINGERPRINT_DIGITS]
+
+
+def fingerprint_of_weights(weights: FloatArray) -> str:
+    """A short name for the exact content of an array of numbers."""
+    numbers = np.ascontiguousarray(weights, dtype=np.float64)
+    return hashlib.sha256(numbers.data).hexdigest()[:FINGERPRINT_DIGITS]
+
+
+class TextColumn(Sequence[str]):
+    """Strings in one block of UTF-8: entry i is ``block[begins[i]:ends[i]]``, decoded when asked for."""
+
+    __slots__ = ("begins", "block", "ends")
+
+    def __init__(self, block: AnyArray, begins: IntArray, ends: IntArray) -> None:
+        self.block = block
+        self.begins = begins
+        self.ends = ends
+
+    def __len__(self) -> int:
+        return len(self.begins)
+
+    @overload
+    def __getitem__(self, index: int) -> str: ...
+    @overload
+    def __getitem__(self, index: slice | AnyArray) -> TextColumn: ...
+    def __getitem__(self, index: int | slice | AnyArray) -> str | TextColumn:
+        if isinstance(index, slice) or np.ndim(index) > 0:
+            return TextColumn(self.block, self.begins[index], self.ends[index])
+        return self.raw(int(index)).decode("utf-8", errors="replace")
+
+    def raw(self, row: int) -> bytes:
+        """The undecoded bytes of one entry."""
+        return self.block[self.begins[row] : self.ends[row]].tobytes()
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Sequence) or isinstance(other, str):
+            return NotImplemented
+        return len(self) == len(other) and all(a == b for a, b in zip(self, other, strict=True))
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        shown = ", ".join(repr(text) for text in self[:3])
+        return f"TextColumn([{shown}{', …' if len(self) > 3 else ''}], {len(self)} strings)"

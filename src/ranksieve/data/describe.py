@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
 from ranksieve._types import AnyArray, BoolArray, IntArray, Matrix
 from ranksieve.data.dataset import Dataset
+from ranksieve.data.matrix import column_reader, is_sparse, nonzero_entries
 from ranksieve.data.queries import Queries
 
 CELLS_AT_ONCE = 2**21
@@ -54,9 +54,9 @@ class Description:
 def describe(dataset: Dataset) -> Description:
     """Count documents, queries, pairs and labels; find constant, duplicate and missing features."""
     queries, names = dataset.queries, np.array(dataset.feature_names)
-    pairs = pairs_per_query(dataset)
+    pairs = dataset.pairs_per_query
     labels, counts = np.unique(dataset.y, return_counts=True)
-    columns = _columns(dataset)
+    columns = Columns.of(dataset)
     missing = {str(names[j]): int(columns.missing[j]) for j in np.flatnonzero(columns.missing)}
     return Description(
         n_docs=dataset.n_docs,
@@ -84,23 +84,11 @@ def describe(dataset: Dataset) -> Description:
 
 def varying_columns(dataset: Dataset) -> BoolArray:
     """Features that are not constant within every query: the others cannot change a ranking."""
-    return _columns(dataset).varies_within
-
-
-def pairs_per_query(dataset: Dataset) -> IntArray:
-    """Pairs of each query: (n_q² − Σ_l n_ql²)/2 with n_ql its documents of label l."""
-    queries = dataset.queries
-    labels = np.unique(dataset.y, return_inverse=True)[1]
-    n_labels = int(labels.max()) + 1
-    cells = np.unique(queries.query_of_grouped * n_labels + queries.group(labels), return_counts=True)
-    same = np.zeros(queries.n_queries, dtype=np.int64)
-    np.add.at(same, cells[0] // n_labels, cells[1] ** 2)
-    pairs: IntArray = (queries.sizes**2 - same) // 2
-    return pairs
+    return Columns.of(dataset).varies_within
 
 
 def _n_scattered(queries: Queries) -> int:
-    """Queries whose rows do not stand together."""
+    """Queries with rows of other queries between their own."""
     spread = queries.order[queries.offsets[1:] - 1] - queries.order[queries.offsets[:-1]]
     return int(np.sum(spread + 1 != queries.sizes))
 
@@ -120,14 +108,14 @@ class Columns:
     n_zero: int = 0
     n_infinite: int = 0
 
+    @classmethod
+    def of(cls, dataset: Dataset) -> Columns:
+        return _sparse_columns(dataset) if is_sparse(dataset.X) else _dense_columns(dataset)
 
-def _columns(dataset: Dataset) -> Columns:
-    return _sparse_columns(dataset) if sp.issparse(dataset.X) else _dense_columns(dataset)
-
-
-def _empty_columns(d: int) -> Columns:
-    varies, varies_within = np.zeros((2, d), dtype=bool)
-    return Columns(varies, varies_within, np.zeros(d, dtype=np.int64), np.zeros(d, dtype=np.uint64))
+    @classmethod
+    def nothing_yet(cls, d: int) -> Columns:
+        varies, varies_within = np.zeros((2, d), dtype=bool)
+        return cls(varies, varies_within, np.zeros(d, dtype=np.int64), np.zeros(d, dtype=np.uint64))
 
 
 def _bits(values: AnyArray) -> AnyArray:
@@ -143,7 +131,7 @@ def _row_factors(n_rows: int) -> AnyArray:
 
 def _dense_columns(dataset: Dataset) -> Columns:
     """One pass over blocks of rows in grouped order; neighbours of one query are compared."""
-    queries, columns = dataset.queries, _empty_columns(dataset.n_features)
+    queries, columns = dataset.queries, Columns.nothing_yet(dataset.n_features)
     factors = _row_factors(dataset.n_docs)
     first = _bits(np.asarray(dataset.X[queries.order[:1]]))[0]
     for rows, fresh in _row_blocks(queries.n_rows, dataset.n_features):
@@ -169,21 +157,18 @@ def _row_blocks(n_rows: int, width: int) -> Iterator[tuple[slice, slice]]:
 
 def _sparse_columns(dataset: Dataset) -> Columns:
     """The stored entries alone: a column varies within a query unless all of its rows hold one value."""
-    X, queries, columns = dataset.X.copy(), dataset.queries, _empty_columns(dataset.n_features)
-    X.sum_duplicates()
-    X.eliminate_zeros()
-    row_of = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))
-    bits = _bits(X.data)
-    np.add.at(columns.missing, X.indices, np.isnan(X.data))
-    np.add.at(columns.key, X.indices, bits * _row_factors(X.shape[0])[row_of])
-    columns.n_infinite = int(np.isinf(X.data).sum())
-    columns.n_zero = X.shape[0] * X.shape[1] - X.nnz
+    queries, columns, (n, d) = dataset.queries, Columns.nothing_yet(dataset.n_features), dataset.X.shape
+    row, column, values = nonzero_entries(dataset.X)
+    bits = _bits(values)
+    np.add.at(columns.missing, column, np.isnan(values))
+    np.add.at(columns.key, column, bits * _row_factors(n)[row])
+    columns.n_infinite = int(np.isinf(values).sum())
+    columns.n_zero = n * d - len(values)
+    columns.varies = _varies(column, bits, np.full(d, n))
     query_of = queries.restore(queries.query_of_grouped)
-    columns.varies = _varies(X.indices, bits, np.full(X.shape[1], X.shape[0]))
-    cell = query_of[row_of] * X.shape[1] + X.indices
-    cells, code = np.unique(cell, return_inverse=True)
-    within = _varies(code, bits, queries.sizes[cells // X.shape[1]])
-    columns.varies_within[cells[within] % X.shape[1]] = True
+    cells, code = np.unique(query_of[row] * d + column, return_inverse=True)
+    within = _varies(code, bits, queries.sizes[cells // d])
+    columns.varies_within[cells[within] % d] = True
     return columns
 
 
@@ -202,17 +187,16 @@ def _duplicates(X: Matrix, key: AnyArray) -> list[list[int]]:
     order = np.argsort(key, kind="stable")
     runs = np.split(order, np.flatnonzero(np.diff(key[order])) + 1)
     candidates = [run.tolist() for run in runs if len(run) > 1]
-    columns = X.tocsc() if candidates and sp.issparse(X) else X
-    return sorted(group for run in candidates for group in _equal_columns(columns, run))
+    if not candidates:
+        return []
+    column = column_reader(X)
+    return sorted(group for run in candidates for group in _equal_columns(column, run))
 
 
-def _equal_columns(X: Matrix, candidates: list[int]) -> list[list[int]]:
+def _equal_columns(column: Callable[[int], AnyArray], candidates: list[int]) -> list[list[int]]:
     groups: list[list[int]] = []
     for j in candidates:
-        group = next((g for g in groups if np.array_equal(_column_bits(X, g[0]), _column_bits(X, j))), None)
+        bits = _bits(column(j))
+        group = next((g for g in groups if np.array_equal(_bits(column(g[0])), bits)), None)
         groups.append([j]) if group is None else group.append(j)
     return [group for group in groups if len(group) > 1]
-
-
-def _column_bits(X: Matrix, j: int) -> AnyArray:
-    return _bits(X[:, [j]].toarray() if sp.issparse(X) else np.asarray(X[:, j]))

@@ -13,11 +13,11 @@ from sklearn.utils._param_validation import Interval
 
 from ranksieve._types import FloatArray
 from ranksieve.data.dataset import Dataset
-from ranksieve.data.describe import pairs_per_query, varying_columns
+from ranksieve.data.describe import varying_columns
+from ranksieve.data.matrix import dense_columns
 from ranksieve.estimators.base import LinearRanker, PlainFit
 from ranksieve.estimators.parameters import Count
 from ranksieve.losses.base import NO_PAIRS, checked_query_weight
-from ranksieve.measures.columns import dense_columns
 from ranksieve.metrics import METRICS, Evaluator, MetricSpec, Profile, parse
 from ranksieve.metrics.profiles import as_profile
 from ranksieve.model import linear_scores
@@ -82,7 +82,7 @@ class AdaRank(PlainFit, LinearRanker):
     def _learn(self, data: Dataset, query_weight: FloatArray | None, callback: Callback | None) -> None:
         spec = self._checked_metric()
         weight = checked_query_weight(query_weight, data.n_queries)
-        if not pairs_per_query(data) @ weight > 0:
+        if not data.pairs_per_query @ weight > 0:
             raise ValueError(NO_PAIRS)
         weak = WeakRankers.of(data, self.profile, spec)
         self.coef_, self.trace_, rounds = np.zeros(data.n_features), Trace(), []

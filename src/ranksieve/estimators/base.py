@@ -16,9 +16,13 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_dat
 from ranksieve._parallel import single_threaded_blas
 from ranksieve._types import AnyArray, FloatArray, IntArray, Matrix
 from ranksieve._util.json_values import plain
-from ranksieve.data.dataset import Dataset, numbered_names
-from ranksieve.data.fingerprint import fingerprint, fingerprint_of_weights
-from ranksieve.data.finite import check_finite
+from ranksieve.data.dataset import (
+    Dataset,
+    check_finite,
+    fingerprint,
+    fingerprint_of_weights,
+    numbered_names,
+)
 from ranksieve.estimators.parameters import Missing, Normalise, check_parameters
 from ranksieve.losses.base import NO_PAIRS, checked_query_weight
 from ranksieve.measures.columns import counted, row_weights

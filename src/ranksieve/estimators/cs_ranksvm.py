@@ -9,7 +9,6 @@ import numpy as np
 
 from ranksieve._types import FloatArray
 from ranksieve.data.dataset import Dataset
-from ranksieve.data.describe import pairs_per_query
 from ranksieve.data.queries import Queries
 from ranksieve.estimators.ranksvm import RankSVM
 from ranksieve.losses import SquaredHinge
@@ -68,7 +67,7 @@ class CSRankSVM(RankSVM):
 
 def balance(data: Dataset) -> FloatArray:
     """max p / p_q a query, p_q its number of pairs; 1 for a query without pairs."""
-    pairs = pairs_per_query(data)
+    pairs = data.pairs_per_query
     return np.where(pairs > 0, pairs.max() / np.maximum(pairs, 1), 1.0)
 
 

@@ -9,14 +9,13 @@ from numbers import Integral
 from typing import Annotated, Any
 
 import numpy as np
-import scipy.sparse as sp
 from sklearn.utils._param_validation import Interval
 
 from ranksieve._parallel import available_threads
 from ranksieve._types import FloatArray, IntArray, Matrix
 from ranksieve._util.extras import how_to_install
 from ranksieve.data.dataset import Dataset
-from ranksieve.data.describe import pairs_per_query
+from ranksieve.data.matrix import as_plain
 from ranksieve.estimators.base import PlainFit
 from ranksieve.estimators.parameters import Count, NotNegative, Positive, Seed
 from ranksieve.losses.base import NO_PAIRS, checked_query_weight
@@ -84,12 +83,12 @@ class LambdaMART(PlainFit):
     def _learn(self, data: Dataset, query_weight: FloatArray | None, callback: Callback | None) -> None:
         lightgbm = _lightgbm()
         weight = checked_query_weight(query_weight, data.n_queries)
-        if not pairs_per_query(data) @ weight > 0:
+        if not data.pairs_per_query @ weight > 0:
             raise ValueError(NO_PAIRS)
         label_gain, label = _levels(data)
         rows = _neutral_order(data)
         train = lightgbm.Dataset(
-            _plain_matrix(data.X[rows]),
+            as_plain(data.X[rows]),
             label[rows],
             group=data.queries.sizes,
             weight=None if query_weight is None else np.repeat(weight, data.queries.sizes),
@@ -124,7 +123,7 @@ class LambdaMART(PlainFit):
 
     def _scores(self, X: Matrix) -> FloatArray:
         n_threads = self._threads(X.shape[0])
-        return np.asarray(self.booster_.predict(_plain_matrix(X), raw_score=True, num_threads=n_threads))
+        return np.asarray(self.booster_.predict(as_plain(X), raw_score=True, num_threads=n_threads))
 
     def to_model(self) -> LinearModel:
         """Raises: there is no linear model."""
@@ -163,10 +162,6 @@ def _neutral_order(data: Dataset) -> IntArray:
     projection = np.random.default_rng(0).normal(size=data.n_features)
     grouped = data.queries.group(np.asarray(data.X @ projection))
     return data.queries.order[np.lexsort((grouped, data.queries.query_of_grouped))]
-
-
-def _plain_matrix(X: Matrix) -> Matrix:
-    return sp.csr_matrix(X) if sp.issparse(X) else np.asarray(X)
 
 
 def _told(callback: Callback | None) -> list[Any]:

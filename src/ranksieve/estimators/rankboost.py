@@ -13,11 +13,13 @@ from sklearn.utils._param_validation import Interval
 from ranksieve._parallel import map_blocks, split_blocks
 from ranksieve._types import AnyArray, FloatArray, IntArray, Matrix
 from ranksieve.data.dataset import Dataset
+from ranksieve.data.levels import local_levels
+from ranksieve.data.matrix import dense_columns
 from ranksieve.estimators.base import PlainFit
 from ranksieve.estimators.parameters import Count
 from ranksieve.kernels.boosting import pair_potentials, threshold_margins
-from ranksieve.losses.base import NO_PAIRS, checked_query_weight, local_levels, pairs_per_query
-from ranksieve.measures.columns import dense_columns, row_weights
+from ranksieve.losses.base import NO_PAIRS, checked_query_weight
+from ranksieve.measures.columns import row_weights
 from ranksieve.model import LinearModel
 from ranksieve.solvers import Callback, Trace
 
@@ -119,7 +121,7 @@ class WeightedPairs:
     def __init__(self, data: Dataset, weight: FloatArray) -> None:
         self.queries, self._weight = data.queries, weight
         self._level = local_levels(data.queries.group(data.y), data.queries)
-        self._count = float(pairs_per_query(self._level, data.queries) @ weight)
+        self._count = float(data.pairs_per_query @ weight)
         if self._count <= 0:
             raise ValueError(NO_PAIRS)
 

@@ -16,8 +16,8 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from ranksieve._types import FloatArray
+from ranksieve.data.dataset import fingerprint
 from ranksieve.data.describe import varying_columns
-from ranksieve.data.fingerprint import fingerprint
 from ranksieve.estimators.base import LinearRanker, Ranker
 from ranksieve.experiment.journal import Entry, Journal, check_begun, only_writer
 from ranksieve.experiment.results import dense, sparse

@@ -9,11 +9,11 @@ import numpy as np
 
 from ranksieve._types import FloatArray
 from ranksieve.data.dataset import Dataset
+from ranksieve.data.matrix import dense_columns
 from ranksieve.estimators.choice import standard_error
 from ranksieve.experiment.fold_run import CURVE_METRICS, Place
 from ranksieve.experiment.results import STUDIES_FOLDER, sparse
 from ranksieve.formats.folds import Fold
-from ranksieve.measures.columns import dense_columns
 from ranksieve.metrics import Evaluator, evaluate_many
 from ranksieve.model import linear_scores_of_models
 from ranksieve.objective import make_objective

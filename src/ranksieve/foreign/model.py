@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
-import scipy.sparse as sp
 
 from ranksieve._types import FloatArray, Matrix
 from ranksieve.data.dataset import Dataset, as_matrix
+from ranksieve.data.matrix import value_blocks
 from ranksieve.foreign.parts import Features, Part
 from ranksieve.model import LinearModel, Term
 from ranksieve.preparation.missing import MissingPolicy
@@ -53,10 +53,9 @@ class ForeignModel:
                 f"the {self.method} model uses feature {self.part.n_features} but the data have only "
                 f"{matrix.shape[1]}; give the features that it was trained on, in the same order"
             )
-        scores = np.empty(matrix.shape[0])
-        for start in range(0, len(scores), ROWS_AT_ONCE):
-            rows = slice(start, start + ROWS_AT_ONCE)
-            scores[rows] = self.part.scores(_block(matrix[rows, : self.part.n_features]))
+        scores, columns = np.empty(matrix.shape[0]), np.arange(self.part.n_features)
+        for rows, values, _ in value_blocks(matrix, columns, ROWS_AT_ONCE, own=True):
+            scores[rows] = self.part.scores(_without_missing(values))
         return scores
 
 
@@ -76,6 +75,5 @@ def linear_model(
     return LinearModel(terms, n_features, intercept=intercept, method=method, missing=ZERO)
 
 
-def _block(block: Any) -> Features:
-    dense = block.toarray() if sp.issparse(block) else block
-    return np.nan_to_num(np.asarray(dense, dtype=np.float32), nan=0.0, posinf=np.inf, neginf=-np.inf)
+def _without_missing(values: FloatArray) -> Features:
+    return np.nan_to_num(values.astype(np.float32), nan=0.0, posinf=np.inf, neginf=-np.inf)

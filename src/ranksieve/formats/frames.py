@@ -9,12 +9,12 @@ from importlib import import_module
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
 from ranksieve._types import AnyArray, FloatArray, PathLike
 from ranksieve._util.atomic import atomic_write
 from ranksieve._util.extras import how_to_install
 from ranksieve.data.dataset import Dataset
+from ranksieve.data.matrix import dense_columns
 from ranksieve.data.queries import text_array
 from ranksieve.formats.text_files import plain_file_errors, source_name
 from ranksieve.preparation.missing import check_policy, fill_missing
@@ -128,9 +128,7 @@ def _arrow_table(dataset: Dataset) -> Any:
     if taken:
         names = ", ".join(taken)
         raise ValueError(f"features cannot be called {names} in a frame or parquet file; rename them")
-    X = dataset.X.tocsc() if sp.issparse(dataset.X) else dataset.X
-    for j, name in enumerate(dataset.feature_names):
-        column = X[:, [j]].toarray().ravel() if sp.issparse(X) else np.ascontiguousarray(X[:, j])
+    for name, column in zip(dataset.feature_names, dense_columns(dataset.X, dataset.X.dtype), strict=True):
         columns[name] = arrow.array(column, from_pandas=True)
     return arrow.table(columns)
 

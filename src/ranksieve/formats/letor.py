@@ -6,19 +6,16 @@ import gzip
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from itertools import pairwise
 from typing import IO, Any, cast
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import DTypeLike
 
-from ranksieve._types import PathLike
+from ranksieve._types import Matrix, PathLike
 from ranksieve._util.atomic import atomic_write
-from ranksieve.data.dataset import Dataset
-from ranksieve.data.finite import first_place
+from ranksieve.data.dataset import Dataset, TextColumn
+from ranksieve.data.matrix import first_place, row_entries
 from ranksieve.data.queries import group_queries
-from ranksieve.data.text_column import TextColumn
 from ranksieve.formats.letor_rows import DenseFeatures, LetorRows, SparseFeatures
 from ranksieve.formats.text_files import source_name
 from ranksieve.preparation.missing import check_policy, fill_in_place
@@ -126,16 +123,14 @@ def _query_texts(dataset: Dataset) -> list[str]:
 def _lines(dataset: Dataset, queries: list[str], start: int, stop: int) -> Iterator[bytes]:
     block = dataset.X[start:stop]
     _check_finite(dataset, start, block)
-    features = _sparse_texts(block) if sp.issparse(block) else _dense_texts(block)
     labels = number_texts(dataset.y[start:stop].tolist())
-    for row, label, text in zip(range(start, stop), labels, features, strict=True):
+    for row, label, text in zip(range(start, stop), labels, _feature_texts(block), strict=True):
         yield f"{label} qid:{queries[row]} {text}".rstrip().encode() + _comment(dataset, row) + b"\n"
 
 
-def _check_finite(dataset: Dataset, start: int, block: Any) -> None:
-    if np.isinf(block.data if sp.issparse(block) else block).any() and (
-        place := first_place(block, np.isinf)
-    ):
+def _check_finite(dataset: Dataset, start: int, block: Matrix) -> None:
+    place = first_place(block, np.isinf)
+    if place is not None:
         row, column = place
         name = dataset.feature_names[column]
         raise ValueError(f"feature {name} of row {start + row} is infinite; LETOR text cannot hold it")
@@ -147,18 +142,14 @@ def number_texts(values: list[float]) -> list[str]:
     return text.replace(".0,", ",").replace("nan", "NULL")[:-1].split(", ")
 
 
-def _dense_texts(block: Any) -> Iterator[str]:
-    prefixes = [f"{j + 1}:" for j in range(block.shape[1])]
-    for row in block.tolist():
-        yield " ".join(map(str.__add__, prefixes, number_texts(row)))
-
-
-def _sparse_texts(block: Any) -> Iterator[str]:
-    block.sum_duplicates()
-    indices, values, starts = block.indices.tolist(), block.data.tolist(), block.indptr.tolist()
-    for begin, end in pairwise(starts):
-        texts = number_texts(values[begin:end]) if end > begin else []
-        yield " ".join(f"{j + 1}:{text}" for j, text in zip(indices[begin:end], texts, strict=True))
+def _feature_texts(block: Matrix) -> Iterator[str]:
+    """``index:value …`` of each row."""
+    known: Sequence[int] = ()
+    indices: list[str] = []
+    for columns, values in row_entries(block):
+        if columns is not known:  # all rows of a dense block have the same
+            known, indices = columns, [f"{j + 1}:" for j in columns]
+        yield " ".join(map(str.__add__, indices, number_texts(values)))
 
 
 def _comment(dataset: Dataset, row: int) -> bytes:

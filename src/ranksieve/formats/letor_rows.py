@@ -6,12 +6,12 @@ import math
 from typing import NamedTuple, Protocol
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import DTypeLike
 
 from ranksieve._types import AnyArray, FloatArray, IntArray, Matrix, PathLike
+from ranksieve.data.dataset import TextColumn
+from ranksieve.data.matrix import csr, sort_each_row
 from ranksieve.data.queries import ids_from_text
-from ranksieve.data.text_column import TextColumn
 from ranksieve.formats.letor_faults import (
     LARGEST_INDEX,
     Fault,
@@ -93,9 +93,7 @@ class SparseFeatures:
         self.features.append(entries.features)
 
     def finish(self) -> Matrix:
-        ends = self.ends.finish()
-        parts = (self.values.finish(), self.features.finish(), ends)
-        return sp.csr_array(parts, shape=(len(ends) - 1, self.width))
+        return csr(self.values.finish(), self.features.finish(), self.ends.finish(), self.width)
 
 
 class QueryRuns:
@@ -246,9 +244,7 @@ def _sort_rows(parsed: Parsed, out: Rows) -> list[Fault]:
     """Put the features of each whole row in ascending order; name the first that stands twice."""
     starts = out.starts[: parsed.rows + 1]
     features, values = out.features[: starts[-1]], out.values[: starts[-1]]
-    rows = sp.csr_array((values, features, starts), shape=(parsed.rows, parsed.width))
-    rows.sort_indices()
-    features[:], values[:] = rows.indices, rows.data
+    sort_each_row(starts, features, values)
     repeated = np.setdiff1d(np.flatnonzero(np.diff(features) == 0) + 1, starts)
     return [feature_twice(*_place(int(entry), parsed, out)) for entry in repeated[:1]]
 

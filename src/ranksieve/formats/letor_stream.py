@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import DTypeLike
 
 from ranksieve._types import AnyArray, FloatArray, Matrix, PathLike
 from ranksieve.data.dataset import Dataset
+from ranksieve.data.matrix import stack
 from ranksieve.formats.letor import CHUNK_BYTES
 from ranksieve.formats.letor_rows import DenseFeatures, LetorRows, SparseFeatures
 from ranksieve.formats.text_files import source_name, text_chunks
@@ -126,6 +126,5 @@ def _joined(parts: list[_Rows], source: str) -> Dataset:
     qid: AnyArray = np.repeat(names, [size for part in parts for size in part.sizes])
     if len(parts) == 1:
         return Dataset(parts[0].X, parts[0].y, qid, source=source)
-    stack = sp.vstack if sp.issparse(parts[0].X) else np.concatenate
     X = stack([part.X for part in parts])
     return Dataset(X, np.concatenate([part.y for part in parts]), qid, source=source)

@@ -82,29 +82,6 @@ class Loss(Protocol):
         """Bind to labels (in input order) and optional weights per query."""
 
 
-def local_levels(y: FloatArray, queries: Queries) -> IntArray:
-    """Dense ranks of the labels within each query, 0 for the lowest; ``y`` and result in grouped order."""
-    query = queries.query_of_grouped
-    order = np.lexsort((y, query))
-    starts = np.ones(len(y), dtype=bool)
-    starts[1:] = query[order][1:] != query[order][:-1]
-    rises = np.ones(len(y), dtype=np.int64)
-    rises[1:] = y[order][1:] != y[order][:-1]
-    running = np.cumsum(np.where(starts, 0, rises))
-    first = running[np.flatnonzero(starts)]
-    levels = np.empty(len(y), dtype=np.int64)
-    levels[order] = running - np.repeat(first, queries.sizes)
-    return levels
-
-
-def pairs_per_query(levels: IntArray, queries: Queries) -> FloatArray:
-    """Number of pairs with different levels in each query: (n² − Σ_level n_level²)/2."""
-    width = int(levels.max()) + 1
-    cells, counts = np.unique(queries.query_of_grouped * width + levels, return_counts=True)
-    same = np.bincount(cells // width, weights=counts.astype(np.float64) ** 2, minlength=queries.n_queries)
-    return np.asarray((queries.sizes.astype(np.float64) ** 2 - same) / 2)
-
-
 def checked_query_weight(weight: FloatArray | None, n_queries: int) -> FloatArray:
     """One finite weight ≥ 0 per query; ones if none are given."""
     if weight is None:

@@ -9,9 +9,10 @@ import numpy as np
 
 from ranksieve._parallel import map_blocks, split_blocks
 from ranksieve._types import FloatArray
+from ranksieve.data.levels import local_levels
 from ranksieve.data.queries import Queries
 from ranksieve.kernels.listmle import level_costs, list_costs, list_curvature
-from ranksieve.losses.base import NO_PAIRS, ScoreValue, checked_query_weight, local_levels
+from ranksieve.losses.base import NO_PAIRS, ScoreValue, checked_query_weight
 
 
 @dataclass(frozen=True)

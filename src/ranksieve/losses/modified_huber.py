@@ -9,9 +9,10 @@ import numpy as np
 
 from ranksieve._parallel import map_blocks, split_blocks
 from ranksieve._types import FloatArray, IntArray
+from ranksieve.data.levels import local_levels, pairs_per_query
 from ranksieve.data.queries import Queries
 from ranksieve.kernels.huber import huber_curvature, huber_pairs
-from ranksieve.losses.base import NO_PAIRS, ScoreValue, checked_query_weight, local_levels, pairs_per_query
+from ranksieve.losses.base import NO_PAIRS, ScoreValue, checked_query_weight
 
 NO_WEIGHT = (
     "every pair has weight 0: no two documents of different label differ in both gain and discount, "

@@ -8,10 +8,11 @@ import numpy as np
 
 from ranksieve._parallel import map_blocks, split_blocks
 from ranksieve._types import FloatArray, IntArray
+from ranksieve.data.levels import local_levels, pairs_per_query
 from ranksieve.data.queries import Queries
 from ranksieve.kernels.ordering import centre_and_sort
 from ranksieve.kernels.pairs import active_partners
-from ranksieve.losses.base import NO_PAIRS, ScoreValue, checked_query_weight, local_levels, pairs_per_query
+from ranksieve.losses.base import NO_PAIRS, ScoreValue, checked_query_weight
 
 LOWER, UPPER = 1, -1  # the side on which partners are looked for
 Sweep = Callable[[FloatArray, IntArray, int, int], None]
@@ -64,7 +65,7 @@ class PairLoss(SortedLoss):
 
     def _n_pairs(self) -> FloatArray:
         """The weight of the pairs of each query."""
-        return pairs_per_query(self.level, self.queries)
+        return pairs_per_query(self.level, self.queries).astype(np.float64)
 
     def _partners(
         self, t: FloatArray, order: IntArray, first: int, last: int, side: int, out: list[FloatArray]

@@ -1,32 +1,17 @@
-"""Feature columns of any matrix, dense and in float64, a block at a time."""
+"""What importance and similarity share: query weights, standardised columns, sums over blocks of rows."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import numpy as np
-import scipy.sparse as sp
 
 from ranksieve._parallel import map_blocks, split_blocks
-from ranksieve._types import AnyArray, BoolArray, FloatArray, IntArray, Matrix
+from ranksieve._types import BoolArray, FloatArray, IntArray, Matrix
 from ranksieve.data.dataset import Dataset
+from ranksieve.data.matrix import dense_rows
 
-COLUMNS_AT_ONCE = 64
 PARTS_AT_ONCE = 8  # partial results held at a time: they may be as large as d × d
-
-
-def dense_rows(X: Matrix, rows: AnyArray | slice) -> FloatArray:
-    """Some rows as a float64 array."""
-    block = X[rows]
-    return np.asarray(block.toarray() if sp.issparse(block) else block, dtype=np.float64)
-
-
-def dense_columns(X: Matrix) -> Iterator[FloatArray]:
-    """Every column in turn, as a float64 array."""
-    by_column = X.tocsc() if sp.issparse(X) else X
-    for first in range(0, X.shape[1], COLUMNS_AT_ONCE):
-        block = by_column[:, first : first + COLUMNS_AT_ONCE]
-        yield from np.array((block.toarray() if sp.issparse(block) else block).T, dtype=np.float64, order="C")
 
 
 def sum_blocks(work: Callable[[int, int], FloatArray], cuts: IntArray) -> FloatArray:

@@ -9,11 +9,12 @@ import numpy as np
 
 from ranksieve._types import FloatArray
 from ranksieve.data.dataset import Dataset
-from ranksieve.measures.columns import Standard, counted, dense_columns, row_weights, sum_blocks
+from ranksieve.data.matrix import dense_columns
+from ranksieve.measures.columns import Standard, counted, row_weights, sum_blocks
 from ranksieve.metrics import Evaluator
 
 Importance: TypeAlias = Callable[[Dataset, FloatArray | None], FloatArray]
-"""(data, weight per query or None) -> one importance a feature."""
+"""(data, weight per query or None) -> one importance per feature."""
 
 
 def pearson(data: Dataset, query_weight: FloatArray | None = None) -> FloatArray:

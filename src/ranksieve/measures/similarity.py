@@ -10,7 +10,8 @@ import numpy as np
 from ranksieve._parallel import single_threaded_blas, split_blocks
 from ranksieve._types import AnyArray, FloatArray
 from ranksieve.data.dataset import Dataset
-from ranksieve.measures.columns import Standard, counted, dense_rows, row_weights, sum_blocks
+from ranksieve.data.matrix import dense_rows
+from ranksieve.measures.columns import Standard, counted, row_weights, sum_blocks
 
 Similarity: TypeAlias = Callable[[Dataset, FloatArray | None], FloatArray]
 """(data, weight per query or None) -> a features × features matrix."""

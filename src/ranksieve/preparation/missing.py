@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import scipy.sparse as sp
 
-from ranksieve._types import FloatArray, IntArray, Matrix
+from ranksieve._types import FloatArray, Matrix
 from ranksieve.data.dataset import Dataset
+from ranksieve.data.matrix import column_blocks, first_place, own_copy, replace_missing, stored_values
 from ranksieve.data.queries import Queries
 
-CELLS_AT_ONCE = 2**21
 Fill = Callable[[FloatArray, Queries], FloatArray]
 
 
@@ -92,7 +91,7 @@ class MissingPolicy:
             return fill_missing(data, self.policy)
         if self.features:
             check_same_features(self.features, data, "missing values")
-        X = data.X.copy() if sp.issparse(data.X) else np.array(data.X)
+        X = own_copy(data.X)
         self.fill(X, data.queries)
         return data.replace_features(X)
 
@@ -128,16 +127,6 @@ def _constant(value: float) -> Fill:
     return lambda column, queries: np.full(len(column), value)
 
 
-def column_blocks(X: Matrix) -> Iterator[tuple[slice, FloatArray]]:
-    """All columns as dense float64, about 16 MB at a time."""
-    by_column = X.tocsc() if sp.issparse(X) else X
-    step = max(1, CELLS_AT_ONCE // X.shape[0])
-    for first in range(0, X.shape[1], step):
-        columns = slice(first, first + step)
-        block = by_column[:, columns]
-        yield columns, np.array(block.toarray() if sp.issparse(block) else block, dtype=np.float64)
-
-
 def check_same_features(learned: Sequence[str], data: Dataset, what: str) -> None:
     """Refuse data whose columns are not those that something was learned on."""
     if tuple(learned) != data.feature_names:
@@ -159,14 +148,14 @@ def fill_missing(dataset: Dataset, policy: str) -> Dataset:
         return dataset
     if policy == "error":
         _refuse(dataset)
-    X = dataset.X.copy() if sp.issparse(dataset.X) else np.array(dataset.X)
+    X = own_copy(dataset.X)
     fill_in_place(X, dataset.queries, policy)
     return dataset.replace_features(X)
 
 
 def has_missing(X: Matrix) -> bool:
     """Whether any value is NaN."""
-    return bool(np.isnan(np.min(X.data if sp.issparse(X) else X, initial=np.inf)))
+    return bool(np.isnan(np.min(stored_values(X), initial=np.inf)))
 
 
 def fill_in_place(X: Matrix, queries: Queries, policy: str) -> None:
@@ -176,42 +165,11 @@ def fill_in_place(X: Matrix, queries: Queries, policy: str) -> None:
 
 def _fill_columns(X: Matrix, queries: Queries, fills: Sequence[Fill]) -> None:
     """Replace the NaNs of each column by its own rule."""
-    if sp.issparse(X):
-        _fill_sparse(X, queries, fills)
-        return
-    for j in np.flatnonzero(np.isnan(X.min(axis=0))):
-        column = X[:, j].astype(np.float64)
-        X[:, j] = np.where(np.isnan(column), fills[int(j)](column, queries), column)
-
-
-def _fill_sparse(X: Matrix, queries: Queries, fills: Sequence[Fill]) -> None:
-    entries = np.flatnonzero(np.isnan(X.data))
-    entries = entries[np.argsort(X.indices[entries], kind="stable")]
-    rows = np.searchsorted(X.indptr, entries, side="right") - 1
-    columns, starts = np.unique(X.indices[entries], return_index=True)
-    values = X.tocsc()[:, columns]
-    for k, holes in enumerate(np.split(np.arange(len(entries)), starts[1:])):
-        column = _dense_column(values, k)
-        X.data[entries[holes]] = fills[int(columns[k])](column, queries)[rows[holes]]
-
-
-def _dense_column(X: Matrix, j: int) -> FloatArray:
-    column = np.zeros(X.shape[0])
-    stored: IntArray = np.arange(X.indptr[j], X.indptr[j + 1])
-    column[X.indices[stored]] = X.data[stored]
-    return column
+    replace_missing(X, lambda j, column: fills[j](column, queries))
 
 
 def _refuse(dataset: Dataset) -> None:
-    if sp.issparse(dataset.X):
-        entry = int(np.flatnonzero(np.isnan(dataset.X.data))[0])
-        row, column = (
-            int(np.searchsorted(dataset.X.indptr, entry, side="right")) - 1,
-            dataset.X.indices[entry],
-        )
-    else:
-        row = int(np.flatnonzero(np.isnan(dataset.X.min(axis=1)))[0])
-        column = np.flatnonzero(np.isnan(dataset.X[row]))[0]
+    row, column = first_place(dataset.X, np.isnan) or (0, 0)
     raise ValueError(
         f"feature {dataset.feature_names[column]} of row {row} (query {dataset.qid[row]}) is missing; "
         f"{OTHER_POLICIES}"

@@ -6,12 +6,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import scipy.sparse as sp
 
 from ranksieve._types import FloatArray, IntArray
 from ranksieve.data.dataset import Dataset
+from ranksieve.data.matrix import column_blocks, divided_columns, is_sparse
 from ranksieve.data.queries import Queries
-from ranksieve.preparation.missing import check_same_features, column_blocks
+from ranksieve.preparation.missing import check_same_features
 
 Statistics = Callable[[FloatArray, IntArray, FloatArray], tuple[FloatArray, FloatArray]]
 
@@ -145,11 +145,10 @@ class Normalisation:
         A sparse matrix stays sparse if the kind works column by column: x → x / scale, because a centre moves
         all documents alike. Within queries it becomes dense.
         """
-        if not self.learns or not sp.issparse(data.X):
+        if not self.learns or not is_sparse(data.X):
             return self.apply(data)
         check_same_features(self.features, data, f"normalisation {self.kind!r}")
-        scaled = data.X.data / np.array(self.scale)[data.X.indices]
-        return data.replace_features(sp.csr_array((scaled, data.X.indices, data.X.indptr), data.X.shape))
+        return data.replace_features(divided_columns(data.X, np.array(self.scale)))
 
     def of(self, features: Sequence[str]) -> Normalisation:
         """The normalisation of some of the features, in the order given."""

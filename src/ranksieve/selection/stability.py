@@ -14,7 +14,6 @@ from sklearn.utils._param_validation import Interval
 from ranksieve._parallel import use_threads
 from ranksieve._types import BoolArray, FloatArray, IntArray
 from ranksieve.data.dataset import Dataset
-from ranksieve.data.describe import pairs_per_query
 from ranksieve.estimators.parameters import Count, Positive, Seed, Share
 from ranksieve.objective import make_objective
 from ranksieve.path import sparse_path
@@ -123,7 +122,7 @@ class StabilitySelection(FeatureSelector):
 
     def _subsamples(self, data: Dataset) -> list[IntArray]:
         """Numbers of queries, ascending."""
-        candidates = np.flatnonzero(pairs_per_query(data) > 0)
+        candidates = np.flatnonzero(data.pairs_per_query > 0)
         size = max(1, int(self.share * len(candidates)))
         if size == len(candidates):
             warnings.warn(

@@ -7,13 +7,14 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
-import scipy.sparse as sp
 
 from ranksieve._types import BoolArray, FloatArray, IntArray, Matrix
 from ranksieve.data.dataset import Dataset
+from ranksieve.data.levels import local_levels, pairs_per_query
+from ranksieve.data.matrix import dense_stored_columns, is_float64_in_place
 from ranksieve.data.queries import Queries
 from ranksieve.kernels.ftrl import Lists, Rule, State, ftrl_pass
-from ranksieve.losses.base import checked_query_weight, local_levels, pairs_per_query
+from ranksieve.losses.base import checked_query_weight
 from ranksieve.solvers.base import Loop, Problem, Solver
 
 BLOCK_CELLS = 1 << 20  # of features that are turned into dense float64 at a time
@@ -91,25 +92,16 @@ class Passes:
 
     def _blocks(self, turn: IntArray) -> Iterator[tuple[FloatArray, IntArray, Lists, IntArray]]:
         """(features, their columns, queries, which of them in what order), one block after another."""
-        if self._in_place():
+        if is_float64_in_place(self._X) and self._queries.contiguous:
             lists = Lists(self._queries.offsets, self._level, self._pairs, self._weight)
             yield np.asarray(self._X), np.arange(self._X.shape[1]), lists, turn
             return
         block = np.cumsum(self._queries.sizes[turn]) * self._X.shape[1] // BLOCK_CELLS
         for queries in np.split(turn, np.flatnonzero(np.diff(block)) + 1) if len(turn) else ():
             places, offsets = self._places(queries)
-            X, columns = _dense(self._X[self._queries.order[places]])
+            X, columns = dense_stored_columns(self._X[self._queries.order[places]])
             lists = Lists(offsets, self._level[places], self._pairs[queries], self._weight[queries])
             yield X, columns, lists, np.arange(len(queries))
-
-    def _in_place(self) -> bool:
-        X = self._X
-        return (
-            isinstance(X, np.ndarray)
-            and X.dtype == np.float64
-            and X.flags.carray
-            and self._queries.contiguous
-        )
 
     def _places(self, queries: IntArray) -> tuple[IntArray, IntArray]:
         """Where the rows of the queries stand in grouped order, and the offsets of each once gathered."""
@@ -117,14 +109,6 @@ class Passes:
         offsets = np.concatenate(([0], np.cumsum(sizes)))
         shift = self._queries.offsets[queries] - offsets[:-1]
         return np.arange(offsets[-1]) + np.repeat(shift, sizes), offsets
-
-
-def _dense(rows: Matrix) -> tuple[FloatArray, IntArray]:
-    """Dense float64 of the columns that are not all zero by construction, and their numbers."""
-    if not sp.issparse(rows):
-        return np.ascontiguousarray(rows, dtype=np.float64), np.arange(rows.shape[1])
-    columns = np.unique(rows.indices).astype(np.int64)
-    return np.ascontiguousarray(rows[:, columns].toarray(), dtype=np.float64), columns
 
 
 @dataclass(frozen=True)

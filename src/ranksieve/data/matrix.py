@@ -1,0 +1,303 @@
+"""Feature matrices: the one module that tells a dense array from a CSR matrix."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import DTypeLike
+
+from ranksieve._parallel import map_blocks
+from ranksieve._types import AnyArray, BoolArray, FloatArray, IntArray, Matrix
+from ranksieve.data.queries import Queries
+from ranksieve.kernels.scoring import add_stored, sparse_extremes
+
+FLOATS = (np.float32, np.float64)
+ROWS_AT_ONCE = 65536
+COLUMNS_AT_ONCE = 64
+CELLS_AT_ONCE = 2**21  # 16 MB of float64
+Rows = slice | IntArray
+
+
+# What a matrix is
+
+
+def is_sparse(X: Any) -> bool:
+    """Whether X is a scipy sparse matrix; for the few algorithms that differ."""
+    return bool(sp.issparse(X))
+
+
+def as_csr(X: Matrix) -> Matrix:
+    """Any scipy sparse matrix as CSR of float32 or float64."""
+    matrix = sp.csr_array(X)
+    return matrix if matrix.dtype in FLOATS else matrix.astype(np.float64)
+
+
+def csr(values: AnyArray, columns: AnyArray, starts: IntArray, n_columns: int) -> Matrix:
+    """The CSR matrix whose row r has ``starts[r]:starts[r + 1]`` of ``columns`` and ``values``."""
+    return sp.csr_array((values, columns, starts), shape=(len(starts) - 1, n_columns))
+
+
+def as_plain(X: Matrix) -> Matrix:
+    """An ndarray, or scipy's older class of CSR matrices, which LightGBM knows."""
+    return sp.csr_matrix(X) if sp.issparse(X) else np.asarray(X)
+
+
+def own_copy(X: Matrix) -> Matrix:
+    """A copy that may be written to."""
+    return X.copy() if sp.issparse(X) else np.array(X)
+
+
+def stored_values(X: Matrix) -> AnyArray:
+    """All values, without the zeros that a sparse matrix does not store."""
+    return np.asarray(X.data if sp.issparse(X) else X)
+
+
+def buffers(X: Matrix) -> Iterator[AnyArray]:
+    """Contiguous arrays that, one after another, hold all there is to know of X but its shape."""
+    parts = (X.indptr, X.indices, X.data) if sp.issparse(X) else (rows for _, rows in _row_slices(X))
+    for part in parts:
+        yield np.ascontiguousarray(part)
+
+
+def _row_slices(X: Matrix) -> Iterator[tuple[int, Matrix]]:
+    """Some rows at a time, and the number of the first."""
+    for start in range(0, X.shape[0], ROWS_AT_ONCE):
+        yield start, X[start : start + ROWS_AT_ONCE]
+
+
+# Finding values
+
+
+def first_place(X: Matrix, wanted: Callable[[AnyArray], BoolArray]) -> tuple[int, int] | None:
+    """Row and column of the first wanted value, row by row; of a sparse matrix only stored values count."""
+    for start, block in _row_slices(X):
+        place = _first_in_block(block, wanted)
+        if place is not None:
+            return start + place[0], place[1]
+    return None
+
+
+def _first_in_block(block: Matrix, wanted: Callable[[AnyArray], BoolArray]) -> tuple[int, int] | None:
+    if not wanted(stored_values(block)).any():
+        return None
+    if not sp.issparse(block):
+        row, column = np.argwhere(wanted(np.asarray(block)))[0]
+        return int(row), int(column)
+    block = block.copy()
+    block.sum_duplicates()  # which also puts the columns of each row in order
+    entry = int(np.argmax(wanted(block.data)))
+    return int(np.searchsorted(block.indptr, entry, side="right")) - 1, int(block.indices[entry])
+
+
+def first_not_finite(X: Matrix) -> tuple[int, int] | None:
+    """Row and column of the first value that is NaN or infinite."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        sums = [np.sum(stored_values(block)) for _, block in _row_slices(X)]
+    # a sum that is not finite may come from finite values that overflow
+    return None if np.isfinite(sums).all() else first_place(X, lambda values: ~np.isfinite(values))
+
+
+def nonzero_entries(X: Matrix) -> tuple[IntArray, IntArray, AnyArray]:
+    """Row, column and value of each entry of a CSR matrix that is not 0."""
+    entries = X.copy()
+    entries.sum_duplicates()
+    entries.eliminate_zeros()
+    rows = np.repeat(np.arange(X.shape[0]), np.diff(entries.indptr))
+    return rows, entries.indices, entries.data
+
+
+def row_entries(X: Matrix) -> Iterator[tuple[Sequence[int], list[float]]]:
+    """Columns and values of each row: all of a dense one, the stored ones of a sparse one."""
+    if not sp.issparse(X):
+        columns = range(X.shape[1])
+        yield from ((columns, values) for values in X.tolist())
+        return
+    rows = X.copy()
+    rows.sum_duplicates()
+    places, values = rows.indices.tolist(), rows.data.tolist()
+    for begin, end in pairwise(rows.indptr.tolist()):
+        yield places[begin:end], values[begin:end]
+
+
+# Parts of a matrix as dense arrays
+
+
+def dense_rows(X: Matrix, rows: Rows) -> FloatArray:
+    """Some rows in float64; perhaps a view."""
+    block = X[rows]
+    return np.asarray(block.toarray() if sp.issparse(block) else block, dtype=np.float64)
+
+
+def dense_block(X: Matrix, rows: Rows, columns: IntArray) -> FloatArray:
+    """Some rows and columns as an own float64 array in C order."""
+    if not sp.issparse(X):
+        return np.array(X[rows][:, columns], dtype=np.float64, order="C")
+    if not isinstance(rows, slice):
+        X, rows = X[rows], slice(None)
+    first, last, _ = rows.indices(X.shape[0])
+    place = np.full(X.shape[1], -1)
+    place[columns] = np.arange(len(columns))
+    values = np.zeros((last - first, len(columns)))
+    add_stored(X.data, X.indices, X.indptr, first, place, values)
+    return values
+
+
+def dense_stored_columns(X: Matrix) -> tuple[FloatArray, IntArray]:
+    """The columns that have a stored value, as a float64 array in C order, and their numbers."""
+    columns = np.unique(X.indices).astype(np.int64) if sp.issparse(X) else np.arange(X.shape[1])
+    dense = X[:, columns].toarray() if sp.issparse(X) else X
+    return np.ascontiguousarray(dense, dtype=np.float64), columns
+
+
+def value_blocks(
+    X: Matrix, columns: IntArray, rows_at_once: int, own: bool
+) -> Iterator[tuple[slice, AnyArray, IntArray]]:
+    """The values of some columns: which rows, an array that holds them, and where in it the columns are.
+
+    A dense matrix comes whole and as it is, unless the arrays are to be the caller's ``own``.
+    """
+    if not (own or sp.issparse(X)):
+        yield slice(None), np.asarray(X), columns
+        return
+    for start in range(0, X.shape[0], rows_at_once):
+        rows = slice(start, start + rows_at_once)
+        yield rows, dense_block(X, rows, columns), np.arange(len(columns))
+
+
+def dense_columns(X: Matrix, dtype: DTypeLike = np.float64) -> Iterator[AnyArray]:
+    """Every column in turn, as a contiguous array."""
+    by_column = X.tocsc() if sp.issparse(X) else X
+    for first in range(0, X.shape[1], COLUMNS_AT_ONCE):
+        block = by_column[:, first : first + COLUMNS_AT_ONCE]
+        yield from np.array((block.toarray() if sp.issparse(block) else block).T, dtype=dtype, order="C")
+
+
+def column_blocks(X: Matrix) -> Iterator[tuple[slice, FloatArray]]:
+    """All columns as own float64 arrays, about 16 MB at a time."""
+    by_column = X.tocsc() if sp.issparse(X) else X
+    step = max(1, CELLS_AT_ONCE // X.shape[0])
+    for first in range(0, X.shape[1], step):
+        columns = slice(first, first + step)
+        block = by_column[:, columns]
+        yield columns, np.array(block.toarray() if sp.issparse(block) else block, dtype=np.float64)
+
+
+def column_reader(X: Matrix) -> Callable[[int], AnyArray]:
+    """A function that gives single columns as arrays; a sparse matrix is sorted by column once."""
+    if not sp.issparse(X):
+        return lambda j: np.asarray(X[:, j])
+    by_column = X.tocsc()
+    return lambda j: np.asarray(by_column[:, [j]].toarray().ravel())
+
+
+# Products with blocks of rows
+
+
+def rows_to_multiply(X: Matrix, start: int, stop: int) -> Matrix:
+    """Rows as a factor of products in float64: dense in float64, CSR without copying its entries."""
+    if not sp.issparse(X):
+        return np.asarray(X[start:stop], dtype=np.float64)
+    lo, hi = X.indptr[start], X.indptr[stop]
+    parts = (X.data[lo:hi], X.indices[lo:hi], X.indptr[start : stop + 1] - lo)
+    return sp.csr_array(parts, shape=(stop - start, X.shape[1]), copy=False)
+
+
+def is_float64_in_place(X: Matrix) -> bool:
+    """Whether kernels can read X where it is: dense float64 in C order."""
+    return isinstance(X, np.ndarray) and X.dtype == np.float64 and bool(X.flags.carray)
+
+
+# What is known of each column
+
+
+def largest_of_columns(X: Matrix) -> AnyArray:
+    """max_i |x_ij| of each column."""
+    ends = (X.max(axis=0), X.min(axis=0))
+    high, low = (end.toarray().ravel() if sp.issparse(end) else np.asarray(end) for end in ends)
+    return np.asarray(np.maximum(high, -low))
+
+
+def spread_and_largest(X: Matrix, queries: Queries, cuts: IntArray) -> tuple[FloatArray, FloatArray]:
+    """Of each column the largest max − min within a query, and the largest |x|.
+
+    ``cuts`` splits the queries into blocks of work.
+    """
+    if sp.issparse(X):
+        spread, largest = np.zeros(X.shape[1]), np.zeros(X.shape[1])
+        sparse_extremes(X.data, X.indices, X.indptr, queries.order, queries.offsets, spread, largest)
+        return spread, largest
+
+    def work(first: int, last: int) -> tuple[FloatArray, FloatArray]:
+        begin, end = queries.offsets[first], queries.offsets[last]
+        rows = X[begin:end] if queries.contiguous else X[queries.order[begin:end]]
+        starts = queries.offsets[first:last] - begin
+        low, high = np.minimum.reduceat(rows, starts), np.maximum.reduceat(rows, starts)
+        with np.errstate(over="ignore"):
+            spread = np.subtract(high, low, dtype=np.float64).max(axis=0)
+        return spread, np.maximum(high.max(axis=0), -low.min(axis=0)).astype(np.float64)
+
+    spreads, sizes = zip(*map_blocks(work, cuts), strict=True)
+    return np.max(spreads, axis=0), np.max(sizes, axis=0)
+
+
+# Changed matrices
+
+
+def replace_missing(X: Matrix, fill: Callable[[int, FloatArray], FloatArray]) -> None:
+    """Replace the NaNs of a matrix in place by the values that ``fill(j, column)`` gives for their rows."""
+    if sp.issparse(X):
+        _replace_stored(X, fill)
+        return
+    for j in np.flatnonzero(np.isnan(X.min(axis=0))).tolist():
+        column = X[:, j].astype(np.float64)
+        X[:, j] = np.where(np.isnan(column), fill(j, column), column)
+
+
+def _replace_stored(X: Matrix, fill: Callable[[int, FloatArray], FloatArray]) -> None:
+    entries = np.flatnonzero(np.isnan(X.data))
+    if len(entries) == 0:
+        return
+    entries = entries[np.argsort(X.indices[entries], kind="stable")]
+    rows = np.searchsorted(X.indptr, entries, side="right") - 1
+    columns, starts = np.unique(X.indices[entries], return_index=True)
+    values = X.tocsc()[:, columns]
+    for k, holes in enumerate(np.split(np.arange(len(entries)), starts[1:])):
+        column, stored = np.zeros(X.shape[0]), slice(values.indptr[k], values.indptr[k + 1])
+        column[values.indices[stored]] = values.data[stored]
+        X.data[entries[holes]] = fill(int(columns[k]), column)[rows[holes]]
+
+
+def divided_columns(X: Matrix, scale: FloatArray) -> Matrix:
+    """A CSR matrix whose columns are those of X, divided by ``scale``."""
+    return csr(X.data / scale[X.indices], X.indices, X.indptr, X.shape[1])
+
+
+def with_columns(X: Matrix, columns: IntArray, values: FloatArray) -> Matrix:
+    """A CSR matrix like X with other values in some columns."""
+    new = sp.csr_array(values)
+    kept = np.where(np.isin(X.indices, columns), 0.0, X.data)
+    placed = csr(new.data, columns[new.indices], new.indptr, X.shape[1])
+    return sp.csr_array(csr(kept, X.indices, X.indptr, X.shape[1]) + placed)
+
+
+def widened(X: Matrix, n_columns: int) -> Matrix:
+    """X with columns of zeros up to ``n_columns``."""
+    if sp.issparse(X):
+        return csr(X.data, X.indices, X.indptr, n_columns)
+    return np.pad(X, ((0, 0), (0, n_columns - X.shape[1])))
+
+
+def stack(parts: Sequence[Matrix]) -> Matrix:
+    """The rows of several matrices of one kind, one after another."""
+    return sp.vstack(parts) if sp.issparse(parts[0]) else np.concatenate(parts)
+
+
+def sort_each_row(starts: IntArray, columns: AnyArray, values: AnyArray) -> None:
+    """Put the entries of each row in the order of their columns, in place."""
+    rows = csr(values, columns, starts, int(columns.max(initial=0)) + 1)
+    rows.sort_indices()
+    columns[:], values[:] = rows.indices, rows.data
