@@ -148,6 +148,11 @@ class SparseRanker(LinearRanker):
         given, weight = trial._given_data(data, None, None, query_weight, valid)
         return trial._candidates(given, valid, weight, progress, n_budgets)
 
+    def path_options(self) -> dict[str, Any]:
+        """Arguments of :func:`ranksieve.sparse_path` that say what is minimised, less those of the grid."""
+        names = ("penalty", "weights", "l1_ratio", "signs", "must_have", "must_not")
+        return {name: getattr(self, name) for name in names}
+
     def _candidates(
         self,
         given: Dataset,
