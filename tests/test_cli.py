@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 
 import ranksieve as rs
 from ranksieve.cli import app
-from ranksieve.commands.demo import split_queries
+from ranksieve.cli.demo import split_queries
 
 COMMANDS = (
     "demo", "fit", "frontier", "path", "rank", "evaluate", "compare", "explain", "inspect", "convert",
@@ -108,8 +108,8 @@ def test_no_command_is_answered_with_the_help():
     assert run(code=2).stderr == run("--help").stdout
 
 
-def test_importing_the_command_line_loads_no_command():
-    heavy = "['rich', 'jinja2', 'plotly', 'ranksieve.commands.fitting', 'ranksieve.commands.show']"
+def test_importing_the_command_line_loads_no_library():
+    heavy = "['numpy', 'rich', 'jinja2', 'plotly', 'ranksieve.estimators', 'ranksieve.formats.load']"
     code = f"import sys, ranksieve.cli; print([m for m in {heavy} if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"
@@ -427,7 +427,7 @@ def test_outputs_through_links(home, here):
 
 def test_a_write_protected_output_is_kept(home, here, monkeypatch):
     Path("m.json").write_text("mine")
-    monkeypatch.setattr("ranksieve.commands.files.os.access", lambda path, mode: False)
+    monkeypatch.setattr("ranksieve.cli.files.os.access", lambda path, mode: False)
     sentence = refused("fit", home / "train.txt", "-o", "m.json")
     assert sentence == "m.json: is write-protected; choose another file or allow writing"
     assert Path("m.json").read_text() == "mine"
@@ -505,7 +505,10 @@ BAD_FILES = {
         "1 qid:1 1:0.5 2:nan\n0 qid:1 1:0.2 2:1\n",
         "bad.txt:1: feature 2 is missing (NULL or NaN); choose",
     ),
-    "null": (GOOD + "1 qid:2 1:NULL\n", "bad.txt:3: feature 1 is missing (NULL or NaN); choose missing="),
+    "null": (
+        GOOD + "1 qid:2 1:NULL\n",
+        "bad.txt:3: feature 1 is missing (NULL or NaN); choose --missing zero, query_min, column_mean",
+    ),
     "inf": (GOOD + "1 qid:2 1:inf\n", "bad.txt:3: feature 1 is 'inf'; values must be finite numbers"),
     "empty": ("", "bad.txt: holds no documents"),
     "one": ("1 qid:1 1:0.5\n", "fitting bad.txt: there is no pair to learn from"),
@@ -624,7 +627,7 @@ def test_damaged_model(content, words, home, here):
 )
 def test_unwritable_output_is_refused_before_reading(output, words, home, here, monkeypatch):
     monkeypatch.chdir(home)
-    monkeypatch.setattr("ranksieve.commands.fitting.read_data", pytest.fail)
+    monkeypatch.setattr("ranksieve.cli.options.read_data", pytest.fail)
     assert words in refused("fit", "train.txt", "-o", output)
     assert words in refused("fit", "train.txt", "-o", here / "m.json", "--report", output)
 
@@ -633,8 +636,8 @@ def test_output_folder_without_permission(home, here, monkeypatch):
     def forbidden(**_):
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr("ranksieve.commands.files.tempfile.TemporaryFile", forbidden)
-    monkeypatch.setattr("ranksieve.commands.fitting.read_data", pytest.fail)
+    monkeypatch.setattr("ranksieve.cli.files.tempfile.TemporaryFile", forbidden)
+    monkeypatch.setattr("ranksieve.cli.options.read_data", pytest.fail)
     sentence = refused("fit", home / "train.txt", "-o", "m.json")
     assert sentence == "m.json: cannot write there (Permission denied); choose another folder"
 
@@ -683,7 +686,7 @@ def test_options_that_a_method_does_not_have(home, here, monkeypatch):
     monkeypatch.setitem(ESTIMATORS, "plain", Plain)
     fit = ("fit", home / "train.txt", "-o", "m.json", "--method", "plain")
     sentence = refused(*fit, "--max-features", 3)
-    assert sentence == "--max-features does not apply to plain, which has no max_features; leave it out"
+    assert sentence == "--max-features does not apply to plain, which has no such parameter; leave it out"
     assert "--valid does not apply to plain" in refused(*fit, "--valid", home / "vali.txt")
 
 
@@ -733,7 +736,7 @@ def test_missing_extras_are_named(home, here, monkeypatch):
     monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
     assert 'pip install ".[frames]"' in refused("convert", home / "test.txt", "a.parquet")
     monkeypatch.setattr("ranksieve.report.page.find_spec", lambda name: None)
-    monkeypatch.setattr("ranksieve.commands.fitting.read_data", pytest.fail)
+    monkeypatch.setattr("ranksieve.cli.options.read_data", pytest.fail)
     sentence = refused("fit", home / "train.txt", "-o", "m.json", "--report", "r.html")
     assert 'pip install ".[report]"' in sentence
 
@@ -755,7 +758,7 @@ def test_every_error_is_one_sentence(error, sentence, home, here, monkeypatch):
     def fail(*_):
         raise error
 
-    monkeypatch.setattr("ranksieve.commands.fitting.read_data", fail)
+    monkeypatch.setattr("ranksieve.cli.options.read_data", fail)
     assert sentence in refused("fit", home / "train.txt", "-o", "m.json")
 
 
@@ -763,7 +766,7 @@ def test_traceback_on_request(home, here, monkeypatch):
     def fail(*_):
         raise RuntimeError("boom")
 
-    monkeypatch.setattr("ranksieve.commands.fitting.read_data", fail)
+    monkeypatch.setattr("ranksieve.cli.options.read_data", fail)
     result = run("fit", home / "train.txt", "-o", "m", code=2, env={"RANKSIEVE_TRACEBACK": "1"})
     assert result.stderr.startswith("Traceback")
     assert "in fail" in result.stderr
@@ -779,8 +782,8 @@ def test_warnings_are_one_line(here):
 def test_interrupt_leaves_no_output(home, here):
     put(here / "m.json", "old")
     code = (
-        "import os, signal, ranksieve.commands.fitting as fitting\n"
-        "fitting.read_data = lambda *args: os.kill(os.getpid(), signal.SIGINT)\n" + MAIN
+        "import os, signal, ranksieve.cli.options as options\n"
+        "options.read_data = lambda *args: os.kill(os.getpid(), signal.SIGINT)\n" + MAIN
     )
     arguments = ["fit", str(home / "train.txt"), "-o", "m.json"]
     done = subprocess.run(

@@ -37,13 +37,13 @@ def test_fit_within_a_cost_budget(here):
     assert model.parameters["feature_costs"]["groups"] == {"calls": {"cost": 2.0, "features": ["f4", "f5"]}}
 
 
-def test_fit_with_demands(here):
+def test_fit_with_constraints_on_features(here):
     plain = json.loads(run(*fit("--json")).stdout)["model"]
     strongest = max(plain["terms"], key=lambda term: abs(term["weight"]))
     against = "-" if strongest["weight"] > 0 else "+"
     have, other, never = [f"f{j}" for j in range(1, 6) if f"f{j}" != strongest["name"]][:3]
-    demands = ("--must-have", f"{have}, {other}", "--must-not", never)
-    run(*fit(*demands, "--signs", f"{strongest['name']}={against}"))
+    constraints = ("--must-have", f"{have}, {other}", "--must-not", never)
+    run(*fit(*constraints, "--signs", f"{strongest['name']}={against}"))
     model = rs.load_model("model.json")
     assert {have, other} <= set(model.names)
     assert never not in model.names
@@ -71,17 +71,17 @@ def test_signs_from_a_file(here):
         (["--costs", "few.csv"], "fitting train.txt: few.csv: feature 'f2' has no cost"),
         (
             ["--costs", "ms.csv", "--max-cost", "0.1"],
-            "max_cost=0.1 buys nothing to rank by: 'f3' alone costs 0.5 and is the cheapest; "
-            "raise max_cost to at least 0.5",
+            "--max-cost 0.1 buys nothing to rank by: 'f3' alone costs 0.5 and is the cheapest; "
+            "raise --max-cost to at least 0.5",
         ),
-        (["--must-have", "f9"], "fitting train.txt: must_have: unknown feature 'f9' (did you mean"),
-        (["--must-have", "f1", "--must-not", "f1"], "'f1' stands in must_have and in must_not"),
+        (["--must-have", "f9"], "fitting train.txt: --must-have: unknown feature 'f9' (did you mean"),
+        (["--must-have", "f1", "--must-not", "f1"], "'f1' stands in --must-have and in --must-not"),
         (["--signs", "f1=up"], "--signs: 'up' for 'f1' is no sign; give +"),
         (["--signs", "signs.csv"], "signs.csv: there is no such file"),
         (["--signs", "f1=+,f2=-,f1=-"], "--signs: 'f1' stands twice in f1=+,f2=-,f1=-; name it once"),
         (
             ["--method", "ranksvm", "--costs", "ms.csv"],
-            "--feature-costs does not apply to ranksvm, which has no feature_costs; leave it out",
+            "--costs does not apply to ranksvm, which has no such parameter; leave it out",
         ),
     ],
 )

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import ranksieve as rs
-from ranksieve.commands.explaining import pair_sentence
+from ranksieve.cli.explain import pair_sentence
 from ranksieve.model import LinearModel, Term
 from tests.test_cli import refused, run
 

@@ -22,6 +22,7 @@ from .estimators import SparseRanker as SparseRanker
 from .estimators import SparseRankSVM as SparseRankSVM
 from .estimators import TGRank as TGRank
 from .estimators import frontier as frontier
+from .estimators.stability import selection_frequency as selection_frequency
 from .experiment import bench as bench
 from .experiment import load_results as load_results
 from .explain import drop_costs as drop_costs

@@ -1,9 +1,17 @@
-"""The command line: one function a command. What they do is in ``ranksieve.commands``.
+"""The command line: one module per command.
 
-Help lists the commands in the order of these imports.
+Help lists the commands in the order of these imports; at its top no module imports a later one.
 """
 
-from ranksieve.cli import learning, scoring, datasets, engines, experiments  # isort: skip
+# isort: off
+from ranksieve.cli import demo, fit, frontier, path
+from ranksieve.cli import rank, evaluate, compare, explain
+from ranksieve.cli import inspect, convert
+from ranksieve.cli import export, bench, report
 from ranksieve.cli.app import app, main
+# isort: on
 
-__all__ = ["app", "datasets", "engines", "experiments", "learning", "main", "scoring"]
+__all__ = [
+    "app", "bench", "compare", "convert", "demo", "evaluate", "explain", "export", "fit", "frontier",
+    "inspect", "main", "path", "rank", "report",
+]  # fmt: skip

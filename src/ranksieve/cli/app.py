@@ -1,21 +1,24 @@
 """The application that commands register with.
 
-Libraries that take long to load are imported by the command that needs them, so that help is quick.
+The modules of commands load quickly, so that help is quick: what takes long to load is imported inside
+functions, or through the names of ``ranksieve`` itself, which are loaded when they are first used.
 """
 
 from __future__ import annotations
 
 import gc
+import inspect
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import MISSING, fields, is_dataclass
 from functools import wraps
-from typing import Annotated, Any
+from typing import Annotated, Any, get_type_hints
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
 from ranksieve._version import __version__
-from ranksieve.commands.guard import one_sentence, say
+from ranksieve.cli.output import one_sentence, say
 
 WrongUsage: Any = typer.BadParameter.__base__  # UsageError of the click that typer brings along
 
@@ -36,6 +39,16 @@ class Commands(TyperGroup):
                 )
             code = error.exit_code
         sys.exit(code)
+
+
+class Command(TyperCommand):
+    """A command whose failures become one sentence, in words of its options."""
+
+    def invoke(self, ctx: Any) -> Any:
+        flags = [[flag for flag in given.opts if flag.startswith("--")] for given in self.params]
+        options = {flag[2:].replace("-", "_"): group[0] for group in flags for flag in group}
+        with one_sentence(options):
+            return super().invoke(ctx)
 
 
 app = typer.Typer(
@@ -61,19 +74,53 @@ def main() -> None:
 
 
 def command(*examples: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Register a command; its failures become one sentence, its examples end the help text."""
+    """Register a function as a command; the examples end its help text."""
     epilog = "\b\nFor example:\n" + "\n".join(f"  {example}" for example in examples)
 
     def register(function: Callable[..., None]) -> Callable[..., None]:
-        @wraps(function)
-        def guarded(*args: Any, **options: Any) -> None:
-            with one_sentence():
-                function(*args, **options)
-
-        app.command(epilog=epilog)(guarded)
-        return guarded
+        app.command(cls=Command, epilog=epilog)(with_flat_options(function))
+        return function
 
     return register
+
+
+def with_flat_options(function: Callable[..., None]) -> Callable[..., None]:
+    """The function, taking the fields of its dataclass parameters in place of the dataclasses.
+
+    For ``f(x: int, data: FitData)`` it is ``g(*, x: int, train: …, valid: …)``, which calls
+    ``f(x=x, data=FitData(train=train, valid=valid))``.
+    """
+    signature = inspect.signature(function, eval_str=True)
+    groups: dict[str, Any] = {}
+    flat: list[inspect.Parameter] = []
+    for parameter in signature.parameters.values():
+        if is_dataclass(parameter.annotation):
+            groups[parameter.name] = parameter.annotation
+            flat += _parameters(parameter.annotation)
+        else:
+            flat.append(parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY))
+
+    @wraps(function)
+    def assembled(**given: Any) -> None:
+        for name, group in groups.items():
+            given[name] = group(**{field.name: given.pop(field.name) for field in fields(group)})
+        function(**given)
+
+    assembled.__signature__ = signature.replace(parameters=flat)  # type: ignore[attr-defined]
+    return assembled
+
+
+def _parameters(group: Any) -> Iterator[inspect.Parameter]:
+    """The fields of a dataclass as parameters of a function."""
+    hints = get_type_hints(group, include_extras=True)
+    for field in fields(group):
+        default = field.default if field.default_factory is MISSING else field.default_factory()
+        yield inspect.Parameter(
+            field.name,
+            inspect.Parameter.KEYWORD_ONLY,
+            default=inspect.Parameter.empty if default is MISSING else default,
+            annotation=hints[field.name],
+        )
 
 
 def _version(asked: bool) -> None:

@@ -8,7 +8,6 @@ from typing import Annotated, Any, ClassVar, Self
 
 from ranksieve._types import FloatArray
 from ranksieve.data.dataset import Dataset
-from ranksieve.data.describe import pairs_per_query
 from ranksieve.data.features import as_sign
 from ranksieve.estimators.base import LinearRanker, all_or_nothing
 from ranksieve.estimators.candidates import REFITS, Candidates, Family, ProgressCount, Recipe, Search
@@ -148,6 +147,11 @@ class SparseRanker(LinearRanker):
         given, weight = trial._given_data(data, None, None, query_weight, valid)
         return trial._candidates(given, valid, weight, progress, n_budgets)
 
+    def path_options(self) -> dict[str, Any]:
+        """Arguments of :func:`ranksieve.sparse_path` that say what is minimised, less those of the grid."""
+        names = ("penalty", "weights", "l1_ratio", "signs", "must_have", "must_not")
+        return {name: getattr(self, name) for name in names}
+
     def _candidates(
         self,
         given: Dataset,
@@ -244,7 +248,7 @@ def check_valid(valid: Any) -> None:
         return
     if not isinstance(valid, Dataset):
         raise ValueError(f"valid must be a Dataset, got {type(valid).__name__}; give Dataset(X, y, qid)")
-    if not pairs_per_query(valid).any():
+    if not valid.pairs_per_query.any():
         raise ValueError(
             "no query of the validation data has documents of different labels, so all models rank them "
             "equally well; give other validation data, or none for cross-validation"

@@ -1,77 +1,85 @@
-"""explain: reasons for ranks in words, tables and JSON."""
+"""ranksieve explain: reasons for ranks in words, tables and JSON."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict
-from typing import Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-import numpy as np
+import typer
 
-from ranksieve.commands.guard import while_doing
-from ranksieve.commands.models import read_with_models
-from ranksieve.commands.show import emit_json, table, words
-from ranksieve.data.dataset import Dataset
-from ranksieve.explain import (
-    FeatureDrop,
-    PairExplanation,
-    QueryExplanation,
-    drop_costs,
-    explain_pair,
-    explain_query,
-)
-from ranksieve.formats.feature_tables import read_costs
-from ranksieve.metrics.evaluate import parse_all
-from ranksieve.metrics.profiles import as_profile
+import ranksieve as rs
+from ranksieve.cli.app import command
+from ranksieve.cli.options import Conventions, Data, Json, ScoringOptions
+from ranksieve.cli.output import emit_json, table, while_doing, words
+
+if TYPE_CHECKING:  # these take long to load
+    from ranksieve.explain import FeatureDrop, PairExplanation, QueryExplanation
 
 SHOWN_FEATURES = 8
-METRICS = ("ndcg@10",)
+DROP_METRICS = ("ndcg@10",)
 
 
-def explain_model(
-    model_file: str,
-    data_file: str,
+@command(
+    "ranksieve explain model.json test.txt --query 7",
+    "ranksieve explain model.json test.txt --query 7 --doc D12 --above D31",
+    "ranksieve explain model.json test.txt --drop --costs costs.csv",
+)
+def explain(
     *,
-    query: str | None,
-    doc: str | None,
-    above: str | None,
-    top: int | None,
-    drop: bool,
-    metrics: Sequence[str] | None,
-    profile: str | None,
-    costs: str | None,
-    missing: str | None,
-    first_feature: int | None,
-    as_json: bool,
+    model: Annotated[str, typer.Argument(metavar="MODEL", help="A linear model file.")],
+    data: Data,
+    query: Annotated[str | None, typer.Option(metavar="ID", help="The query to explain.")] = None,
+    doc: Annotated[
+        str | None, typer.Option(metavar="A", help="A document: its id, or its number in the query.")
+    ] = None,
+    above: Annotated[
+        str | None, typer.Option(metavar="B", help="The document that A is compared with.")
+    ] = None,
+    top: Annotated[
+        int | None, typer.Option(metavar="N", min=1, help="Show this many features; default 8.")
+    ] = None,
+    drop: Annotated[bool, typer.Option("--drop", help="What each feature is worth on the data.")] = False,
+    metric: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="For --drop, such as ndcg@10 or map; may be repeated."),
+    ] = None,
+    profile: Conventions = None,
+    costs: Annotated[
+        str | None, typer.Option(metavar="FILE", help="For --drop: what each feature costs (CSV or JSON).")
+    ] = None,
+    scoring: ScoringOptions,
+    as_json: Json = False,
 ) -> None:
-    """Explain a pair, a query or the features of a model."""
-    _check_question(query, doc, above, drop, [name for name in (metrics, profile, costs) if name])
-    parse_all(metrics or METRICS)
-    conventions = as_profile(profile or "letor")
-    data, models = read_with_models(data_file, [model_file], missing, first_feature)
-    model: Any = models[model_file]
-    if drop:
-        prices = None if costs is None else read_costs(costs)
-        with while_doing(f"explaining {model_file}"):
-            drops = drop_costs(model, data, metrics or METRICS, prices, profile=conventions)
-        _show_drops(drops, data, top, as_json)
-    elif doc is not None:
-        _show_pair(explain_pair(model, data, doc, above, query), top, as_json)
-    else:
-        _show_query(explain_query(model, data, query), top, as_json)
+    """Say why documents rank as they do, and what features are worth.
 
+    With --query, what each feature adds to the scores of its documents; with --doc and --above, why one
+    stands above the other; with --drop, what the metric loses and the cost saves without each feature.
+    """
+    from ranksieve.metrics.evaluate import parse_all
+    from ranksieve.metrics.profiles import as_profile
 
-def _check_question(
-    query: str | None, doc: str | None, above: str | None, drop: bool, for_drop: Sequence[Any]
-) -> None:
     if drop == (query is not None):
         raise ValueError("say what to explain: either --query ID, or --drop for the worth of each feature")
     if (doc is None) != (above is None):
         raise ValueError("--doc and --above go together: why does one document stand above the other?")
     if doc is not None and query is None:
         raise ValueError("--doc and --above need --query, the query whose documents they are")
-    if for_drop and not drop:
+    if (metric or profile or costs) and not drop:
         raise ValueError("--metric, --profile and --costs belong to --drop; add it or leave them out")
+    metrics, conventions = metric or DROP_METRICS, as_profile(profile or "letor")
+    parse_all(metrics)
+    documents, models = scoring.read(data, [model])
+    scorer: Any = models[model]
+    if drop:
+        prices = None if costs is None else rs.read_costs(costs)
+        with while_doing(f"explaining {model}"):
+            drops = rs.drop_costs(scorer, documents, metrics, prices, profile=conventions)
+        _show_drops(drops, documents, top, as_json)
+    elif doc is not None:
+        _show_pair(rs.explain_pair(scorer, documents, doc, above, query), top, as_json)
+    else:
+        _show_query(rs.explain_query(scorer, documents, query), top, as_json)
 
 
 def _show_pair(pair: PairExplanation, top: int | None, as_json: bool) -> None:
@@ -102,6 +110,8 @@ def pair_sentence(pair: PairExplanation, top: int) -> str:
 
 def _show_query(query: QueryExplanation, top: int | None, as_json: bool) -> None:
     """Documents × the features whose contributions vary most, the others summed up."""
+    import numpy as np
+
     if as_json:
         emit_json(query.to_dict())
         return
@@ -119,7 +129,7 @@ def _show_query(query: QueryExplanation, top: int | None, as_json: bool) -> None
     words(f"Each row adds up to its score{constant}; a contribution is weight times feature.")
 
 
-def _show_drops(drops: Sequence[FeatureDrop], data: Dataset, top: int | None, as_json: bool) -> None:
+def _show_drops(drops: Sequence[FeatureDrop], data: rs.Dataset, top: int | None, as_json: bool) -> None:
     if as_json:
         emit_json({"n_queries": data.n_queries, "drops": [asdict(drop) for drop in drops]})
         return

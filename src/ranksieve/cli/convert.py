@@ -1,4 +1,4 @@
-"""Commands on data alone: inspect, convert."""
+"""ranksieve convert: data in another format."""
 
 from __future__ import annotations
 
@@ -6,19 +6,11 @@ from typing import Annotated
 
 import typer
 
+import ranksieve as rs
 from ranksieve.cli.app import command
-from ranksieve.commands.options import FORMATS, Data, Json, Missing
-
-
-@command("ranksieve inspect train.txt")
-def inspect(data: Data, as_json: Json = False) -> None:
-    """Show what a data set holds.
-
-    Counts queries, labels and pairs, and names constant, duplicate and missing features.
-    """
-    from ranksieve.commands.datasets import inspect_data
-
-    inspect_data(data, as_json=as_json)
+from ranksieve.cli.files import beside, check_outputs
+from ranksieve.cli.options import DATA_HELP, Missing
+from ranksieve.cli.output import progress, words
 
 
 @command(
@@ -26,7 +18,10 @@ def inspect(data: Data, as_json: Json = False) -> None:
     "ranksieve convert log.json train.parquet --judgements judgements.txt",
 )
 def convert(
-    source: Annotated[str, typer.Argument(metavar="IN", help=f"{FORMATS} Or a feature log (.json, .jsonl).")],
+    *,
+    source: Annotated[
+        str, typer.Argument(metavar="IN", help=f"{DATA_HELP} Or a feature log (.json, .jsonl).")
+    ],
     target: Annotated[str, typer.Argument(metavar="OUT", help="A .parquet or .gz file, or LETOR text.")],
     judgements: Annotated[
         str | None,
@@ -46,7 +41,15 @@ def convert(
     The name of the output tells its format. Missing values are kept unless a policy is given. A feature
     log holds search responses of Elasticsearch or OpenSearch with _ltrlog fields.
     """
-    from ranksieve.commands.datasets import convert_data
+    from ranksieve.formats.load import format_of
 
-    log = {"judgements": judgements, "unjudged": unjudged, "entry": entry}
-    convert_data(source, target, missing=missing, log=log)
+    log_options = {"judgements": judgements, "unjudged": unjudged, "entry": entry}
+    given = {name: value for name, value in log_options.items() if value is not None}
+    if given and format_of(source).read is not rs.read_ltr_log:
+        raise ValueError(f"--{next(iter(given))} belongs to feature logs (.json), but {source} is none")
+    check_outputs([target], [source, judgements])
+    with progress(f"reading {source}"):
+        data = rs.read_dataset(source, missing=missing, **given)
+    rs.write_dataset(data, target)
+    with beside(target):
+        words(f"Wrote {data.n_docs} documents of {data.n_queries} queries to {target}.")

@@ -1,0 +1,125 @@
+"""ranksieve bench: the papers' experiments on a folder of LETOR folds."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+import ranksieve as rs
+from ranksieve.cli.app import command
+from ranksieve.cli.options import Json, comma_separated
+from ranksieve.cli.output import INTERRUPTED, emit_json, progress, say, table, words
+
+if TYPE_CHECKING:  # these take long to load
+    from ranksieve.experiment.tables import Table
+
+SHOWN_TABLES = ("accuracy", "significance", "times")
+
+
+@command(
+    "ranksieve bench LETOR -o results",
+    "ranksieve bench LETOR --methods fenchelrank,ranksvm --grid fast -o results",
+)
+def bench(
+    *,
+    root: Annotated[
+        str,
+        typer.Argument(metavar="ROOT", help="A folder of LETOR collections, one of them, or a data file."),
+    ],
+    output: Annotated[
+        str, typer.Option("-o", "--output", metavar="DIR", help="The folder of results; it may hold others.")
+    ],
+    methods: Annotated[
+        str | None,
+        typer.Option(metavar="A,B,…", help="Methods, or all; default the papers' and baselines."),
+    ] = None,
+    data: Annotated[
+        str | None, typer.Option("--data", metavar="A,B,…", help="Collections of ROOT; default all.")
+    ] = None,
+    grid: Annotated[
+        str, typer.Option(metavar="NAME", help="paper: all points the papers try; fast: a few of them.")
+    ] = "paper",
+    select: Annotated[
+        str | None,
+        typer.Option(metavar="METRIC", help="What the choice on vali maximises; default as in the papers."),
+    ] = None,
+    profile: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="Metric conventions: letor, mslr, standard or trec; "
+            "default letor for labels up to 2, else standard.",
+        ),
+    ] = None,
+    baseline: Annotated[
+        str | None, typer.Option(metavar="METHOD", help="What the others are compared with; default ranksvm.")
+    ] = None,
+    jobs: Annotated[
+        int | None, typer.Option(metavar="N", min=1, help="Processes; default one for each core.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Run the papers' experiments on LETOR folds.
+
+    Fits every grid point on train, chooses on vali, measures test, over all folds; a single data file is
+    dealt into five folds. Each finished fit is written down: a run that was stopped goes on where it was when
+    the same command is given again.
+    """
+    from ranksieve._parallel import available_threads
+    from ranksieve.experiment.benching import PAPER_METHODS
+    from ranksieve.experiment.tables import all_tables
+    from ranksieve.methods import METHODS
+
+    names: str | Sequence[str] = PAPER_METHODS
+    if methods is not None:
+        names = methods if methods == "all" else comma_separated(methods)
+    if baseline is not None and baseline not in (METHODS if names == "all" else names):
+        raise ValueError(f"--baseline {baseline} is not among the methods; add it to --methods")
+    try:
+        with progress("fitting") as bar, stopped_like_ctrl_c():
+            results = rs.bench(
+                root,
+                names,
+                out=output,
+                data_sets=None if data is None else comma_separated(data),
+                grid=grid,
+                select=select,
+                profile=profile,
+                n_jobs=jobs or available_threads(),
+                progress=bar,
+            )
+    except KeyboardInterrupt:
+        say(f"interrupted; finished fits are kept in {output}, the same command goes on from there")
+        raise typer.Exit(INTERRUPTED) from None
+    show_tables(all_tables(results, baseline), as_json)
+    if not as_json:
+        words(f"All results are in {output}; a page about them: ranksieve report {output} -o report.html")
+
+
+@contextmanager
+def stopped_like_ctrl_c() -> Iterator[None]:
+    """Let SIGTERM end the worker processes too."""
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def show_tables(tables: Sequence[Table], as_json: bool) -> None:
+    """Tables on the terminal, or all of them as JSON."""
+    from ranksieve.experiment.table_files import json_table
+
+    if as_json:
+        emit_json({"tables": [json_table(one) for one in tables]})
+        return
+    for one in tables:
+        if one.rows and one.name in SHOWN_TABLES:
+            cells = [[f"{c.text}{c.marks}" for c in row] for row in one.rows]
+            bold = [[c.bold for c in row] for row in one.rows]
+            table(one.columns, cells, one.title, bold)
+            words(one.note)

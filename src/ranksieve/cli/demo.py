@@ -1,0 +1,134 @@
+"""ranksieve demo: from synthetic data with a planted truth to a report."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+import ranksieve as rs
+from ranksieve.cli.app import command
+from ranksieve.cli.files import check_outputs
+from ranksieve.cli.output import progress, table, words
+
+if TYPE_CHECKING:  # these take long to load
+    from ranksieve.metrics import Evaluation
+
+SHARES = (0.6, 0.2)  # of the queries, for training and validation; the rest is the test set
+METRIC, OTHER_METRIC, PROFILE, MAX_FEATURES = "ndcg@10", "map", "standard", 10
+
+
+@command("ranksieve demo", "ranksieve demo --seed 7 --out results")
+def demo(
+    *,
+    seed: Annotated[int, typer.Option(metavar="N", min=0, help="Another number, other data.")] = 0,
+    out: Annotated[str, typer.Option(metavar="DIR", help="Folder for report.html and model.json.")] = ".",
+    report: Annotated[
+        str | None, typer.Option("-o", "--report", metavar="FILE", help="Where the page goes instead.")
+    ] = None,
+) -> None:
+    """Plant a few features in synthetic data and find them again.
+
+    Writes a model file and, with the extra "report" installed, a page about it.
+    """
+    import numpy as np
+
+    from ranksieve.cli.fit import feature_support
+    from ranksieve.report import build_content, require_extra, write_report
+
+    Path(out).mkdir(parents=True, exist_ok=True)
+    page, model_file = Path(report or Path(out, "report.html")), Path(out, "model.json")
+    check_outputs([page, model_file])
+    data = rs.make_ranking(seed=seed)
+    truth, (train, valid, test) = np.asarray(data.truth), split_queries(data, seed)
+    words(
+        f"Synthetic data: {data.n_docs} documents, {data.n_queries} queries, {data.n_features} features, "
+        f"of which {np.count_nonzero(truth)} matter."
+    )
+    ranker = rs.SparseRanker(MAX_FEATURES, METRIC, profile=PROFILE)
+    started = time.perf_counter()
+    with progress("fitting the data") as bar:
+        ranker.fit(train, valid=valid, progress=bar)
+    seconds = time.perf_counter() - started
+    evaluations = measure(ranker, train, test)
+    _show(ranker, evaluations, truth, seconds)
+    ranker.to_model().save(model_file)
+    words(f"Wrote {model_file}.")
+    try:
+        require_extra()
+    except ImportError as error:
+        words(f"No page: {error}")
+        return
+    content = build_content(
+        ranker,
+        title="Synthetic data with planted features",
+        choice=f"on {valid.n_queries} held-out queries",
+        evaluations=evaluations,
+        truth=truth,
+        support=feature_support(ranker, train),
+        gains=_gains(evaluations),
+    )
+    write_report(content, page)
+    words(f"Wrote {page}: open it in a browser.")
+
+
+def split_queries(data: rs.Dataset, seed: int) -> tuple[rs.Dataset, rs.Dataset, rs.Dataset]:
+    """Deal the queries at random into training, validation and test data."""
+    import numpy as np
+
+    shuffled = np.random.default_rng(seed).permutation(data.n_queries)
+    cuts = np.cumsum([round(share * data.n_queries) for share in SHARES])
+    train, valid, test = (data.select_queries(np.sort(part)) for part in np.split(shuffled, cuts))
+    return train, valid, test
+
+
+def measure(ranker: rs.SparseRanker, train: rs.Dataset, test: rs.Dataset) -> dict[str, Evaluation]:
+    """The chosen ranker and the densest point of the whole path on the test queries."""
+    import numpy as np
+
+    from ranksieve.model import linear_scores_of_models
+
+    coefs = np.stack([ranker.coef_, rs.sparse_path(train).coefs[-1]])
+    sizes, scores = np.count_nonzero(coefs, axis=1), linear_scores_of_models(test.X, coefs).T
+    return {
+        f"test, {label} ({size} features)": rs.evaluate(s, test, [METRIC, OTHER_METRIC], PROFILE)
+        for label, size, s in zip(("chosen model", "densest model"), sizes, scores, strict=True)
+    }
+
+
+def _gains(evaluations: dict[str, Evaluation]) -> Any:
+    """The chosen model against the densest one, query by query."""
+    from ranksieve.report import Gains
+
+    ours, theirs = evaluations.values()
+    densest = list(evaluations)[1].removeprefix("test, ")
+    return Gains(
+        METRIC,
+        f"on {len(ours.query_ids)} test queries",
+        f"the {densest}",
+        ours.query_ids.tolist(),
+        theirs.per_query[METRIC],
+        {"chosen": ("Chosen model", ours.per_query[METRIC])},
+    )
+
+
+def _show(ranker: rs.SparseRanker, evaluations: dict[str, Evaluation], truth: Any, seconds: float) -> None:
+    from ranksieve.report import certificate, planted_features
+
+    planted = planted_features(truth, ranker)
+    rows = (("found", planted.found), ("missed", planted.missed), ("in addition", planted.extra))
+    words(f"Choice: the best validation {METRIC} with at most {MAX_FEATURES} features.")
+    table(
+        ["planted features", "", "which"],
+        [(label, len(names), ", ".join(names) or "none") for label, names in rows],
+    )
+    metrics = (METRIC, OTHER_METRIC)
+    table(
+        [f"{PROFILE} profile", *metrics],
+        [(label, *(f"{e.mean[m]:.4f}" for m in metrics)) for label, e in evaluations.items()],
+    )
+    proof = ranker.to_model().certificate
+    words(f"Certificate: the objective {proof['objective']:.6g} is {certificate(proof['relative_gap'])}.")
+    words(f"Time: {len(ranker.path_)} models in {seconds:.2f} seconds.")

@@ -1,0 +1,132 @@
+"""ranksieve export: a model file in the format of a search engine."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+import ranksieve as rs
+from ranksieve._util.lookup import lookup
+from ranksieve.cli.app import command
+from ranksieve.cli.files import STANDARD, beside, read_with_models
+from ranksieve.cli.options import DATA_HELP, Json
+from ranksieve.cli.output import emit_json, while_doing, words
+
+
+@command(
+    "ranksieve export model.json --to elasticsearch -o ltr --data test.txt",
+    "ranksieve export model.json --to vespa -o profiles --names names.json",
+    "ranksieve export model.json --to python -o ranker.py",
+)
+def export(
+    *,
+    model: Annotated[str, typer.Argument(metavar="MODEL", help="A model file written by fit.")],
+    to: Annotated[
+        str,
+        typer.Option(
+            metavar="ENGINE",
+            help="elasticsearch, opensearch, solr, vespa, ranklib, onnx, json or python.",
+        ),
+    ],
+    output: Annotated[
+        str, typer.Option("-o", "--output", metavar="PATH", help="The folder or file to write.")
+    ],
+    name: Annotated[
+        str | None, typer.Option(metavar="NAME", help="The model's name in the engine; default ranker.")
+    ] = None,
+    featureset: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="The engine's definitions of all features; writes those in use."),
+    ] = None,
+    names: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="A JSON object from our feature names to the engine's."),
+    ] = None,
+    data: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help=f"Sample documents, to shift scores above 0. {DATA_HELP}"),
+    ] = None,
+    store: Annotated[str | None, typer.Option(metavar="NAME", help="The engine's feature store.")] = None,
+    dtype: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Numbers of an ONNX file: float32 or float64.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Write a model in the format of a search engine.
+
+    Elasticsearch, OpenSearch, Solr and Vespa get a folder with the model, the features it needs and an
+    example query; the commands that load them are shown. What a format cannot say is refused with the reason.
+    """
+    from ranksieve.export import EXPORTS, make_export, paths_of, write_export
+
+    target = lookup(EXPORTS, to, "export target")
+    if output in ("", STANDARD):
+        kind = "folder" if target.folder else "file"
+        raise ValueError(f"{output!r} is no {kind} to write an export to; name one")
+    linear = rs.load_model(model)
+    options = {
+        "name": name,
+        "names": read_names(names) if names else None,
+        "featureset": read_featureset(featureset) if featureset else None,
+        "sample": read_with_models(data, [model])[0] if data else None,
+        "store": store,
+        "dtype": dtype,
+    }
+    with warnings.catch_warnings(record=True) as told:  # kept back, so that a failure is one sentence
+        with while_doing(f"exporting {model}"):
+            product = make_export(linear, to, {k: v for k, v in options.items() if v is not None})
+        inputs = {Path(file).resolve() for file in (model, names, featureset, data) if file}
+        for file in paths_of(product, target, Path(output)):
+            if file.resolve() in inputs:
+                raise ValueError(
+                    f"{file}: is an input and would be overwritten; choose another folder or file"
+                )
+        exported = write_export(product, to, output)
+    for warning in told:
+        warnings.warn(str(warning.message), stacklevel=2)
+    files = [str(file) for file in exported.files]
+    with beside(output):
+        if as_json:
+            emit_json({"files": files, "notes": exported.notes, "load": exported.load})
+            return
+        words(f"Wrote {', '.join(files)}: {len(linear.terms)} features.")
+        for note in exported.notes:
+            words(note)
+        if exported.load:
+            words("To load and try it:")
+        for line in exported.load:
+            words(f"  {line}")
+
+
+def read_json(path: str) -> Any:
+    """The content of a JSON file."""
+    from ranksieve._util.json_values import decode_json
+
+    try:
+        return decode_json(Path(path).read_text(encoding="utf-8"))
+    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+        raise ValueError(f"{path}: not a JSON file ({error})") from None
+
+
+def read_featureset(path: str) -> Any:
+    """An engine's definitions of features."""
+    from ranksieve.export.lucene import feature_list
+
+    content = read_json(path)
+    with while_doing(path):
+        feature_list(content)
+    return content
+
+
+def read_names(path: str) -> dict[str, str]:
+    """A JSON object from our feature names to the engine's."""
+    content = read_json(path)
+    if not isinstance(content, dict):
+        raise ValueError(
+            f'{path}: not a map of names; expected an object like {{"bm25_title": "bm25(title)"}}'
+        )
+    return content

@@ -1,0 +1,183 @@
+"""Files that commands read and write: data, scores, models of any origin, outputs."""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, redirect_stdout
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import ranksieve as rs
+from ranksieve.cli.output import progress
+
+if TYPE_CHECKING:  # these take long to load
+    from ranksieve._types import FloatArray
+    from ranksieve._util.atomic import Destination
+    from ranksieve.foreign import Scorer
+
+STANDARD = "-"
+MODEL_STARTS = (b"##", b"{")  # a file of scores begins with a number
+
+
+# --- Inputs ----------------------------------------------------------------------------------------------
+
+
+def read_data(path: str, missing: str = "error") -> rs.Dataset:
+    """Read a data set, with a bar on a terminal."""
+    with progress(f"reading {path}"):
+        return rs.read_dataset(path, missing=missing)
+
+
+def read_scores(path: str) -> FloatArray:
+    """One finite number per line; ``-`` is standard input."""
+    import numpy as np
+
+    from ranksieve.formats.text_files import read_text, source_name
+
+    scores = np.empty(len(lines := read_text(path).splitlines()))
+    for number, line in enumerate(lines):
+        try:
+            scores[number] = float(line)
+        except ValueError:
+            raise ValueError(
+                f"{source_name(path)}:{number + 1}: {line[:40]!r} is not a number; "
+                "expected one score per line"
+            ) from None
+    return scores
+
+
+def check_inputs(*paths: str | None) -> None:
+    """Standard input can be only one of the inputs."""
+    if paths.count(STANDARD) > 1:
+        raise ValueError("standard input (-) can be read once only; give a file for the other input")
+
+
+# --- Models ----------------------------------------------------------------------------------------------
+
+
+def is_model(file: str) -> bool:
+    """Whether a file is a model rather than a list of scores, by its name or first bytes."""
+    if file.endswith(".json"):
+        return True
+    try:
+        with open(file, "rb") as content:
+            return content.read(2).startswith(MODEL_STARTS)
+    except OSError:
+        return False
+
+
+def read_with_models(
+    data_file: str, model_files: Sequence[str], missing: str | None = None, first_feature: int | None = None
+) -> tuple[rs.Dataset, dict[str, Scorer]]:
+    """Data wide enough for all models, and the models, with columns of others' models named by the data.
+
+    ``missing`` replaces the models' own policies. LETOR text, whose columns have numbers for names, gets
+    columns of 0 up to the widest model.
+    """
+    from ranksieve.data.dataset import numbered_names
+    from ranksieve.foreign import open_model
+
+    files = {file: open_model(file) for file in model_files}
+    own = [file.own for file in files.values()]
+    fills = any(model is None or (model.missing is not None and model.missing.fills) for model in own)
+    data = read_data(data_file, missing or ("keep" if fills else "error"))
+    models = {name: file.read(data.feature_names, first_feature) for name, file in files.items()}
+    width = max(model.n_features for model in models.values())
+    if width > data.n_features and data.feature_names == numbered_names(data.n_features):
+        data = data.widened(width)
+    return data, models if missing is None else {name: _without_policy(m) for name, m in models.items()}
+
+
+def _without_policy(model: Scorer) -> Scorer:
+    from dataclasses import replace
+
+    return replace(model, missing=None) if isinstance(model, rs.LinearModel) else model
+
+
+def finite_scores(model: Scorer, data: rs.Dataset) -> FloatArray:
+    """Scores in row order; a row without one is refused."""
+    import numpy as np
+
+    with np.errstate(over="ignore", invalid="ignore"):
+        scores = model.predict(data)
+    bad = np.flatnonzero(~np.isfinite(scores))
+    if len(bad):
+        raise ValueError(
+            f"{data.source or 'the data'}: the score of document {bad[0] + 1} is {scores[bad[0]]}, because a "
+            "feature in use is missing, infinite or too large; for missing ones choose --missing zero, "
+            "query_min or column_mean"
+        )
+    return scores
+
+
+# --- Outputs ---------------------------------------------------------------------------------------------
+
+
+def write_text(text: str, path: str | None) -> None:
+    """Write a file whole or not at all; without a path, or to ``-``, standard output."""
+    from ranksieve._util.atomic import atomic_write
+
+    if path is None or path == STANDARD:
+        sys.stdout.write(text)
+        return
+    with atomic_write(path) as file:
+        file.write(text)
+
+
+@contextmanager
+def beside(*outputs: str | None) -> Iterator[None]:
+    """Show on stderr what would go to standard output if an output goes there, which it has to itself."""
+    from ranksieve._util.atomic import is_standard_output
+
+    if any(output is not None and is_standard_output(output) for output in outputs):
+        with redirect_stdout(sys.stderr):
+            yield
+    else:
+        yield
+
+
+def check_outputs(
+    outputs: Iterable[str | os.PathLike[str] | None],
+    inputs: Iterable[str | None] = (),
+    *,
+    stdout: bool = False,
+) -> None:
+    """Refuse, before any work, outputs that cannot be written or that would overwrite an input.
+
+    ``stdout`` tells whether the command can write to standard output, called ``-``.
+    """
+    from ranksieve._util.atomic import destination
+
+    taken = [Path(given).resolve() for given in inputs if given not in (None, STANDARD)]
+    for output in outputs:
+        if output is None or (stdout and output == STANDARD):
+            continue
+        if output == STANDARD:
+            raise ValueError("-: this cannot go to standard output; name a file to write")
+        there = destination(output)
+        if there.replaced and there.place in taken:
+            raise ValueError(f"{output}: is named twice on the command line; choose another output file")
+        taken.append(there.place)
+        _check_writable(output, there)
+
+
+def _check_writable(output: str | os.PathLike[str], there: Destination) -> None:
+    place = there.place
+    if place.is_dir():
+        raise ValueError(f"{output}: is a folder; name a file to write")
+    if not place.parent.is_dir():
+        folder = place.parent if Path(output).is_symlink() else Path(output).parent
+        raise ValueError(f"{output}: the folder {folder} does not exist; create it first")
+    if not (there.replaced or place.exists()):
+        raise ValueError(f"{output}: is not open; name a file to write")
+    if there.descriptor is None and place.exists() and not os.access(place, os.W_OK):
+        raise ValueError(f"{output}: is write-protected; choose another file or allow writing")
+    if not there.replaced:
+        return
+    try:
+        tempfile.TemporaryFile(dir=place.parent).close()
+    except OSError as error:
+        raise ValueError(f"{output}: cannot write there ({error.strerror}); choose another folder") from None

@@ -1,0 +1,195 @@
+"""ranksieve fit: a method by name, its parameters, its model."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+import ranksieve as rs
+from ranksieve._util.lookup import lookup
+from ranksieve.cli.app import command
+from ranksieve.cli.files import beside, check_inputs, check_outputs
+from ranksieve.cli.options import FitData, Json, RankerOptions
+from ranksieve.cli.output import emit_json, progress, table, while_doing, words
+
+if TYPE_CHECKING:  # these take long to load
+    from ranksieve.estimators import LinearRanker
+    from ranksieve.methods import Method
+    from ranksieve.path import Progress
+    from ranksieve.report import Support
+
+REPORT_METRICS = ("ndcg@1", "ndcg@3", "ndcg@5", "ndcg@10", "map", "mrr")
+N_SUBSAMPLES = 50
+
+
+@command(
+    "ranksieve fit train.txt --valid vali.txt --max-features 10 -o model.json",
+    "ranksieve fit train.parquet --set cv=10 -o model.json --report page.html",
+    "ranksieve fit train.txt --costs ms.csv --max-cost 5 -o model.json",
+)
+def fit(
+    *,
+    source: FitData,
+    output: Annotated[str, typer.Option("-o", "--output", metavar="FILE", help="The model file to write.")],
+    method: Annotated[str, typer.Option(metavar="NAME", help="The learning method.")] = "sparseranker",
+    settings: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="NAME=VALUE", help="Any parameter of the method; may be repeated."),
+    ] = None,
+    wanted: RankerOptions,
+    report: Annotated[str | None, typer.Option(metavar="FILE", help="Also write an HTML page.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Learn a sparse ranker and write it to a file.
+
+    The default method fits a whole path of models, from no feature to many, each with a proof of how near
+    the best possible it is, and keeps the one that ranks held-out queries best.
+    """
+    from ranksieve.methods import find_method
+    from ranksieve.report import build_content, require_extra, write_report
+
+    inputs = [*source.files, *wanted.files]
+    check_inputs(*inputs)
+    entry = find_method(method.lower())
+    ranker = make_ranker(entry, method, settings or [], wanted.parameters())
+    if source.valid is not None and not entry.uses_valid:
+        raise ValueError(f"--valid does not apply to {method}, which has nothing to choose; leave it out")
+    check_outputs([output, report], inputs)
+    if report:
+        require_extra()
+    data, held_out = source.read(reading_policy(ranker))
+    title = f"fitting {data.source or 'the data'}"
+    with progress(title) as bar, while_doing(title):
+        chosen_on = {} if held_out is None else {"valid": held_out}
+        ranker.fit(data, **chosen_on, **reporters(entry, ranker, bar))
+    model, choice = ranker.to_model(), how_chosen(ranker, data, source.valid)
+    model.save(output)
+    if report:
+        evaluations = {}
+        if held_out is not None:
+            profile = ranker.get_params(deep=False).get("profile", "letor")
+            scores = ranker.predict(held_out)
+            evaluations[f"{source.valid}"] = rs.evaluate(scores, held_out, REPORT_METRICS, profile)
+        support = feature_support(ranker, data)
+        write_report(build_content(ranker, choice=choice, evaluations=evaluations, support=support), report)
+    with beside(output, report):
+        if as_json:
+            emit_json({"model": model.to_dict(), "choice": choice, "output": output, "report": report})
+        else:
+            show_model(model, choice)
+            words(f"Wrote {output}{f' and {report}' if report else ''}.")
+
+
+def make_ranker(
+    entry: Method, method: str, settings: Sequence[str], given: Mapping[str, Any]
+) -> LinearRanker:
+    """A linear ranker with the parameters of --set and of options of their own, as far as can be checked."""
+    from ranksieve.metrics import parse
+    from ranksieve.metrics.profiles import as_profile
+
+    if not entry.linear:
+        raise ValueError(f"{method} is not linear, so it has no model file; use it from Python")
+    for name in given:
+        if name not in entry.parameters:
+            option = {"feature_costs": "--costs"}.get(name, "--" + name.replace("_", "-"))
+            raise ValueError(
+                f"{option} does not apply to {method}, which has no such parameter; leave it out"
+            )
+    parameters = {**dict(_setting(text, method, entry.parameters) for text in settings), **given}
+    checked = {**entry.parameters, **parameters}
+    if "metric" in checked:
+        parse(checked["metric"])
+    if "profile" in checked:
+        as_profile(checked["profile"])
+    ranker: Any = entry.make(**parameters)
+    return ranker  # type: ignore[no-any-return]
+
+
+def _setting(text: str, method: str, defaults: Mapping[str, Any]) -> tuple[str, Any]:
+    """A parameter of --set: text where its default is text, else a Python value if it can be read as one."""
+    name, equals, written = text.partition("=")
+    if not equals:
+        raise ValueError(f"--set {text} has no =; write --set name=value, for example --set n_alphas=50")
+    default = lookup(defaults, name, f"parameter of {method}")
+    try:
+        value = written if isinstance(default, str) else ast.literal_eval(written)
+    except (ValueError, SyntaxError):
+        value = written
+    if isinstance(default, int | float) and not isinstance(value, type(default) | int):
+        kind = "a whole number" if isinstance(default, int) else "a number"
+        raise ValueError(f"--set {text} gives no number; {name} is {kind}, for example {name}={default}")
+    return name, value
+
+
+def reading_policy(ranker: LinearRanker) -> str:
+    """What reading does with missing values: a ranker that fills them itself gets to see them."""
+    from ranksieve.preparation.missing import MissingPolicy
+
+    return "keep" if MissingPolicy(ranker.missing).fills else ranker.missing
+
+
+def reporters(entry: Method, ranker: LinearRanker, bar: Progress | None) -> dict[str, Any]:
+    """The argument of ``fit`` that drives the bar: by points of the path, or by iterations."""
+    if bar is None:
+        return {}
+    if entry.uses_valid:
+        return {"progress": bar}
+    if not entry.rounds:
+        return {}
+    most = ranker.get_params(deep=False)[entry.rounds]
+    return {"callback": lambda iteration, w, objective, gap: bar(iteration, most)}
+
+
+# --- What came out ---------------------------------------------------------------------------------------
+
+
+def how_chosen(ranker: LinearRanker, data: rs.Dataset, valid: str | None) -> str:
+    """What guided the choice, in words; nothing for a method without one."""
+    parameters = ranker.get_params(deep=False)
+    if valid is not None or "cv" not in parameters:
+        return f"on {valid}" if valid else ""
+    folds = min(parameters["cv"], data.n_queries)
+    return f"by {folds}-fold cross-validation over queries" if folds > 1 else "on the training data"
+
+
+def feature_support(ranker: LinearRanker, data: rs.Dataset) -> Support:
+    """How sure each feature is: how often refits of a path use it, and how it ranks alone."""
+    import numpy as np
+
+    from ranksieve.estimators.stability import prepared
+    from ranksieve.measures.importance import single_feature
+    from ranksieve.report import Support
+
+    metric = ranker.get_params(deep=False).get("metric", "ndcg@10")
+    strength = single_feature(prepared(ranker, data), metric, None)
+    on_one_path = isinstance(ranker, rs.SparseRanker) and ranker.costs_ is None
+    if not on_one_path or np.count_nonzero(data.pairs_per_query) < 2:
+        return Support(strength=strength, metric=metric)
+    with progress("refitting on half of the queries") as bar:
+        frequency = rs.selection_frequency(ranker, data, N_SUBSAMPLES, progress=bar)
+    return Support(frequency, N_SUBSAMPLES, strength, metric)
+
+
+def show_model(model: rs.LinearModel, choice: str) -> None:
+    """Features, weights, metric and certificate."""
+    from ranksieve.report import certificate
+
+    ordered = sorted(model.terms, key=lambda term: -abs(term.weight))
+    if ordered:
+        words(f"{model.method} uses {len(ordered)} of {model.n_features} features.")
+        table(["feature", "weight"], [(term.name, f"{term.weight:+.5g}") for term in ordered])
+    else:
+        words(f"{model.method} chose none of the {model.n_features} features, so all scores are equal.")
+    for name, value in model.metrics.items():
+        if name != "cost":
+            words(f"{name.capitalize()}: {value:.4f}, chosen {choice}.")
+    if "cost" in model.metrics:
+        limit = model.parameters.get("max_cost")
+        words(f"Cost: {model.metrics['cost']:g}{'' if limit is None else f' of at most {float(limit):g}'}.")
+    proof = model.certificate
+    if "objective" in proof:
+        at = f" at alpha = {proof['alpha']:.4g}" if "alpha" in proof else ""
+        words(f"Objective{at}: {proof['objective']:.6g}, {certificate(proof.get('relative_gap'))}.")

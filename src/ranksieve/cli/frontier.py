@@ -1,0 +1,92 @@
+"""ranksieve frontier: what accuracy features and cost buy, as a table, JSON or picture."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+import ranksieve as rs
+from ranksieve._util.words import shortened
+from ranksieve.cli.app import command
+from ranksieve.cli.files import beside, check_inputs, check_outputs, write_text
+from ranksieve.cli.fit import make_ranker, reading_policy
+from ranksieve.cli.options import FitData, Json, RankerOptions
+from ranksieve.cli.output import emit_json, json_text, progress, table, while_doing, words
+
+SHOWN_POINTS = 12
+SHOWN_NAMES = 6
+
+
+@command(
+    "ranksieve frontier train.txt --valid vali.txt --costs ms.csv",
+    "ranksieve frontier train.txt --costs ms.csv --max-cost 20 -o frontier.html",
+)
+def frontier(
+    *,
+    source: FitData,
+    wanted: RankerOptions,
+    output: Annotated[
+        str | None,
+        typer.Option(
+            "-o", "--output", metavar="FILE", help="Write all points as .json or a picture as .html."
+        ),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Show what features and cost buy in accuracy.
+
+    Fits the models that "fit" would choose from at many cost limits; the table shows about ten steps of the
+    best metric that a cost can buy. Look here for a budget, then give it to "fit".
+    """
+    from ranksieve.methods import METHODS
+    from ranksieve.report.frontier_figure import frontier_page
+    from ranksieve.report.page import require_extra
+
+    writers = {".json": json_text, ".html": frontier_page}
+    suffix = "" if output is None else Path(output).suffix.lower()
+    if output is not None and suffix not in writers:
+        raise ValueError(f"{output}: end the name in {' or '.join(writers)} to say what to write")
+    if suffix == ".html":
+        require_extra()
+    inputs = [*source.files, *wanted.files]
+    check_inputs(*inputs)
+    ranker = make_ranker(METHODS["sparseranker"], "sparseranker", [], wanted.parameters())
+    check_outputs([output], inputs)
+    data, held_out = source.read(reading_policy(ranker))
+    title = f"fitting {source.train}"
+    with progress(title) as bar, while_doing(title):
+        found = rs.frontier(data, held_out, progress=bar, **ranker.get_params(deep=False)).to_dict()
+    if output is not None:
+        write_text(writers[suffix](found), output)
+    with beside(output):
+        if as_json:
+            emit_json(found)
+            return
+        _show(found)
+        if output is not None:
+            words(f"Wrote {output}.")
+
+
+def _show(found: Mapping[str, Any]) -> None:
+    import numpy as np
+
+    from ranksieve.report.frontier_figure import staircase
+
+    points = [point for point in found["points"] if point["optimal"]]
+    priced = bool(points) and points[0]["cost"] is not None
+    steps = staircase(points, "cost" if priced else "n_features")
+    shown = np.unique(np.linspace(0, len(steps) - 1, SHOWN_POINTS).round().astype(int))
+    rows = [
+        (
+            *([step["cost"]] if priced else []),
+            step["n_features"],
+            f"{step['mean']:.4f}",
+            shortened(step["features"], SHOWN_NAMES),
+        )
+        for step in (steps[k] for k in shown)
+    ]
+    table([*(["cost"] if priced else []), "features", found["metric"], "which"], rows)
+    words(f"{len(found['points'])} models, of which {len(points)} are best for their features and cost.")

@@ -1,0 +1,208 @@
+"""Options that several commands share, alone or as groups that ``app.with_flat_options`` takes apart."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+import ranksieve as rs
+from ranksieve.cli.files import read_data, read_with_models
+
+if TYPE_CHECKING:  # these take long to load
+    from ranksieve.foreign import Scorer
+    from ranksieve.metrics import Profile
+
+DATA_HELP = "LETOR text (also .gz), parquet, or - for stdin."
+MODEL_HELP = "A model file of ranksieve, RankLib or fastrank."
+Train = Annotated[str, typer.Argument(metavar="TRAIN", help=DATA_HELP)]
+Data = Annotated[str, typer.Argument(metavar="DATA", help=DATA_HELP)]
+Missing = Annotated[
+    str,
+    typer.Option(metavar="POLICY", help="Missing values: error, zero, query_min, column_mean or keep."),
+]
+Conventions = Annotated[
+    str | None,
+    typer.Option(
+        "--profile",
+        metavar="NAME",
+        help="Conventions: letor (default), mslr, standard, trec (for runs).",
+    ),
+]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of words.")]
+
+
+def comma_separated(text: str) -> list[str]:
+    """The names of an option that takes several: A,B,…"""
+    return [name.strip() for name in text.split(",") if name.strip()]
+
+
+@dataclass(frozen=True)
+class FitData:
+    """The queries to learn from and those to choose on."""
+
+    train: Train
+    valid: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="Held-out queries for the choice; without it, cross-validation."),
+    ] = None
+
+    @property
+    def files(self) -> tuple[str | None, ...]:
+        return self.train, self.valid
+
+    def read(self, missing: str) -> tuple[rs.Dataset, rs.Dataset | None]:
+        """Training and validation data of equal width; a ranker finds the columns by name."""
+        data = read_data(self.train, missing)
+        if self.valid is None:
+            return data, None
+        held_out = read_data(self.valid, missing)
+        if data.n_features != held_out.n_features:
+            widest = max(data.n_features, held_out.n_features)
+            raise ValueError(
+                f"{self.valid} has {held_out.n_features} features but {self.train} has {data.n_features}; "
+                f"both need the same columns (in sparse text write {widest}:0 once in the narrower file)"
+            )
+        return data, held_out
+
+
+@dataclass(frozen=True)
+class RankerOptions:
+    """Parameters of rankers that have options of their own: how to choose, from which features."""
+
+    max_features: Annotated[
+        int | None, typer.Option(metavar="K", min=1, help="Use at most this many features.")
+    ] = None
+    metric: Annotated[
+        str | None, typer.Option(metavar="NAME", help="What the choice maximises, such as ndcg@10 or map.")
+    ] = None
+    profile: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Metric conventions: letor, mslr, standard or trec.")
+    ] = None
+    costs: Annotated[
+        str | None,
+        typer.Option(
+            "--costs", "--feature-costs", metavar="FILE", help="Prices: CSV feature,cost[,group] or JSON."
+        ),
+    ] = None
+    max_cost: Annotated[
+        float | None, typer.Option(metavar="C", min=0, help="The features in use cost at most this.")
+    ] = None
+    must_have: Annotated[
+        str | None, typer.Option(metavar="A,B", help="Features for every model, free of the penalty.")
+    ] = None
+    must_not: Annotated[str | None, typer.Option(metavar="A,B", help="Features that are never used.")] = None
+    signs: Annotated[
+        str | None,
+        typer.Option(metavar="A=+,B=-", help="Signs that weights must have; or a CSV file feature,sign."),
+    ] = None
+    normalise: Annotated[
+        str | None,
+        typer.Option(
+            metavar="KIND", help="Scaling: none, z, min_max, query_min_max or query_z; kept in the model."
+        ),
+    ] = None
+    missing: Annotated[
+        str | None,
+        typer.Option(
+            metavar="POLICY", help="Missing values: error, zero, query_min or column_mean; kept in the model."
+        ),
+    ] = None
+
+    @property
+    def files(self) -> tuple[str | None, ...]:
+        """The files among them."""
+        return self.costs, None if self.signs is None or _is_list(self.signs) else self.signs
+
+    def parameters(self) -> dict[str, Any]:
+        """Those that are given, by the names of the ranker's parameters, checked as far as can be."""
+        from ranksieve.preparation.missing import check_policy
+        from ranksieve.preparation.normalise import check_kind
+
+        if self.max_cost is not None and self.costs is None:
+            raise ValueError(f"--max-cost {self.max_cost:g} needs --costs FILE: what each feature costs")
+        if self.normalise is not None:
+            check_kind(self.normalise)
+        if self.missing is not None:
+            check_policy(self.missing)
+        values = {
+            "max_features": self.max_features,
+            "metric": self.metric,
+            "profile": self.profile,
+            "feature_costs": None if self.costs is None else rs.read_costs(self.costs),
+            "max_cost": self.max_cost,
+            "must_have": None if self.must_have is None else comma_separated(self.must_have),
+            "must_not": None if self.must_not is None else comma_separated(self.must_not),
+            "signs": None if self.signs is None else _signs(self.signs),
+            "normalise": self.normalise,
+            "missing": self.missing,
+        }
+        return {name: value for name, value in values.items() if value is not None}
+
+
+def _is_list(signs: str) -> bool:
+    """Whether the option holds signs rather than the name of a file."""
+    return "=" in signs and not Path(signs).exists()
+
+
+def _signs(text: str) -> dict[str, float]:
+    """``name=+,name=-``, or a file."""
+    from ranksieve.data.features import as_sign
+
+    if not _is_list(text):
+        return rs.read_signs(text)
+    signs: dict[str, float] = {}
+    for part in text.split(","):
+        name, _, sign = (word.strip() for word in part.rpartition("="))
+        if name in signs:
+            raise ValueError(f"--signs: {name!r} stands twice in {text}; name it once")
+        signs[name] = as_sign(sign, name, "--signs")
+    return signs
+
+
+@dataclass(frozen=True)
+class ScoringOptions:
+    """How models read the data that they score."""
+
+    missing: Annotated[
+        str | None,
+        typer.Option(
+            metavar="POLICY",
+            help="Missing values: error, zero, query_min, column_mean or keep; default: as the model says.",
+        ),
+    ] = None
+    first_feature: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N", min=0, max=1, help="A fastrank model counts features from 1, or from 0 on arrays."
+        ),
+    ] = None
+
+    def read(self, data_file: str, model_files: Sequence[str]) -> tuple[rs.Dataset, dict[str, Scorer]]:
+        """The data and the models, as ``read_with_models`` gives them."""
+        return read_with_models(data_file, model_files, self.missing, self.first_feature)
+
+
+@dataclass(frozen=True)
+class MetricOptions:
+    """What rankings are measured with: metrics, their conventions, and TREC judgements for TREC runs."""
+
+    qrels: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="TREC judgements, to measure TREC runs instead of DATA."),
+    ] = None
+    metric: Annotated[
+        list[str], typer.Option("--metric", metavar="NAME", help="Such as ndcg@10 or map; may be repeated.")
+    ] = field(default_factory=lambda: ["ndcg@10", "map"])
+    profile: Conventions = None
+
+    def conventions(self) -> Profile:
+        """The profile asked for, else letor, or trec for runs; metrics that do not exist are refused."""
+        from ranksieve.metrics.evaluate import parse_all
+        from ranksieve.metrics.profiles import as_profile
+
+        parse_all(self.metric)
+        return as_profile(self.profile or ("trec" if self.qrels else "letor"))

@@ -1,0 +1,234 @@
+"""What the user sees: tables, words and JSON on stdout; progress, warnings and the one sentence on stderr."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import sys
+import traceback
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from ranksieve._util.extras import how_to_install
+
+if TYPE_CHECKING:  # these take long to load
+    from rich.console import Console
+
+    from ranksieve.path import Progress
+
+FAILURE = 2
+INTERRUPTED = 130
+WIDTH_WITHOUT_TERMINAL = 120
+MARKS = " %*†‡"  # what may stand beside a number in a table
+EXTRAS = {
+    "narwhals": "frames",
+    "polars": "frames",
+    "pyarrow": "frames",
+    "jinja2": "report",
+    "plotly": "report",
+}
+QUOTED = r"""(?:"[^"]*"|'[^']*')"""
+QUOTE_MARKS = "[\"']"
+VALUES = rf"{QUOTED}(?:(?:, | or ){QUOTED})*"
+
+
+# --- Tables, words, JSON -------------------------------------------------------------------------------
+
+
+def table(
+    columns: Sequence[str],
+    rows: Iterable[Sequence[Any]],
+    title: str | None = None,
+    bold: Sequence[Sequence[bool]] | None = None,
+) -> None:
+    """Print a table; floats have four significant digits, numbers stand right, ``bold`` cells are bold."""
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    cells = [[f"{value:.4g}" if isinstance(value, float) else str(value) for value in row] for row in rows]
+    view = Table(title=title, title_justify="left", box=box.SIMPLE, pad_edge=False)
+    for column, name in enumerate(columns):
+        numeric = bool(cells) and all(_is_number(row[column]) for row in cells)
+        view.add_column(Text(name), justify="right" if numeric else "left", overflow="fold")
+    for number, row in enumerate(cells):
+        styles = ["bold" if bold and bold[number][column] else "" for column in range(len(row))]
+        view.add_row(*(Text(cell, style) for cell, style in zip(row, styles, strict=True)))
+    _console().print(view)
+
+
+def words(text: str) -> None:
+    """Print a line of prose."""
+    from rich.text import Text
+
+    _console().print(Text(text), soft_wrap=True)
+
+
+def emit_json(content: Any) -> None:
+    """Print one JSON object."""
+    sys.stdout.write(json_text(content))
+
+
+def json_text(content: Any) -> str:
+    """JSON on one line; ids that JSON does not know become text."""
+    return json.dumps(content, allow_nan=False, default=str) + "\n"
+
+
+def _console() -> Console:
+    from rich.console import Console
+
+    return Console(width=None if sys.stdout.isatty() else WIDTH_WITHOUT_TERMINAL)
+
+
+def _is_number(cell: str) -> bool:
+    try:
+        float(cell.rstrip(MARKS) if cell != "–" else "0")
+    except ValueError:
+        return False
+    return True
+
+
+# --- Progress ------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def progress(title: str) -> Iterator[Progress | None]:
+    """A bar with the time left on stderr, driven by (done, total); None unless stderr is a terminal."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich import progress as rich
+    from rich.console import Console
+
+    columns = (
+        rich.TextColumn("{task.description}", markup=False),
+        rich.BarColumn(),
+        rich.TaskProgressColumn(),
+        rich.TimeElapsedColumn(),
+        rich.TimeRemainingColumn(),
+    )
+    with rich.Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(title, total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)
+
+
+# --- One sentence for whatever goes wrong --------------------------------------------------------------
+
+
+@contextmanager
+def one_sentence(options: Mapping[str, str]) -> Iterator[None]:
+    """End a failing command with a sentence on stderr: exit code 2, after Ctrl-C 130.
+
+    ``options`` are those of the command, by the names of the arguments that they set.
+    ``RANKSIEVE_TRACEBACK=1`` shows the traceback too. A reader that closes the pipe early is no failure.
+    """
+    try:
+        with plain_warnings(options):
+            yield
+            sys.stdout.flush()
+    except (typer.Exit, typer.Abort):
+        raise
+    except BrokenPipeError:
+        _abandon_output()
+    except KeyboardInterrupt:
+        say("interrupted, the output was not written")
+        raise typer.Exit(INTERRUPTED) from None
+    except Exception as error:
+        if os.environ.get("RANKSIEVE_TRACEBACK"):
+            traceback.print_exc()
+        if isinstance(error, OSError):
+            _abandon_output()
+        say(with_options(sentence(error), options) if isinstance(error, ValueError) else sentence(error))
+        raise typer.Exit(FAILURE) from None
+
+
+@contextmanager
+def plain_warnings(options: Mapping[str, str]) -> Iterator[None]:
+    """Show each warning once, as one line on stderr."""
+
+    def show(message: Warning | str, *place: Any, **rest: Any) -> None:
+        say(f"warning: {with_options(str(message), options)}")
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("once", UserWarning)
+        warnings.showwarning = show
+        yield
+
+
+@contextmanager
+def while_doing(what: str) -> Iterator[None]:
+    """Tell what was being done when a value turned out wrong."""
+    try:
+        yield
+    except ValueError as error:
+        raise ValueError(f"{what}: {error}") from error
+
+
+def say(text: str) -> None:
+    """One line on stderr."""
+    typer.echo(f"ranksieve: {' '.join(text.split())}", err=True)
+
+
+def with_options(text: str, options: Mapping[str, str]) -> str:
+    """What the library says of arguments as the command line says it of options.
+
+    ``missing="zero" or "keep"`` becomes ``--missing zero or keep``, and ``max_cost`` alone ``--max-cost``; a
+    name without an underscore could be any word and needs its =. An option that the text names already is
+    left alone, and so is a parameter that was given by --set.
+    """
+    for name, option in options.items():
+        if option in text:
+            continue
+        argument = rf"(?<![\w'\"=./-])(?<!--set ){name}"
+        for values in re.findall(f"{argument}=({VALUES})", text):
+            text = text.replace(f"{name}={values}", f"{option} {re.sub(QUOTE_MARKS, '', values)}")
+        text = re.sub(f"{argument}=", f"{option} ", text)
+        if "_" in name:
+            text = re.sub(rf"{argument}(?![\w'\"/]|\.\w)", option, text)
+    return text
+
+
+def sentence(error: Exception) -> str:
+    """What happened and how to mend it."""
+    for kind, say_it in SENTENCES.items():
+        if isinstance(error, kind):
+            return say_it(error)
+    return f"unexpected {type(error).__name__}: {error} (set RANKSIEVE_TRACEBACK=1 to see where)"
+
+
+def _of_file(error: Any) -> str:
+    if error.strerror is None:
+        return str(error)
+    return f"{error.filename or 'the output cannot be written'}: {error.strerror}"
+
+
+def _of_import(error: Any) -> str:
+    extra = EXTRAS.get((error.name or "").partition(".")[0])
+    if extra is None or how_to_install(extra) in str(error):
+        return str(error)
+    return f"{error}: {how_to_install(extra)}"
+
+
+def _of_memory(error: Any) -> str:
+    return f"not enough memory ({str(error) or 'the data are too large'}); use fewer documents or features"
+
+
+SENTENCES: dict[type[Exception], Callable[[Any], str]] = {
+    MemoryError: _of_memory,
+    ImportError: _of_import,
+    OSError: _of_file,
+    ValueError: str,
+}
+
+
+def _abandon_output() -> None:
+    """If stdout cannot be written, let the interpreter not try again on exit."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

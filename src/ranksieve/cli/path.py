@@ -1,0 +1,82 @@
+"""ranksieve path: the certified path as a table or as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Annotated, Any
+
+import typer
+
+import ranksieve as rs
+from ranksieve._util.words import shortened
+from ranksieve.cli.app import command
+from ranksieve.cli.files import beside, check_outputs, read_data, write_text
+from ranksieve.cli.options import Json, Missing, Train
+from ranksieve.cli.output import emit_json, json_text, progress, table, while_doing, words
+
+SHOWN_POINTS = 10
+SHOWN_NAMES = 6
+
+
+@command(
+    "ranksieve path train.txt", "ranksieve path train.txt --penalty elastic_net --l1-ratio 0.9 -o path.json"
+)
+def path(
+    *,
+    train: Train,
+    penalty: Annotated[str, typer.Option(metavar="NAME", help="The penalty: l1 or elastic_net.")] = "l1",
+    l1_ratio: Annotated[
+        float | None, typer.Option(metavar="R", help="Share of l1 in the elastic net, above 0 and at most 1.")
+    ] = None,
+    n_alphas: Annotated[int, typer.Option(metavar="N", min=1, help="Points of the path.")] = 100,
+    tol: Annotated[
+        float, typer.Option(metavar="T", help="Largest duality gap, as a share of the objective.")
+    ] = 1e-6,
+    missing: Missing = "error",
+    output: Annotated[
+        str | None, typer.Option("-o", "--output", metavar="FILE", help="Write all points as JSON.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Fit rankers from no feature to many, each with its proof.
+
+    The proof is a duality gap: how far the objective can be from the best possible. The table shows about
+    ten points of the path; the JSON file holds all of them with their weights.
+    """
+    from ranksieve.report import certificate
+
+    if l1_ratio is not None and penalty == "l1":
+        raise ValueError("--l1-ratio belongs to --penalty elastic_net; with l1 leave it out")
+    check_outputs([output], [train])
+    data = read_data(train, missing)
+    title = f"fitting {train}"
+    with progress(title) as bar, while_doing(title):
+        found = rs.sparse_path(data, penalty, n_alphas, tol=tol, l1_ratio=l1_ratio, progress=bar)
+    if output is not None:
+        write_text(json_text(found.to_dict()), output)
+    with beside(output):
+        if as_json:
+            emit_json(found.to_dict())
+            return
+        table(["alpha", "features", "objective", "relative gap", "features that enter"], _rows(found))
+        words(f"All {len(found)} points are {certificate(float(found.relative_gaps.max()))}.")
+        if output is not None:
+            words(f"Wrote {output}.")
+
+
+def _rows(found: rs.Path) -> Iterator[tuple[Any, ...]]:
+    """About ten points, with the features that enter between each and the one before."""
+    import numpy as np
+
+    seen = np.zeros(found.coefs.shape[1], dtype=bool)
+    for k in np.unique(np.linspace(0, len(found) - 1, SHOWN_POINTS).round().astype(int)):
+        used = (found.coefs[: k + 1] != 0).any(axis=0)
+        entering = [found.feature_names[j] for j in np.flatnonzero(used & ~seen)]
+        seen = used
+        yield (
+            float(found.alphas[k]),
+            int(found.n_nonzero[k]),
+            f"{found.objectives[k]:.6g}",
+            f"{found.relative_gaps[k]:.1e}",
+            shortened(entering, SHOWN_NAMES),
+        )

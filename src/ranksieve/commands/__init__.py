@@ -1,1 +1,0 @@
-"""What the commands do; ``cli`` only names their options."""

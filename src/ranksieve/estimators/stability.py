@@ -1,0 +1,84 @@
+"""How sure a choice of features is: how often refits on parts of the queries use each of them."""
+
+from __future__ import annotations
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from ranksieve._types import FloatArray
+from ranksieve.data.dataset import Dataset
+from ranksieve.estimators.base import Ranker
+from ranksieve.estimators.sparse_ranker import SparseRanker
+from ranksieve.path import Progress, sparse_path
+
+TOL = 1e-4  # which features are in use needs no sharper optimum
+
+
+def selection_frequency(
+    ranker: SparseRanker,
+    data: Dataset,
+    n_subsamples: int = 50,
+    share: float = 0.5,
+    seed: int = 0,
+    progress: Progress | None = None,
+) -> FloatArray:
+    """How often each feature is used by refits at the chosen α on random parts of the queries.
+
+    f_j = (1/B) Σ_b 1[w_j(Q_b) ≠ 0], where w(Q) minimises the ranker's objective at its ``alpha_`` over the
+    queries Q, and Q_1, …, Q_B are ``share`` of the queries that have pairs, drawn without replacement. A
+    feature that returns in nearly all of them does not owe its place to a few queries.
+    :class:`ranksieve.StabilitySelection` takes the maximum over a grid of α instead, and chooses by it.
+
+    Parameters
+    ----------
+    ranker : SparseRanker
+        Fitted, without feature costs: a choice by cost is made among other features in every part, so
+        frequencies at one α would mislead.
+    data : Dataset
+        The data that it was fitted on, as they were given to ``fit``. They are filled and normalised as the
+        ranker learned it from all of them; queries have equal weights.
+    n_subsamples : int
+        B.
+    share : float
+        Share of the queries in each part, between 0 and 1.
+    seed : int
+        Draws the parts.
+    progress : callable, optional
+        Called with (refits done, refits in all).
+
+    Returns
+    -------
+    array
+        f, one share per feature.
+    """
+    check_is_fitted(ranker)
+    if ranker.costs_ is not None:
+        raise ValueError(
+            "the ranker was chosen by feature_costs, among other features in every part of the queries, so "
+            "frequencies would mislead; fit it without feature_costs"
+        )
+    if n_subsamples < 1:
+        raise ValueError(f"n_subsamples must be at least 1, got {n_subsamples}")
+    if not 0 < share < 1:
+        raise ValueError(f"share must be between 0 and 1, got {share}")
+    queries = np.flatnonzero(data.pairs_per_query)
+    if len(queries) < 2:
+        raise ValueError(
+            "refits on a part of the queries need at least 2 that have documents with different labels, "
+            f"got {len(queries)}"
+        )
+    rng, given, options = np.random.default_rng(seed), prepared(ranker, data), ranker.path_options()
+    used = np.zeros(data.n_features)
+    for done in range(1, n_subsamples + 1):
+        part = np.sort(rng.choice(queries, max(1, int(share * len(queries))), replace=False))
+        path = sparse_path(given.select_queries(part), alphas=[ranker.alpha_], tol=TOL, **options)
+        used += path.coefs[0] != 0
+        if progress is not None:
+            progress(done, n_subsamples)
+    return used / n_subsamples
+
+
+def prepared(ranker: Ranker, data: Dataset) -> Dataset:
+    """The data as a fitted ranker sees them: missing values filled, features normalised."""
+    filled = ranker.missing_.apply(data) if ranker.missing_.fills else data
+    return ranker.normalisation_.for_learning(filled)

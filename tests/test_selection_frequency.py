@@ -1,0 +1,97 @@
+"""How often refits on parts of the queries use a feature."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import ranksieve as rs
+from ranksieve.cli.fit import feature_support
+from ranksieve.data.describe import pairs_per_query
+from ranksieve.estimators.stability import prepared
+from ranksieve.measures.importance import single_feature
+
+
+@pytest.fixture(scope="module")
+def data():
+    return rs.make_ranking(40, 10, 2, docs_per_query=(8, 12), noise=0.1, seed=0)
+
+
+@pytest.fixture(scope="module")
+def ranker(data):
+    return rs.SparseRanker(2, n_alphas=20, profile="standard", normalise="z").fit(data, valid=data)
+
+
+def test_shares_of_refits_at_the_chosen_point(data, ranker):
+    told = []
+    shares = rs.selection_frequency(ranker, data, 20, progress=lambda *count: told.append(count))
+    np.testing.assert_allclose(shares * 20, (shares * 20).round(), atol=1e-9)
+    assert shares[np.flatnonzero(data.truth)].min() > 0.9
+    assert told == [(done, 20) for done in range(1, 21)]
+
+
+def test_one_refit_is_the_path_on_the_part_that_the_seed_draws(data, ranker):
+    queries = np.flatnonzero(pairs_per_query(data))
+    part = np.sort(np.random.default_rng(7).choice(queries, int(0.3 * len(queries)), replace=False))
+    z_scores = (data.X - data.X.mean(axis=0)) / data.X.std(axis=0)
+    normalised = data.replace_features(z_scores, data.feature_names).select_queries(part)
+    expected = rs.sparse_path(normalised, alphas=[ranker.alpha_]).coefs[0] != 0
+    np.testing.assert_array_equal(rs.selection_frequency(ranker, data, 1, share=0.3, seed=7), expected)
+
+
+def test_constraints_on_features_hold_in_every_refit(data):
+    banned = int(np.flatnonzero(data.truth)[0])
+    options = {"must_not": [banned], "must_have": ["f9"], "penalty": "elastic_net", "l1_ratio": 0.9}
+    ranker = rs.SparseRanker(n_alphas=20, profile="standard", **options).fit(data, valid=data)
+    shares = rs.selection_frequency(ranker, data, 10)
+    assert shares[banned] == 0.0
+    assert shares[8] == 1.0
+
+
+def test_missing_values_are_filled_as_in_the_fit(data):
+    X = data.X.copy()
+    X[::5, 3] = np.nan
+    holes = data.replace_features(X, data.feature_names)
+    filled = data.replace_features(np.nan_to_num(X), data.feature_names)
+    options = {"n_alphas": 10, "profile": "standard"}
+    ours = rs.SparseRanker(missing="zero", **options).fit(holes, valid=holes)
+    theirs = rs.SparseRanker(**options).fit(filled, valid=filled)
+    np.testing.assert_array_equal(
+        rs.selection_frequency(ours, holes, 5), rs.selection_frequency(theirs, filled, 5)
+    )
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"n_subsamples": 0}, "n_subsamples must be at least 1, got 0"),
+        ({"share": 1.0}, "share must be between 0 and 1, got 1.0"),
+    ],
+)
+def test_what_is_refused(data, ranker, options, said):
+    with pytest.raises(ValueError, match=said):
+        rs.selection_frequency(ranker, data, **options)
+
+
+def test_one_query_cannot_be_halved(data, ranker):
+    with pytest.raises(ValueError, match="at least 2 that have documents with different labels, got 1"):
+        rs.selection_frequency(ranker, data.select_queries([0]))
+
+
+def test_a_choice_by_cost_has_no_frequencies(data):
+    costs = dict.fromkeys(data.feature_names, 1.0)
+    ranker = rs.SparseRanker(n_alphas=10, feature_costs=costs, max_cost=3.0, profile="standard")
+    ranker.fit(data, valid=data)
+    with pytest.raises(ValueError, match="fit it without feature_costs"):
+        rs.selection_frequency(ranker, data)
+    support = feature_support(ranker, data)
+    assert support.frequency is None
+    assert support.strength is not None
+
+
+def test_the_page_of_a_fit_shows_frequency_and_strength(data, ranker):
+    support = feature_support(ranker, data)
+    np.testing.assert_array_equal(support.frequency, rs.selection_frequency(ranker, data))
+    assert support.n_subsamples == 50
+    np.testing.assert_allclose(support.strength, single_feature(prepared(ranker, data), "ndcg@10", None))
+    assert feature_support(rs.FenchelRank().fit(data), data).frequency is None
