@@ -148,8 +148,7 @@ def sparse_path(
         warn_of_tolerance(
             f"{np.sum(~path.converged)} of {len(path)} points of the path did not reach a relative gap of "
             f"tol={tol:g}, the largest is {path.relative_gaps.max():.2g}; raise tol or max_iter={max_iter}, "
-            "or normalise the features",
-            stacklevel=2,
+            "or normalise the features"
         )
     return path
 

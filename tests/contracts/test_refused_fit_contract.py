@@ -12,6 +12,10 @@ from ranksieve.data.dataset import Dataset
 from ranksieve.estimators import AdaRank, FSMRank, MinBatSRank, RankSVM, SparseRanker
 from ranksieve.formats.letor import write_letor
 from ranksieve.selection import FBPCRank, StabilitySelection
+from ranksieve.estimators import ESTIMATORS, AdaRank, FenchelRank, FSMRank, MinBatSRank, RankSVM, SparseRanker
+from ranksieve.formats.letor import write_letor
+from ranksieve.path import sparse_path
+from ranksieve.selection import SELECTORS, FBPCRank, StabilitySelection
 from tests.conftest import QUICK, random_dataset
 from tests.rankers import ESTIMATORS, SELECTORS
 
@@ -144,12 +148,16 @@ def test_warnings_name_the_line_of_the_call():
         StabilitySelection(n_subsamples=2).fit(Dataset(data.X, data.y, np.zeros(data.n_docs)))
         RankSVM().fit(data.X, data.y)
         SparseRanker(**QUICK).fit(data.X, data.y)
+        FenchelRank(max_iter=1).fit(data)
+        sparse_path(data, max_iter=1)
     said = (
         "is 0 for every feature",
         "chose no feature",
         "not positive semidefinite",
         "only one query",
         "qid is",
+        "FenchelRank did not reach tol",
+        "points of the path did not reach",
     )
     named = [one.filename for words in said for one in caught if words in str(one.message)]
-    assert named == [__file__] * 6
+    assert named == [__file__] * 8

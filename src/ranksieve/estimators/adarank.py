@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator
 from dataclasses import KW_ONLY, dataclass
 from numbers import Real
@@ -12,6 +11,7 @@ import numpy as np
 from sklearn.utils._param_validation import Interval
 
 from ranksieve._types import FloatArray
+from ranksieve._util.callers import warn_caller
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.describe import varying_columns
 from ranksieve.data.matrix import dense_columns
@@ -105,7 +105,7 @@ class AdaRank(PlainFit, LinearRanker):
     def _keep(self, rounds: list[Round], loss_at_zero: float) -> None:
         if not rounds:
             name = as_profile(self.profile).name
-            warnings.warn(NO_GUIDE.format(metric=self.metric, profile=name), UserWarning, stacklevel=5)
+            warn_caller(NO_GUIDE.format(metric=self.metric, profile=name))
         self.chosen_ = np.array([done.feature for done in rounds], dtype=np.int64)
         self.round_weights_ = np.array([done.weight for done in rounds])
         self.performance_ = np.array([done.performance for done in rounds])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, dataclass, replace
@@ -15,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_dat
 
 from ranksieve._parallel import single_threaded_blas
 from ranksieve._types import AnyArray, FloatArray, IntArray, Matrix
+from ranksieve._util.callers import warn_caller
 from ranksieve._util.json_values import plain
 from ranksieve.data.dataset import (
     Dataset,
@@ -184,7 +184,7 @@ class Ranker(Prepared):
             ensure_all_finite="allow-nan" if self._fills else True,
         )
         if qid is None:
-            warnings.warn(ONE_QUERY.format(n=matrix.shape[0]), UserWarning, stacklevel=5)
+            warn_caller(ONE_QUERY.format(n=matrix.shape[0]))
         return self._dataset(matrix, labels, qid)
 
     @property
@@ -378,8 +378,7 @@ class IterativeRanker(PlainFit, LinearRanker):
             warn_of_tolerance(
                 f"{type(self).__name__} did not reach {name}={getattr(self, name):g} in {result.n_iter} "
                 f"iterations (gap {result.gap:.2g} of the objective {result.objective:.4g}); raise max_iter "
-                f"or {name}, or normalise the features",
-                stacklevel=6,
+                f"or {name}, or normalise the features"
             )
 
     def _start(self, data: Dataset) -> FloatArray | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from numbers import Real
@@ -11,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from ranksieve._types import AnyArray, BoolArray, FloatArray, IntArray
+from ranksieve._util.callers import warn_caller
 from ranksieve.data.costs import ColumnCosts
 from ranksieve.data.dataset import Dataset
 from ranksieve.metrics import Profile, evaluate_many
@@ -197,10 +197,8 @@ def warn_if_blind(validations: Sequence[Validation]) -> None:
     """Warn when the metric cannot tell any candidate from another."""
     mean, first = np.concatenate([v.mean for v in validations]), validations[0]
     if len(mean) > 1 and mean.max() == mean.min():
-        warnings.warn(
+        warn_caller(
             f"{first.metric} ({as_profile(first.profile).name} profile) is {mean[0]:.4g} for every model on "
             "the path, so it cannot guide the choice; use another metric or profile (letor gives lists "
-            "shorter than k an NDCG@k of 0)",
-            UserWarning,
-            stacklevel=2,
+            "shorter than k an NDCG@k of 0)"
         )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import warnings
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
 from pathlib import Path
@@ -16,6 +15,9 @@ from sklearn.utils.validation import check_is_fitted
 from ranksieve._types import FloatArray, PathLike
 from ranksieve._util.atomic import atomic_write
 from ranksieve.data.dataset import Dataset, check_finite, numbered_names
+from ranksieve._util.callers import warn_caller
+from ranksieve.data.dataset import Dataset, numbered_names
+from ranksieve.data.finite import check_finite
 from ranksieve.estimators.base import ONE_QUERY, IterativeRanker, all_or_nothing
 from ranksieve.estimators.parameters import Count, NotNegative, Positive, Seed
 from ranksieve.formats.letor import CHUNK_BYTES
@@ -222,7 +224,7 @@ class MinBatSRank(IterativeRanker):
         else:
             matrix = self._checked_features(X)
             if qid is None:
-                warnings.warn(ONE_QUERY.format(n=matrix.shape[0]), UserWarning, stacklevel=4)
+                warn_caller(ONE_QUERY.format(n=matrix.shape[0]))
             data = self._dataset(matrix, y, qid)
         return self.normalisation_.for_learning(self._filled(data))
 

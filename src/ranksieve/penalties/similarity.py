@@ -6,7 +6,6 @@ inequality a variable. ``q_gradient`` is always λ1·A·t, the gradient of q(t) 
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar, Protocol
@@ -14,6 +13,7 @@ from typing import ClassVar, Protocol
 import numpy as np
 
 from ranksieve._types import FloatArray
+from ranksieve._util.callers import warn_caller
 
 ROUNDING = 10 * np.finfo(np.float64).eps  # times d and the largest eigenvalue: an eigenvalue that may be 0
 
@@ -189,7 +189,7 @@ def _project(matrix: FloatArray, eigenvalues: FloatArray) -> FloatArray:
 
 def _warn(matrix: FloatArray, eigenvalues: FloatArray) -> FloatArray:
     cure = 'use psd="project" or similarity="squared_pearson"'
-    warnings.warn(f"{_fault(eigenvalues)} and the duality gap is unknown; {cure}", UserWarning, stacklevel=8)
+    warn_caller(f"{_fault(eigenvalues)} and the duality gap is unknown; {cure}")
     return matrix
 
 

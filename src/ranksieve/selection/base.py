@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from abc import abstractmethod
 from typing import Any, Self
 
@@ -12,6 +11,7 @@ from sklearn.feature_selection import SelectorMixin
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from ranksieve._types import BoolArray, FloatArray, IntArray
+from ranksieve._util.callers import warn_caller
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.describe import varying_columns
 from ranksieve.estimators import RankSVM
@@ -94,11 +94,7 @@ class FeatureSelector(SelectorMixin, LinearRanker):  # type: ignore[misc]
         self.trace_ = getattr(base, "trace_", Trace())
 
     def _adopt_nothing(self) -> None:
-        warnings.warn(
-            f"{type(self).__name__} chose no feature, so every score is 0; {self._cure()}",
-            UserWarning,
-            stacklevel=4,
-        )
+        warn_caller(f"{type(self).__name__} chose no feature, so every score is 0; {self._cure()}")
         self.base_, self.coef_ = None, np.zeros(self.n_features_in_)
         self.objective_, self.gap_, self.n_iter_, self.trace_ = np.nan, np.nan, 0, Trace()
 

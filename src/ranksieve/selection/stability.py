@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import KW_ONLY, dataclass, field
 from numbers import Real
 from typing import Annotated, Any
@@ -13,6 +12,7 @@ from sklearn.utils._param_validation import Interval
 
 from ranksieve._parallel import use_threads
 from ranksieve._types import BoolArray, FloatArray, IntArray
+from ranksieve._util.callers import warn_caller
 from ranksieve.data.dataset import Dataset
 from ranksieve.estimators.parameters import Count, Positive, Seed, Share
 from ranksieve.objective import make_objective
@@ -125,11 +125,9 @@ class StabilitySelection(FeatureSelector):
         candidates = np.flatnonzero(data.pairs_per_query > 0)
         size = max(1, int(self.share * len(candidates)))
         if size == len(candidates):
-            warnings.warn(
+            warn_caller(
                 "there is only one query that has pairs, so every subsample is the same and the frequencies "
-                "say nothing; give more queries",
-                UserWarning,
-                stacklevel=5,
+                "say nothing; give more queries"
             )
         rng = np.random.default_rng(self.random_state)
         return [np.sort(rng.choice(candidates, size, replace=False)) for _ in range(self.n_subsamples)]

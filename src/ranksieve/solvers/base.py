@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -13,6 +12,7 @@ import numpy as np
 
 from ranksieve._parallel import single_threaded_blas
 from ranksieve._types import BoolArray, FloatArray
+from ranksieve._util.callers import warn_caller
 from ranksieve.objective import Objective, Point
 
 Callback: TypeAlias = Callable[[int, FloatArray, float, float], None]
@@ -225,8 +225,8 @@ class Solver(ABC):
         """Iterate until ``loop.ends``, or until rounding leaves nothing to gain."""
 
 
-def warn_of_tolerance(words: str, stacklevel: int) -> None:
+def warn_of_tolerance(words: str) -> None:
     """Say that a tolerance was not met, in the category that scikit-learn's users know."""
     from sklearn.exceptions import ConvergenceWarning
 
-    warnings.warn(words, ConvergenceWarning, stacklevel=stacklevel + 1)
+    warn_caller(words, ConvergenceWarning)
