@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from ranksieve._types import FloatArray
+from ranksieve._util.json_values import nonzero_weights
 from ranksieve.data.describe import varying_columns
 from ranksieve.data.fingerprint import fingerprint
 from ranksieve.estimators.base import LinearRanker, Ranker
@@ -127,7 +128,7 @@ def _fit_row(trial: Trial, names: Sequence[str]) -> Row:
         "seconds": trial.seconds, "weights": None, "certificate": {},
     }  # fmt: skip
     if isinstance(trial.ranker, LinearRanker):
-        row["weights"] = sparse(trial.ranker.coef_, names)
+        row["weights"] = nonzero_weights(trial.ranker.coef_, names)
         row["certificate"] = trial.ranker.to_model().certificate
     return row
 
@@ -166,13 +167,8 @@ def truncated(coef: FloatArray, fold: Fold, evaluator: Evaluator) -> dict[str, l
     return {metric: evaluator.evaluate_many(scores, metric).mean(axis=1).tolist() for metric in CURVE_METRICS}
 
 
-def sparse(coef: FloatArray, names: Sequence[str]) -> dict[str, float]:
-    """Nonzero weights by name."""
-    return {names[j]: float(coef[j]) for j in np.flatnonzero(coef).tolist()}
-
-
 def dense(weights: Mapping[str, float] | None, names: Sequence[str]) -> FloatArray:
-    """The inverse of :func:`sparse`; NaN without weights."""
+    """The inverse of :func:`nonzero_weights`; NaN without weights."""
     if weights is None:
         return np.full(len(names), np.nan)
     return np.array([weights.get(name, 0.0) for name in names])

@@ -64,17 +64,7 @@ def render_page(template: str, data: dict[str, Any], **context: Any) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {
-        "certificate": certificate,
-        "metric_title": metric_title,
-        "numeric_columns": numeric_columns,
-    }
+    environment.filters |= {"certificate": certificate, "metric_title": metric_title}
     return environment.get_template(template).render(
         page_data=compact(data), plotly_js=get_plotlyjs(), **context
     )
-
-
-def numeric_columns(table: Any) -> list[bool]:
-    """Whether all values of a column are numbers, or lacking."""
-    columns = zip(*table.rows, strict=True)
-    return [all(not isinstance(cell.value, str) for cell in column) for column in columns]

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ranksieve._types import FloatArray
+from ranksieve._util.json_values import nonzero_weights
 
 MAX_LINES = 60  # weight curves beyond these are neither legible nor worth their bytes
 EXPLORED = (
@@ -49,7 +50,7 @@ def curves_of_ranker(ranker: Any) -> Curves | None:
         relative_gaps=path.relative_gaps.tolist(),
         n_nonzero=path.n_nonzero.tolist(),
         weights=_lines(path.coefs, ranker.coef_, path.feature_names),
-        points=[_nonzero(w, path.feature_names) for w in path.coefs],
+        points=[nonzero_weights(w, path.feature_names) for w in path.coefs],
         chosen=ranker.chosen_,
         metric=validation.metric,
         profile=validation.to_dict()["profile"],
@@ -104,7 +105,3 @@ def _lines(coefs: FloatArray, chosen: FloatArray, names: Sequence[str]) -> dict[
     order = np.lexsort((-largest, -np.abs(chosen)))
     used = [j for j in order if largest[j] > 0 or chosen[j] != 0]
     return {names[j]: coefs[:, j].tolist() for j in used[:MAX_LINES]}
-
-
-def _nonzero(w: FloatArray, names: Sequence[str]) -> dict[str, float]:
-    return {names[int(j)]: float(w[j]) for j in np.flatnonzero(w)}
