@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 
 from ranksieve.experiment.results import Results
 from ranksieve.report.canvas import MORE, PALETTE, compact, faint, make_styles
+from ranksieve.report.frontier_figure import pareto_front
 from ranksieve.report.pictures import OVERVIEWS, PICTURES
-from ranksieve.report.pictures.accuracy import SIZE_STYLES, best_on_path, mean_with_at_most, pareto_front
+from ranksieve.report.pictures.accuracy import SIZE_STYLES, best_on_path, mean_with_at_most
 from ranksieve.report.pictures.convergence import FLOOR
 from ranksieve.report.pictures.features import _shades
 
@@ -136,13 +137,12 @@ points = st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5)), min_size=1, m
 @settings(max_examples=100)
 @given(points)
 def test_pareto_front_is_what_nothing_dominates(given_points):
-    named = {f"m{k}": (float(x), float(y)) for k, (x, y) in enumerate(given_points)}
-    front = [named[name] for name in pareto_front(named)]
+    front = pareto_front([{"sparsity": x, "map": y} for x, y in given_points], "sparsity", "map")
 
     def dominated(p):
-        return any(q[0] <= p[0] and q[1] >= p[1] and q != p for q in named.values())
+        return any(q[0] <= p[0] and q[1] >= p[1] and q != p for q in given_points)
 
-    assert front == sorted({p for p in named.values() if not dominated(p)})
+    assert [tuple(p.values()) for p in front] == sorted({p for p in given_points if not dominated(p)})
 
 
 def test_map_against_sparsity_leaves_out_what_has_no_weights(shop, styles):

@@ -14,7 +14,7 @@ from ranksieve.commands.fitting import check_widths, make_ranker, prepare_with
 from ranksieve.commands.guard import while_doing
 from ranksieve.commands.show import emit_json, json_text, progress, table, words
 from ranksieve.estimators import frontier
-from ranksieve.report.frontier_figure import frontier_page, staircase
+from ranksieve.report.frontier_figure import frontier_page, pareto_front
 from ranksieve.report.page import require_extra
 
 SHOWN_POINTS = 12
@@ -69,7 +69,7 @@ def _writer(output: str) -> Callable[[dict[str, Any]], str]:
 def _show(found: Mapping[str, Any]) -> None:
     points = [point for point in found["points"] if point["optimal"]]
     priced = bool(points) and points[0]["cost"] is not None
-    steps = _about_ten(staircase(points, "cost" if priced else "n_features"))
+    steps = _about_ten(pareto_front(points, "cost" if priced else "n_features"))
     columns = [*(["cost"] if priced else []), "features", found["metric"], "which"]
     rows = [
         (*([p["cost"]] if priced else []), p["n_features"], f"{p['mean']:.4f}", _listed(p["features"]))
