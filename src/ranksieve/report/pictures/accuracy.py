@@ -47,7 +47,7 @@ def ndcg_curves(results: DataSetResults, styles: Styles) -> Figure:
 def sizes(results: DataSetResults, styles: Styles) -> Figure:
     """Accuracy with at most k features: of cut models, of the path, of FBPCRank."""
     lines = [
-        method_line(style, name, _count(values), values, yaxis=panel, hovertemplate=HOVER)
+        method_line(style, name, range(1, len(values) + 1), values, yaxis=panel, hovertemplate=HOVER)
         for panel, metric in zip(("y", "y2"), CURVE_METRICS, strict=True)
         for name, style, values in _size_curves(results, styles, metric)
     ]
@@ -63,28 +63,24 @@ def sizes(results: DataSetResults, styles: Styles) -> Figure:
 def _size_curves(
     results: DataSetResults, styles: Styles, metric: str
 ) -> list[tuple[str, Style, list[float]]]:
-    cut = {
-        name: [fold.chosen["truncated"] for fold in folds if fold.chosen]
-        for name, folds in results.methods.items()
-    }
-    curves = [
-        (name, styles[name], mean_with_at_most([(_count(row[metric]), row[metric]) for row in rows]))
-        for name, rows in cut.items()
-        if all(rows)
-    ]
+    """Name, style and values for 1, 2, … features: of each linear method, of the path, of FBPCRank."""
+    curves = []
+    for name, folds in results.methods.items():
+        cut = [fold.chosen["truncated"] for fold in folds if fold.chosen]
+        if all(cut):
+            values = [of[metric] for of in cut]
+            curves.append(
+                (name, styles[name], mean_with_at_most([(range(1, len(v) + 1), v) for v in values]))
+            )
     paths = [best_on_path(study["path"], metric) for study in results.studies if "path" in study]
     fixed = [
         (study["sizes"]["n_features"], study["sizes"]["test"][metric])
         for study in results.studies
         if "sizes" in study
     ]
-    for (name, style), folds in zip(SIZE_STYLES.items(), (paths, fixed), strict=True):
-        curves.append((name, style, mean_with_at_most(folds)))
+    for (name, style), found in zip(SIZE_STYLES.items(), (paths, fixed), strict=True):
+        curves.append((name, style, mean_with_at_most(found)))
     return curves
-
-
-def _count(values: Sequence[float]) -> range:
-    return range(1, len(values) + 1)
 
 
 def best_on_path(path: Mapping[str, Any], metric: str) -> tuple[list[int], list[float]]:
