@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-
 from ranksieve.commands.demo import run_demo
+
 from ranksieve.report.results_page import write_results_page
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")

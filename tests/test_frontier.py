@@ -15,7 +15,7 @@ from ranksieve.data.dataset import Dataset
 from ranksieve.estimators import frontier
 from ranksieve.estimators.frontier import pareto_optimal
 from ranksieve.metrics import evaluate
-from ranksieve.report.frontier_figure import frontier_figure, frontier_page, staircase
+from ranksieve.report.frontier_figure import frontier_figure, frontier_page, pareto_front
 from tests.conftest import COSTS, QUICK
 
 
@@ -98,6 +98,6 @@ def test_names_are_shown_not_interpreted(halves):
     assert not any("<b>" in text for text in texts)
 
 
-def test_the_staircase_rises():
+def test_the_pareto_front_rises():
     points = [{"cost": c, "mean": m} for c, m in ((3, 0.5), (1, 0.2), (2, 0.1), (3, 0.6), (4, 0.6))]
-    assert [(p["cost"], p["mean"]) for p in staircase(points, "cost")] == [(1, 0.2), (3, 0.6)]
+    assert [(p["cost"], p["mean"]) for p in pareto_front(points, "cost")] == [(1, 0.2), (3, 0.6)]

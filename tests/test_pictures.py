@@ -1,4 +1,4 @@
-"""The pictures: what they draw is what the results hold."""
+"""The pictures: what they show is what the results hold."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 
 from ranksieve.experiment.results import Results
 from ranksieve.report.canvas import MORE, PALETTE, compact, faint, make_styles
+from ranksieve.report.frontier_figure import pareto_front
 from ranksieve.report.pictures import OVERVIEWS, PICTURES
-from ranksieve.report.pictures.accuracy import SIZE_STYLES, best_on_path, mean_with_at_most, pareto_front
+from ranksieve.report.pictures.accuracy import SIZE_STYLES, best_on_path, mean_with_at_most
 from ranksieve.report.pictures.convergence import FLOOR
 from ranksieve.report.pictures.features import _shades
 
@@ -108,9 +109,9 @@ def test_size_curves_of_path_and_fbpcrank(shop, styles):
         path.append(study["path"]["test"]["ndcg@10"]["mean"][best])
         fit = max(k for k, count in enumerate(study["sizes"]["n_features"]) if count <= at)
         sized.append(study["sizes"]["test"]["ndcg@10"][fit])
-    drawn_path, drawn_sizes = (lines[name]["y"][at - 1] for name in SIZE_STYLES)
-    assert drawn_path == pytest.approx(np.mean(path))
-    assert drawn_sizes == pytest.approx(np.mean(sized))
+    shown_path, shown_sizes = (lines[name]["y"][at - 1] for name in SIZE_STYLES)
+    assert shown_path == pytest.approx(np.mean(path))
+    assert shown_sizes == pytest.approx(np.mean(sized))
 
 
 def test_mean_with_at_most():
@@ -136,13 +137,12 @@ points = st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5)), min_size=1, m
 @settings(max_examples=100)
 @given(points)
 def test_pareto_front_is_what_nothing_dominates(given_points):
-    named = {f"m{k}": (float(x), float(y)) for k, (x, y) in enumerate(given_points)}
-    front = [named[name] for name in pareto_front(named)]
+    front = pareto_front([{"sparsity": x, "map": y} for x, y in given_points], "sparsity", "map")
 
     def dominated(p):
-        return any(q[0] <= p[0] and q[1] >= p[1] and q != p for q in named.values())
+        return any(q[0] <= p[0] and q[1] >= p[1] and q != p for q in given_points)
 
-    assert front == sorted({p for p in named.values() if not dominated(p)})
+    assert [tuple(p.values()) for p in front] == sorted({p for p in given_points if not dominated(p)})
 
 
 def test_map_against_sparsity_leaves_out_what_has_no_weights(shop, styles):
@@ -155,7 +155,7 @@ def test_map_against_sparsity_leaves_out_what_has_no_weights(shop, styles):
         assert marks[name]["y"] == [row["map"]]
 
 
-def test_single_features_stand_against_the_mean_of_random_weights(shop, styles):
+def test_single_features_are_compared_with_the_mean_of_random_weights(shop, styles):
     figure = draw("single_features", shop, styles)
     (bars,) = figure["data"]
     studies = [study["single_features"] for study in shop.studies]
@@ -187,11 +187,11 @@ def test_selected_features_show_every_weight_of_every_fold(shop, styles):
 
 
 def test_names_of_features_have_room_and_long_ones_are_cut(shop, styles):
-    def drawn(name):
+    def layout_with(name):
         study = {**shop.studies[0]["single_features"], "features": [name, *shop.features[1:]]}
         return draw("single_features", replace(shop, studies=[{"single_features": study}]), styles)["layout"]
 
-    short, long = drawn("f1"), drawn("<a>" * 30 + "end")
+    short, long = layout_with("f1"), layout_with("<a>" * 30 + "end")
     assert long["margin"]["b"] - short["margin"]["b"] == long["height"] - short["height"] > 50
     ((name, cut),) = long["xaxis"]["labelalias"].items()
     assert (name[0], name[1:]) == ("\u200b", "&lt;a&gt;" * 30 + "end")

@@ -11,16 +11,15 @@ from html.parser import HTMLParser
 import numpy as np
 import plotly.graph_objects as go
 import pytest
-
 from ranksieve.commands.fit_page import support_of
+
 from ranksieve.data.dataset import Dataset
 from ranksieve.estimators import FenchelRank, SparseRanker
 from ranksieve.metrics import evaluate
 from ranksieve.report import Support, build_content, certificate, write_report
 from ranksieve.report.canvas import PALETTE
-from ranksieve.report.content import Planted, planted_features
-from ranksieve.report.figures import path_figure
-from ranksieve.report.paths import MAX_LINES, curves_of_ranker
+from ranksieve.report.fit_page import Planted, planted_features
+from ranksieve.report.path_explorer import MAX_LINES, curves_of_ranker, path_figure
 from tests.conftest import random_dataset
 
 NASTY = ("<b>&", "</script><i>", "{{ 7 * 7 }}", '"quoted"', "plain")
@@ -99,7 +98,7 @@ def test_page_names_every_chosen_feature_with_its_weight(fitted, page):
     assert "on old data" in text
     assert f"{ranker.validation_.mean[ranker.chosen_]:.4f}" in text
     assert ranker.to_model().data.keys() == {"train", "valid"}
-    assert all(print_ in text for print_ in ranker.to_model().data.values())
+    assert all(fingerprint in text for fingerprint in ranker.to_model().data.values())
 
 
 def test_names_are_escaped_in_html_and_in_the_figure(fitted, page):
@@ -121,7 +120,7 @@ def test_plotly_accepts_the_figure(page):
     assert built.layout.xaxis.type == "log"
 
 
-def test_chosen_point_stands_where_the_path_has_it(fitted, page):
+def test_chosen_point_is_marked_where_the_path_has_it(fitted, page):
     ranker, _ = fitted
     layout = figure_of(page)["layout"]
     assert layout["shapes"][0]["x0"] == pytest.approx(ranker.alpha_)
@@ -155,9 +154,9 @@ def test_many_features_do_not_swell_the_page():
     content = build_content(ranker)
     assert np.count_nonzero(np.abs(ranker.path_.coefs).max(axis=0)) > MAX_LINES
     assert len(content.curves.weights) == MAX_LINES
-    named = [term["name"] for term in content.terms]
-    assert set(named[:MAX_LINES]) <= set(content.curves.weights)  # the chosen ones first
-    lines = path_figure(content.curves, named)["data"]
+    chosen = [term["name"] for term in content.terms]
+    assert set(chosen[:MAX_LINES]) <= set(content.curves.weights)  # the chosen ones first
+    lines = path_figure(content.curves, chosen)["data"]
     assert {line["line"]["color"] for line in lines if "line" in line and "color" in line["line"]} >= set(
         PALETTE
     )

@@ -1,4 +1,4 @@
-"""Numbers in words, differences of queries, rows of features."""
+"""Numbers in words, differences of queries, the table of features."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from ranksieve._util.words import shortened
 from ranksieve.report import certificate, percent
-from ranksieve.report.answers import significant
-from ranksieve.report.feature_rows import MAX_ROWS, Column, make_rows, percent_text, share_text, weight_text
-from ranksieve.report.gains import difference
-from ranksieve.report.words import counted, listed, p_value, signed
+from ranksieve.report.gains import difference, significance_answer
+from ranksieve.report.page import MAX_ROWS, Column, feature_table
+from ranksieve.report.words import counted, listed, p_value, percent_text, share_text, signed, weight_text
 
 
 @pytest.mark.parametrize(
@@ -36,6 +36,8 @@ def test_numbers_in_words():
     assert [counted(1, "query", "queries"), counted(2, "query", "queries")] == ["1 query", "2 queries"]
     assert [listed([]), listed(["a"]), listed(["a", "b", "c"])] == ["", "a", "a, b and c"]
     assert listed(["a", "b", "c", "d"], most=3) == "a, b and 2 more"
+    assert [shortened([], 2), shortened(["a", "b"], 2)] == ["", "a, b"]
+    assert shortened(["a", "b", "c", "d"], 2) == "a, b and 2 more"
     assert [weight_text(0.0), weight_text(-0.5), share_text(0.25), percent_text(0.5)] == [
         "0", "−0.5", "+0.2500", "50 %",
     ]  # fmt: skip
@@ -77,19 +79,19 @@ def test_one_query_proves_nothing():
 def test_queries_that_guided_the_choice_are_no_test():
     theirs = np.linspace(0.2, 0.7, 40)
     better = difference(theirs + 0.2 + 0.1 * np.resize([1.0, -1.0], 40), theirs)
-    assert significant(better).short == "significantly better"
-    guided = significant(better, guided=True)
+    assert significance_answer(better).short == "significantly better"
+    guided = significance_answer(better, guided=True)
     assert guided.short == "no fair test here"
-    assert "choice was made on these queries" in guided.words
+    assert "choice was made on these queries" in guided.details
 
 
 def test_rows_are_sorted_and_bounded():
     columns = (Column("weight", "weight", weight_text, ""), Column("lacking", "lacking", weight_text, ""))
     weights = np.linspace(-1.0, 0.5, MAX_ROWS + 5)
-    rows = make_rows(columns, [f"f{j}" for j in range(len(weights))], {"weight": weights})
-    assert [column.key for column in rows.columns] == ["weight"]
-    assert len(rows.rows) == MAX_ROWS
-    assert rows.n_features == MAX_ROWS + 5
-    sizes = [abs(values["weight"]) for _, values in rows.rows]
+    table = feature_table(columns, [f"f{j}" for j in range(len(weights))], {"weight": weights})
+    assert [column.key for column in table.columns] == ["weight"]
+    assert len(table.rows) == MAX_ROWS
+    assert table.n_features == MAX_ROWS + 5
+    sizes = [abs(values["weight"]) for _, values in table.rows]
     assert sizes == sorted(sizes, reverse=True)
-    assert rows.heaviest == 1.0
+    assert table.largest_weight == 1.0

@@ -12,11 +12,15 @@ from typer.testing import CliRunner
 from ranksieve.cli import app
 from ranksieve.experiment.results import Results
 from ranksieve.experiment.tables import accuracy_table
-from ranksieve.report.paths import curves_of_study
+from ranksieve.report.path_explorer import curves_of_study
 from ranksieve.report.pictures import PICTURES
-from ranksieve.report.provenance import certificate_table, provenance_tables
-from ranksieve.report.results_content import build_results_content
-from ranksieve.report.results_page import write_results_page
+from ranksieve.report.results_page import (
+    build_results_content,
+    certificate_table,
+    parameter_table,
+    provenance_table,
+    write_results_page,
+)
 from ranksieve.report.results_summary import choose_baseline, choose_sparse, is_dense, jaccard
 from ranksieve.report.words import signed
 from ranksieve.significance import compare
@@ -59,7 +63,7 @@ def test_every_data_set_has_everything(page, shop_results):
     data = data_of(page)
     for at, results in zip(("d1", "d2"), shop_results.data_sets.values(), strict=True):
         assert {f"{at}-{name}" for name in PICTURES} <= set(data["figures"])
-        assert len(data["explorers"][at]) == 3  # one a fold
+        assert len(data["explorers"][at]) == 3  # one per fold
         assert set(data["gains"][at]["methods"]) == set(results.methods) - {choose_baseline(results, None)}
     assert "all-removed_features" in data["figures"]
 
@@ -81,9 +85,9 @@ def test_summary_names_the_numbers(shop, content, page):
     text = text_of(page)
     assert found.lead in text
     for answer in found.answers:
-        assert answer.words in text
+        assert answer.details in text
     lost = found.answers[2]
-    assert f"{row.ties} equal, {row.losses} worse" in lost.words
+    assert f"{row.ties} equal, {row.losses} worse" in lost.details
 
 
 def test_which_features_counts_folds(shop, content):
@@ -91,7 +95,7 @@ def test_which_features_counts_folds(shop, content):
     used = [set(fold.chosen["weights"]) for fold in shop.methods["sparseranker"]]
     always = set.intersection(*used)
     assert always
-    words = found.answers[0].words.split("In every fold: ")[1].split(".")[0]
+    words = found.answers[0].details.split("In every fold: ")[1].split(".")[0]
     assert all(name in words for name in always)
     assert not any(name in words for name in {"f3", "f4", "f5"} - set.union(*used))
 
@@ -190,14 +194,13 @@ def test_certificates_take_the_worst_fold(shop):
     assert rows["RankSVM-log"][2].text.startswith("without a proof")
 
 
-def test_provenance_holds_versions_prints_grids_and_seeds(shop):
-    facts, parameters = provenance_tables(shop)
-    text = " ".join(cell.text for row in facts.rows for cell in row)
+def test_provenance_holds_versions_fingerprints_grids_and_seeds(shop):
+    text = " ".join(cell.text for row in provenance_table(shop).rows for cell in row)
     header = shop.header
     assert f"ranksieve {header['version']}" in text
     for fold in shop.methods["ranksvm"]:
-        assert all(print_ in text for print_ in fold.header["identity"]["fingerprints"].values())
-    rows = {row[0].text: [cell.text for cell in row] for row in parameters.rows}
+        assert all(fingerprint in text for fingerprint in fold.header["identity"]["fingerprints"].values())
+    rows = {row[0].text: [cell.text for cell in row] for row in parameter_table(shop).rows}
     grid = shop.methods["fenchelrank"][0].header["identity"]["grid"]
     assert rows["FenchelRank"][2] == f"{len(grid)}: radius ∈ {{1, 4, 16, 64, 256}}"
     assert "random_state = 0" in rows["SparseRanker"][4]

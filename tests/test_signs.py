@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from ranksieve.estimators.refit import unshrunk_path
 from scipy.optimize import minimize
 
 from ranksieve.data.dataset import Dataset
-from ranksieve.estimators.refit import unshrunk_path
 from ranksieve.formats.feature_tables import read_signs
 from ranksieve.objective import make_objective
 from ranksieve.path import sparse_path

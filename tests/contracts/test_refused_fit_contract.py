@@ -9,9 +9,6 @@ import numpy as np
 import pytest
 
 from ranksieve.data.dataset import Dataset
-from ranksieve.estimators import AdaRank, FSMRank, MinBatSRank, RankSVM, SparseRanker
-from ranksieve.formats.letor import write_letor
-from ranksieve.selection import FBPCRank, StabilitySelection
 from ranksieve.estimators import ESTIMATORS, AdaRank, FenchelRank, FSMRank, MinBatSRank, RankSVM, SparseRanker
 from ranksieve.formats.letor import write_letor
 from ranksieve.path import sparse_path

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+
+from ranksieve._types import FloatArray
 
 LONGEST = 308  # digits of a whole number that fits into a float
 KINDS: dict[type, str] = {
@@ -78,3 +80,8 @@ def plain(value: Any) -> Any:
     if isinstance(value, float) and not math.isfinite(value):
         return None if math.isnan(value) else repr(value)
     return value if isinstance(value, str | int | float | bool | type(None)) else repr(value)
+
+
+def nonzero_weights(coef: FloatArray, names: Sequence[str]) -> dict[str, float]:
+    """Nonzero weights by feature name, as files of results and pages hold them."""
+    return {names[j]: float(coef[j]) for j in np.flatnonzero(coef).tolist()}

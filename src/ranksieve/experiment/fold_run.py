@@ -16,11 +16,12 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from ranksieve._types import FloatArray
+from ranksieve._util.json_values import nonzero_weights
 from ranksieve.data.dataset import fingerprint
 from ranksieve.data.describe import varying_columns
 from ranksieve.estimators.base import LinearRanker, Ranker
 from ranksieve.experiment.journal import Entry, Journal, check_begun, only_writer
-from ranksieve.experiment.results import dense, sparse
+from ranksieve.experiment.results import dense
 from ranksieve.formats.folds import Fold
 from ranksieve.methods import Method
 from ranksieve.metrics import Evaluator, Profile
@@ -144,7 +145,7 @@ def _fit_row(trial: Trial, names: Sequence[str]) -> Entry:
         "seconds": trial.seconds, "weights": None, "certificate": {},
     }  # fmt: skip
     if isinstance(trial.ranker, LinearRanker):
-        row["weights"] = sparse(trial.ranker.coef_, names)
+        row["weights"] = nonzero_weights(trial.ranker.coef_, names)
         row["certificate"] = trial.ranker.to_model().certificate
     return row
 

@@ -228,13 +228,8 @@ def _pool(parts: Sequence[Evaluation]) -> Evaluation:
     return summarise(per_query, ids, parts[0].profile, parts[0].empty)
 
 
-def sparse(coef: FloatArray, names: Sequence[str]) -> dict[str, float]:
-    """Nonzero weights by name."""
-    return {names[j]: float(coef[j]) for j in np.flatnonzero(coef).tolist()}
-
-
 def dense(weights: Mapping[str, float] | None, names: Sequence[str]) -> FloatArray:
-    """The inverse of :func:`sparse`; NaN without weights."""
+    """The inverse of :func:`ranksieve._util.json_values.nonzero_weights`; NaN without weights."""
     if weights is None:
         return np.full(len(names), np.nan)
     return np.array([weights.get(name, 0.0) for name in names])

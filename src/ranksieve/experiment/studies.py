@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 
 from ranksieve._types import FloatArray
+from ranksieve._util.json_values import nonzero_weights
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.matrix import dense_columns
 from ranksieve.estimators.choice import standard_error
 from ranksieve.experiment.fold_run import CURVE_METRICS, Place
-from ranksieve.experiment.results import STUDIES_FOLDER, sparse
+from ranksieve.experiment.results import STUDIES_FOLDER
 from ranksieve.formats.folds import Fold
 from ranksieve.metrics import Evaluator, evaluate_many
 from ranksieve.model import linear_scores_of_models
@@ -51,7 +52,7 @@ def certified_path(fold: Fold, profile: str) -> dict[str, Any]:
         "objectives": path.objectives,
         "relative_gaps": path.relative_gaps,
         "seconds": path.seconds,
-        "weights": [sparse(w, path.feature_names) for w in path.coefs],
+        "weights": [nonzero_weights(w, path.feature_names) for w in path.coefs],
         "validation": _measured(path, fold.vali, profile),
         "test": _measured(path, fold.test, profile),
     }

@@ -76,17 +76,11 @@ TABLE_FORMATS: dict[str, Callable[[Sequence[Table]], str]] = {
 
 
 def _markdown_table(table: Table) -> str:
-    numeric = _numeric_columns(table)
-    rule = ["---:" if right else "---" for right in numeric]
+    rule = ["---:" if right else "---" for right in table.numeric_columns]
     lines = [table.columns, rule, *([_markdown_cell(cell) for cell in row] for row in table.rows)]
     body = "\n".join("| " + " | ".join(line) + " |" for line in lines)
     heading = f"### {table.title.translate(MARKDOWN)}"
     return f"{heading}\n\n{body}\n" + (f"\n{table.note}" if table.note else "")
-
-
-def _numeric_columns(table: Table) -> list[bool]:
-    columns = zip(*table.rows, strict=True)
-    return [not any(isinstance(cell.value, str) for cell in column) for column in columns]
 
 
 def _markdown_cell(cell: Cell) -> str:
@@ -95,11 +89,10 @@ def _markdown_cell(cell: Cell) -> str:
 
 
 def _latex_table(table: Table) -> str:
-    numeric = _numeric_columns(table)
     lines = [
         r"\begin{table}\centering",
         rf"\caption{{{_latex_text(table.title)}. {_latex_text(table.note)}}}",
-        rf"\begin{{tabular}}{{{''.join('r' if right else 'l' for right in numeric)}}}",
+        rf"\begin{{tabular}}{{{''.join('r' if right else 'l' for right in table.numeric_columns)}}}",
         r"\toprule",
         " & ".join(_latex_text(column) for column in table.columns) + r" \\ \midrule",
         *(" & ".join(_latex_cell(cell) for cell in row) + r" \\" for row in table.rows),

@@ -46,6 +46,12 @@ class Table:
     rows: tuple[tuple[Cell, ...], ...]
     note: str = ""
 
+    @property
+    def numeric_columns(self) -> list[bool]:
+        """Whether a column holds no text: numbers and missing values only."""
+        columns = zip(*self.rows, strict=True)
+        return [not any(isinstance(cell.value, str) for cell in column) for column in columns]
+
 
 def all_tables(results: Results, baseline: str | None = None) -> list[Table]:
     """Every table of every data set."""

@@ -1,4 +1,4 @@
-"""Ranking metrics: one file a family, one table, one value per query."""
+"""Ranking metrics: one file per family, one table, one value per query."""
 
 from ranksieve.metrics.evaluate import Evaluation, Evaluator, evaluate, evaluate_many
 from ranksieve.metrics.profiles import PROFILES, Profile

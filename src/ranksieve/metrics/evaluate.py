@@ -61,7 +61,7 @@ class Evaluator:
         self.empty: Empty = self.profile.empty if empty is None else check_empty(empty)
 
     def per_query(self, scores: AnyArray, specs: Sequence[MetricSpec]) -> list[FloatArray]:
-        """One array a metric; ``scores`` are finite and in the data set's row order."""
+        """One array per metric; ``scores`` are finite and in the data set's row order."""
         return measure(self.judged.rank(self.queries.group(scores)), specs, self.profile, self.empty)
 
     def evaluate(self, scores: Any, metrics: str | Sequence[str | MetricSpec]) -> Evaluation:
@@ -118,7 +118,7 @@ def evaluate_many(
 
 
 def measure(ranked: Ranked, specs: Sequence[MetricSpec], profile: Profile, empty: Empty) -> list[FloatArray]:
-    """One array a metric, one value a query; ``empty`` where a metric is 0/0."""
+    """One array per metric, one value per query; ``empty`` where a metric is 0/0."""
     fill = np.nan if empty == "skip" else float(empty)
     values = [spec.per_query(ranked, profile) for spec in specs]
     return [np.where(np.isnan(value), fill, value) for value in values]

@@ -94,12 +94,12 @@ class Judged:
         """
         starts, sizes = self.queries.offsets[:-1], self.queries.sizes
         widths = np.exp2(np.ceil(np.log2(sizes))).astype(np.int64)
-        return [self._block(starts[widths == w], sizes[widths == w], w) for w in np.unique(widths)]
-
-    def _block(self, starts: IntArray, sizes: IntArray, width: int) -> tuple[IntArray, BoolArray]:
-        columns = np.arange(width)
-        real = columns < sizes[:, None]
-        return np.where(real, starts[:, None] + columns, len(self.labels)), real
+        blocks = []
+        for width in np.unique(widths):
+            columns, mine = np.arange(width), widths == width
+            real = columns < sizes[mine, None]
+            blocks.append((np.where(real, starts[mine, None] + columns, len(self.labels)), real))
+        return blocks
 
 
 @dataclass(frozen=True, eq=False)

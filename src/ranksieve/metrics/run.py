@@ -1,4 +1,4 @@
-"""Runs against judgements, as trec_eval does it."""
+"""Measure a run against judgements, as trec_eval does."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from functools import cached_property
 import numpy as np
 
 from ranksieve._types import BoolArray, FloatArray, IntArray
+from ranksieve._util.words import shortened
 from ranksieve.data.queries import Queries
 from ranksieve.metrics.evaluate import Evaluation, measure, parse_all, summarise
 from ranksieve.metrics.profiles import Empty, Profile, as_profile, check_empty
@@ -29,7 +30,7 @@ def evaluate_run(
 ) -> Evaluation:
     """Measure the results of a search engine against judgements, by the rules of ``trec_eval -c``.
 
-    Documents stand by descending score (compared as float32), equal ones by descending name. A document
+    Documents are ranked by descending score (compared as float32), equal ones by descending name. A document
     without a judgement is not relevant. A judged document that was not found has no rank, but counts in
     the ideal ranking, in recall and in average precision. Each judged query counts; one without results
     has the value 0. Queries without judgements are left out.
@@ -83,19 +84,16 @@ def _judged(run: Scores, qrels: Scores) -> _RunJudged:
     labels: list[float] = []
     n_found, sizes = [], []
     for query, grades in qrels.items():
-        found = _ranked_names(run.get(query, {}))
-        unfound = [document for document in grades if document not in run.get(query, {})]
+        scores = run.get(query, {})
+        by_score = sorted(scores.items(), key=lambda item: (np.float32(item[1]), item[0]), reverse=True)
+        found = [document for document, _ in by_score]
+        unfound = [document for document in grades if document not in scores]
         labels += [float(grades.get(document, 0.0)) for document in (*found, *unfound)]
         n_found.append(len(found))
         sizes.append(len(found) + len(unfound))
     offsets = np.concatenate(([0], np.cumsum(sizes)))
     queries = Queries(np.array(list(qrels)), np.arange(len(labels)), offsets)
     return _RunJudged(np.array(labels), queries, n_found=np.array(n_found))
-
-
-def _ranked_names(scores: Mapping[str, float]) -> list[str]:
-    by_name = sorted(scores, reverse=True)
-    return sorted(by_name, key=lambda document: -np.float32(scores[document]))
 
 
 def _check_queries(run: Scores, qrels: Scores) -> None:
@@ -105,8 +103,8 @@ def _check_queries(run: Scores, qrels: Scores) -> None:
     both = run.keys() & qrels.keys()
     if not both:
         raise ValueError(
-            f"run and qrels share no query: the run has {_some(run)}, the qrels have {_some(qrels)}; "
-            "use the same query ids in both"
+            f"run and qrels share no query: the run has {shortened(list(run), 3) or 'none'}, the qrels have "
+            f"{shortened(list(qrels), 3) or 'none'}; use the same query ids in both"
         )
     gaps = {
         "judged queries have no results and count 0": len(qrels) - len(both),
@@ -115,7 +113,3 @@ def _check_queries(run: Scores, qrels: Scores) -> None:
     said = [f"{count} {what}" for what, count in gaps.items() if count]
     if said:
         warnings.warn("; ".join(said), stacklevel=3)
-
-
-def _some(queries: Scores) -> str:
-    return ", ".join(list(queries)[:3]) + (", …" if len(queries) > 3 else "") if queries else "none"

@@ -8,20 +8,17 @@ from typing import TypeAlias
 
 from ranksieve._types import FloatArray
 from ranksieve._util.lookup import lookup
-from ranksieve.metrics.average_precision import average_precision
-from ranksieve.metrics.err import expected_reciprocal_rank
-from ranksieve.metrics.ndcg import dcg, ndcg
-from ranksieve.metrics.precision import precision, recall
+from ranksieve.metrics.binary import average_precision, precision, recall, reciprocal_rank
+from ranksieve.metrics.graded import dcg, expected_reciprocal_rank, ndcg
 from ranksieve.metrics.profiles import Profile
 from ranksieve.metrics.ranked import Ranked
-from ranksieve.metrics.reciprocal import reciprocal_rank
 
 PerQuery: TypeAlias = Callable[[Ranked, int | None, Profile], FloatArray]
 
 
 @dataclass(frozen=True)
 class Metric:
-    """A metric: ``per_query(ranked, k, profile)`` gives one value a query, NaN where it is 0/0."""
+    """A metric: ``per_query(ranked, k, profile)`` gives one value per query, NaN where it is 0/0."""
 
     title: str
     per_query: PerQuery
@@ -58,7 +55,7 @@ class MetricSpec:
         return self.name if self.k is None else f"{self.name}@{self.k}"
 
     def per_query(self, ranked: Ranked, profile: Profile) -> FloatArray:
-        """One value a query, NaN where it is 0/0."""
+        """One value per query, NaN where it is 0/0."""
         return METRICS[self.name].per_query(ranked, self.k, profile)
 
 

@@ -1,8 +1,8 @@
 """Plain data in, one self-contained HTML page out."""
 
-from ranksieve.report.content import Content, Planted, Support, build_content, planted_features
+from ranksieve.report.fit_page import Content, Planted, Support, build_content, planted_features, write_report
 from ranksieve.report.gains import Gains
-from ranksieve.report.page import require_extra, write_report
+from ranksieve.report.page import require_extra
 from ranksieve.report.words import certificate, percent
 
 __all__ = [

@@ -1,4 +1,4 @@
-"""What all figures share: plain plotly dictionaries, colours that hold in light and dark, compact numbers."""
+"""What all figures share: plain plotly dictionaries, colours for light and dark, compact numbers."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ DIGITS = 7  # significant, in what a page holds
 
 @dataclass(frozen=True)
 class Style:
-    """How a method looks in every picture."""
+    """How a method looks in all pictures."""
 
     title: str
     colour: str
@@ -47,7 +47,7 @@ def make_styles(titles: Mapping[str, str]) -> dict[str, Style]:
 
 
 def layout(height: int, **parts: Any) -> dict[str, Any]:
-    """A layout on a transparent ground; the page gives it the colours of its scheme."""
+    """A layout with a transparent background; the page adds the colours of its light or dark scheme."""
     return {
         "height": height,
         "margin": {"l": 62, "r": 12, "t": 28, "b": 48},
@@ -65,7 +65,7 @@ def axis(title: str, **options: Any) -> dict[str, Any]:
 
 
 def log_axis(title: str, **options: Any) -> dict[str, Any]:
-    """Powers of ten alone are written."""
+    """A logarithmic axis with ticks at powers of ten only."""
     return axis(title, type="log", exponentformat="power", dtick=1, **options)
 
 
@@ -85,13 +85,13 @@ def method_line(style: Style, name: str, x: Iterable[Any], y: Iterable[Any], **o
 
 
 def faint(colour: str) -> str:
-    """A colour #rrggbb at a sixth of its strength."""
+    """A colour #rrggbb with an opacity of 17 %."""
     red, green, blue = (int(colour[k : k + 2], 16) for k in (1, 3, 5))
     return f"rgba({red},{green},{blue},0.17)"
 
 
 def text(words: str) -> str:
-    """Plotly reads some HTML in names and labels: show it instead."""
+    """Escaped text: plotly reads some HTML in names and labels."""
     return escape(words, quote=False)
 
 

@@ -1,4 +1,4 @@
-"""What each query gains or loses against a baseline, and whether that is more than noise."""
+"""What each query gains or loses against a baseline: values, paired tests, answers, figure."""
 
 from __future__ import annotations
 
@@ -9,11 +9,14 @@ from typing import Any
 import numpy as np
 
 from ranksieve._types import AnyArray, FloatArray
+from ranksieve.report.canvas import Figure, axis, layout
+from ranksieve.report.page import LOST, SIGNIFICANT, Answer
+from ranksieve.report.words import counted, metric_title, p_value, signed
 from ranksieve.significance import paired_t, randomisation
 
 LEVEL = 0.95
 WITHIN_NOISE = "within noise"
-ROUNDING = 1e-9  # a smaller difference is a tie
+TIE = 1e-9  # a smaller difference is rounding error
 
 
 @dataclass(frozen=True)
@@ -34,10 +37,6 @@ class Difference:
     p_randomisation: float
     p_t_greater: float
     p_randomisation_greater: float
-
-    @property
-    def n_queries(self) -> int:
-        return self.wins + self.ties + self.losses
 
     @property
     def verdict(self) -> str:
@@ -62,37 +61,34 @@ class Gains:
     ours: Mapping[str, tuple[str, FloatArray]]
     guided: bool = False
 
-    def worst(self, name: str) -> tuple[str, float]:
-        """The query that loses most, and how much."""
-        change = self.ours[name][1] - self.theirs
-        query = int(np.nanargmin(change))
-        return str(self.query_ids[query]), float(change[query])
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data for the page."""
-        ours = {name: {"title": title, "values": values} for name, (title, values) in self.ours.items()}
+    def page_data(self) -> dict[str, Any]:
+        """Plain data for the page, which draws the bars of the method that is chosen there."""
         return {
             "metric": self.metric,
             "baseline": self.baseline,
             "queries": [str(query) for query in self.query_ids],
             "theirs": self.theirs,
-            "methods": ours,
+            "methods": {name: {"title": title, "values": ours} for name, (title, ours) in self.ours.items()},
+            "figure": gains_figure(self.metric),
         }
 
 
 def difference(ours: AnyArray, theirs: AnyArray) -> Difference:
     """Paired comparison over the queries for which both have a value."""
+    from scipy.stats import t
+
     change = np.asarray(ours, np.float64) - np.asarray(theirs, np.float64)
     change = change[~np.isnan(change)]
-    mean = float(change.mean())
-    half = _half_width(change)
+    n, mean, half = len(change), float(change.mean()), np.inf
+    if n > 1:  # t_{0.975, n−1}·s/√n
+        half = float(t.ppf(0.5 + LEVEL / 2, n - 1) * change.std(ddof=1) / np.sqrt(n))
     return Difference(
         mean,
         mean - half,
         mean + half,
-        int(np.sum(change > ROUNDING)),
-        int(np.sum(np.abs(change) <= ROUNDING)),
-        int(np.sum(change < -ROUNDING)),
+        int(np.sum(change > TIE)),
+        int(np.sum(np.abs(change) <= TIE)),
+        int(np.sum(change < -TIE)),
         paired_t(ours, theirs),
         randomisation(ours, theirs),
         paired_t(ours, theirs, "greater"),
@@ -100,10 +96,42 @@ def difference(ours: AnyArray, theirs: AnyArray) -> Difference:
     )
 
 
-def _half_width(change: FloatArray) -> float:
-    """t_{0.975, n−1}·s/√n; infinite for one query."""
-    if len(change) < 2:
-        return np.inf
-    from scipy.stats import t
+def gain_answers(gains: Gains, name: str, change: Difference) -> list[Answer]:
+    """How many queries a method wins and loses with the worst of them, and whether that is significant."""
+    per_query = gains.ours[name][1] - gains.theirs
+    worst = int(np.nanargmin(per_query))
+    details = (
+        f"{gains.where.capitalize()}, against {gains.baseline}: {counted(change.wins, 'query', 'queries')} "
+        f"better, {change.ties} equal, {change.losses} worse."
+    )
+    if per_query[worst] < 0:
+        details += f" Worst: query {gains.query_ids[worst]} with {signed(per_query[worst], 2)}."
+    lost = Answer(LOST, f"{signed(change.mean)} {metric_title(gains.metric)}", details)
+    return [lost, significance_answer(change, gains.guided)]
 
-    return float(t.ppf(0.5 + LEVEL / 2, len(change) - 1) * change.std(ddof=1) / np.sqrt(len(change)))
+
+def significance_answer(change: Difference, guided: bool = False) -> Answer:
+    """The interval of the mean difference, and the tests; ``guided`` if these queries guided the choice."""
+    interval = f"{signed(change.low)} to {signed(change.high)}"
+    details = (
+        f"Mean difference {signed(change.mean)}, 95 % interval {interval}. "
+        f"Two-sided: {p_value(change.p_t)} (paired t), {p_value(change.p_randomisation)} (randomisation). "
+        f"One-sided as in the papers, is it better: {p_value(change.p_t_greater)}, "
+        f"{p_value(change.p_randomisation_greater)}."
+    )
+    if not guided:
+        return Answer(SIGNIFICANT, change.verdict, details)
+    short = "no fair test here" if "better" in change.verdict else change.verdict
+    warning = "The choice was made on these queries, which favours the chosen model; test queries would tell."
+    return Answer(SIGNIFICANT, short, f"{warning} {details}")
+
+
+def gains_figure(metric: str) -> Figure:
+    """One bar per query, without the bars: the page fills in those of the method that is chosen."""
+    hover = "query %{customdata[0]}: %{y:+.4f}<br>%{customdata[1]:.4f} against %{customdata[2]:.4f}"
+    axes = {
+        "xaxis": axis("queries that differ, by falling gain", showgrid=False),
+        "yaxis": axis(f"change of {metric_title(metric)}", zeroline=True),
+    }
+    bars = {"type": "bar", "hovertemplate": f"{hover}<extra></extra>"}
+    return {"data": [bars], "layout": layout(320, **axes, bargap=0)}

@@ -1,54 +1,76 @@
-"""Render a report into one HTML file that needs no network."""
+"""What all pages share: answers, the table of features, and rendering into one HTML file without network."""
 
 from __future__ import annotations
 
-import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from importlib.util import find_spec
 from typing import Any
 
-from ranksieve._util.atomic import atomic_write
 from ranksieve._util.extras import how_to_install
 from ranksieve.report.canvas import compact
-from ranksieve.report.content import Content
-from ranksieve.report.figures import colours, gains_figure, path_figure
-from ranksieve.report.gains import Gains
-from ranksieve.report.paths import Curves, explorer
 from ranksieve.report.words import certificate, metric_title
 
 EXTRA = f"the HTML report needs plotly and jinja2: {how_to_install('report')}"
+WHICH, SURE = "Which features?", "How sure?"
+LOST, SIGNIFICANT = "What is lost per query?", "Is it significant?"
+MAX_ROWS = 300  # of the widest data only what matters most
+
+
+@dataclass(frozen=True)
+class Answer:
+    """A question that a team asks first, its answer in a few words, and the details."""
+
+    question: str
+    short: str
+    details: str
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of numbers: its key, its heading, how a value is written, and what it means."""
+
+    key: str
+    title: str
+    write: Callable[[float], str]
+    meaning: str
+
+
+@dataclass(frozen=True)
+class FeatureTable:
+    """One row per feature with a value for each column.
+
+    ``methods`` holds, for a page where the method can be chosen, its values of the columns that depend on it.
+    """
+
+    columns: Sequence[Column]
+    rows: Sequence[tuple[str, Mapping[str, float]]]
+    n_features: int
+    methods: Mapping[str, Mapping[str, Sequence[float]]] = field(default_factory=dict)
+
+    @property
+    def largest_weight(self) -> float:
+        """The largest |weight|, for the bars."""
+        return max((abs(values.get("weight", 0.0)) for _, values in self.rows), default=0.0) or 1.0
+
+
+def feature_table(columns: Sequence[Column], names: Sequence[str], values: Mapping[str, Any]) -> FeatureTable:
+    """Rows by falling |weight|, then by the other columns, at most ``MAX_ROWS``; one array per column.
+
+    A column without values is left out.
+    """
+    kept = [column for column in columns if column.key in values]
+    rows = [
+        (name, {column.key: float(values[column.key][j]) for column in kept}) for j, name in enumerate(names)
+    ]
+    rows.sort(key=lambda row: [-abs(value) for value in row[1].values()])
+    return FeatureTable(kept, rows[:MAX_ROWS], len(names))
 
 
 def require_extra() -> None:
-    """Raise an ImportError that names the cure unless the packages of the extra ``report`` are there."""
+    """Raise an ImportError that says how to install the extra ``report`` unless its packages are there."""
     if find_spec("plotly") is None or find_spec("jinja2") is None:
         raise ImportError(EXTRA)
-
-
-def write_report(content: Content, path: str | os.PathLike[str]) -> None:
-    """Write the page whole or not at all."""
-    page = render(content)
-    with atomic_write(path) as file:
-        file.write(page)
-
-
-def render(content: Content) -> str:
-    """The page of a fit as text."""
-    named = [term["name"] for term in content.terms]
-    metrics = dict.fromkeys(metric for means in content.measured.values() for metric in means)
-    explorers = {} if content.curves is None else {"path": [explore(content.curves, named)]}
-    gains = {} if content.gains is None else {"gains": gains_data(content.gains)}
-    data = {"figures": {}, "explorers": explorers, "gains": gains, "features": {}}
-    return render_page("fit.html.j2", data, content=content, colours=colours(named), metrics=list(metrics))
-
-
-def explore(curves: Curves, named: list[str]) -> dict[str, Any]:
-    """The explorer of a path with its figure; ``named`` features have colours."""
-    return explorer(curves, path_figure(curves, named), colours(named))
-
-
-def gains_data(gains: Gains) -> dict[str, Any]:
-    """Gains with the frame of their figure."""
-    return {**gains.to_dict(), "figure": gains_figure(gains)}
 
 
 def render_page(template: str, data: dict[str, Any], **context: Any) -> str:
@@ -64,17 +86,7 @@ def render_page(template: str, data: dict[str, Any], **context: Any) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {
-        "certificate": certificate,
-        "metric_title": metric_title,
-        "numeric_columns": numeric_columns,
-    }
+    environment.filters |= {"certificate": certificate, "metric_title": metric_title}
     return environment.get_template(template).render(
         page_data=compact(data), plotly_js=get_plotlyjs(), **context
     )
-
-
-def numeric_columns(table: Any) -> list[bool]:
-    """Whether all values of a column are numbers, or lacking."""
-    columns = zip(*table.rows, strict=True)
-    return [all(not isinstance(cell.value, str) for cell in column) for column in columns]

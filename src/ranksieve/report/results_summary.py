@@ -8,9 +8,9 @@ import numpy as np
 
 from ranksieve.experiment.results import DataSetResults
 from ranksieve.experiment.tables import default_baseline, title
-from ranksieve.report.answers import SURE, WHICH, Answer, lost, significant
-from ranksieve.report.gains import WITHIN_NOISE, Difference, Gains
-from ranksieve.report.words import certificate, listed, metric_title, p_value, signed
+from ranksieve.report.gains import WITHIN_NOISE, Difference, Gains, gain_answers
+from ranksieve.report.page import SURE, WHICH, Answer
+from ranksieve.report.words import certificate, listed, metric_title, p_value, percent_text, signed
 
 METRIC = "ndcg@10"
 DENSE = 0.99  # mean share of the varying features; a ranker that is not linear may use all of them
@@ -58,30 +58,39 @@ def lead(results: DataSetResults, name: str, baseline: str, change: Difference |
     link = "of" if change.verdict == WITHIN_NOISE else "than"
     return (
         f"{uses}; its {metric_title(METRIC)} is {change.verdict} {link} "
-        f"{kind} ({title(baseline)}, {_size(results, baseline)} features): difference {signed(change.mean)}, "
-        f"{p_value(change.p_t_greater)} (paired t, one-sided), randomisation "
+        f"{kind} ({title(baseline)}, {_size(results, baseline) or 'all'} features): difference "
+        f"{signed(change.mean)}, {p_value(change.p_t_greater)} (paired t, one-sided), randomisation "
         f"{p_value(change.p_randomisation_greater)}."
     )
 
 
 def answers(results: DataSetResults, name: str, gains: Gains, change: Difference | None) -> list[Answer]:
-    """The four questions."""
+    """Which features, how sure, and, against a baseline, what is lost and whether that is significant."""
     found = [_which(results, name), _sure(results, name)]
-    return found if change is None else [*found, lost(gains, name, change), significant(change)]
+    return found if change is None else [*found, *gain_answers(gains, name, change)]
+
+
+def worst_gap(results: DataSetResults, name: str) -> float | None:
+    """The largest relative gap of the folds' chosen fits; None if one of them has none."""
+    gaps = [(fold.chosen or {})["certificate"].get("relative_gap") for fold in results.methods[name]]
+    return None if None in gaps else max(gaps)
+
+
+def jaccard(sets: list[set[str]]) -> float:
+    """Mean of |a ∩ b| / |a ∪ b| over all pairs; NaN for fewer than two sets."""
+    shares = [len(a & b) / len(a | b) if a | b else 1.0 for a, b in combinations(sets, 2)]
+    return float(np.mean(shares)) if shares else float("nan")
 
 
 def _size(results: DataSetResults, name: str) -> str:
+    """Mean number of features over folds; empty for a ranker that is not linear."""
     mean = results.results[name].to_row()["n_selected"]
-    return "all" if np.isnan(mean) else f"{mean:.1f}".removesuffix(".0")
+    return "" if np.isnan(mean) else f"{mean:.1f}".removesuffix(".0")
 
 
 def _size_of_all(results: DataSetResults, name: str) -> str:
     size, most = _size(results, name), len(results.features)
-    return f"all {most}" if size == "all" else f"{size} of {most}"
-
-
-def _is_linear(results: DataSetResults, name: str) -> bool:
-    return not np.isnan(results.results[name].to_row()["n_selected"])
+    return f"{size} of {most}" if size else f"all {most}"
 
 
 def _used(results: DataSetResults, name: str) -> list[set[str]]:
@@ -91,38 +100,31 @@ def _used(results: DataSetResults, name: str) -> list[set[str]]:
 
 def _which(results: DataSetResults, name: str) -> Answer:
     short = _size_of_all(results, name)
-    if not _is_linear(results, name):
+    if not _size(results, name):
         return Answer(WHICH, short, "It is not linear: it may use any feature, and none has a weight.")
     used = _used(results, name)
     counts = {feature: sum(feature in of for of in used) for feature in results.features}
     always = [feature for feature, count in counts.items() if count == len(used)]
     mostly = [feature for feature, count in counts.items() if len(used) / 2 < count < len(used)]
     sizes = sorted(len(of) for of in used)
-    words = [
+    sentences = [
         f"{sizes[0]} to {sizes[-1]} in a fold.",
         f"In every fold: {listed(always)}." if always else "No feature is in every fold.",
         f"In most: {listed(mostly)}." if mostly else "",
     ]
-    return Answer(WHICH, short, " ".join(filter(None, words)))
+    return Answer(WHICH, short, " ".join(filter(None, sentences)))
 
 
 def _sure(results: DataSetResults, name: str) -> Answer:
-    shared = jaccard(_used(results, name))
-    gaps = [(fold.chosen or {})["certificate"].get("relative_gap") for fold in results.methods[name]]
-    proof = certificate(None if None in gaps else max(gaps))
-    if not _is_linear(results, name):
+    proof = certificate(worst_gap(results, name))
+    if not _size(results, name):
         return Answer(SURE, "no proof", f"In every fold the objective is {proof}.")
+    shared = jaccard(_used(results, name))
     if np.isnan(shared):
         return Answer(SURE, "one fold", f"Its objective is {proof}.")
-    share = f"{100 * shared:.0f} %"
-    words = (
+    share = percent_text(shared)
+    details = (
         f"Two folds have {share} of their features in common (mean Jaccard index; their training data "
         f"overlap). In every fold the objective is {proof}."
     )
-    return Answer(SURE, f"{share} shared", words)
-
-
-def jaccard(sets: list[set[str]]) -> float:
-    """Mean of |a ∩ b| / |a ∪ b| over all pairs; NaN for fewer than two sets."""
-    shares = [len(a & b) / len(a | b) if a | b else 1.0 for a, b in combinations(sets, 2)]
-    return float(np.mean(shares)) if shares else float("nan")
+    return Answer(SURE, f"{share} shared", details)

@@ -1,4 +1,4 @@
-"""Numbers in words."""
+"""Numbers in words, and as tables and sentences write them."""
 
 from __future__ import annotations
 
@@ -13,6 +13,11 @@ FAR = 0.1  # above this a relative gap proves nothing of use
 def percent(share: float) -> str:
     """A share as a percentage with two significant digits and no exponent: 9.2e-7 -> "0.000092 %"."""
     return np.format_float_positional(100.0 * share, precision=2, fractional=False, trim="-") + " %"
+
+
+def percent_text(share: float) -> str:
+    """0.254 -> "25 %"."""
+    return f"{100.0 * share:.0f} %"
 
 
 def certificate(relative_gap: float | None) -> str:
@@ -31,6 +36,11 @@ def metric_title(metric: str) -> str:
     return metric.upper()
 
 
+def metric_text(value: float) -> str:
+    """Four decimals."""
+    return f"{value:.4f}"
+
+
 def p_value(p: float) -> str:
     """Two significant digits, and no zero."""
     return "p < 0.0001" if p < 1e-4 else f"p = {p:.2g}"
@@ -40,6 +50,16 @@ def signed(value: float, digits: int = 4) -> str:
     """With its sign, a true minus, and no sign before a rounded zero."""
     written = f"{value:+.{digits}f}"
     return written[1:] if float(written) == 0.0 else written.replace("-", "−")
+
+
+def weight_text(value: float) -> str:
+    """A weight with five significant digits."""
+    return f"{value:+.5g}".replace("-", "−") if value else "0"
+
+
+def share_text(value: float) -> str:
+    """A weight of a model that is scaled to Σ|w| = 1, with four decimals."""
+    return signed(value) if value else "0"
 
 
 def counted(count: int, noun: str, plural: str = "") -> str:

@@ -1,4 +1,4 @@
-"""The pictures of the papers, drawn from results alone."""
+"""The pictures of the papers, made from results alone."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ Source = TypeVar("Source")
 
 @dataclass(frozen=True)
 class Picture(Generic[Source]):
-    """``draw`` gives None if the results lack what it shows; ``words`` say how to read it."""
+    """``draw`` gives None if the results lack what it shows; ``caption`` says how to read it."""
 
     title: str
-    words: str
+    caption: str
     draw: Callable[[Source, Styles], Figure | None]
     legend: bool = True  # whether its colours are those of the methods
     others: Styles = field(default_factory=dict)  # further lines for the legend

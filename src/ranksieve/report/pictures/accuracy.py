@@ -11,13 +11,14 @@ from ranksieve._types import FloatArray
 from ranksieve.experiment.fold_run import CURVE_METRICS, CUTOFFS
 from ranksieve.experiment.results import DataSetResults
 from ranksieve.report.canvas import OTHER, Figure, Style, Styles, axis, layout, method_line, text
+from ranksieve.report.frontier_figure import pareto_front
 from ranksieve.report.words import metric_title
 
 SIZE_STYLES = {
     "path with at most k": Style("certified path, at most k", "#8f98a3", "circle", "dot"),
     "fbpcrank with at most k": Style("FBPCRank, at most k", "#c08497", "square", "dash"),
 }
-NEAR_LEFT = 0.2  # of the width: names stand to the right of such points
+NEAR_LEFT = 0.2  # of the width: to the left of it a title is written to the right of its method
 HOVER = "%{fullData.name}<br>%{x} features: %{y:.4f}<extra></extra>"
 
 
@@ -46,7 +47,7 @@ def ndcg_curves(results: DataSetResults, styles: Styles) -> Figure:
 def sizes(results: DataSetResults, styles: Styles) -> Figure:
     """Accuracy with at most k features: of cut models, of the path, of FBPCRank."""
     lines = [
-        method_line(style, name, _count(values), values, yaxis=panel, hovertemplate=HOVER)
+        method_line(style, name, range(1, len(values) + 1), values, yaxis=panel, hovertemplate=HOVER)
         for panel, metric in zip(("y", "y2"), CURVE_METRICS, strict=True)
         for name, style, values in _size_curves(results, styles, metric)
     ]
@@ -62,28 +63,24 @@ def sizes(results: DataSetResults, styles: Styles) -> Figure:
 def _size_curves(
     results: DataSetResults, styles: Styles, metric: str
 ) -> list[tuple[str, Style, list[float]]]:
-    cut = {
-        name: [fold.chosen["truncated"] for fold in folds if fold.chosen]
-        for name, folds in results.methods.items()
-    }
-    curves = [
-        (name, styles[name], mean_with_at_most([(_count(row[metric]), row[metric]) for row in rows]))
-        for name, rows in cut.items()
-        if all(rows)
-    ]
+    """Name, style and values for 1, 2, … features: of each linear method, of the path, of FBPCRank."""
+    curves = []
+    for name, folds in results.methods.items():
+        cut = [fold.chosen["truncated"] for fold in folds if fold.chosen]
+        if all(cut):
+            values = [of[metric] for of in cut]
+            curves.append(
+                (name, styles[name], mean_with_at_most([(range(1, len(v) + 1), v) for v in values]))
+            )
     paths = [best_on_path(study["path"], metric) for study in results.studies if "path" in study]
     fixed = [
         (study["sizes"]["n_features"], study["sizes"]["test"][metric])
         for study in results.studies
         if "sizes" in study
     ]
-    for (name, style), folds in zip(SIZE_STYLES.items(), (paths, fixed), strict=True):
-        curves.append((name, style, mean_with_at_most(folds)))
+    for (name, style), found in zip(SIZE_STYLES.items(), (paths, fixed), strict=True):
+        curves.append((name, style, mean_with_at_most(found)))
     return curves
-
-
-def _count(values: Sequence[float]) -> range:
-    return range(1, len(values) + 1)
 
 
 def best_on_path(path: Mapping[str, Any], metric: str) -> tuple[list[int], list[float]]:
@@ -117,34 +114,36 @@ def mean_with_at_most(folds: Sequence[tuple[Sequence[int], Sequence[float]]]) ->
 
 def map_against_sparsity(results: DataSetResults, styles: Styles) -> Figure | None:
     """Test MAP against the share of features in use, with the Pareto front."""
-    rows = {name: result.to_row() for name, result in results.results.items()}
-    points = {
-        name: (row["sparsity"], row["map"]) for name, row in rows.items() if not np.isnan(row["sparsity"])
-    }
-    if not points:
+    measured: list[dict[str, Any]] = [
+        {"method": name, **result.to_row()} for name, result in results.results.items()
+    ]
+    linear = [method for method in measured if not np.isnan(method["sparsity"])]
+    if not linear:
         return None
-    front = pareto_front(points)
+    front = pareto_front(linear, "sparsity", "map")
     line = {
         "type": "scatter", "mode": "lines", "hoverinfo": "skip",
-        "x": [points[name][0] for name in front], "y": [points[name][1] for name in front],
+        "x": [method["sparsity"] for method in front], "y": [method["map"] for method in front],
         "line": {"color": OTHER, "dash": "dot", "width": 1.5, "shape": "hv"},
     }  # fmt: skip
-    marks = [
-        method_line(
-            styles[name],
-            name,
-            [x],
-            [y],
-            mode="markers",
-            marker={"color": styles[name].colour, "symbol": styles[name].symbol, "size": 12},
-            hovertemplate="%{fullData.name}<br>sparsity %{x:.3f}<br>MAP %{y:.4f}<extra></extra>",
+    marks = []
+    for method in linear:
+        style = styles[method["method"]]
+        marks.append(
+            method_line(
+                style,
+                method["method"],
+                [method["sparsity"]],
+                [method["map"]],
+                mode="markers",
+                marker={"color": style.colour, "symbol": style.symbol, "size": 12},
+                hovertemplate="%{fullData.name}<br>sparsity %{x:.3f}<br>MAP %{y:.4f}<extra></extra>",
+            )
         )
-        for name, (x, y) in points.items()
-    ]
-    widest = max(x for x, _ in points.values())
+    widest = max(method["sparsity"] for method in linear)
     labels = [
-        _label(text(styles[name].title), *points[name], points[name][0] < NEAR_LEFT * widest, k)
-        for k, name in enumerate(front)
+        _label(styles[method["method"]].title, method["sparsity"], method["map"], widest, k)
+        for k, method in enumerate(front)
     ]
     axes = {
         "xaxis": axis("sparsity: features in use / features", rangemode="tozero"),
@@ -153,22 +152,12 @@ def map_against_sparsity(results: DataSetResults, styles: Styles) -> Figure | No
     return {"data": [line, *marks], "layout": layout(460, **axes, annotations=labels)}
 
 
-def _label(words: str, x: float, y: float, left: bool, place: int) -> dict[str, Any]:
-    """A name over a point of the front, where nothing else can be; neighbours stand at different heights.
+def _label(title: str, x: float, y: float, widest: float, place: int) -> dict[str, Any]:
+    """The title above a method of the front, where no other method can be; neighbours have different heights.
 
-    A narrow page leaves out what is named "wide".
+    A narrow page leaves out annotations named "wide".
     """
-    side = {"xanchor": "left", "ax": 8} if left else {"xanchor": "right", "ax": -8}
+    side = {"xanchor": "left", "ax": 8} if x < NEAR_LEFT * widest else {"xanchor": "right", "ax": -8}
     arrow = {"showarrow": True, "arrowhead": 0, "arrowwidth": 1, "arrowcolor": OTHER, "standoff": 6}
-    words_at = {"x": x, "y": y, "text": words, "font": {"size": 11}, "ay": -20 - 18 * (place % 2)}
-    return {"name": "wide", **words_at, **arrow, **side}
-
-
-def pareto_front(points: Mapping[str, tuple[float, float]]) -> list[str]:
-    """Names whose point no other has both at most its first and at least its second value, by the first."""
-    ordered = sorted(points, key=lambda name: (points[name][0], -points[name][1]))
-    front: list[str] = []
-    for name in ordered:
-        if not front or points[name][1] > points[front[-1]][1]:
-            front.append(name)
-    return front
+    label = {"x": x, "y": y, "text": text(title), "font": {"size": 11}, "ay": -20 - 18 * (place % 2)}
+    return {"name": "wide", **label, **arrow, **side}

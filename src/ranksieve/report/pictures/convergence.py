@@ -1,9 +1,6 @@
-"""How fast solvers of one problem come to its optimum, and prove it."""
+"""How fast solvers reach the optimum of one problem, and prove it."""
 
 from __future__ import annotations
-
-from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 
@@ -20,11 +17,14 @@ def convergence(results: DataSetResults, styles: Styles) -> Figure | None:
     study = next((study["convergence"] for study in results.studies if "convergence" in study), None)
     if study is None:
         return None
-    lines = [
-        line
-        for k, (name, run) in enumerate(study["runs"].items())
-        for line in _lines(name, run, study["optimum"], k)
-    ]
+    lines = []
+    for k, (name, run) in enumerate(study["runs"].items()):
+        seconds, objective = np.asarray(run["seconds"]), np.asarray(run["objective"])
+        shown = seconds > 0  # a logarithmic axis has no zero
+        above = np.maximum(objective - study["optimum"], FLOOR * study["optimum"])
+        gap = np.maximum(np.asarray(run["gap"]) / objective, FLOOR)
+        lines.append(_line(name, seconds[shown], above[shown], k) | {"yaxis": "y"})
+        lines.append(_line(name, seconds[shown], gap[shown], k) | {"yaxis": "y2", "showlegend": False})
     axes = {
         "xaxis": log_axis("seconds", anchor="y2"),
         "yaxis": log_axis("objective − optimum", domain=[0.54, 1.0]) | {"dtick": 3},
@@ -32,17 +32,6 @@ def convergence(results: DataSetResults, styles: Styles) -> Figure | None:
     }
     legend = {"showlegend": True, "legend": {"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0}}
     return {"data": lines, "layout": layout(680, **axes) | legend}
-
-
-def _lines(name: str, run: Mapping[str, Any], optimum: float, k: int) -> list[Figure]:
-    seconds, objective = np.asarray(run["seconds"]), np.asarray(run["objective"])
-    shown = seconds > 0  # a logarithmic axis has no beginning
-    above = np.maximum(objective - optimum, FLOOR * optimum)
-    gap = np.maximum(np.asarray(run["gap"]) / objective, FLOOR)
-    return [
-        _line(name, seconds[shown], above[shown], k) | {"yaxis": "y"},
-        _line(name, seconds[shown], gap[shown], k) | {"yaxis": "y2", "showlegend": False},
-    ]
 
 
 def _line(name: str, x: FloatArray, y: FloatArray, k: int) -> Figure:

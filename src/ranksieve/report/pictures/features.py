@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import cycle
 from typing import Any
 
 import numpy as np
 
 from ranksieve._types import FloatArray
-from ranksieve.experiment.results import DataSetResults, MethodFold, Results
+from ranksieve.experiment.results import DataSetResults, Results
 from ranksieve.experiment.tables import title
 from ranksieve.report.canvas import OTHER, PALETTE, Figure, Styles, axis, faint, layout, text
 from ranksieve.report.words import metric_title
@@ -32,7 +33,8 @@ def single_features(results: DataSetResults, styles: Styles) -> Figure | None:
     order = np.argsort(-alone, kind="stable")
     names = [studies[0]["features"][j] for j in order]
     bars = {
-        "type": "bar", "x": _categories(names), "y": alone[order].tolist(), "customdata": _escaped(names),
+        "type": "bar", "x": _categories(names), "y": alone[order].tolist(),
+        "customdata": [text(name) for name in names],
         "marker": {"color": [BLUE if alone[j] >= random.mean() else OTHER for j in order]},
         "hovertemplate": "%{customdata} alone: %{y:.4f}<extra></extra>",
     }  # fmt: skip
@@ -45,42 +47,35 @@ def single_features(results: DataSetResults, styles: Styles) -> Figure | None:
     ]
     words = {"xref": "paper", "x": 1, "xanchor": "right", "y": high, "yanchor": "bottom", "showarrow": False}
     note = [words | {"text": f"random weights: {mean:.4f}"}]
-    axes = {
-        "xaxis": _feature_axis(names),
-        "yaxis": axis(f"test {metric_title(studies[0]['metric'])}", rangemode="tozero"),
+    metric = axis(f"test {metric_title(studies[0]['metric'])}", rangemode="tozero")
+    return {
+        "data": [bars],
+        "layout": _layout_over_names(372, names, yaxis=metric, shapes=shapes, annotations=note),
     }
-    return {"data": [bars], "layout": _with_names(372, names, **axes, shapes=shapes, annotations=note)}
-
-
-def _escaped(names: Sequence[str]) -> list[str]:
-    return [text(name) for name in names]
 
 
 def _categories(names: Sequence[str]) -> list[str]:
+    """Names as places of an axis."""
     return [PLAIN + text(name) for name in names]
 
 
-def _feature_axis(names: Sequence[str]) -> dict[str, Any]:
-    """One place a feature; of a long name the beginning and the end are written."""
-    short = {PLAIN + text(name): text(_cut(name)) for name in names if len(name) > LONGEST}
-    look = {"tickangle": -90, "tickfont": {"size": 10}, "showgrid": False}
-    return axis("", type="category", labelalias=short, **look)
+def _layout_over_names(height: float, names: Sequence[str], **parts: Any) -> dict[str, Any]:
+    """A layout of this height plus the room for the names below it, one place per feature.
 
-
-def _cut(name: str) -> str:
+    Of a long name the beginning and the end are written.
+    """
     half = LONGEST // 2
-    return name if len(name) <= LONGEST else f"{name[:half]}…{name[1 - half :]}"
-
-
-def _with_names(height: float, names: Sequence[str], **parts: Any) -> dict[str, Any]:
-    """A layout of this height plus the room that the names below it need."""
-    room = max(LEAST_ROOM, 14 + LETTER * max(len(_cut(name)) for name in names))
-    drawn = layout(round(height + room), **parts)
-    return drawn | {"margin": {**drawn["margin"], "b": round(room)}}
+    short = {name: f"{name[:half]}…{name[1 - half :]}" for name in names if len(name) > LONGEST}
+    room = max(LEAST_ROOM, 14 + LETTER * max(len(short.get(name, name)) for name in names))
+    alias = {PLAIN + text(name): text(cut) for name, cut in short.items()}
+    look = {"tickangle": -90, "tickfont": {"size": 10}, "showgrid": False}
+    places = axis("", type="category", labelalias=alias, **look)
+    plain = layout(round(height + room), xaxis=places, **parts)
+    return plain | {"margin": {**plain["margin"], "b": round(room)}}
 
 
 def removed_features(results: Results, styles: Styles) -> Figure | None:
-    """1 − sparsity of each method, one polygon a data set."""
+    """1 − sparsity of each method, one polygon per data set."""
     sparsities = {
         name: {m: r.to_row()["sparsity"] for m, r in data.results.items()}
         for name, data in results.data_sets.items()
@@ -96,7 +91,7 @@ def removed_features(results: Results, styles: Styles) -> Figure | None:
             "line": {"color": colour}, "marker": {"color": colour, "size": 6}, "fillcolor": faint(colour),
             "hovertemplate": "%{theta} removes %{r:.0%} on %{fullData.name}<extra></extra>",
         }
-        for (name, of), colour in zip(sparsities.items(), _cycle(len(sparsities)), strict=True)
+        for (name, of), colour in zip(sparsities.items(), cycle(PALETTE), strict=False)
     ]  # fmt: skip
     marks = {"tickformat": ".0%", "tickvals": [0.25, 0.5, 0.75], "tickangle": 90}
     polar = {
@@ -109,43 +104,40 @@ def removed_features(results: Results, styles: Styles) -> Figure | None:
     return {"data": polygons, "layout": layout(520, polar=polar) | shown | {"margin": margin}}
 
 
-def _cycle(count: int) -> list[str]:
-    return [PALETTE[k % len(PALETTE)] for k in range(count)]
-
-
 def selected_features(results: DataSetResults, styles: Styles) -> Figure | None:
     """The weights of every fold of every linear method, and how often a feature is selected."""
-    linear = {name: folds for name, folds in results.methods.items() if _is_linear(folds)}
+    linear = linear_coefs(results)
     if not linear:
         return None
-    weights = [fold.result.coef for folds in linear.values() for fold in folds]
+    weights = [coef for coefs in linear.values() for coef in coefs]
     used = np.mean([coef != 0 for coef in weights], axis=0)
     order = np.argsort(-used, kind="stable")
     names = [results.features[j] for j in order]
-    rows = [f"{title(name)}, fold {k}" for name, folds in linear.items() for k, _ in enumerate(folds, 1)]
+    models = [f"{title(name)}, fold {k}" for name, coefs in linear.items() for k, _ in enumerate(coefs, 1)]
     bars = {
         "type": "bar", "x": _categories(names), "y": used[order].tolist(), "yaxis": "y2",
-        "marker": {"color": OTHER}, "customdata": _escaped(names),
+        "marker": {"color": OTHER}, "customdata": [text(name) for name in names],
         "hovertemplate": "%{customdata} is used by %{y:.0%} of the models<extra></extra>",
     }  # fmt: skip
     cells = {
         "type": "heatmap", "x": _categories(names), "z": [_shades(coef[order]) for coef in weights],
-        "text": [_weights(names, coef[order]) for coef in weights],
-        "customdata": [[text(row)] * len(names) for row in rows],
+        "text": [
+            [f"{text(name)}: {w:+.4g}" if w else "" for name, w in zip(names, coef[order], strict=True)]
+            for coef in weights
+        ],
+        "customdata": [[text(model)] * len(names) for model in models],
         "zmin": -1, "zmax": 1, "colorscale": SCALE, "showscale": False,
         "xgap": int(len(names) <= CROWDED), "ygap": 1,
         "hovertemplate": "%{customdata}<br>%{text}<extra></extra>", "hoverongaps": False,
     }  # fmt: skip
-    counts = {name: len(folds) for name, folds in linear.items()}
+    counts = {name: len(coefs) for name, coefs in linear.items()}
     return {"data": [bars, cells], "layout": _matrix_layout(names, counts)}
 
 
-def _weights(names: Sequence[str], coef: FloatArray) -> list[str]:
-    return [f"{text(name)}: {w:+.4g}" if w else "" for name, w in zip(names, coef, strict=True)]
-
-
-def _is_linear(folds: Sequence[MethodFold]) -> bool:
-    return all(fold.chosen is not None and fold.chosen["weights"] is not None for fold in folds)
+def linear_coefs(results: DataSetResults) -> dict[str, FloatArray]:
+    """Weights (folds × features) of each linear method."""
+    stacked = {name: np.array([f.coef for f in result.folds]) for name, result in results.results.items()}
+    return {name: coefs for name, coefs in stacked.items() if not np.isnan(coefs).any()}
 
 
 def _shades(coef: FloatArray) -> list[float | None]:
@@ -161,16 +153,8 @@ def _matrix_layout(names: Sequence[str], counts: dict[str, int]) -> dict[str, An
     middles = [end - count / 2 for end, count in zip(ends, counts.values(), strict=True)]
     inner = max(ROW_HEIGHT * sum(counts.values()), LEAST_HEIGHT) + BARS_HEIGHT
     share = BARS_HEIGHT / inner
-    line = {
-        "type": "line",
-        "xref": "paper",
-        "x0": 0,
-        "x1": 1,
-        "yref": "y",
-        "line": {"color": OTHER, "width": 1},
-    }
+    line = {"type": "line", "xref": "paper", "x0": 0, "x1": 1, "yref": "y"}
     axes = {
-        "xaxis": _feature_axis(names),
         "yaxis": axis(
             "",
             domain=[0, 1 - share],
@@ -184,5 +168,6 @@ def _matrix_layout(names: Sequence[str], counts: dict[str, int]) -> dict[str, An
         ),
         "yaxis2": axis("used by", domain=[1 - share + 0.02, 1], range=[0, 1.02], tickformat=".0%", nticks=3),
     }
-    shapes = [line | {"y0": float(end), "y1": float(end)} for end in ends[:-1]]
-    return _with_names(inner + MARGINS, names, **axes, shapes=shapes)
+    grey = {"line": {"color": OTHER, "width": 1}}
+    shapes = [line | grey | {"y0": float(end), "y1": float(end)} for end in ends[:-1]]
+    return _layout_over_names(inner + MARGINS, names, **axes, shapes=shapes)

@@ -1,7 +1,8 @@
-"""What the page of one fit says, as plain data."""
+"""The page of one fit: what it says, as plain data, and its rendering."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -9,18 +10,20 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ranksieve._types import AnyArray, FloatArray
-from ranksieve.report.answers import SURE, WHICH, Answer, lost, significant
-from ranksieve.report.feature_rows import (
-    Column,
-    FeatureRows,
-    make_rows,
+from ranksieve._util.atomic import atomic_write
+from ranksieve.report.gains import Gains, difference, gain_answers
+from ranksieve.report.page import SURE, WHICH, Answer, Column, FeatureTable, feature_table, render_page
+from ranksieve.report.path_explorer import Curves, curves_of_ranker, feature_colours, path_explorer
+from ranksieve.report.words import (
+    certificate,
+    counted,
+    listed,
     metric_text,
+    metric_title,
+    percent,
     percent_text,
     weight_text,
 )
-from ranksieve.report.gains import Gains, difference
-from ranksieve.report.paths import Curves, curves_of_ranker
-from ranksieve.report.words import certificate, counted, listed, metric_title, percent
 
 if TYPE_CHECKING:  # the types alone would load scikit-learn
     from ranksieve.estimators import LinearRanker
@@ -42,7 +45,7 @@ class Planted:
 
 @dataclass(frozen=True, eq=False)
 class Support:
-    """How sure the features are, one value a feature; None for what was not measured.
+    """How sure the features are, one value per feature; None for what was not measured.
 
     ``frequency`` is the share of ``n_subsamples`` refits on half of the queries that use the feature,
     ``strength`` the metric of ranking the training data by the feature alone.
@@ -63,7 +66,7 @@ class Content:
 
     title: str
     model: Mapping[str, Any]
-    features: FeatureRows
+    features: FeatureTable
     answers: Sequence[Answer] = ()
     curves: Curves | None = None
     choice: str = ""
@@ -74,13 +77,13 @@ class Content:
 
     @property
     def terms(self) -> list[Mapping[str, Any]]:
-        """The features in use, the heaviest first."""
+        """The features in use, the largest weight first."""
         return _by_weight(self.model)
 
     @property
     def data(self) -> dict[str, str]:
-        """The fingerprint of all data that it learned from, by the words for them."""
-        return {DATA.get(name, name): print_ for name, print_ in self.model["data"].items()}
+        """The fingerprints of all data that the model learned from, by the words for them."""
+        return {DATA.get(name, name): fingerprint for name, fingerprint in self.model["data"].items()}
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -91,6 +94,27 @@ class Content:
             "normalise": normalisation["kind"] if normalisation else "none",
         }
         return dict(sorted({**prepared, **self.model["parameters"]}.items()))
+
+
+def write_report(content: Content, path: str | os.PathLike[str]) -> None:
+    """Write the page of a fit, whole or not at all."""
+    page = render(content)
+    with atomic_write(path) as file:
+        file.write(page)
+
+
+def render(content: Content) -> str:
+    """The page of a fit as text."""
+    chosen = [term["name"] for term in content.terms]
+    metrics = dict.fromkeys(metric for means in content.measured.values() for metric in means)
+    data = {
+        "figures": {},
+        "explorers": {} if content.curves is None else {"path": [path_explorer(content.curves, chosen)]},
+        "gains": {} if content.gains is None else {"gains": content.gains.page_data()},
+        "features": {},
+    }
+    colours = feature_colours(chosen)
+    return render_page("fit.html.j2", data, content=content, colours=colours, metrics=list(metrics))
 
 
 def build_content(
@@ -108,7 +132,7 @@ def build_content(
     Parameters
     ----------
     ranker : LinearRanker
-        Fitted; its path, if it has one, is drawn.
+        Fitted; its path, if it has one, is shown.
     title : str
         Heading of the page.
     choice : str
@@ -130,7 +154,7 @@ def build_content(
     return Content(
         title,
         model,
-        _feature_rows(ranker, support),
+        _feature_table(ranker, support),
         _answers(model, support, gains),
         curves_of_ranker(ranker),
         choice,
@@ -144,18 +168,18 @@ def build_content(
 def planted_features(truth: AnyArray, ranker: LinearRanker) -> Planted:
     """Compare a ranker's nonzero weights with the planted ones."""
     planted, chosen = truth != 0, ranker.coef_ != 0
-
-    def named(mask: AnyArray) -> list[str]:
-        return [str(name) for name in ranker.feature_names_in_[mask]]
-
-    return Planted(named(planted & chosen), named(planted & ~chosen), named(~planted & chosen))
+    found, missed, extra = (
+        [str(name) for name in ranker.feature_names_in_[mask]]
+        for mask in (planted & chosen, planted & ~chosen, ~planted & chosen)
+    )
+    return Planted(found, missed, extra)
 
 
 def _by_weight(model: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     return sorted(model["terms"], key=lambda term: -abs(term["weight"]))
 
 
-def _feature_rows(ranker: LinearRanker, support: Support) -> FeatureRows:
+def _feature_table(ranker: LinearRanker, support: Support) -> FeatureTable:
     refits = (
         f"Share of {support.n_subsamples} refits at the same α, each on a random half of the queries, that "
         "use the feature."
@@ -167,8 +191,8 @@ def _feature_rows(ranker: LinearRanker, support: Support) -> FeatureRows:
         Column("strength", f"alone, {metric_title(support.metric)}", metric_text, alone),
     )
     values = {"weight": ranker.coef_, "frequency": support.frequency, "strength": support.strength}
-    known = {key: value for key, value in values.items() if value is not None}
-    return make_rows(columns, [str(name) for name in ranker.feature_names_in_], known)
+    measured = {key: value for key, value in values.items() if value is not None}
+    return feature_table(columns, [str(name) for name in ranker.feature_names_in_], measured)
 
 
 def _against_densest(ranker: Any) -> Gains | None:
@@ -191,13 +215,12 @@ def _against_densest(ranker: Any) -> Gains | None:
 
 
 def _answers(model: Mapping[str, Any], support: Support, gains: Gains | None) -> list[Answer]:
+    """Which features, how sure, and, against a baseline, what is lost and whether that is significant."""
     names = [term["name"] for term in _by_weight(model)]
-    said = f"{listed(names)}, the heaviest first." if names else "None was chosen, so all scores are equal."
-    which = Answer(WHICH, f"{len(names)} of {model['n_features']}", said)
-    answers = [which, _sure(model, support)]
+    which = f"{listed(names)}, the heaviest first." if names else "None was chosen, so all scores are equal."
+    answers = [Answer(WHICH, f"{len(names)} of {model['n_features']}", which), _sure(model, support)]
     if gains is not None:
-        change = difference(gains.ours[OURS][1], gains.theirs)
-        answers += [lost(gains, OURS, change), significant(change, gains.guided)]
+        answers += gain_answers(gains, OURS, difference(gains.ours[OURS][1], gains.theirs))
     return answers
 
 
@@ -209,9 +232,9 @@ def _sure(model: Mapping[str, Any], support: Support) -> Answer:
     terms = _by_weight(model)
     often = [term["name"] for term in terms if support.frequency[term["index"]] >= OFTEN]
     rest = [term["name"] for term in terms if support.frequency[term["index"]] < OFTEN]
-    words = (
-        f"{len(often)} of its {counted(len(terms), 'feature')} return in at least {100 * OFTEN:.0f} % of "
+    details = (
+        f"{len(often)} of its {counted(len(terms), 'feature')} return in at least {percent_text(OFTEN)} of "
         f"{support.n_subsamples} refits on random halves of the queries"
     )
     doubtful = f"; less sure: {listed(rest, 6)}" if rest else ""
-    return Answer(SURE, f"{len(often)} of {len(terms)} stable", f"{words}{doubtful}. {fit}")
+    return Answer(SURE, f"{len(often)} of {len(terms)} stable", f"{details}{doubtful}. {fit}")

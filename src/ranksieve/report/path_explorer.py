@@ -1,0 +1,202 @@
+"""The explorer of a path: its points as plain lists, its figure, and what its slider shows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from math import log10
+from typing import Any
+
+import numpy as np
+
+from ranksieve._types import FloatArray
+from ranksieve._util.json_values import nonzero_weights
+from ranksieve.report.canvas import OTHER, PALETTE, Figure, axis, faint, layout, text
+from ranksieve.report.words import metric_title
+
+MAX_LINES = 60  # weight curves beyond these are neither legible nor worth their bytes
+SLIDER = (
+    "label", "alphas", "n_nonzero", "relative_gaps", "chosen", "metric", "mean", "standard_error", "test",
+)  # fmt: skip
+CHOSEN = "#7f8791"
+CURSOR = "#d9534f"
+
+
+@dataclass(frozen=True)
+class Curves:
+    """A path as lists, one entry per point; ``weights`` has one list per feature, the largest first.
+
+    ``points`` holds all nonzero weights of each point by name, ``test`` the metric on test data if measured.
+    """
+
+    alphas: list[float]
+    objectives: list[float]
+    relative_gaps: list[float]
+    n_nonzero: list[int]
+    weights: dict[str, list[float]]
+    points: list[dict[str, float]]
+    chosen: int
+    metric: str
+    profile: str
+    mean: list[float]
+    standard_error: list[float]
+    test: list[float] = field(default_factory=list)
+    label: str = ""
+
+
+def curves_of_ranker(ranker: Any) -> Curves | None:
+    """The path of a fitted ranker with its validation; None if it has no path."""
+    if not hasattr(ranker, "path_"):
+        return None
+    path, validation = ranker.path_, ranker.validation_
+    return Curves(
+        alphas=path.alphas.tolist(),
+        objectives=path.objectives.tolist(),
+        relative_gaps=path.relative_gaps.tolist(),
+        n_nonzero=path.n_nonzero.tolist(),
+        weights=_largest_weights(path.coefs, ranker.coef_, path.feature_names),
+        points=[nonzero_weights(w, path.feature_names) for w in path.coefs],
+        chosen=ranker.chosen_,
+        metric=validation.metric,
+        profile=validation.to_dict()["profile"],
+        mean=validation.mean.tolist(),
+        standard_error=validation.standard_error.tolist(),
+    )
+
+
+def curves_of_study(
+    path: Mapping[str, Any], names: Sequence[str], metric: str, profile: str, label: str
+) -> Curves:
+    """The path of one fold as results hold it. Chosen: the best on validation, of equals the sparsest."""
+    coefs = np.array([[point.get(name, 0.0) for name in names] for point in path["weights"]])
+    validation, used = path["validation"][metric], np.asarray(path["n_nonzero"])
+    mean = np.where(used > 0, validation["mean"], -np.inf)
+    chosen = int(np.lexsort((used, -mean))[0])
+    return Curves(
+        alphas=path["alphas"],
+        objectives=path["objectives"],
+        relative_gaps=path["relative_gaps"],
+        n_nonzero=path["n_nonzero"],
+        weights=_largest_weights(coefs, coefs[chosen], names),
+        points=path["weights"],
+        chosen=chosen,
+        metric=metric,
+        profile=profile,
+        mean=validation["mean"],
+        standard_error=validation["standard_error"],
+        test=path["test"][metric]["mean"],
+        label=label,
+    )
+
+
+def _largest_weights(coefs: FloatArray, chosen: FloatArray, names: Sequence[str]) -> dict[str, list[float]]:
+    """Curves of the chosen features by falling weight, then of the others by their largest weight."""
+    largest = np.abs(coefs).max(axis=0)
+    order = np.lexsort((-largest, -np.abs(chosen)))
+    used = [j for j in order if largest[j] > 0 or chosen[j] != 0]
+    return {names[j]: coefs[:, j].tolist() for j in used[:MAX_LINES]}
+
+
+def path_explorer(curves: Curves, chosen: Sequence[str]) -> dict[str, Any]:
+    """Plain data for the page: the figure, the colours of chosen features, what the slider shows of a point.
+
+    Weights are pairs [feature, weight], features in order of entry.
+    """
+    features = list(dict.fromkeys(name for point in curves.points for name in point))
+    place = {name: k for k, name in enumerate(features)}
+    return {
+        **{name: getattr(curves, name) for name in SLIDER},
+        "features": features,
+        "points": [sorted([place[name], w] for name, w in point.items()) for point in curves.points],
+        "figure": path_figure(curves, chosen),
+        "colours": feature_colours(chosen),
+    }
+
+
+def feature_colours(chosen: Sequence[str]) -> dict[str, str]:
+    """The colour of each chosen feature; those beyond the palette share one."""
+    return {name: PALETTE[k] if k < len(PALETTE) else OTHER for k, name in enumerate(chosen)}
+
+
+def path_figure(curves: Curves, chosen: Sequence[str]) -> Figure:
+    """Weights, validation metric and number of features against α; chosen features have colours."""
+    colours = feature_colours(chosen)
+    weights = [
+        _line(curves.alphas, curves.weights[name], "y", colours.get(name, OTHER))
+        | {"name": text(name), "opacity": 1.0 if name in colours else 0.45}
+        for name in sorted(curves.weights, key=lambda name: name in colours)  # coloured lines on top
+    ]
+    count = _line(curves.alphas, curves.n_nonzero, "y3", PALETTE[2])
+    count["line"]["shape"] = "hv"
+    count |= {"name": "features", "hovertemplate": "α = %{x:.3g}: %{y} features<extra></extra>"}
+    return {"data": [*weights, *_metric_lines(curves), count], "layout": _path_layout(curves)}
+
+
+def _metric_lines(curves: Curves) -> list[Figure]:
+    """Validation metric with its standard error, the chosen point, and the test metric if measured."""
+    # Without the empty models, whose input order would stretch the axis.
+    shown = [k for k, count in enumerate(curves.n_nonzero) if count > 0 or k == curves.chosen]
+    alphas, mean = [curves.alphas[k] for k in shown], [curves.mean[k] for k in shown]
+    low = [curves.mean[k] - curves.standard_error[k] for k in shown]
+    high = [curves.mean[k] + curves.standard_error[k] for k in shown]
+    metric = text(metric_title(curves.metric))
+    band = {
+        "type": "scatter",
+        "x": alphas + alphas[::-1],
+        "y": low + high[::-1],
+        "xaxis": "x",
+        "yaxis": "y2",
+        "fill": "toself",
+        "fillcolor": faint(PALETTE[0]),
+        "line": {"width": 0},
+        "hoverinfo": "skip",
+    }
+    chosen = {
+        "type": "scatter",
+        "x": [curves.alphas[curves.chosen]],
+        "y": [curves.mean[curves.chosen]],
+        "xaxis": "x",
+        "yaxis": "y2",
+        "mode": "markers",
+        "marker": {"size": 10, "color": PALETTE[1]},
+        "name": "chosen",
+    }
+    lines = [band, _line(alphas, mean, "y2", PALETTE[0]) | {"name": f"validation {metric}"}, chosen]
+    if curves.test:
+        test = _line(alphas, [curves.test[k] for k in shown], "y2", PALETTE[3])
+        lines.append(test | {"name": f"test {metric}"})
+    return lines
+
+
+def _line(x: list[float], y: list[Any], axis: str, colour: str) -> Figure:
+    return {
+        "type": "scatter",
+        "mode": "lines",
+        "x": x,
+        "y": y,
+        "xaxis": "x",
+        "yaxis": axis,
+        "line": {"color": colour, "width": 2},
+        "hovertemplate": "%{fullData.name}<br>α = %{x:.3g}<br>%{y:.4g}<extra></extra>",
+    }
+
+
+def _path_layout(curves: Curves) -> dict[str, Any]:
+    """Three axes above each other, a mark at the chosen point, and one that moves with the slider."""
+    chosen = curves.alphas[curves.chosen]
+    mark = {"type": "line", "xref": "x", "yref": "paper", "x0": chosen, "x1": chosen, "y0": 0, "y1": 1}
+    # On a log axis plotly places shapes by value but annotations by exponent.
+    label = {"xref": "x", "yref": "paper", "x": log10(chosen), "y": 1, "yanchor": "bottom"}
+    log_axis = {"type": "log", "autorange": "reversed", "exponentformat": "power", "dtick": "D2"}
+    return layout(
+        620,
+        xaxis=axis("α, strong to weak", **log_axis, anchor="y3"),
+        yaxis=axis("weight", domain=[0.5, 1.0], zeroline=True),
+        yaxis2=axis(metric_title(curves.metric), domain=[0.22, 0.45]),
+        yaxis3=axis("features", domain=[0.0, 0.17], rangemode="tozero"),
+        shapes=[
+            mark | {"line": {"color": CHOSEN, "dash": "dot", "width": 1.5}},
+            mark | {"line": {"color": CURSOR, "width": 1.5}},
+        ],
+        annotations=[label | {"text": "chosen", "showarrow": False}],
+    )
