@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from ranksieve.data.dataset import Dataset
-from ranksieve.estimators import ESTIMATORS, AdaRank, FenchelRank, FSMRank, MinBatSRank, RankSVM, SparseRanker
+from ranksieve.estimators import AdaRank, FenchelRank, FSMRank, MinBatSRank, RankSVM, SparseRanker
 from ranksieve.formats.letor import write_letor
 from ranksieve.path import sparse_path
-from ranksieve.selection import SELECTORS, FBPCRank, StabilitySelection
+from ranksieve.selection import FBPCRank, StabilitySelection
 from tests.conftest import QUICK, random_dataset
 from tests.rankers import ESTIMATORS, SELECTORS
 

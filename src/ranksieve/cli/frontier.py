@@ -73,11 +73,11 @@ def frontier(
 def _show(found: Mapping[str, Any]) -> None:
     import numpy as np
 
-    from ranksieve.report.frontier_figure import staircase
+    from ranksieve.report.frontier_figure import pareto_front
 
     points = [point for point in found["points"] if point["optimal"]]
     priced = bool(points) and points[0]["cost"] is not None
-    steps = staircase(points, "cost" if priced else "n_features")
+    steps = pareto_front(points, "cost" if priced else "n_features")
     shown = np.unique(np.linspace(0, len(steps) - 1, SHOWN_POINTS).round().astype(int))
     rows = [
         (

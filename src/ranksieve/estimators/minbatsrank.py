@@ -16,7 +16,6 @@ from ranksieve._types import FloatArray, PathLike
 from ranksieve._util.atomic import atomic_write
 from ranksieve._util.callers import warn_caller
 from ranksieve.data.dataset import Dataset, check_finite, numbered_names
-from ranksieve.data.finite import check_finite
 from ranksieve.estimators.base import ONE_QUERY, IterativeRanker, all_or_nothing
 from ranksieve.estimators.parameters import Count, NotNegative, Positive, Seed
 from ranksieve.formats.letor import CHUNK_BYTES
