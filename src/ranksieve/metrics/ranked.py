@@ -15,7 +15,7 @@ from ranksieve.metrics.profiles import Profile
 
 @dataclass(frozen=True, eq=False)
 class Judged:
-    """Labels grouped by query: all that metrics need beside a ranking.
+    """Labels grouped by query: all that metrics need besides a ranking.
 
     Query q owns the slots ``offsets[q] … offsets[q + 1] − 1``, and slot ``offsets[q] + i − 1`` holds its
     rank i in every ranking. So ranks serve all rankings, and what depends on labels alone is computed once.

@@ -217,7 +217,9 @@ def _against_densest(ranker: Any) -> Gains | None:
 def _answers(model: Mapping[str, Any], support: Support, gains: Gains | None) -> list[Answer]:
     """Which features, how sure, and, against a baseline, what is lost and whether that is significant."""
     names = [term["name"] for term in _by_weight(model)]
-    which = f"{listed(names)}, the heaviest first." if names else "None was chosen, so all scores are equal."
+    which = "None was chosen, so all scores are equal."
+    if names:
+        which = f"{listed(names)}, the largest weight first."
     answers = [Answer(WHICH, f"{len(names)} of {model['n_features']}", which), _sure(model, support)]
     if gains is not None:
         answers += gain_answers(gains, OURS, difference(gains.ours[OURS][1], gains.theirs))

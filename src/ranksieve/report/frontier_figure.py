@@ -26,42 +26,22 @@ def frontier_figure(frontier: Mapping[str, Any]) -> Figure:
     x = "cost" if candidates[0]["cost"] is not None else "n_features"
     optimal = sorted((c for c in candidates if c["optimal"]), key=lambda c: (c[x], -c["mean"]))
     others = [c for c in candidates if not c["optimal"]]
-
-    def scatter(shown: Sequence[Mapping[str, Any]], mode: str, name: str, **options: Any) -> Figure:
-        places = {"x": [c[x] for c in shown], "y": [c["mean"] for c in shown]}
-        return {"type": "scatter", **places, "mode": mode, "name": name, **options}
-
+    chosen = [c["features"] for c in optimal]
+    by_features = {
+        "size": 9,
+        "color": [c["n_features"] for c in optimal],
+        "colorscale": "Viridis",
+        "colorbar": {"title": {"text": "features"}},
+    }
     traces = [
-        scatter(
-            others,
-            "markers",
-            "other candidates",
-            marker={"size": 5, "color": OTHER, "opacity": 0.35},
-            text=[f"{c['n_features']} features, {text(c['family'])}" for c in others],
-            hovertemplate=HOVER,
-        ),
-        scatter(
-            pareto_front(optimal, x),
-            "lines",
-            "best so far",
-            line={"shape": "hv", "width": 2, "color": PALETTE[0]},
-            hoverinfo="skip",
-        ),
-        scatter(
-            optimal,
-            "markers",
-            "Pareto-optimal",
-            marker={
-                "size": 9,
-                "color": [c["n_features"] for c in optimal],
-                "colorscale": "Viridis",
-                "colorbar": {"title": {"text": "features"}},
-            },
-            text=[
-                f"{c['n_features']} features: {text(shortened(c['features'], SHOWN_NAMES))}" for c in optimal
-            ],
-            hovertemplate=HOVER,
-        ),
+        _scatter(others, x, "markers", "other candidates")
+        | {"marker": {"size": 5, "color": OTHER, "opacity": 0.35}, "hovertemplate": HOVER}
+        | {"text": [f"{c['n_features']} features, {text(c['family'])}" for c in others]},
+        _scatter(pareto_front(optimal, x), x, "lines", "best so far")
+        | {"line": {"shape": "hv", "width": 2, "color": PALETTE[0]}, "hoverinfo": "skip"},
+        _scatter(optimal, x, "markers", "Pareto-optimal")
+        | {"marker": by_features, "hovertemplate": HOVER}
+        | {"text": [f"{len(names)} features: {text(shortened(names, SHOWN_NAMES))}" for names in chosen]},
     ]
     look = layout(
         520,
@@ -71,6 +51,11 @@ def frontier_figure(frontier: Mapping[str, Any]) -> Figure:
         yaxis=axis(f"held-out {frontier['metric']}"),
     )
     return {"data": traces, "layout": look}
+
+
+def _scatter(candidates: Sequence[Candidate], x: str, mode: str, name: str) -> Figure:
+    places = {"x": [c[x] for c in candidates], "y": [c["mean"] for c in candidates]}
+    return {"type": "scatter", **places, "mode": mode, "name": name}
 
 
 def frontier_page(frontier: Mapping[str, Any]) -> str:

@@ -6,7 +6,7 @@ const narrow = matchMedia("(max-width: 700px)");
 const hidden = new Set();
 let printing = false;  // paper is light
 const PAPER = 680;  // pixels; fits A4 and Letter, whose layout comes after the drawing
-const drawn = new Map();  // element -> figure
+const plotted = new Map();  // element -> figure
 const WORST = 10;
 const all = (selector, root = document) => [...root.querySelectorAll(selector)];
 const minus = text => text.replace("-", "−");
@@ -38,14 +38,14 @@ function themed(figure) {
   return layout;
 }
 function paint(place) {
-  const figure = drawn.get(place), layout = themed(figure);
+  const figure = plotted.get(place), layout = themed(figure);
   place.style.height = `${layout.height}px`;  // plotly forgets the layout's height when the window changes
   const traces = figure.data.map(t => hidden.has(t.legendgroup) ? {...t, visible: false} : t);
   const options = {responsive: true, displaylogo: false, displayModeBar: false};
   Plotly.newPlot(place, traces, layout, options);  // react would lose the axes' ranges where nothing changed
 }
 function draw(place, figure) {
-  drawn.set(place, figure);
+  plotted.set(place, figure);
   paint(place);
 }
 const waiting = new Map();  // element -> how to draw it
@@ -63,7 +63,7 @@ function show(place) {
   if (how) how();
 }
 function repaint() {
-  for (const place of drawn.keys()) paint(place);
+  for (const place of plotted.keys()) paint(place);
 }
 function print(begins) {
   printing = begins;
@@ -114,7 +114,7 @@ for (const table of all("table.sortable")) for (const button of all("th button",
 for (const choice of all("[data-features-of]")) choice.addEventListener("change", () => {
   const table = document.getElementById(choice.dataset.featuresOf);
   const of = data.features[table.id][choice.value];
-  const heaviest = Math.max(...of.weight.map(Math.abs)) || 1;
+  const largest = Math.max(...of.weight.map(Math.abs)) || 1;
   for (const row of table.tBodies[0].rows) {
     const k = Number(row.dataset.row);
     const weight = row.querySelector("[data-column=weight]"), folds = row.querySelector("[data-column=folds]");
@@ -123,14 +123,14 @@ for (const choice of all("[data-features-of]")) choice.addEventListener("change"
     weight.textContent = of.weight[k] === 0 ? "0" : signed(of.weight[k]);
     folds.dataset.value = of.folds[k];
     folds.textContent = `${(100 * of.folds[k]).toFixed(0)} %`;
-    bar(row.querySelector(".bar span"), of.weight[k], heaviest);
+    bar(row.querySelector(".bar span"), of.weight[k], largest);
   }
   const heading = table.querySelector("th[aria-sort$=scending]");
   sort(table, heading, heading.getAttribute("aria-sort"));
 });
-function bar(span, value, heaviest) {
+function bar(span, value, largest) {
   span.className = value > 0 ? "up" : "down";
-  span.style.width = `${(100 * Math.abs(value) / heaviest).toFixed(1)}%`;
+  span.style.width = `${(100 * Math.abs(value) / largest).toFixed(1)}%`;
 }
 
 // --- the path explorer -------------------------------------------------------------------------------------
@@ -152,7 +152,7 @@ function explore(root) {
     weights(root.querySelector("tbody"), path, k);
     slider.setAttribute("aria-valuetext", `α = ${path.alphas[k].toPrecision(3)}, ${path.n_nonzero[k]} features`);
     for (const end of ["x0", "x1"]) path.figure.layout.shapes[1][end] = path.alphas[k];
-    if (!asked && drawn.has(plot)) {
+    if (!asked && plotted.has(plot)) {
       asked = true;
       requestAnimationFrame(() => { asked = false; Plotly.relayout(plot, {"shapes": path.figure.layout.shapes}); });
     }
@@ -188,11 +188,11 @@ function changes(path, k) {
   return `Since the point before: in ${names(entered(path, k))}; out ${names(left)}.`;
 }
 function weights(body, path, k) {
-  const heaviest = Math.max(...path.points[k].map(([, weight]) => Math.abs(weight)), 1e-300);
+  const largest = Math.max(...path.points[k].map(([, weight]) => Math.abs(weight)), 1e-300);
   const fresh = new Set(entered(path, k));
   body.replaceChildren(...path.points[k].map(([feature, weight]) => {
     const span = element("span");
-    bar(span, weight, heaviest);
+    bar(span, weight, largest);
     span.style.background = path.colours[path.features[feature]] ?? "#9aa0a8";
     return element("tr", {className: k > 0 && fresh.has(feature) ? "entered" : ""},
       element("td", {className: "name", textContent: path.features[feature]}),
@@ -219,7 +219,7 @@ function gains(root) {
     queries(root.querySelector(".worst"), changed.filter(row => row.change < 0).slice(-WORST).reverse(), method.title, of.baseline);
     queries(root.querySelector(".best"), changed.filter(row => row.change > 0).slice(0, WORST), method.title, of.baseline);
     const figure = gainsFigure(of.figure, changed, method.title, of.baseline);
-    if (drawn.has(plot)) draw(plot, figure);
+    if (plotted.has(plot)) draw(plot, figure);
     else whenSeen(plot, () => draw(plot, figure));
   }
   if (choice) choice.addEventListener("change", update);

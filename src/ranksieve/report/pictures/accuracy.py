@@ -18,7 +18,7 @@ SIZE_STYLES = {
     "path with at most k": Style("certified path, at most k", "#8f98a3", "circle", "dot"),
     "fbpcrank with at most k": Style("FBPCRank, at most k", "#c08497", "square", "dash"),
 }
-NEAR_LEFT = 0.2  # of the width: to the left of it a title is written to the right of its method
+NEAR_LEFT = 0.2  # share of the width; further left, a title is right of its method
 HOVER = "%{fullData.name}<br>%{x} features: %{y:.4f}<extra></extra>"
 
 
@@ -97,7 +97,7 @@ def best_on_path(path: Mapping[str, Any], metric: str) -> tuple[list[int], list[
 
 
 def mean_with_at_most(folds: Sequence[tuple[Sequence[int], Sequence[float]]]) -> list[float]:
-    """Mean over folds of the value with at most k features, k = 1, 2, …; NaN where a fold has none so small.
+    """Mean over folds of the value with at most k features, k = 1, 2, …; NaN below a fold's smallest size.
 
     Each fold gives rising sizes and their values; between sizes, and beyond the largest, the last one holds.
     """
@@ -106,7 +106,7 @@ def mean_with_at_most(folds: Sequence[tuple[Sequence[int], Sequence[float]]]) ->
     k = np.arange(1, max(max(counts, default=0) for counts, _ in folds) + 1)
     values: list[FloatArray] = []
     for counts, found in folds:
-        place = np.searchsorted(counts, k, side="right")  # 0: no size is so small
+        place = np.searchsorted(counts, k, side="right")  # 0: all sizes are larger
         values.append(np.array([np.nan, *found])[place])
     mean: list[float] = np.mean(values, axis=0).tolist()
     return mean
