@@ -1,4 +1,4 @@
-"""Lists in words."""
+"""Lists of names in messages and tables."""
 
 from __future__ import annotations
 
@@ -6,5 +6,6 @@ from collections.abc import Sequence
 
 
 def shortened(names: Sequence[str], most: int) -> str:
-    """a, b, c and 4 more."""
-    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
+    """The names with commas between them; of more than ``most`` the first ones: "f1, f2 and 3 more"."""
+    more = len(names) - most
+    return ", ".join(names[:most]) + (f" and {more} more" if more > 0 else "")
