@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from ranksieve.commands.demo import run_demo
 
+from ranksieve.cli.demo import demo
 from ranksieve.report.results_page import write_results_page
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
@@ -35,7 +35,7 @@ def browser():
 @pytest.fixture(scope="module")
 def pages(shop_results, tmp_path_factory) -> dict[str, Path]:
     folder = tmp_path_factory.mktemp("pages")
-    run_demo(0, str(folder), str(folder / "fit.html"))
+    demo(seed=0, out=str(folder), report=str(folder / "fit.html"))
     write_results_page(shop_results, folder / "results.html")
     return {name: folder / f"{name}.html" for name in ("fit", "results")}
 

@@ -10,6 +10,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
+from ranksieve._util.words import shortened
 from ranksieve.cli import fit
 from ranksieve.cli.app import with_flat_options
 from ranksieve.cli.output import with_options
@@ -68,6 +69,35 @@ def test_a_name_in_two_groups_is_refused():
 
 def test_a_registered_command_is_its_own_body():
     assert set(inspect.signature(fit.fit).parameters) > {"source", "wanted", "output"}
+
+
+@pytest.mark.parametrize(
+    ("method", "takes_valid", "rounds"),
+    [
+        ("SparseRanker", True, None),
+        ("fenchelrank", False, "max_iter"),
+        ("adarank-map", False, "n_rounds"),
+        ("gas", False, None),
+    ],
+)
+def test_what_drives_the_progress_bar_of_a_method(method, takes_valid, rounds):
+    entry = fit.find_method(method)
+    assert (entry.takes_valid, entry.rounds) == (takes_valid, rounds)
+    told: list[tuple[int, int]] = []
+    ranker = entry.make()
+    given = fit.reporters(entry, ranker, lambda *count: told.append(count))
+    assert fit.reporters(entry, ranker, None) == {}
+    assert list(given) == (["progress"] if takes_valid else ["callback"] if rounds else [])
+    if rounds:
+        given["callback"](3, None, 0.0, 0.0)
+        assert told == [(3, getattr(ranker, rounds))]
+
+
+@pytest.mark.parametrize(
+    ("most", "said"), [(4, "a, b, c"), (3, "a, b, c"), (2, "a, b and 1 more"), (1, "a and 2 more")]
+)
+def test_shortened_lists(most, said):
+    assert shortened(["a", "b", "c"], most) == said
 
 
 OPTIONS = {

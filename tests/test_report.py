@@ -11,8 +11,8 @@ from html.parser import HTMLParser
 import numpy as np
 import plotly.graph_objects as go
 import pytest
-from ranksieve.commands.fit_page import support_of
 
+from ranksieve.cli.fit import feature_support
 from ranksieve.data.dataset import Dataset
 from ranksieve.estimators import FenchelRank, SparseRanker
 from ranksieve.metrics import evaluate
@@ -221,7 +221,7 @@ def test_explorer_holds_every_point(fitted, page):
 def test_a_ranker_without_a_path_has_a_page(tmp_path):
     data = random_dataset(seed=3, n_queries=20, n_features=5)
     content = build_content(
-        FenchelRank(radius=2.0).fit(data), support=support_of(FenchelRank().fit(data), data)
+        FenchelRank(radius=2.0).fit(data), support=feature_support(FenchelRank().fit(data), data)
     )
     assert content.curves is None
     assert content.gains is None

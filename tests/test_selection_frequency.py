@@ -7,7 +7,6 @@ import pytest
 
 import ranksieve as rs
 from ranksieve.cli.fit import feature_support
-from ranksieve.data.describe import pairs_per_query
 from ranksieve.estimators.stability import prepared
 from ranksieve.measures.importance import single_feature
 
@@ -31,7 +30,7 @@ def test_shares_of_refits_at_the_chosen_point(data, ranker):
 
 
 def test_one_refit_is_the_path_on_the_part_that_the_seed_draws(data, ranker):
-    queries = np.flatnonzero(pairs_per_query(data))
+    queries = np.flatnonzero(data.pairs_per_query)
     part = np.sort(np.random.default_rng(7).choice(queries, int(0.3 * len(queries)), replace=False))
     z_scores = (data.X - data.X.mean(axis=0)) / data.X.std(axis=0)
     normalised = data.replace_features(z_scores, data.feature_names).select_queries(part)

@@ -66,8 +66,8 @@ def bench(
     """Run the papers' experiments on LETOR folds.
 
     Fits every grid point on train, chooses on vali, measures test, over all folds; a single data file is
-    dealt into five folds. Each finished fit is written down: a run that was stopped goes on where it was when
-    the same command is given again.
+    dealt into five folds. Each finished fit is saved: give the same command again to continue a run that was
+    stopped.
     """
     from ranksieve._parallel import available_threads
     from ranksieve.experiment.benching import PAPER_METHODS

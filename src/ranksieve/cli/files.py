@@ -7,6 +7,7 @@ import sys
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, redirect_stdout
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -92,8 +93,6 @@ def read_with_models(
 
 
 def _without_policy(model: Scorer) -> Scorer:
-    from dataclasses import replace
-
     return replace(model, missing=None) if isinstance(model, rs.LinearModel) else model
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
@@ -60,7 +60,7 @@ def fit(
     check_outputs([output, report], inputs)
     if report:
         require_extra()
-    data, held_out = source.read(reading_policy(ranker))
+    data, held_out = source.read(ranker.missing)
     title = f"fitting {data.source or 'the data'}"
     with progress(title) as bar, while_doing(title):
         chosen_on = {} if held_out is None else {"valid": held_out}
@@ -86,10 +86,7 @@ def fit(
 def make_ranker(
     entry: Method, method: str, settings: Sequence[str], given: Mapping[str, Any]
 ) -> LinearRanker:
-    """A linear ranker with the parameters of --set and of options of their own, as far as can be checked."""
-    from ranksieve.metrics import parse
-    from ranksieve.metrics.profiles import as_profile
-
+    """A linear ranker with the parameters of --set and of options of their own."""
     if not entry.linear:
         raise ValueError(f"{method} is not linear, so it has no model file; use it from Python")
     for name in given:
@@ -98,22 +95,20 @@ def make_ranker(
             raise ValueError(
                 f"{option} does not apply to {method}, which has no such parameter; leave it out"
             )
-    parameters = {**dict(_setting(text, method, entry.parameters) for text in settings), **given}
-    checked = {**entry.parameters, **parameters}
-    if "metric" in checked:
-        parse(checked["metric"])
-    if "profile" in checked:
-        as_profile(checked["profile"])
-    ranker: Any = entry.make(**parameters)
-    return ranker  # type: ignore[no-any-return]
+    parameters = dict(_setting(text, method, entry.parameters) for text in settings)
+    return cast("LinearRanker", entry.make(**{**parameters, **given}))
 
 
 def _setting(text: str, method: str, defaults: Mapping[str, Any]) -> tuple[str, Any]:
     """A parameter of --set: text where its default is text, else a Python value if it can be read as one."""
+    from ranksieve.metrics import parse
+    from ranksieve.metrics.profiles import as_profile
+
     name, equals, written = text.partition("=")
     if not equals:
         raise ValueError(f"--set {text} has no =; write --set name=value, for example --set n_alphas=50")
-    default = lookup(defaults, name, f"parameter of {method}")
+    with while_doing(f"--set {text}"):
+        default = lookup(defaults, name, f"parameter of {method}")
     try:
         value = written if isinstance(default, str) else ast.literal_eval(written)
     except (ValueError, SyntaxError):
@@ -121,14 +116,11 @@ def _setting(text: str, method: str, defaults: Mapping[str, Any]) -> tuple[str, 
     if isinstance(default, int | float) and not isinstance(value, type(default) | int):
         kind = "a whole number" if isinstance(default, int) else "a number"
         raise ValueError(f"--set {text} gives no number; {name} is {kind}, for example {name}={default}")
+    if name == "metric":
+        parse(value)
+    if name == "profile":
+        as_profile(value)
     return name, value
-
-
-def reading_policy(ranker: LinearRanker) -> str:
-    """What reading does with missing values: a ranker that fills them itself gets to see them."""
-    from ranksieve.preparation.missing import MissingPolicy
-
-    return "keep" if MissingPolicy(ranker.missing).fills else ranker.missing
 
 
 def reporters(entry: Method, ranker: LinearRanker, bar: Progress | None) -> dict[str, Any]:

@@ -12,7 +12,6 @@ import ranksieve as rs
 from ranksieve._util.words import shortened
 from ranksieve.cli.app import command
 from ranksieve.cli.files import beside, check_inputs, check_outputs, write_text
-from ranksieve.cli.fit import make_ranker, reading_policy
 from ranksieve.cli.options import FitData, Json, RankerOptions
 from ranksieve.cli.output import emit_json, json_text, progress, table, while_doing, words
 
@@ -41,7 +40,6 @@ def frontier(
     Fits the models that "fit" would choose from at many cost limits; the table shows about ten steps of the
     best metric that a cost can buy. Look here for a budget, then give it to "fit".
     """
-    from ranksieve.methods import METHODS
     from ranksieve.report.frontier_figure import frontier_page
     from ranksieve.report.page import require_extra
 
@@ -53,9 +51,9 @@ def frontier(
         require_extra()
     inputs = [*source.files, *wanted.files]
     check_inputs(*inputs)
-    ranker = make_ranker(METHODS["sparseranker"], "sparseranker", [], wanted.parameters())
+    ranker = rs.SparseRanker(**wanted.parameters())
     check_outputs([output], inputs)
-    data, held_out = source.read(reading_policy(ranker))
+    data, held_out = source.read(ranker.missing)
     title = f"fitting {source.train}"
     with progress(title) as bar, while_doing(title):
         found = rs.frontier(data, held_out, progress=bar, **ranker.get_params(deep=False)).to_dict()

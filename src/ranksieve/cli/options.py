@@ -55,11 +55,17 @@ class FitData:
         return self.train, self.valid
 
     def read(self, missing: str) -> tuple[rs.Dataset, rs.Dataset | None]:
-        """Training and validation data of equal width; a ranker finds the columns by name."""
-        data = read_data(self.train, missing)
+        """Training and validation data of equal width; a ranker finds the columns by name.
+
+        ``missing`` is the ranker's policy; where it fills missing values, it is the ranker that does it.
+        """
+        from ranksieve.preparation.missing import MissingPolicy
+
+        policy = "keep" if MissingPolicy(missing).fills else missing
+        data = read_data(self.train, policy)
         if self.valid is None:
             return data, None
-        held_out = read_data(self.valid, missing)
+        held_out = read_data(self.valid, policy)
         if data.n_features != held_out.n_features:
             widest = max(data.n_features, held_out.n_features)
             raise ValueError(
@@ -119,15 +125,22 @@ class RankerOptions:
 
     def parameters(self) -> dict[str, Any]:
         """Those that are given, by the names of the ranker's parameters, checked as far as can be."""
-        from ranksieve.preparation.missing import check_policy
+        from ranksieve.metrics import parse
+        from ranksieve.metrics.profiles import as_profile
+        from ranksieve.preparation.missing import FILLS
         from ranksieve.preparation.normalise import check_kind
 
         if self.max_cost is not None and self.costs is None:
             raise ValueError(f"--max-cost {self.max_cost:g} needs --costs FILE: what each feature costs")
+        if self.metric is not None:
+            parse(self.metric)
+        if self.profile is not None:
+            as_profile(self.profile)
         if self.normalise is not None:
             check_kind(self.normalise)
-        if self.missing is not None:
-            check_policy(self.missing)
+        if self.missing not in (None, "error", *FILLS):
+            known = ", ".join(["error", *FILLS])
+            raise ValueError(f"--missing {self.missing} is no policy for a ranker; choose one of {known}")
         values = {
             "max_features": self.max_features,
             "metric": self.metric,

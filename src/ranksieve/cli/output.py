@@ -179,12 +179,14 @@ def with_options(text: str, options: Mapping[str, str]) -> str:
 
     ``missing="zero" or "keep"`` becomes ``--missing zero or keep``, and ``max_cost`` alone ``--max-cost``; a
     name without an underscore could be any word and needs its =. An option that the text names already is
-    left alone, and so is a parameter that was given by --set.
+    left alone, and so is a text about --set, which takes the names of parameters.
     """
+    if "--set" in text:
+        return text
     for name, option in options.items():
         if option in text:
             continue
-        argument = rf"(?<![\w'\"=./-])(?<!--set ){name}"
+        argument = rf"(?<![\w'\"=./-]){name}"
         for values in re.findall(f"{argument}=({VALUES})", text):
             text = text.replace(f"{name}={values}", f"{option} {re.sub(QUOTE_MARKS, '', values)}")
         text = re.sub(f"{argument}=", f"{option} ", text)
