@@ -165,8 +165,8 @@ def test_the_objective_falls_within_each_round(data, alpha):
     fitted = RSRank(alpha, n_rounds=4, tol=1e-8, max_iter=30).fit(data)
     rounds = fitted.round_iterations_
     assert len(rounds) >= 2
-    assert sum(rounds) == fitted.n_iter_ == len(fitted.trace_)
-    for part in np.split(np.array(fitted.trace_.objective), np.cumsum(rounds)[:-1]):
+    assert sum(rounds) == fitted.n_iter_ == len(fitted.trace_) - 1
+    for part in np.split(np.array(fitted.trace_.objective), 1 + np.cumsum(rounds)[:-1]):
         assert np.all(np.diff(part) <= 1e-14)
         assert len(part) == 1 or part[-1] < part[0]
 
@@ -211,7 +211,7 @@ def test_alpha_max_gives_the_empty_model_in_one_round(data):
     fitted = RSRank(100.0).fit(data)
     assert len(fitted.support_) == 0
     assert fitted.converged_
-    assert fitted.round_iterations_ == [1]
+    assert fitted.round_iterations_ == [0]
 
 
 def test_constant_features_get_no_weight_even_without_penalty(data):
@@ -229,14 +229,19 @@ def test_certificate_claims_the_last_round_only(data):
 
 def test_callback_counts_through_all_rounds(data):
     seen = []
-    fitted = RSRank(0.02, n_rounds=3).fit(data, callback=lambda n, w, objective, gap: seen.append(n))
-    assert seen == list(range(1, fitted.n_iter_ + 1))
+    fitted = RSRank(0.02, n_rounds=3).fit(data, callback=lambda *step: seen.append(step))
+    assert len(fitted.round_iterations_) == 3
+    assert [n for n, *_ in seen] == list(range(fitted.n_iter_ + 1))
+    assert [objective for *_, objective, _ in seen] == fitted.trace_.objective
+    assert [gap for *_, gap in seen] == fitted.trace_.gap
+    assert [np.count_nonzero(w) for _, w, *_ in seen] == fitted.trace_.n_nonzero
+    assert (fitted.objective_, fitted.gap_) == (fitted.trace_.objective[-1], fitted.trace_.gap[-1])
 
 
 def test_warm_start_begins_with_the_ranking_of_the_weights(clear):
     ranker = RSRank(0.05, n_rounds=50, tol=1e-6, max_iter=2000, warm_start=True).fit(clear)
     before = ranker.coef_
-    assert ranker.fit(clear).round_iterations_ == [1]
+    assert ranker.fit(clear).round_iterations_ == [0]
     np.testing.assert_allclose(ranker.coef_, before, atol=1e-3)
 
 

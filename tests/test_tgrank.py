@@ -47,17 +47,22 @@ def literal(data, alpha, rate, decay, every, n_steps):
     ("decay", "every", "n_steps"), [(0.0, 1, 7), (0.0, 5, 20), (0.3, 4, 18), (0.1, 50, 9)]
 )
 def test_iterates_are_those_of_the_definition(data, decay, every, n_steps):
-    result = truncated_gradient(
-        make_objective(data), L1(0.05), rate=0.02, decay=decay, every=every, tol=1e-12, max_iter=n_steps
-    )
+    objective = make_objective(data)
+    step = 0.02 * curvature_at_zero(objective)
+    options = {"step": step, "decay": decay, "tol": 1e-12, "max_iter": n_steps}
+    result = truncated_gradient(objective, L1(0.05), every=every, **options)
     w = literal(data, 0.05, 0.02, decay, every, n_steps)
     np.testing.assert_allclose(result.w, w, atol=1e-12)
     assert np.array_equal(result.w == 0, w == 0)
-    assert result.n_iter == n_steps
-    assert len(result.trace) == -(-n_steps // every)
+    assert result.n_iter == -(-n_steps // every)
+    assert len(result.trace) == result.n_iter + 1
     primal, gap = l1_gap(data.X, data.y, data.qid, w, np.full(8, 0.05))
     assert result.objective == pytest.approx(primal, rel=1e-10)
     assert result.gap == pytest.approx(gap, rel=1e-8)
+    fitted = TGRank(0.05, truncate_every=every, **options).fit(data)
+    np.testing.assert_array_equal(fitted.coef_, result.w)
+    assert fitted.n_iter_ == n_steps
+    assert len(fitted.trace_) == len(result.trace)
 
 
 def test_curvature_at_zero_is_the_largest_eigenvalue(data):
@@ -124,11 +129,11 @@ def test_query_weights_callback_and_warm_start(data):
     weight = np.linspace(0.2, 2, data.n_queries)
     ranker = TGRank(0.05, truncate_every=1, warm_start=True, max_iter=5000)
     ranker.fit(data, query_weight=weight, callback=lambda n, w, objective, gap: seen.append((n, objective)))
-    assert seen == list(enumerate(ranker.trace_.objective, start=1))
-    best = prox_newton(make_objective(data, weight), L1(0.05), tol=1e-10)
+    assert seen == list(enumerate(ranker.trace_.objective))
+    best = prox_newton(make_objective(data, query_weight=weight), L1(0.05), tol=1e-10)
     assert ranker.objective_ == pytest.approx(best.objective, rel=1e-4)
     assert ranker.n_iter_ > 2
-    assert ranker.fit(data, query_weight=weight).n_iter_ == 1
+    assert ranker.fit(data, query_weight=weight).n_iter_ == 0
 
 
 @pytest.mark.parametrize(

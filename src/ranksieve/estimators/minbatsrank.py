@@ -156,6 +156,8 @@ class MinBatSRank(IterativeRanker):
             raise ValueError(
                 f"standard input can be read once, but n_epochs={self.n_epochs}; give n_epochs=1 or a file"
             )
+        tell = callback or (lambda *_: None)
+        tell(0, state.w.copy(), np.nan, np.nan)
         for epoch in range(1, self.n_epochs + 1):
             chunks = stream_letor(
                 path, n_features=n_features, missing=missing, sparse=sparse, chunk_bytes=chunk_bytes
@@ -164,8 +166,7 @@ class MinBatSRank(IterativeRanker):
                 check_finite(data)
                 Passes.of(data).run(rule, state)
             state.n_passes += 1
-            if callback is not None:
-                callback(epoch, state.w.copy(), np.nan, np.nan)
+            tell(epoch, state.w.copy(), np.nan, np.nan)
         if state.n_pairs == 0:
             raise ValueError(NO_PAIRS)
         self.n_features_in_ = n_features

@@ -59,7 +59,7 @@ class Slopes:
 
 
 class Penalty(Protocol):
-    """A penalty with strength ``alpha``.
+    """A penalty on weights, or a set that they must stay in.
 
     ``offers`` names what solvers may ask for: "prox", "slopes", "quadratic" (a matrix), "ball" (a constraint
     with vertices), "concave" (weights of the ℓ1 that touches it).

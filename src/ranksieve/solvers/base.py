@@ -6,7 +6,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, TypeAlias
+from typing import Any, ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -141,16 +141,34 @@ def relative(gap: float, objective: float) -> float:
     return gap / objective if objective > 0 else gap
 
 
+class Iterate(NamedTuple):
+    """What a solver tells of one iteration."""
+
+    w: FloatArray
+    objective: float
+    gap: float
+    point: Any
+
+
 class Loop:
     """The one loop of all solvers: trace, callback, stopping, the guard against values that are not finite.
 
-    A solver tells it each iterate, the start first, and stops when :meth:`ends` says so.
+    A solver tells it each iterate, the start first, and stops when :meth:`ends` says so. The last iterate is
+    finished as the problem says, and its gap computed if the solver did not.
     """
 
-    def __init__(self, tol: float, max_iter: int, callback: Callback | None, keep_best: bool = False) -> None:
+    def __init__(
+        self,
+        problem: Problem,
+        tol: float,
+        max_iter: int,
+        callback: Callback | None = None,
+        keep_best: bool = False,
+    ) -> None:
         self.trace, self.converged = Trace(), False
-        self._tol, self._max_iter, self._callback, self._keep_best = tol, max_iter, callback, keep_best
-        self._kept: tuple[FloatArray, float, float, Any] | None = None
+        self._problem, self._tol, self._max_iter = problem, tol, max_iter
+        self._callback, self._keep_best = callback, keep_best
+        self._kept: Iterate | None = None
 
     @property
     def n_iter(self) -> int:
@@ -163,26 +181,34 @@ class Loop:
 
         ``distance`` is what the solver's tolerance bounds, by default the gap as a share of the objective.
         """
-        self.trace.record(objective, gap, w)
         if not np.isfinite(objective):
-            raise ValueError(NOT_FINITE.format(value=objective, n_iter=self.n_iter))
-        if self._callback is not None:
-            self._callback(self.n_iter, w, objective, gap)
-        if self._kept is None or not self._keep_best or objective < self._kept[1]:
-            self._kept = (w, objective, gap, point)
+            raise ValueError(NOT_FINITE.format(value=objective, n_iter=len(self.trace)))
         self.converged = bool((relative(gap, objective) if distance is None else distance) <= self._tol)
-        return self.converged or self.n_iter >= self._max_iter
+        last = self.converged or len(self.trace) >= self._max_iter
+        here = Iterate(w, objective, gap, point)
+        here = self._finished(here) if last and not self._keep_best else here
+        self.trace.record(here.objective, here.gap, here.w)
+        if self._callback is not None:
+            self._callback(self.n_iter, here.w, here.objective, here.gap)
+        if self._kept is None or not self._keep_best or here.objective < self._kept.objective:
+            self._kept = here
+        return last
 
-    def result(self, problem: Problem) -> Result:
-        """The last iterate, or the best one if the solver says so; its gap is computed if it was not."""
+    def result(self) -> Result:
+        """The last iterate, or the best one if the solver says so."""
         if self._kept is None:
             raise ValueError("the solver gave no iterate")
+        if np.isnan(self._kept.gap):  # the solver ended by itself
+            self._kept = self._finished(self._kept)
+            self.trace.gap[-1] = self._kept.gap
         w, objective, gap, point = self._kept
-        final = problem.finish(point)
-        if final is not point or np.isnan(gap):
-            w, objective, gap = final.w, problem.value(final), problem.gap(final)
-            self.trace.gap[-1] = gap
-        return Result(w, objective, gap, self.n_iter, self.converged, self.trace, final)
+        return Result(w, objective, gap, self.n_iter, self.converged, self.trace, point)
+
+    def _finished(self, last: Iterate) -> Iterate:
+        final = self._problem.finish(last.point)
+        if final is last.point and not np.isnan(last.gap):
+            return last
+        return Iterate(final.w, self._problem.value(final), self._problem.gap(final), final)
 
 
 @dataclass(frozen=True)
@@ -206,10 +232,10 @@ class Solver(ABC):
     ) -> Result:
         """Minimise the problem, from given weights, a point known already, or 0."""
         self.check(problem)
-        loop = Loop(self.tol, self.max_iter, callback, self.keep_best)
+        loop = Loop(problem, self.tol, self.max_iter, callback, self.keep_best)
         with single_threaded_blas():
             self.run(problem, start, loop)
-            return loop.result(problem)
+            return loop.result()
 
     def check(self, problem: Problem) -> None:
         """Refuse a problem that lacks what the solver needs."""

@@ -57,7 +57,7 @@ class ProximalGradient(Solver):
             gap = problem.gap(point) if self.stop == "gap" else np.nan
             distance = {
                 "gap": 0.0 if mapping <= self.mapping_tol * at_zero else relative(gap, objective),
-                "change": abs(objective - previous) / abs(previous) if np.isfinite(previous) else np.inf,
+                "change": relative(abs(objective - previous), abs(previous)),
                 "mapping": mapping / at_zero if at_zero > 0 else 0.0 * mapping,
             }[self.stop]
             if loop.ends(point.w, objective, gap, distance, point):
