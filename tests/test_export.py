@@ -18,8 +18,7 @@ from ranksieve.export.lucene import least_possible, round_up
 from ranksieve.export.vespa import decimal
 from ranksieve.formats.letor import write_letor
 from ranksieve.model import LinearModel, Term
-from ranksieve.preparation.missing import MissingPolicy
-from ranksieve.preparation.normalise import Normalisation
+from ranksieve.preparation import KEPT, NOT_NORMALISED, MissingPolicy, Normalisation, Preparation
 from tests.engine_readers import READERS
 from tests.test_cli import refused, run
 
@@ -31,9 +30,9 @@ NAMES = ["bm25_title", "bm25_body", "price", "clicks_7d", "age", "published"]
 # --- small models with features f1, f2, … ----------------------------------------------------------------
 
 
-def weighing(*weights, normalisation=None, intercept=0.0, **rest):
+def weighing(*weights, normalisation=NOT_NORMALISED, missing=KEPT, intercept=0.0):
     terms = tuple(Term(f"f{j + 1}", j, w) for j, w in enumerate(weights))
-    return LinearModel(terms, len(weights), intercept, normalisation, **rest)
+    return LinearModel(terms, len(weights), intercept, Preparation(missing, normalisation))
 
 
 def normalisation(kind, centre, scale):

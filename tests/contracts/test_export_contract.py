@@ -12,8 +12,8 @@ from ranksieve.estimators import SparseRanker
 from ranksieve.export import EXPORTS, export_model
 from ranksieve.formats.folds import load_letor_folds
 from ranksieve.model import LinearModel, Term, load_model
+from ranksieve.preparation import Preparation
 from ranksieve.preparation.missing import learn_missing
-from ranksieve.preparation.normalise import learn_normalisation
 from tests.engine_readers import READERS, python_process
 
 LUCENE = ("elasticsearch", "opensearch", "solr")
@@ -40,15 +40,14 @@ WEIGHTS = {
 }
 
 
-def model_of(weights, kind=None, intercept=0.0, missing=None):
+def model_of(weights, kind=None, intercept=0.0, missing="keep"):
     w = np.array(weights)
-    learned = None if kind is None else learn_normalisation(TRAIN, kind)
-    if learned is not None and learned.learns:
-        w = w * np.array(learned.scale)
+    learned = Preparation.learn(TRAIN, kind or "none", missing)
+    if learned.normalisation.learns:
+        w = w * np.array(learned.normalisation.scale)
     terms = tuple(Term(NAMES[j], int(j), float(w[j])) for j in np.flatnonzero(w))
     names = [term.name for term in terms]
-    policy = None if missing is None else learn_missing(TRAIN, missing).of(names)
-    return LinearModel(terms, 6, intercept, learned and learned.of(names), missing=policy)
+    return LinearModel(terms, 6, intercept, learned.of(names))
 
 
 MODELS = {

@@ -12,6 +12,7 @@ from ranksieve.commands.files import read_data, widen
 from ranksieve.data.dataset import Dataset
 from ranksieve.foreign import Scorer, open_model
 from ranksieve.model import LinearModel
+from ranksieve.preparation import KEPT
 
 STARTS = (b"##", b"{")  # of models; a file of scores begins with a number
 
@@ -44,7 +45,7 @@ def _as_asked(model: Scorer, missing: str | None) -> Scorer:
     """A model without its own rule for missing values if another one was asked for."""
     if missing is None or not isinstance(model, LinearModel):
         return model
-    return replace(model, missing=None)
+    return replace(model, preparation=replace(model.preparation, missing=KEPT))
 
 
 def finite_scores(model: Scorer, data: Dataset) -> FloatArray:

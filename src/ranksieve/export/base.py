@@ -82,23 +82,25 @@ def check_exportable(model: LinearModel, engine: str) -> None:
             f"the model uses no feature, so there is nothing for {engine} to compute; fit one with features"
         )
     reason = f"but {engine} scores each document on its own"
-    if model.normalisation is not None and model.normalisation.per_query:
+    missing, normalisation = model.preparation.missing, model.preparation.normalisation
+    if normalisation.per_query:
         raise ValueError(
-            f"the model normalises its features within each query ({model.normalisation.kind}), {reason}; "
+            f"the model normalises its features within each query ({normalisation.kind}), {reason}; "
             "fit with --normalise z, min_max or none"
         )
-    if model.missing is not None and model.missing.per_query:
+    if missing.per_query:
         raise ValueError(
-            f"the model fills missing values with the least value of the query ({model.missing.policy}), "
+            f"the model fills missing values with the least value of the query ({missing.policy}), "
             f"{reason}; fit with --missing zero or column_mean"
         )
 
 
 def warn_of_means(model: LinearModel, engine: str) -> None:
     """Say which default a feature needs in an engine that puts 0 where it is missing."""
-    if model.missing is None or not model.missing.learns:
+    missing = model.preparation.missing
+    if not missing.learns:
         return
-    pairs = zip(model.names, model.missing.means, strict=True)
+    pairs = zip(model.names, missing.means, strict=True)
     means = ", ".join(f"{name} {mean:.6g}" for name, mean in pairs)
     warnings.warn(
         f"the model fills a missing feature with its training mean but {engine} puts 0; give each feature "
@@ -128,9 +130,10 @@ def engine_names(
 
 def columnwise(model: LinearModel) -> tuple[FloatArray, FloatArray]:
     """Centre and scale of every feature in use: 0 and 1 without normalisation."""
-    if model.normalisation is None or not model.normalisation.learns:
+    normalisation = model.preparation.normalisation
+    if not normalisation.learns:
         return np.zeros(len(model.terms)), np.ones(len(model.terms))
-    return np.array(model.normalisation.centre), np.array(model.normalisation.scale)
+    return np.array(normalisation.centre), np.array(normalisation.scale)
 
 
 def float32(value: float, what: str) -> float:

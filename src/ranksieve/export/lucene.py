@@ -102,7 +102,7 @@ def least_possible(model: LinearModel) -> float | None:
     """
     centre, scale = columnwise(model)
     weights = model.weights / scale
-    ranged = model.normalisation is not None and model.normalisation.kind == "min_max"
+    ranged = model.preparation.normalisation.kind == "min_max"
     if (weights < 0).any() and not ranged:
         return None
     at = np.where(weights < 0, centre + scale, 0.0)
@@ -116,7 +116,7 @@ def round_up(value: float) -> float:
 
 
 def _normalisers(model: LinearModel, names: Sequence[str]) -> list[Normaliser | None]:
-    kind = "none" if model.normalisation is None else model.normalisation.kind
+    kind = model.preparation.normalisation.kind
     if kind == "none":
         return [None] * len(names)
     ranged = kind == "min_max"

@@ -13,7 +13,7 @@ from ranksieve.data.dataset import Dataset, as_matrix
 from ranksieve.data.matrix import value_blocks
 from ranksieve.foreign.parts import Features, Part
 from ranksieve.model import LinearModel, Term
-from ranksieve.preparation.missing import MissingPolicy
+from ranksieve.preparation import MissingPolicy, Preparation
 
 ROWS_AT_ONCE = 4096
 ZERO = MissingPolicy("zero")
@@ -72,7 +72,7 @@ def linear_model(
             "give the features that it was trained on, in the same order"
         )
     terms = tuple(Term(f"f{j + 1}" if numbered else names[j], j, float(weights[j])) for j in used)
-    return LinearModel(terms, n_features, intercept=intercept, method=method, missing=ZERO)
+    return LinearModel(terms, n_features, intercept=intercept, method=method, preparation=Preparation(ZERO))
 
 
 def _without_missing(values: FloatArray) -> Features:

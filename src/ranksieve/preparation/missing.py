@@ -103,6 +103,9 @@ class MissingPolicy:
         return MissingPolicy(self.policy, tuple(features), tuple(mean[name] for name in features))
 
 
+KEPT = MissingPolicy("keep")
+
+
 def learn_missing(data: Dataset, policy: str, row_weight: FloatArray | None = None) -> MissingPolicy:
     """A policy with what it has to remember: the means of the present values, 0 if there are none.
 
