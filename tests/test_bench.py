@@ -66,8 +66,8 @@ def test_the_sparse_ranker_chooses_on_vali(synthetic_folds, results):
     for fold, stored in zip(
         synthetic_folds, results.data_sets["toy"].results["sparseranker"].folds, strict=True
     ):
-        scores = fold.vali.X @ stored.coef
-        assert evaluate(scores, fold.vali, "ndcg@10").mean["ndcg@10"] == pytest.approx(stored.validation)
+        scores = fold.valid.X @ stored.coef
+        assert evaluate(scores, fold.valid, "ndcg@10").mean["ndcg@10"] == pytest.approx(stored.validation)
 
 
 def test_truncation_keeps_the_largest_weights(synthetic_folds, results):

@@ -256,7 +256,7 @@ def test_bad_model_names_are_refused(target, tmp_path):
 @pytest.mark.parametrize("kind", ["none", "z", "min_max"])
 def test_a_model_of_mq2008_passes_for_all_rows(kind, letor_root, tmp_path):
     fold = load_letor_folds("MQ2008", root=letor_root)[0]
-    model = SparseRanker(normalise=kind).fit(fold.train, valid=fold.vali).to_model()
+    model = SparseRanker(normalise=kind).fit(fold.train, valid=fold.valid).to_model()
     assert len(model.terms) > 3
     for target in EXPORTS:
         (tmp_path / target).mkdir()
@@ -265,5 +265,5 @@ def test_a_model_of_mq2008_passes_for_all_rows(kind, letor_root, tmp_path):
         options |= {"sample": fold.train} if target in LUCENE else {}
         place = tmp_path / target / ("out" if EXPORTS[target].folder else "file.py")
         result = export_model(model, target, place, **options)
-        for part in (fold.train, fold.vali, fold.test):
+        for part in (fold.train, fold.valid, fold.test):
             check_parity(model, target, result, part)

@@ -13,7 +13,7 @@ from ranksieve.commands.guard import while_doing
 from ranksieve.commands.models import finite_scores, is_model, read_with_models
 from ranksieve.commands.show import emit_json, table, words
 from ranksieve.data.dataset import Dataset
-from ranksieve.formats.judgements import Table
+from ranksieve.formats.judgements import NumbersOfDocuments
 from ranksieve.formats.trec import read_qrels, read_run, run_lines
 from ranksieve.metrics import Evaluation, Profile, evaluate
 from ranksieve.metrics.evaluate import parse_all
@@ -36,7 +36,7 @@ class Yardstick(NamedTuple):
     def of_scores(self, scores: FloatArray, data: Dataset) -> Evaluation:
         return evaluate(scores, data, *self)
 
-    def of_run(self, run: Table, qrels: Table) -> Evaluation:
+    def of_run(self, run: NumbersOfDocuments, qrels: NumbersOfDocuments) -> Evaluation:
         return evaluate_run(run, qrels, *self)
 
 

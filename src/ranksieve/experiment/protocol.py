@@ -130,7 +130,7 @@ def trials(
 
     A ranker whose ``fit`` takes ``valid`` chooses among its own candidates by ``select`` on vali.
     """
-    evaluator = Evaluator(fold.vali, profile)
+    evaluator = Evaluator(fold.valid, profile)
     for number, point in points:
         ranker = make(**point)
         began = time.perf_counter()
@@ -138,7 +138,7 @@ def trials(
             warnings.simplefilter("ignore", ConvergenceWarning)
             _learn(ranker, fold, select, profile, start if warm else None)
         seconds = time.perf_counter() - began
-        value = evaluator.evaluate(ranker.predict(fold.vali), select).mean[select]
+        value = evaluator.evaluate(ranker.predict(fold.valid), select).mean[select]
         weights = weights_of(ranker, fold.train.n_features)
         yield Trial(number, point, ranker, value if np.any(weights) else NO_FEATURES, seconds)
         start = weights
@@ -153,7 +153,7 @@ def _learn(ranker: Ranker, fold: Fold, select: str, profile: str | Profile, star
     fit: Any = ranker.fit
     if "valid" in inspect.signature(fit).parameters:
         ranker.set_params(metric=select, profile=profile)
-        fit(fold.train, valid=fold.vali)
+        fit(fold.train, valid=fold.valid)
         return
     if start is not None:
         ranker.set_params(warm_start=True)

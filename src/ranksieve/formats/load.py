@@ -1,4 +1,4 @@
-"""Read and write data sets in the format that the file's name or content tells."""
+"""Read and write data sets in the format that the file's name or first bytes tell."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ranksieve.formats.text_files import PARQUET_MAGIC
 
 
 class Format(NamedTuple):
-    """How one kind of file is recognised, read and written."""
+    """How one kind of file is recognised (by suffix, else by its first bytes), read and written."""
 
     suffixes: tuple[str, ...]
     magic: tuple[bytes, ...]
@@ -28,11 +28,12 @@ def _refuse_log(dataset: Dataset, path: PathLike) -> None:
     raise ValueError(f"{path}: only a search engine writes feature logs; choose a .txt, .gz or .parquet file")
 
 
-FORMATS = (
-    Format((".parquet", ".pq"), (PARQUET_MAGIC,), read_parquet, write_parquet),
-    Format((".json", ".jsonl", ".ndjson"), (b"{", b"["), read_ltr_log, _refuse_log),
-)
-LETOR = Format((".txt", ".gz"), (), read_letor, write_letor)
+FORMATS: dict[str, Format] = {
+    "parquet": Format((".parquet", ".pq"), (PARQUET_MAGIC,), read_parquet, write_parquet),
+    "feature log": Format((".json", ".jsonl", ".ndjson"), (b"{", b"["), read_ltr_log, _refuse_log),
+    "LETOR": Format((".txt", ".gz"), (), read_letor, write_letor),
+}
+DEFAULT = FORMATS["LETOR"]  # of a file that nothing else recognises
 
 
 def read_dataset(path: PathLike | Sequence[PathLike], **options: Any) -> Dataset:
@@ -47,17 +48,17 @@ def read_dataset(path: PathLike | Sequence[PathLike], **options: Any) -> Dataset
 
 def write_dataset(dataset: Dataset, path: PathLike) -> None:
     """Write parquet if the suffix says so, else LETOR text."""
-    (_by_suffix(path) or LETOR).write(dataset, path)
+    (_by_suffix(path) or DEFAULT).write(dataset, path)
 
 
 def format_of(path: PathLike) -> Format:
     """The format of a file that is to be read."""
-    return _by_suffix(path) or _by_magic(path) or LETOR
+    return _by_suffix(path) or _by_magic(path) or DEFAULT
 
 
 def _by_suffix(path: PathLike) -> Format | None:
     suffix = Path(path).suffix.lower()
-    return next((kind for kind in FORMATS if suffix in kind.suffixes), None)
+    return next((kind for kind in FORMATS.values() if suffix in kind.suffixes), None)
 
 
 def _by_magic(path: PathLike) -> Format | None:
@@ -65,7 +66,7 @@ def _by_magic(path: PathLike) -> Format | None:
         return None
     try:
         with open(path, "rb") as file:
-            start = file.read(max(len(magic) for kind in FORMATS for magic in kind.magic))
+            start = file.read(max(len(magic) for kind in FORMATS.values() for magic in kind.magic))
     except OSError:
         return None
-    return next((kind for kind in FORMATS if start.startswith(kind.magic)), None)
+    return next((kind for kind in FORMATS.values() if start.startswith(kind.magic)), None)
