@@ -110,7 +110,7 @@ def test_constants_of_a_graph_that_float32_cannot_hold(tmp_path):
     with pytest.raises(ValueError, match=r"the intercept is 1e\+39, which is too large for 32-bit"):
         export_model(weighing(1.0, intercept=1e39), "onnx", tmp_path / "m.onnx")
     mean = MissingPolicy("column_mean", ("f1",), (1e39,))
-    with pytest.raises(ValueError, match=r"the mean that takes the place .* is 1e\+39, which is too large"):
+    with pytest.raises(ValueError, match=r"the mean that replaces .* is 1e\+39, which is too large"):
         export_model(weighing(1.0, missing=mean), "onnx", tmp_path / "m.onnx")
     export_model(weighing(1.0, intercept=1e39, missing=mean), "onnx", tmp_path / "m.onnx", dtype="float64")
 
@@ -298,7 +298,7 @@ def test_vespa_takes_rank_features(name, tmp_path):
 
 @pytest.mark.parametrize("name", ["bm25(title", "bm25 title", "a+b", "bm25(title)}", "1x", "f(a)(b)", "f(#)"])
 def test_vespa_refuses_other_names(name, tmp_path):
-    with pytest.raises(ValueError, match=r"is no Vespa rank feature .* map every feature .* option names"):
+    with pytest.raises(ValueError, match=r"is not a Vespa rank feature .* map every feature .* option names"):
         export_model(weighing(0.5), "vespa", tmp_path / "out", names={"f1": name})
 
 

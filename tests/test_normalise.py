@@ -242,7 +242,7 @@ def test_files_of_version_1_are_read(tmp_path):
         ("normalisation", {"features": [], "centre": [], "scale": []}, "not that of the model's features"),
         ("normalisation", {"extra": 1}, "normalisation has the unknown entry 'extra'"),
         ("missing", {"policy": "guess"}, "missing='guess' is unknown"),
-        ("missing", {"means": [1.0]}, "needs one finite mean a feature"),
+        ("missing", {"means": [1.0]}, "needs one finite mean per feature"),
         ("missing", {"means": [1.0, float("inf")]}, "an entry of means is inf; expected a finite"),
         ("missing", {"features": ["f5", "f2"]}, "missing is not that of the model's features"),
     ],

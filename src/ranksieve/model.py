@@ -24,7 +24,7 @@ from ranksieve.preparation import NOT_NORMALISED, UNPREPARED, MissingPolicy, Nor
 
 FORMAT = "ranksieve-linear-model"
 FORMAT_VERSION = 3
-READABLE_VERSIONS = (1, 2, 3)  # before 3 a fingerprint of the training data stands for all data
+READABLE_VERSIONS = (1, 2, 3)  # before 3 only the training data have a fingerprint
 NORMALISATION = {"kind": str, "features": [str], "centre": [float], "scale": [float]}
 MISSING = {"policy": str, "features": [str], "means": [float]}
 SHAPE = {
@@ -83,7 +83,7 @@ class LinearModel:
     version: str = __version__
 
     def __post_init__(self) -> None:
-        """Python's own numbers in the place of NumPy's, which files would show by their types."""
+        """Python's own numbers instead of NumPy's, which files would show by their types."""
         _set(
             self,
             terms=tuple(self.terms),
@@ -262,7 +262,7 @@ def linear_scores(
 ) -> FloatArray:
     """Σ_j weight_j · x_j over the given columns, added in their order, after ``prepare`` changed them.
 
-    Equal rows get equal scores to the last bit, wherever they stand (a BLAS product does not promise that),
+    Equal rows get equal scores to the last bit, wherever they are (a BLAS product does not promise that),
     so that ties stay ties.
     """
     scores = np.empty(X.shape[0])

@@ -19,7 +19,7 @@ from ranksieve.model import LinearModel
 
 @dataclass(frozen=True)
 class Options:
-    """What an export may be told beside the model.
+    """What an export may take beside the model.
 
     ``name`` is the model's name in the engine, ``names`` maps our feature names to the engine's,
     ``featureset`` holds the engine's own definitions of features (parsed JSON), ``sample`` documents to see
@@ -59,14 +59,14 @@ class NameRule:
     pattern: str
     words: str
 
-    def check(self, name: str, what: str, cure: str) -> None:
+    def check(self, name: str, what: str, advice: str) -> None:
         if not re.fullmatch(self.pattern, name):
-            raise ValueError(f"{what} {name!r} cannot be used, because {self.words}; {cure}")
+            raise ValueError(f"{what} {name!r} cannot be used, because {self.words}; {advice}")
 
 
 ANY_NAME = NameRule(r"(?=.*\S)[^\x00-\x1f\x7f]+", "a name is visible text without control characters")
 FILE_NAME = NameRule(
-    r"\w[\w.-]*", "a name consists of letters, digits, _, . and - and begins with none of . -"
+    r"\w[\w.-]*", "a name consists of letters, digits, _, . and - and does not begin with . or -"
 )
 
 
@@ -111,14 +111,14 @@ def warn_of_means(model: LinearModel, engine: str) -> None:
 
 
 def engine_names(
-    own: Sequence[str], names: Mapping[str, str], rule: NameRule, engine: str, cure: str = ""
+    own: Sequence[str], names: Mapping[str, str], rule: NameRule, engine: str, advice: str = ""
 ) -> list[str]:
     """The engine's names of features: renamed, checked and all different."""
     theirs = [names.get(name, name) for name in own]
     for name, given in zip(own, theirs, strict=True):
         if not isinstance(given, str):
             raise ValueError(f"names must map feature {name!r} to text, got {given!r}")
-        rule.check(given, f"{engine} feature", cure or "give another name with the option names")
+        rule.check(given, f"{engine} feature", advice or "give another name with the option names")
     doubles = sorted({name for name in theirs if theirs.count(name) > 1})
     if doubles:
         raise ValueError(
@@ -156,7 +156,7 @@ def scale32(scale: float, name: str) -> float:
 
 
 def weight32(weight: float, name: str) -> float:
-    """A weight in float32; one that becomes 0 is told."""
+    """A weight in float32; a warning names one that becomes 0."""
     rounded = float32(weight, f"the weight of {name}")
     if rounded == 0 != weight:
         warnings.warn(
@@ -173,7 +173,7 @@ def as_json(content: Any) -> str:
 
 
 def paths_of(product: Product, target: Target, path: Path) -> dict[Path, str | bytes]:
-    """Where each file goes: into the folder ``path``, or into the file ``path`` if there is but one."""
+    """Where each file goes: into the folder ``path``, or into the file ``path`` if there is only one."""
     if target.folder or path.is_dir():
         return {path / name: content for name, content in product.files.items()}
     (content,) = product.files.values()

@@ -55,7 +55,7 @@ def _check_float32(model: LinearModel) -> None:
         scale32(scale, term.name)
     float32(model.intercept, "the intercept")
     for mean in model.preparation.missing.means:
-        float32(mean, "the mean that takes the place of a missing value")
+        float32(mean, "the mean that replaces a missing value")
 
 
 def _steps(model: LinearModel) -> tuple[list[Step], dict[str, AnyArray]]:

@@ -29,7 +29,7 @@ from math import isnan
 
 INTERCEPT = $intercept
 
-# name: (weight, centre, scale, what takes the place of a missing value; None: nothing may)
+# name: (weight, centre, scale, what replaces a missing value; None: it must be there)
 FEATURES: dict[str, tuple[float, float, float, float | None]] = {
 $features
 }

@@ -31,9 +31,9 @@ def _refuse_log(dataset: Dataset, path: PathLike) -> None:
 FORMATS: dict[str, Format] = {
     "parquet": Format((".parquet", ".pq"), (PARQUET_MAGIC,), read_parquet, write_parquet),
     "feature log": Format((".json", ".jsonl", ".ndjson"), (b"{", b"["), read_ltr_log, _refuse_log),
-    "LETOR": Format((".txt", ".gz"), (), read_letor, write_letor),
+    "LETOR": Format((), (), read_letor, write_letor),
 }
-DEFAULT = FORMATS["LETOR"]  # of a file that nothing else recognises
+DEFAULT = FORMATS["LETOR"]  # of a file that no other format recognises
 
 
 def read_dataset(path: PathLike | Sequence[PathLike], **options: Any) -> Dataset:

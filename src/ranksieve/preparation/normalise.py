@@ -1,4 +1,4 @@
-"""Bring features to one scale: by what was learned on the training data, or within each query."""
+"""Bring features to one scale: learned on the training data, or within each query."""
 
 from __future__ import annotations
 
