@@ -45,7 +45,7 @@ def test_bench_is_the_protocol(synthetic_folds, results, name):
     for fold, ours in zip(synthetic_folds, stored.folds, strict=True):
         grid = thinned(method.grid)
         fits = [method.make(**point).fit(fold.train) for point in grid]
-        values = [evaluate(fit.predict(fold.vali), fold.vali, method.select) for fit in fits]
+        values = [evaluate(fit.predict(fold.valid), fold.valid, method.select) for fit in fits]
         best = int(np.argmax([value.mean[method.select] for value in values]))
         assert dict(ours.parameters) == grid[best]
         assert ours.validation == values[best].mean[method.select]
@@ -69,8 +69,8 @@ def test_the_sparse_ranker_chooses_on_vali(synthetic_folds, results):
     for fold, stored in zip(
         synthetic_folds, results.data_sets["toy"].results["sparseranker"].folds, strict=True
     ):
-        scores = fold.vali.X @ stored.coef
-        assert evaluate(scores, fold.vali, "ndcg@10").mean["ndcg@10"] == pytest.approx(stored.validation)
+        scores = fold.valid.X @ stored.coef
+        assert evaluate(scores, fold.valid, "ndcg@10").mean["ndcg@10"] == pytest.approx(stored.validation)
 
 
 def test_truncation_keeps_the_largest_weights(synthetic_folds, results):

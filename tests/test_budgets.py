@@ -241,7 +241,7 @@ def test_budget_steps_reach_from_the_cheapest_to_all():
         ({"feature_costs": {"g1": 1.0, "*": 1}}, "feature_costs: unknown feature 'g1' (did you mean 'f1'?)"),
         ({"feature_costs": {"f1": -1.0, "*": 1}}, "feature_costs: the cost of 'f1' is -1"),
         ({"feature_costs": COSTS, "penalty": L1()}, "weights belong into the penalty object itself"),
-        ({"must_have": ["f1"], "must_not": [0]}, "'f1' stands in must_have and in must_not"),
+        ({"must_have": ["f1"], "must_not": [0]}, "'f1' is in must_have and in must_not"),
     ],
 )
 def test_bad_budgets(halves, options, sentence):

@@ -75,8 +75,8 @@ def test_signs_from_a_file(here):
             "raise --max-cost to at least 0.5",
         ),
         (["--must-have", "f9"], "fitting train.txt: --must-have: unknown feature 'f9' (did you mean"),
-        (["--must-have", "f1", "--must-not", "f1"], "'f1' stands in --must-have and in --must-not"),
-        (["--signs", "f1=up"], "--signs: 'up' for 'f1' is no sign; give +"),
+        (["--must-have", "f1", "--must-not", "f1"], "'f1' is in --must-have and in --must-not"),
+        (["--signs", "f1=up"], "--signs: 'up' for 'f1' is not a sign; give +"),
         (["--signs", "signs.csv"], "signs.csv: there is no such file"),
         (["--signs", "f1=+,f2=-,f1=-"], "--signs: 'f1' stands twice in f1=+,f2=-,f1=-; name it once"),
         (

@@ -101,7 +101,7 @@ def test_costs_in_python(put):
     with pytest.raises(ValueError, match="feature_costs holds 3 numbers but the data have 2 features"):
         as_costs([1, 2, 3], ("a", "b"))
     with pytest.raises(
-        ValueError, match="feature_costs is 3; give a file, a mapping or one number a feature"
+        ValueError, match="feature_costs is 3; give a file, a mapping or one number per feature"
     ):
         as_costs(3, ("a", "b"))
 
@@ -124,12 +124,12 @@ def test_one_cost_of_a_group_may_be_written_in_several_ways(put):
         ("feature,cost\nprice,cheap\n", "c:2: the cost of 'price' is 'cheap', which is not a number"),
         ("feature,cost\nprice,\n", "c:2: the cost of 'price' is '', which is not a number"),
         ("feature,cost\n,1\n", "c:2: the feature has no name"),
-        ("feature,cost\nprice,1\nprice,1\n", "c:3: 'price' stands in c:2 too; list it once"),
+        ("feature,cost\nprice,1\nprice,1\n", "c:3: 'price' is in c:2 too; list it once"),
         (
             "feature,cost,group\nbm25,1,title\nphrase,2,title\n",
             "c:3: group 'title' costs 2 here but 1 before; write the one cost of the group",
         ),
-        ('{"price": 1,\n "price": 2}', "c: 'price' stands twice; list it once"),
+        ('{"price": 1,\n "price": 2}', "c: 'price' occurs twice; list it once"),
         ('{"price": 1,\n "stock"}', "c:2: damaged JSON"),
         ('{"bm25": 1,\n "price": -2}', "c:2: the cost of 'price' is -2"),
         ('{"price": null}', "c:1: the cost of 'price' is None, which is not a number"),

@@ -14,8 +14,7 @@ import ranksieve as rs
 from ranksieve.explain import document_name, find_document, query_rows
 from ranksieve.metrics import PROFILES
 from ranksieve.model import LinearModel, Term
-from ranksieve.preparation.missing import MissingPolicy
-from ranksieve.preparation.normalise import Normalisation
+from ranksieve.preparation import MissingPolicy, Normalisation, Preparation
 from ranksieve.significance import holm, paired_t, randomisation
 
 EPS = np.finfo(float).eps
@@ -115,7 +114,8 @@ def test_contributions_add_up_to_the_scores(shop, kind, sparse):
 def test_values_are_those_the_model_sees():
     """Within the query: x → (x − least)/range, and the missing value takes the least."""
     data = rs.Dataset([[2.0], [np.nan], [6.0], [100.0]], [0, 1, 2, 0], ["q", "q", "q", "other"])
-    model = linear([3.0], normalisation=Normalisation("query_min_max"), missing=MissingPolicy("query_min"))
+    preparation = Preparation(MissingPolicy("query_min"), Normalisation("query_min_max"))
+    model = linear([3.0], preparation=preparation)
     found = rs.explain_query(model, data, "q")
     assert found.rows.tolist() == [2, 0, 1]
     assert found.values.tolist() == [[1.0], [0.0], [0.0]]

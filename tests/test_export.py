@@ -18,8 +18,7 @@ from ranksieve.export.lucene import least_possible, round_up
 from ranksieve.export.vespa import decimal
 from ranksieve.formats.letor import write_letor
 from ranksieve.model import LinearModel, Term
-from ranksieve.preparation.missing import MissingPolicy
-from ranksieve.preparation.normalise import Normalisation
+from ranksieve.preparation import KEPT, NOT_NORMALISED, MissingPolicy, Normalisation, Preparation
 from tests.engine_readers import READERS
 from tests.test_cli import refused, run
 
@@ -31,9 +30,9 @@ NAMES = ["bm25_title", "bm25_body", "price", "clicks_7d", "age", "published"]
 # --- small models with features f1, f2, … ----------------------------------------------------------------
 
 
-def weighing(*weights, normalisation=None, intercept=0.0, **rest):
+def weighing(*weights, normalisation=NOT_NORMALISED, missing=KEPT, intercept=0.0):
     terms = tuple(Term(f"f{j + 1}", j, w) for j, w in enumerate(weights))
-    return LinearModel(terms, len(weights), intercept, normalisation, **rest)
+    return LinearModel(terms, len(weights), intercept, Preparation(missing, normalisation))
 
 
 def normalisation(kind, centre, scale):
@@ -111,7 +110,7 @@ def test_constants_of_a_graph_that_float32_cannot_hold(tmp_path):
     with pytest.raises(ValueError, match=r"the intercept is 1e\+39, which is too large for 32-bit"):
         export_model(weighing(1.0, intercept=1e39), "onnx", tmp_path / "m.onnx")
     mean = MissingPolicy("column_mean", ("f1",), (1e39,))
-    with pytest.raises(ValueError, match=r"the mean that takes the place .* is 1e\+39, which is too large"):
+    with pytest.raises(ValueError, match=r"the mean that replaces .* is 1e\+39, which is too large"):
         export_model(weighing(1.0, missing=mean), "onnx", tmp_path / "m.onnx")
     export_model(weighing(1.0, intercept=1e39, missing=mean), "onnx", tmp_path / "m.onnx", dtype="float64")
 
@@ -299,7 +298,7 @@ def test_vespa_takes_rank_features(name, tmp_path):
 
 @pytest.mark.parametrize("name", ["bm25(title", "bm25 title", "a+b", "bm25(title)}", "1x", "f(a)(b)", "f(#)"])
 def test_vespa_refuses_other_names(name, tmp_path):
-    with pytest.raises(ValueError, match=r"is no Vespa rank feature .* map every feature .* option names"):
+    with pytest.raises(ValueError, match=r"is not a Vespa rank feature .* map every feature .* option names"):
         export_model(weighing(0.5), "vespa", tmp_path / "out", names={"f1": name})
 
 

@@ -42,8 +42,9 @@ def test_layouts(tmp_path, monkeypatch, names, level):
     for folds in (by_root, by_path, by_variable):
         assert [fold.train.qid[0] for fold in folds] == [10, 20, 100]
         assert [part.qid[0] for part in folds[0]] == [10, 11, 12]
-    train, vali, test = by_root[1]
-    assert by_root[1] == Fold(train, vali, test)
+    train, valid, test = by_root[1]
+    assert by_root[1] == Fold(train, valid, test)
+    assert by_root[1].vali is by_root[1].valid is valid
 
 
 @pytest.mark.parametrize("sparse", [False, True])
@@ -78,6 +79,11 @@ def test_what_can_be_missing(tmp_path, monkeypatch):
         f"{tmp_path / 'nowhere'}: there is no such folder, so DATA cannot be found; "
         "set RANKSIEVE_LETOR to the folder that holds the LETOR collections"
     )
+    monkeypatch.delenv("RANKSIEVE_LETOR")
+    assert sentence("DATA") == (
+        "DATA: there is no such folder here; give its path, or the folder of LETOR collections that holds it "
+        "as root or in the environment variable RANKSIEVE_LETOR"
+    )
     make_folds(tmp_path / "OHSUMED")
     assert sentence("MQ2008", root=tmp_path) == (
         f"{tmp_path / 'MQ2008'}: there is no such collection; {tmp_path} holds: OHSUMED; "
@@ -89,7 +95,7 @@ def test_what_can_be_missing(tmp_path, monkeypatch):
     )
     (tmp_path / "OHSUMED" / "Fold2" / "vali.txt").unlink()
     assert re.search(
-        r"Fold2: has no vali file; expected one of vali\.txt, vali\.txt\.gz, valid",
+        r"Fold2: has no validation file; expected one of vali\.txt, vali\.txt\.gz, valid",
         sentence("OHSUMED", root=tmp_path),
     )
 

@@ -8,6 +8,7 @@ import sys
 
 import numpy as np
 import pytest
+from filelock import FileLock, Timeout
 
 from ranksieve._util.json_values import plain
 from ranksieve.experiment.journal import Journal, check_begun, only_writer, read_journal
@@ -84,12 +85,12 @@ def test_a_header_that_lacks_something_is_named(tmp_path, lacking):
 
 
 def test_a_file_has_one_writer_at_a_time(tmp_path):
-    fcntl = pytest.importorskip("fcntl")
     path = tmp_path / "deep" / "Fold1.jsonl"
-    with only_writer(path), open(path, "ab") as other, pytest.raises(BlockingIOError):
-        fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    with open(path, "ab") as other:
-        fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    other = FileLock(path.with_name(f".{path.name}.lock"))
+    with only_writer(path), pytest.raises(Timeout):
+        other.acquire(timeout=0)
+    with other.acquire(timeout=0):
+        assert other.is_locked
 
 
 def test_other_options_and_other_versions_are_refused(tmp_path):

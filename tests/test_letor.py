@@ -449,8 +449,8 @@ FINITE = "values must be finite numbers, or NULL where missing"
         ("1 qid:1 3:inf", f"feature 3 is 'inf'; {FINITE}"),
         ("1 qid:1 3:-Infinity", f"feature 3 is '-Infinity'; {FINITE}"),
         ("1 qid:1 3:-1e400", f"feature 3 is -1e400, which overflows; {FINITE}"),
-        ("1 qid:1 2:1 3:1 3:1", "feature 3 stands twice on the line; give it once"),
-        ("1 qid:1 5:1 3:1 9:0 5:2", "feature 5 stands twice on the line; give it once"),
+        ("1 qid:1 2:1 3:1 3:1", "feature 3 occurs twice on the line; give it once"),
+        ("1 qid:1 5:1 3:1 9:0 5:2", "feature 5 occurs twice on the line; give it once"),
         ("1 qid:1 10000001:1", "feature 10000001 is beyond 10000000; give n_features if that many are meant"),
         (
             "1 qid:1 18446744073709551617:1",
@@ -466,7 +466,7 @@ def test_bad_lines(line, sentence):
 
 def test_the_first_faulty_line_is_named():
     later = "1 qid:1 foo\n"
-    assert message("1 qid:1 3:1 3:2\n" + later).startswith("data.txt:1: feature 3 stands twice")
+    assert message("1 qid:1 3:1 3:2\n" + later).startswith("data.txt:1: feature 3 occurs twice")
     assert message("1 qid:1 3:1e999\n" + later).startswith("data.txt:1: feature 3 is 1e999")
     assert message("1 qid:1 3:NULL\n" + later).startswith("data.txt:1: feature 3 is missing")
     assert message(b"1 qid:\xff 3:1\n" + later.encode()).startswith("data.txt:1: the query id")

@@ -154,7 +154,7 @@ def test_missing_values_follow_the_policy(log):
         ({"qid": "1", "hits": [hit("7", 1, names=(["a"],))]}, ", document 7: has no fields._ltrlog of"),
         ({"qid": "1", "hits": [hit("7", 1, names=(None,))]}, ", document 7: has no fields._ltrlog of"),
         ({"qid": "1", "hits": [hit("7", 10**400, 1)]}, ", document 7, feature title: the value is inf;"),
-        ({"1": 5}, ", query 1: '5' is no search response; expected an object with hits"),
+        ({"1": 5}, ", query 1: '5' is not a search response; expected an object with hits"),
         ([{"qid": "1", "hits": [hit("7", "high", 1)]}], ", response 1, document 7, feature title: the"),
         ({"qid": "1", "hits": [hit("7", 1, 2), hit("7", 1, 2)]}, ": document 7 of query 1 is logged twice"),
         ({"qid": "1", "hits": [hit("unknown", 1, 2)]}, ": no logged document has a judgement; are query and"),

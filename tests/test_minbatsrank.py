@@ -251,6 +251,17 @@ def test_state_survives_and_learning_goes_on_to_the_same_bits(small, tmp_path, k
     assert list(again.feature_names_in_) == list(small.feature_names)
 
 
+def test_state_keeps_the_preparation(small, tmp_path):
+    small.X[2, 1] = np.nan
+    first, rest = split(small, 3)
+    ranker = MinBatSRank(1.0, normalise="z", missing="column_mean").partial_fit(first)
+    ranker.save_state(tmp_path / "state.json")
+    again = MinBatSRank().load_state(tmp_path / "state.json")
+    assert again.preparation_ == ranker.preparation_
+    np.testing.assert_array_equal(again.predict(rest), ranker.predict(rest))
+    np.testing.assert_array_equal(again.partial_fit(rest).coef_, ranker.partial_fit(rest).coef_)
+
+
 def test_damaged_state_files(small, tmp_path):
     path = tmp_path / "state.json"
     MinBatSRank().fit(small).save_state(path)
@@ -260,6 +271,7 @@ def test_damaged_state_files(small, tmp_path):
         "[]",
         "{}",
         good.replace('"n_pairs"', '"n"'),
+        good.replace('"policy"', '"police"'),
         good.replace('"sums": [', '"sums": [0,'),
     ):
         path.write_text(damaged)
@@ -287,6 +299,20 @@ def test_a_file_gives_the_bits_of_its_rows_in_memory(tmp_path, sparse):
     assert (ranker.alpha_, ranker.n_iter_, seen) == (in_memory.alpha_, 2, [0, 1, 2])
     assert np.any(ranker.coef_)
     ranker.to_model().save(tmp_path / "model.json")
+
+
+def test_missing_values_of_a_file_are_filled_as_the_parameter_says(tmp_path):
+    data = make_ranking(n_queries=20, n_features=4, n_informative=2, seed=3)
+    data.X[::7, 1] = np.nan
+    write_letor(data, tmp_path / "data.txt")
+    in_memory = MinBatSRank(missing="zero", shuffle=False).fit(data)
+    ranker = MinBatSRank(missing="zero").fit_file(tmp_path / "data.txt", n_features=4)
+    assert ranker.preparation_ == in_memory.preparation_
+    np.testing.assert_array_equal(ranker.predict(data), in_memory.predict(data))
+    asked = MinBatSRank().fit_file(tmp_path / "data.txt", n_features=4, missing="zero")
+    np.testing.assert_array_equal(asked.predict(data), in_memory.predict(data))
+    with pytest.raises(ValueError, match="needs the whole file"):
+        MinBatSRank(missing="column_mean").fit_file(tmp_path / "data.txt", n_features=4)
 
 
 def test_file_problems(tmp_path):

@@ -18,7 +18,7 @@ from ranksieve.model import (
     linear_scores_of_models,
     load_model,
 )
-from ranksieve.preparation.normalise import Normalisation
+from ranksieve.preparation import Normalisation, Preparation
 from tests.conftest import random_dataset
 
 
@@ -224,4 +224,4 @@ def test_columns_that_are_not_in_use_are_not_read(kind):
 def test_weights_that_cannot_be_folded_are_refused():
     tiny = Normalisation("z", ("f1",), (0.0,), (1e-300,))
     with pytest.raises(ValueError, match="a weight divided by its scale is too large"):
-        LinearModel((Term("f1", 0, 1e10),), 1, normalisation=tiny).folded()
+        LinearModel((Term("f1", 0, 1e10),), 1, preparation=Preparation(normalisation=tiny)).folded()

@@ -22,7 +22,8 @@ from ranksieve import RankSVM, SparseRanker
 from ranksieve.data.dataset import Dataset
 from ranksieve.formats.letor import write_letor
 from ranksieve.model import LinearModel, Term, load_model
-from ranksieve.preparation.missing import MissingPolicy, learn_missing
+from ranksieve.preparation import KEPT, MissingPolicy, Preparation
+from ranksieve.preparation.missing import learn_missing
 from ranksieve.preparation.normalise import NORMALISATIONS, Normalisation, learn_normalisation
 from tests.conftest import random_dataset
 from tests.refusals import among, wrong
@@ -137,14 +138,11 @@ def test_unknown_kind(small):
 # --- the model -------------------------------------------------------------------------------------------
 
 
-def linear_model(normalisation=None, missing=None, data=None):
+def linear_model(normalisation="none", missing="keep", data=None):
     data = data or random_dataset(5)
     names = ("f2", "f5")
-    return LinearModel(
-        (Term("f2", 1, 0.7), Term("f5", 4, -1.3)), 5, 0.25,
-        None if normalisation is None else learn_normalisation(data, normalisation).of(names),
-        missing=None if missing is None else learn_missing(data, missing).of(names),
-    )  # fmt: skip
+    preparation = Preparation.learn(data, normalisation, missing).of(names)
+    return LinearModel((Term("f2", 1, 0.7), Term("f5", 4, -1.3)), 5, 0.25, preparation)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -169,7 +167,7 @@ def test_inputs_are_what_the_weights_multiply(kind):
     np.testing.assert_allclose(model.inputs(test) @ model.weights + 0.25, model.predict(test), rtol=1e-12)
 
 
-@pytest.mark.parametrize("kind", [None, *KINDS])
+@pytest.mark.parametrize("kind", ["none", *KINDS])
 def test_only_the_columns_in_use_are_read(kind):
     test = random_dataset(6)
     X = np.full(test.X.shape, np.nan)
@@ -178,7 +176,7 @@ def test_only_the_columns_in_use_are_read(kind):
     np.testing.assert_array_equal(model.predict(test.replace_features(X)), model.predict(test))
 
 
-@pytest.mark.parametrize("kind", [None, *KINDS])
+@pytest.mark.parametrize("kind", ["none", *KINDS])
 def test_equal_rows_get_equal_bits(kind):
     row = random_dataset(7).X[:3]
     X = np.vstack([row[[0, 1]], np.repeat(row[2:], 20001, axis=0)])
@@ -200,7 +198,7 @@ def test_bare_arrays_need_their_queries(kind):
         model.predict(test.X, [1, 2])
 
 
-@pytest.mark.parametrize("kind", [None, *COLUMNWISE])
+@pytest.mark.parametrize("kind", ["none", *COLUMNWISE])
 def test_folded_models_give_the_same_scores(kind):
     model, test = linear_model(kind), random_dataset(6)
     assert model.folded().normalisation is None
@@ -212,12 +210,18 @@ def test_no_weights_stand_for_a_normalisation_within_queries():
         linear_model("query_z").folded()
 
 
-@pytest.mark.parametrize("kind", [None, *KINDS])
-@pytest.mark.parametrize("policy", [None, "zero", "query_min", "column_mean"])
+@pytest.mark.parametrize("kind", ["none", *KINDS])
+@pytest.mark.parametrize("policy", ["keep", "zero", "query_min", "column_mean"])
 def test_round_trip_keeps_normalisation_and_policy(kind, policy, tmp_path):
     model = linear_model(kind, policy)
     model.save(tmp_path / "m.json")
     assert load_model(tmp_path / "m.json") == model
+    entries = json.loads((tmp_path / "m.json").read_text())
+    assert (entries["normalisation"] is None, entries["missing"] is None) == (
+        kind == "none",
+        policy == "keep",
+    )
+    assert (model.normalisation is None, model.missing is None) == (kind == "none", policy == "keep")
 
 
 def test_files_of_version_1_are_read(tmp_path):
@@ -239,7 +243,7 @@ def test_files_of_version_1_are_read(tmp_path):
         ("normalisation", {"features": [], "centre": [], "scale": []}, "not that of the model's features"),
         ("normalisation", {"extra": 1}, "normalisation has the unknown entry 'extra'"),
         ("missing", {"policy": "guess"}, "missing='guess' is unknown"),
-        ("missing", {"means": [1.0]}, "needs one finite mean a feature"),
+        ("missing", {"means": [1.0]}, "needs one finite mean per feature"),
         ("missing", {"means": [1.0, float("inf")]}, "an entry of means is inf; expected a finite"),
         ("missing", {"features": ["f5", "f2"]}, "missing is not that of the model's features"),
     ],
@@ -294,7 +298,7 @@ def test_a_feature_that_is_always_missing_has_mean_zero():
 
 def test_the_least_value_of_the_query_is_put():
     data = Dataset([[1.0], [np.nan], [5.0], [np.nan]], [0, 0, 0, 0], [0, 0, 1, 1], ["a"])
-    model = LinearModel((Term("a", 0, 2.0),), 1, missing=MissingPolicy("query_min"))
+    model = LinearModel((Term("a", 0, 2.0),), 1, preparation=Preparation(MissingPolicy("query_min")))
     np.testing.assert_array_equal(model.predict(data), [2, 2, 10, 10])
     np.testing.assert_array_equal(model.predict(data.X, data.qid), [2, 2, 10, 10])
     with pytest.raises(ValueError, match="needs the query of each row"):
@@ -304,7 +308,7 @@ def test_the_least_value_of_the_query_is_put():
 def test_filling_comes_before_normalising():
     data = Dataset([[1.0], [np.nan], [5.0]], [0, 0, 0], [0, 0, 0], ["a"])
     policy, kind = MissingPolicy("zero"), Normalisation("query_min_max")
-    model = LinearModel((Term("a", 0, 1.0),), 1, normalisation=kind, missing=policy)
+    model = LinearModel((Term("a", 0, 1.0),), 1, preparation=Preparation(policy, kind))
     np.testing.assert_allclose(model.predict(data), [0.2, 0, 1])
 
 
@@ -414,27 +418,9 @@ def test_a_budget_holds_for_normalised_features(data):
     assert fitted.to_model().normalisation.features == tuple(fitted.to_model().names)
 
 
-class NormalisingSVM(RankSVM):
-    """Any linear ranker that has the parameters gets them obeyed."""
-
-    def __init__(self, C=1.0, normalise="none", missing="error"):
-        super().__init__(C=C)
-        self.normalise = normalise
-        self.missing = missing
-
-
-def test_any_linear_ranker_can_have_the_parameters(data):
-    fitted = NormalisingSVM(normalise="z", missing="zero").fit(data)
-    train = learn_normalisation(data, "z").apply(data)
-    np.testing.assert_allclose(
-        fitted.predict(data), RankSVM(C=1.0).fit(train).predict(train), rtol=1e-9, atol=1e-12
-    )
-    assert fitted.to_model().parameters["normalise"] == "z"
-
-
 def test_a_grid_search_can_choose_the_kind(data):
     with sklearn.config_context(enable_metadata_routing=True):
-        search = GridSearchCV(NormalisingSVM(), {"normalise": ["none", *KINDS]}, cv=GroupKFold(3))
+        search = GridSearchCV(RankSVM(C=1.0), {"normalise": ["none", *KINDS]}, cv=GroupKFold(3))
         search.fit(data.X, data.y, groups=data.qid)
     assert np.isfinite(search.cv_results_["mean_test_score"]).all()
 
@@ -481,7 +467,8 @@ def test_the_stored_policy_is_used_unless_another_is_asked_for(files):
     _, test = files
     asked = np.array(run("rank", "m.json", "test.txt", "--missing", "zero").stdout.split(), dtype=float)
     zeros = test.replace_features(np.nan_to_num(test.X))
-    np.testing.assert_array_equal(asked, replace(model, missing=None).predict(zeros))
+    without_filling = replace(model, preparation=replace(model.preparation, missing=KEPT))
+    np.testing.assert_array_equal(asked, without_filling.predict(zeros))
     assert not np.array_equal(asked, model.predict(test))
     assert "choose missing=" in refused("rank", "m.json", "test.txt", "--missing", "error")
     assert "is nan" in refused("rank", "m.json", "test.txt", "--missing", "keep")

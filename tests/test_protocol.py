@@ -27,7 +27,7 @@ def test_chooses_on_validation_and_reports_test(folds):
     result = five_fold(FenchelRank, grid, folds, select="map")
     for fold, chosen in zip(folds, result.folds, strict=True):
         fits = [FenchelRank(**point).fit(fold.train) for point in grid]
-        values = [evaluate(fit.predict(fold.vali), fold.vali, ["map"]).mean["map"] for fit in fits]
+        values = [evaluate(fit.predict(fold.valid), fold.valid, ["map"]).mean["map"] for fit in fits]
         best = int(np.argmax(values))
         assert chosen.parameters == grid[best]
         assert chosen.validation == pytest.approx(values[best])

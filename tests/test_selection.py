@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize, minimize_scalar
 
 from ranksieve.data.dataset import Dataset
-from ranksieve.estimators import FSMRank, RankSVM, SparseRanker, SparseRankSVM
+from ranksieve.estimators import FSMRank, RankSVM, SparseRankSVM
 from ranksieve.formats.folds import load_letor_folds
 from ranksieve.generators.ranking import make_ranking
 from ranksieve.losses import CostSensitiveListMLE
@@ -498,8 +498,3 @@ def test_features_per_fold_of_mq2008(letor_root):
         assert 2 <= len(chosen) <= 6
         assert chosen & {23, 39}
         assert len(GAS(k=10).fit(fold.train).selected_) == 10
-
-
-def test_a_base_that_normalises_is_refused(small):
-    with pytest.raises(ValueError, match=r"base normalises \(z\), but a selector"):
-        FSRank(k=2, base=SparseRanker(normalise="z")).fit(small)

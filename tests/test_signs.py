@@ -216,7 +216,7 @@ def test_signs_from_a_file(tmp_path):
     table.write_text("feature\tsign\nclicks\t+\n\nprice\t-\nage\t0\nstock\t+1\n", encoding="utf-8")
     assert read_signs(table) == {"clicks": 1, "price": -1, "age": 0, "stock": 1}
     table.write_text("feature,sign\nclicks,+\nprice,down\n", encoding="utf-8")
-    with pytest.raises(ValueError, match=r"signs.tsv:3: 'down' for 'price' is no sign; give \+"):
+    with pytest.raises(ValueError, match=r"signs.tsv:3: 'down' for 'price' is not a sign; give \+"):
         read_signs(table)
 
 
@@ -237,8 +237,8 @@ def test_signs_from_a_file(tmp_path):
         ({"signs": {2.5: "+"}}, "signs: 2.5 is neither a name nor a column number"),
         ({"must_have": "age", "must_not": ["age"]}, "'age' stands in must_have and in must_not"),
         ({"must_not": NAMES}, "must_not names every feature; at least one must be left"),
-        ({"signs": {"age": "up"}}, "signs: 'up' for 'age' is no sign; give + (a larger value"),
-        ({"signs": {"age": 2}}, "signs: 2 for 'age' is no sign"),
+        ({"signs": {"age": "up"}}, "signs: 'up' for 'age' is not a sign; give + (a larger value"),
+        ({"signs": {"age": 2}}, "signs: 2 for 'age' is not a sign"),
         ({"signs": {"years": "+"}}, "signs: unknown feature 'years'"),
         ({"signs": [1, 0]}, "signs must map features to signs or hold one sign for each of the 6 features"),
         ({"signs": "+"}, "signs must map features to signs"),

@@ -15,7 +15,7 @@ from scipy.stats import ttest_rel
 from ranksieve.experiment.benching import bench
 from ranksieve.experiment.published import NAMES, means_of, p_values_of, published
 from ranksieve.experiment.results import Results, load_results
-from ranksieve.experiment.table_files import FORMATS, latex, markdown, write_tables
+from ranksieve.experiment.table_files import TABLE_FORMATS, latex, markdown, write_tables
 from ranksieve.experiment.tables import (
     Cell,
     Table,
@@ -192,7 +192,7 @@ def test_an_unknown_format_is_refused(tables, tmp_path):
 def test_every_format_writes_all_tables(results):
     tables = all_tables(Results(Path(), {"OHSUMED": results}))
     assert [table.name for table in tables] == ["accuracy", "significance", "published", "p_values", "times"]
-    for write in FORMATS.values():
+    for write in TABLE_FORMATS.values():
         text = write(tables)
         assert all(table.title in text.replace("\\", "") for table in tables)
 

@@ -211,7 +211,7 @@ def test_judgements_in_any_form(tmp_path, form):
         ("query,doc,grade\n1,a,good\n", ":2: the grade is 'good'; expected a finite number"),
         ("query,doc,grade\n", ": holds no judgement"),
         ("query,doc,grade\n1,a,1\n" + "x" * 200_000 + ",b,1\n", ":3: damaged CSV (field larger than"),
-        ("4 qid:1 # 7\n3 qid:1\n", ":2: '3 qid:1' is no judgement; expected: 4 qid:1 # 7555 Rambo"),
+        ("4 qid:1 # 7\n3 qid:1\n", ":2: '3 qid:1' is not a judgement; expected: 4 qid:1 # 7555 Rambo"),
         ("4 qid:1 # 7\n3 qid:1 # 7\n", ":2: query 1 has a second judgement of 7; keep one of them"),
     ],
 )

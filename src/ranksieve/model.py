@@ -20,12 +20,11 @@ from ranksieve.data.dataset import Dataset, as_matrix
 from ranksieve.data.matrix import dense_block, value_blocks
 from ranksieve.data.queries import Queries, group_queries, one_query
 from ranksieve.kernels.scoring import weighted_sums, weighted_sums_of_models
-from ranksieve.preparation.missing import MissingPolicy
-from ranksieve.preparation.normalise import Normalisation
+from ranksieve.preparation import NOT_NORMALISED, UNPREPARED, MissingPolicy, Normalisation, Preparation
 
 FORMAT = "ranksieve-linear-model"
 FORMAT_VERSION = 3
-READABLE_VERSIONS = (1, 2, 3)  # before 3 a fingerprint of the training data stands for all data
+READABLE_VERSIONS = (1, 2, 3)  # before 3 only the training data have a fingerprint
 NORMALISATION = {"kind": str, "features": [str], "centre": [float], "scale": [float]}
 MISSING = {"policy": str, "features": [str], "means": [float]}
 SHAPE = {
@@ -65,8 +64,8 @@ class Term:
 class LinearModel:
     """score(x) = intercept + Σ_j weight_j · x_j over the few features in use, with where it came from.
 
-    ``missing`` says what takes the place of a missing x_j (None: nothing does, and the score is NaN), then
-    ``normalisation`` (None: none) gives x_j its scale; both hold what the features in use need and no more.
+    ``preparation`` says what replaces a missing x_j (by default nothing, and the score is NaN) and how x_j is
+    normalised; it holds what the features in use need and no more.
     ``certificate`` holds the objective and the duality gap of the fit, ``metrics`` what was measured,
     ``data`` short names for the exact content of what it learned from (``train``, ``valid``,
     ``query_weight``), ``version`` the release that wrote it.
@@ -75,17 +74,16 @@ class LinearModel:
     terms: tuple[Term, ...]
     n_features: int
     intercept: float = 0.0
-    normalisation: Normalisation | None = None
+    preparation: Preparation = UNPREPARED
     method: str = ""
     parameters: Mapping[str, Any] = field(default_factory=dict)
     certificate: Mapping[str, float] = field(default_factory=dict)
     metrics: Mapping[str, float] = field(default_factory=dict)
     data: Mapping[str, str] = field(default_factory=dict)
     version: str = __version__
-    missing: MissingPolicy | None = None
 
     def __post_init__(self) -> None:
-        """Python's own numbers in the place of NumPy's, which files would show by their types."""
+        """Python's own numbers instead of NumPy's, which files would show by their types."""
         _set(
             self,
             terms=tuple(self.terms),
@@ -121,7 +119,17 @@ class LinearModel:
     @property
     def per_query(self) -> bool:
         """Whether a score depends on the other documents of the query."""
-        return any(step is not None and step.per_query for step in (self.missing, self.normalisation))
+        return self.preparation.per_query
+
+    @property
+    def normalisation(self) -> Normalisation | None:
+        """How features are normalised; None if they are not."""
+        return None if self.preparation.normalisation.kind == "none" else self.preparation.normalisation
+
+    @property
+    def missing(self) -> MissingPolicy | None:
+        """What replaces missing features; None if nothing does and they are not refused either."""
+        return None if self.preparation.missing.policy == "keep" else self.preparation.missing
 
     def predict(self, X: Dataset | Matrix, qid: Any = None) -> FloatArray:
         """Scores in row order; only the columns in use are read.
@@ -130,9 +138,9 @@ class LinearModel:
         X is not a Dataset and the model normalises, or fills missing values, within each query.
         """
         matrix, columns = self._located(X)
-        prepare, rows_at_once = self._preparation(X, qid, matrix.shape[0])
+        prepare, rows_at_once = self._prepare(X, qid, matrix.shape[0])
         scores = linear_scores(matrix, columns, self.weights, prepare, rows_at_once) + self.intercept
-        if self.missing is not None and self.missing.policy == "error":
+        if self.preparation.missing.policy == "error":
             self._refuse_missing(scores, matrix, columns)
         return scores
 
@@ -142,52 +150,48 @@ class LinearModel:
         The bits are those of ``predict`` for a model of the terms whose weight is not 0.
         """
         matrix, columns = self._located(X)
-        preparation = self._preparation(X, qid, matrix.shape[0])
-        return _sums_of_models(matrix, columns, weights, *preparation) + self.intercept
+        prepare, rows_at_once = self._prepare(X, qid, matrix.shape[0])
+        return _sums_of_models(matrix, columns, weights, prepare, rows_at_once) + self.intercept
 
     def inputs(self, X: Dataset | Matrix, qid: Any = None) -> FloatArray:
-        """What the weights multiply: a row a document, a column a feature in use, filled and normalised."""
+        """What the weights multiply: one row per document, one column per feature in use, prepared."""
         matrix, columns = self._located(X)
-        prepare, _ = self._preparation(X, qid, matrix.shape[0])
+        prepare, _ = self._prepare(X, qid, matrix.shape[0])
         values = dense_block(matrix, slice(None), columns)
         return values if prepare is None else prepare(values)
 
     def folded(self) -> LinearModel:
         """The same scores without normalisation: weights w/scale, and Σ w·centre/scale off the intercept."""
-        if self.normalisation is None or self.normalisation.kind == "none":
+        normalisation = self.preparation.normalisation
+        if normalisation.kind == "none":
             return self
-        if self.normalisation.per_query:
+        if normalisation.per_query:
             raise ValueError(
-                f"normalisation {self.normalisation.kind!r} has other scales for each query, so no weights "
-                "can stand for it; fit with normalise='z' or 'min_max' instead"
+                f"normalisation {normalisation.kind!r} has other scales for each query, which no weights can "
+                "express; fit with normalise='z' or 'min_max' instead"
             )
         with np.errstate(over="ignore", invalid="ignore"):
-            weights = self.weights / np.array(self.normalisation.scale)
-            offset = float(np.sum(weights * np.array(self.normalisation.centre)))
+            weights = self.weights / np.array(normalisation.scale)
+            offset = float(np.sum(weights * np.array(normalisation.centre)))
         if not np.isfinite([*weights, offset]).all():
             raise ValueError("a weight divided by its scale is too large for a number; rescale the feature")
         terms = (replace(term, weight=float(w)) for term, w in zip(self.terms, weights, strict=True))
-        return replace(self, terms=tuple(terms), intercept=self.intercept - offset, normalisation=None)
+        filling = replace(self.preparation, normalisation=NOT_NORMALISED)
+        return replace(self, terms=tuple(terms), intercept=self.intercept - offset, preparation=filling)
 
     def _located(self, X: Dataset | Matrix) -> tuple[Matrix, IntArray]:
         names: tuple[str, ...] | list[str] | None
         matrix, names = (X.X, X.feature_names) if isinstance(X, Dataset) else as_matrix(X)
         return matrix, self._columns(matrix.shape[1], names)
 
-    def _preparation(self, X: Any, qid: Any, n_rows: int) -> tuple[Prepare | None, int]:
+    def _prepare(self, X: Any, qid: Any, n_rows: int) -> tuple[Prepare | None, int]:
         """What is done to the values before they are weighted, and to how many rows at a time."""
-        fills = self.missing is not None and self.missing.fills
-        if not self.terms or not (fills or self.normalisation):
+        if not (self.terms and self.preparation.changes_features):
             return None, ROWS_AT_ONCE
-        queries = self._queries(X, qid, n_rows) if self.per_query else None
-
-        def prepare(values: FloatArray) -> FloatArray:
-            groups = one_query(len(values)) if queries is None else queries
-            if self.missing is not None and self.missing.fills:
-                self.missing.fill(values, groups)
-            return values if self.normalisation is None else self.normalisation.transform(values, groups)
-
-        return prepare, n_rows if self.per_query else ROWS_AT_ONCE
+        if self.per_query:
+            queries = self._queries(X, qid, n_rows)
+            return lambda values: self.preparation.transform(values, queries), n_rows
+        return lambda values: self.preparation.transform(values, one_query(len(values))), ROWS_AT_ONCE
 
     def _queries(self, X: Any, qid: Any, n_rows: int) -> Queries:
         if isinstance(X, Dataset):
@@ -195,11 +199,11 @@ class LinearModel:
         if qid is None:
             raise ValueError(
                 "the model prepares features within each query, so it needs the query of each row; give "
-                "predict a Dataset, or qid with one query id a row"
+                "predict a Dataset, or qid with one query id per row"
             )
         queries = group_queries(qid)
         if queries.n_rows != n_rows:
-            raise ValueError(f"qid has {queries.n_rows} entries but X has {n_rows} rows; give one a row")
+            raise ValueError(f"qid has {queries.n_rows} entries but X has {n_rows} rows; give one per row")
         return queries
 
     def _refuse_missing(self, scores: FloatArray, matrix: Matrix, columns: IntArray) -> None:
@@ -229,7 +233,9 @@ class LinearModel:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON."""
-        return {"format": FORMAT, "format_version": FORMAT_VERSION, **asdict(self)}
+        entries = {"format": FORMAT, "format_version": FORMAT_VERSION, **asdict(self)}
+        entries |= self.preparation.to_dict()
+        return {name: entries[name] for name in SHAPE}
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model as JSON, atomically."""
@@ -256,7 +262,7 @@ def linear_scores(
 ) -> FloatArray:
     """Σ_j weight_j · x_j over the given columns, added in their order, after ``prepare`` changed them.
 
-    Equal rows get equal scores to the last bit, wherever they stand (a BLAS product does not promise that),
+    Equal rows get equal scores to the last bit, wherever they are (a BLAS product does not promise that),
     so that ties stay ties.
     """
     scores = np.empty(X.shape[0])
@@ -327,9 +333,8 @@ def _model(content: dict[str, Any]) -> LinearModel:
     if "fingerprint" in fields:
         train = fields.pop("fingerprint")
         fields["data"] = {"train": train} if train else {}
-    for name, kind in (("normalisation", Normalisation), ("missing", MissingPolicy)):
-        fields[name] = None if content[name] is None else kind(**content[name])
-    return LinearModel(**fields)
+    steps = {name: fields.pop(name) for name in ("normalisation", "missing")}
+    return LinearModel(**fields, preparation=Preparation.from_dict(steps))
 
 
 def _check(model: LinearModel) -> None:
@@ -343,6 +348,7 @@ def _check(model: LinearModel) -> None:
         raise ValueError("a feature occurs twice")
     if any(not 0 <= index < model.n_features for index in [0, *indices]):
         raise ValueError(f"a feature index is outside 0..{model.n_features - 1}")
-    for what, step in (("normalisation", model.normalisation), ("missing", model.missing)):
-        if step is not None and list(step.features) != (model.names if step.learns else []):
+    for what in ("normalisation", "missing"):
+        step = getattr(model.preparation, what)
+        if list(step.features) != (model.names if step.learns else []):
             raise ValueError(f"{what} is not that of the model's features")

@@ -12,8 +12,8 @@ from ranksieve.estimators import SparseRanker
 from ranksieve.export import EXPORTS, export_model
 from ranksieve.formats.folds import load_letor_folds
 from ranksieve.model import LinearModel, Term, load_model
+from ranksieve.preparation import Preparation
 from ranksieve.preparation.missing import learn_missing
-from ranksieve.preparation.normalise import learn_normalisation
 from tests.engine_readers import READERS, python_process
 
 LUCENE = ("elasticsearch", "opensearch", "solr")
@@ -40,15 +40,14 @@ WEIGHTS = {
 }
 
 
-def model_of(weights, kind=None, intercept=0.0, missing=None):
+def model_of(weights, kind=None, intercept=0.0, missing="keep"):
     w = np.array(weights)
-    learned = None if kind is None else learn_normalisation(TRAIN, kind)
-    if learned is not None and learned.learns:
-        w = w * np.array(learned.scale)
+    learned = Preparation.learn(TRAIN, kind or "none", missing)
+    if learned.normalisation.learns:
+        w = w * np.array(learned.normalisation.scale)
     terms = tuple(Term(NAMES[j], int(j), float(w[j])) for j in np.flatnonzero(w))
     names = [term.name for term in terms]
-    policy = None if missing is None else learn_missing(TRAIN, missing).of(names)
-    return LinearModel(terms, 6, intercept, learned and learned.of(names), missing=policy)
+    return LinearModel(terms, 6, intercept, learned.of(names))
 
 
 MODELS = {
@@ -257,7 +256,7 @@ def test_bad_model_names_are_refused(target, tmp_path):
 @pytest.mark.parametrize("kind", ["none", "z", "min_max"])
 def test_a_model_of_mq2008_passes_for_all_rows(kind, letor_root, tmp_path):
     fold = load_letor_folds("MQ2008", root=letor_root)[0]
-    model = SparseRanker(normalise=kind).fit(fold.train, valid=fold.vali).to_model()
+    model = SparseRanker(normalise=kind).fit(fold.train, valid=fold.valid).to_model()
     assert len(model.terms) > 3
     for target in EXPORTS:
         (tmp_path / target).mkdir()
@@ -266,5 +265,5 @@ def test_a_model_of_mq2008_passes_for_all_rows(kind, letor_root, tmp_path):
         options |= {"sample": fold.train} if target in LUCENE else {}
         place = tmp_path / target / ("out" if EXPORTS[target].folder else "file.py")
         result = export_model(model, target, place, **options)
-        for part in (fold.train, fold.vali, fold.test):
+        for part in (fold.train, fold.valid, fold.test):
             check_parity(model, target, result, part)

@@ -35,7 +35,7 @@ class Destination(NamedTuple):
 
 
 def destination(path: PathLike) -> Destination:
-    """Follow the links of a path, but not those of /proc: they stand for files that are open."""
+    """Follow the links of a path, but not those of /proc: they mean files that are open."""
     place = Path(path)
     for _ in range(MOST_LINKS):
         place = Path(os.path.realpath(place.parent), place.name)
@@ -52,7 +52,7 @@ def destination(path: PathLike) -> Destination:
 
 
 def is_standard_output(path: PathLike) -> bool:
-    """Whether the path stands for this process's standard output, as /dev/stdout does."""
+    """Whether the path means this process's standard output, as /dev/stdout does."""
     descriptor = destination(path).descriptor
     try:
         return descriptor is not None and os.path.sameopenfile(descriptor, 1)

@@ -4,5 +4,5 @@ from __future__ import annotations
 
 
 def how_to_install(extra: str) -> str:
-    """The cure in a message; ranksieve is on no registry, so it is installed from a checkout."""
+    """The advice in a message; ranksieve is on no registry, so it is installed from a checkout."""
     return f'run pip install ".[{extra}]" in the checkout of ranksieve'

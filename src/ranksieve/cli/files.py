@@ -93,7 +93,12 @@ def read_with_models(
 
 
 def _without_policy(model: Scorer) -> Scorer:
-    return replace(model, missing=None) if isinstance(model, rs.LinearModel) else model
+    """The model with missing values left as they are: the command line has dealt with them."""
+    from ranksieve.preparation import KEPT
+
+    if not isinstance(model, rs.LinearModel):
+        return model
+    return replace(model, preparation=replace(model.preparation, missing=KEPT))
 
 
 def finite_scores(model: Scorer, data: rs.Dataset) -> FloatArray:

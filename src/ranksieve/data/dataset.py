@@ -227,9 +227,9 @@ def _take(values: Sequence[Any] | None, index: IntArray) -> Sequence[Any] | None
     return [values[i] for i in index]
 
 
-def check_finite(data: Dataset) -> None:
-    """Refuse data with a NaN or infinite feature, naming the first."""
-    place = first_not_finite(data.X)
+def check_finite(data: Dataset, allow_missing: bool = False) -> None:
+    """Refuse data with an infinite or, unless allowed, missing feature, naming the first."""
+    place = first_not_finite(data.X, allow_missing)
     if place is None:
         return
     value, (row, column) = data.X[place], place

@@ -1,4 +1,4 @@
-"""Find features by name or number, or say which ones there are."""
+"""Features by name or number, and the signs that their weights may have."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from ranksieve._types import BoolArray
 Feature: TypeAlias = str | int
 """A feature by its name or by its column, counted from 0."""
 SHOWN_NAMES = 8
+SIGNS = {"+": 1.0, "-": -1.0, "−": -1.0}
 
 
 def as_mask(features: Feature | Iterable[Feature], names: Sequence[str], role: str) -> BoolArray:
@@ -41,14 +42,11 @@ def column_of(feature: Feature, names: Sequence[str], role: str) -> int:
 
 
 def unknown_feature(name: str, names: Sequence[str]) -> str:
-    """A sentence about a name that is none, with the nearest one that is."""
+    """A sentence about an unknown name, with the nearest known one."""
     nearest = get_close_matches(name, names, n=1, cutoff=0.5)
     hint = f" (did you mean {nearest[0]!r}?)" if nearest else ""
     more = f" and {len(names) - SHOWN_NAMES} more" if len(names) > SHOWN_NAMES else ""
     return f"unknown feature {name!r}{hint}; the data have {', '.join(names[:SHOWN_NAMES])}{more}"
-
-
-SIGNS = {"+": 1.0, "-": -1.0, "−": -1.0}
 
 
 def as_sign(sign: Any, feature: Any, place: str = "signs") -> float:
@@ -59,7 +57,7 @@ def as_sign(sign: Any, feature: Any, place: str = "signs") -> float:
         number = np.nan
     if number not in (-1.0, 0.0, 1.0):
         raise ValueError(
-            f"{place}: {sign!r} for {feature!r} is no sign; give + (a larger value never lowers a rank), "
+            f"{place}: {sign!r} for {feature!r} is not a sign; give + (a larger value never lowers a rank), "
             "- (never raises it) or 0 (either)"
         )
     return number

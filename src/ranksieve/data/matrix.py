@@ -93,12 +93,14 @@ def _first_in_block(block: Matrix, wanted: Callable[[AnyArray], BoolArray]) -> t
     return int(np.searchsorted(block.indptr, entry, side="right")) - 1, int(block.indices[entry])
 
 
-def first_not_finite(X: Matrix) -> tuple[int, int] | None:
-    """Row and column of the first value that is NaN or infinite."""
+def first_not_finite(X: Matrix, allow_nan: bool = False) -> tuple[int, int] | None:
+    """Row and column of the first value that is infinite or, unless allowed, NaN."""
     with np.errstate(over="ignore", invalid="ignore"):
         sums = [np.sum(stored_values(block)) for _, block in _row_slices(X)]
-    # a sum that is not finite may come from finite values that overflow
-    return None if np.isfinite(sums).all() else first_place(X, lambda values: ~np.isfinite(values))
+    if np.isfinite(sums).all():
+        return None
+    # finite values whose sum overflows are fine
+    return first_place(X, np.isinf if allow_nan else lambda values: ~np.isfinite(values))
 
 
 def nonzero_entries(X: Matrix) -> tuple[IntArray, IntArray, AnyArray]:

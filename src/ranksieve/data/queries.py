@@ -19,7 +19,7 @@ PLAIN_INTEGER = re.compile("0|-?[1-9][0-9]{0,18}")
 class Queries:
     """Rows grouped by query: query q owns the rows ``order[offsets[q]:offsets[q + 1]]``.
 
-    Queries stand in order of first appearance and keep their rows' order, so ``order`` is the identity
+    Queries are in order of first appearance and keep their rows' order, so ``order`` is the identity
     for a file whose queries are contiguous, and then grouping and restoring cost nothing.
     """
 
@@ -42,7 +42,7 @@ class Queries:
 
     @cached_property
     def contiguous(self) -> bool:
-        """Whether every query's rows already stand together."""
+        """Whether the rows of every query are together already."""
         return bool(np.array_equal(self.order, np.arange(self.n_rows)))
 
     @cached_property

@@ -28,8 +28,7 @@ from ranksieve.losses.base import NO_PAIRS, checked_query_weight
 from ranksieve.measures.columns import counted, row_weights
 from ranksieve.metrics import evaluate
 from ranksieve.model import LinearModel, Term
-from ranksieve.preparation.missing import MissingPolicy, learn_missing
-from ranksieve.preparation.normalise import Normalisation, learn_normalisation
+from ranksieve.preparation import MissingPolicy, Normalisation, Preparation
 from ranksieve.solvers.base import Callback, Problem, Result, Solver, Trace, relative, warn_of_tolerance
 
 ONE_QUERY = (
@@ -85,11 +84,20 @@ class Ranker(Prepared):
     __metadata_request__score: ClassVar[dict[str, Any]] = {"qid": "groups"}
 
     uses_valid: ClassVar[bool] = False  # whether fit takes validation data, to choose among models of its own
-    normalisation_ = Normalisation("none")
-    missing_ = MissingPolicy("error")
+    preparation_ = Preparation(MissingPolicy("error"))
     n_features_in_: int
     _learned_with: Mapping[str, Any]  # parameters
     _learned_from: Mapping[str, str]  # short names of the data
+
+    @property
+    def normalisation_(self) -> Normalisation:
+        """How features are normalised, as learned by ``fit``."""
+        return self.preparation_.normalisation
+
+    @property
+    def missing_(self) -> MissingPolicy:
+        """What replaces missing features, as learned by ``fit``."""
+        return self.preparation_.missing
 
     def predict(self, X: Any, qid: Any = None) -> FloatArray:
         """Scores in the input's row order: higher ranks first.
@@ -102,15 +110,15 @@ class Ranker(Prepared):
 
     def _scores_in_queries(self, X: Matrix, qid: Any) -> FloatArray:
         """Scores of checked features, prepared as the training data were."""
-        if self.missing_.fills or self.normalisation_.kind != "none":
-            per_query = self.missing_.per_query or self.normalisation_.per_query
+        if self.preparation_.changes_features:
+            per_query = self.preparation_.per_query
             if per_query and qid is None:
                 raise ValueError(
                     f"{type(self).__name__} prepares features within each query, so it needs the query of "
                     "each row; give predict a Dataset, or qid with one query id per row"
                 )
             rows = self._dataset(X, np.zeros(X.shape[0]), qid if per_query else None)
-            X = self.normalisation_.for_learning(self._filled(rows)).X
+            X = self._prepared(rows).X
         return self._scores(X)
 
     @abstractmethod
@@ -194,21 +202,18 @@ class Ranker(Prepared):
     def _prepared_for_learning(self, data: Dataset, query_weight: FloatArray | None = None) -> Dataset:
         """Learn from the training data how to fill and normalise, and do it."""
         rows = None if query_weight is None else row_weights(data, query_weight)
-        self.missing_ = learn_missing(data, self.missing, rows)
-        filled = self._filled(data)
-        self.normalisation_ = learn_normalisation(filled, self.normalise, rows)
-        return self.normalisation_.for_learning(filled)
+        self.preparation_ = Preparation.learn(data, self.normalise, self.missing, rows)
+        return self._prepared(data)
+
+    def _prepared(self, data: Dataset) -> Dataset:
+        """The data as the ranker learns from them and scores them."""
+        return self.preparation_.apply(data)
 
     def _held_out(self, data: Dataset) -> Dataset:
         """Data to measure candidates on, with the columns of the training data, checked."""
         ordered = self._in_training_order(data)
-        self._filled(ordered)
+        self.preparation_.filled(ordered)
         return ordered
-
-    def _filled(self, data: Dataset) -> Dataset:
-        filled = self.missing_.apply(data) if self.missing_.fills else data
-        check_finite(filled)
-        return filled
 
     def _dataset(self, matrix: Matrix, y: Any, qid: Any) -> Dataset:
         ids = np.zeros(matrix.shape[0], dtype=np.int64) if qid is None else qid
@@ -218,8 +223,7 @@ class Ranker(Prepared):
     def _checked_features(self, X: Any) -> Matrix:
         if isinstance(X, Dataset):
             data = self._in_training_order(X)
-            if not self.missing_.fills:
-                check_finite(data)
+            check_finite(data, allow_missing=self.preparation_.fills)
             return data.X
         return validate_data(
             self,
@@ -227,7 +231,7 @@ class Ranker(Prepared):
             reset=False,
             accept_sparse="csr",
             dtype=[np.float64, np.float32],
-            ensure_all_finite="allow-nan" if self.missing_.fills else True,
+            ensure_all_finite="allow-nan" if self.preparation_.fills else True,
         )
 
     def _in_training_order(self, data: Dataset) -> Dataset:
@@ -299,8 +303,8 @@ class PlainFit(Ranker):
 class LinearRanker(Ranker):
     """A ranker with score(x) = ⟨coef_, x⟩. Its ``fit`` sets the attributes below.
 
-    x is filled and normalised as ``missing`` and ``normalise`` say; ``missing_`` and ``normalisation_`` hold
-    what was learned for that, and the model keeps it.
+    x is filled and normalised as ``missing`` and ``normalise`` say; ``preparation_`` holds what was learned
+    for that, and the model keeps it.
     """
 
     coef_: FloatArray
@@ -308,6 +312,10 @@ class LinearRanker(Ranker):
     gap_: float
     n_iter_: int
     trace_: Trace
+
+    def _prepared(self, data: Dataset) -> Dataset:
+        """The data as the ranker learns from them: only differences of scores count."""
+        return self.preparation_.for_learning(data)
 
     def _scores_in_queries(self, X: Matrix, qid: Any) -> FloatArray:
         return self._linear_model().predict(X, qid)
@@ -347,8 +355,7 @@ class LinearRanker(Ranker):
         return LinearModel(
             terms=tuple(map(Term, names, columns.tolist(), weights.tolist())),
             n_features=self.n_features_in_,
-            normalisation=self.normalisation_.of(names) if self.normalisation_.kind != "none" else None,
-            missing=self.missing_.of(names),
+            preparation=self.preparation_.of(names),
         )
 
     def _certificate(self) -> dict[str, float]:

@@ -25,10 +25,12 @@ from ranksieve.kernels.ftrl import Rule
 from ranksieve.losses.base import NO_PAIRS
 from ranksieve.objective import make_objective
 from ranksieve.penalties import L1
+from ranksieve.preparation import MissingPolicy, Preparation
 from ranksieve.solvers import Callback, Ftrl, Problem, Trace
 from ranksieve.solvers.ftrl import FtrlState, Passes
 
 FORMAT, FORMAT_VERSION = "ranksieve-minbatsrank-state", 1
+WITHOUT_PREPARATION = {"normalisation": None, "missing": {"policy": "error"}}  # in files of early releases
 
 
 @dataclass(eq=False, repr=False)
@@ -122,7 +124,8 @@ class MinBatSRank(IterativeRanker):
         """Learn from some more whole queries: one pass, in order of first appearance.
 
         Chunks learned one after another give the bits of ``fit`` with ``n_epochs=1, shuffle=False`` on all of
-        them. A chunk without a pair changes nothing.
+        them. A chunk without a pair changes nothing. What ``normalise`` and ``missing`` have to know of the
+        data, they learn from the first chunk.
         """
         rule, data = self._rule(), self._chunk(X, y, qid)
         state = self._previous(data.feature_names, True)
@@ -136,7 +139,7 @@ class MinBatSRank(IterativeRanker):
         path: PathLike,
         *,
         n_features: int,
-        missing: str = "error",
+        missing: str | None = None,
         sparse: bool = False,
         chunk_bytes: int = CHUNK_BYTES,
         callback: Callback | None = None,
@@ -144,8 +147,10 @@ class MinBatSRank(IterativeRanker):
         """Learn from a LETOR file of any size, read ``n_epochs`` times in bounded memory.
 
         Queries come in the order of the file each time: the bits are those of ``fit`` with ``shuffle=False``.
-        The other arguments are those of :func:`ranksieve.formats.letor_stream.stream_letor`.
+        ``missing`` is by default the ranker's own; the other arguments are those of
+        :func:`ranksieve.formats.letor_stream.stream_letor`.
         """
+        policy = self.missing if missing is None else missing
         rule, state = self._rule(), self._previous(numbered_names(n_features), self.warm_start)
         if self.normalise != "none":
             raise ValueError(
@@ -160,7 +165,7 @@ class MinBatSRank(IterativeRanker):
         tell(0, state.w.copy(), np.nan, np.nan)
         for epoch in range(1, self.n_epochs + 1):
             chunks = stream_letor(
-                path, n_features=n_features, missing=missing, sparse=sparse, chunk_bytes=chunk_bytes
+                path, n_features=n_features, missing=policy, sparse=sparse, chunk_bytes=chunk_bytes
             )
             for data in chunks:
                 check_finite(data)
@@ -169,6 +174,7 @@ class MinBatSRank(IterativeRanker):
             tell(epoch, state.w.copy(), np.nan, np.nan)
         if state.n_pairs == 0:
             raise ValueError(NO_PAIRS)
+        self.preparation_ = Preparation(MissingPolicy("error" if policy == "keep" else policy))
         self.n_features_in_ = n_features
         self.feature_names_in_ = np.array(data.feature_names, dtype=object)
         return self._adopt_state(state, data.feature_names)
@@ -182,6 +188,7 @@ class MinBatSRank(IterativeRanker):
             "format_version": FORMAT_VERSION,
             "parameters": self.get_params(deep=False),
             "feature_names": None if names is None else [str(name) for name in names],
+            "preparation": self.preparation_.to_dict(),
             "state": self._state.to_dict(),
         }
         with atomic_write(path) as file:
@@ -190,7 +197,7 @@ class MinBatSRank(IterativeRanker):
     @all_or_nothing
     def load_state(self, path: PathLike) -> Self:
         """Take parameters and state from a file of :meth:`save_state`."""
-        parameters, names, state = _read_state(path)
+        parameters, names, self.preparation_, state = _read_state(path)
         self.set_params(**parameters)
         self.n_features_in_ = len(state.w)
         if names is not None:
@@ -225,7 +232,7 @@ class MinBatSRank(IterativeRanker):
             if qid is None:
                 warn_caller(ONE_QUERY.format(n=matrix.shape[0]))
             data = self._dataset(matrix, y, qid)
-        return self.normalisation_.for_learning(self._filled(data))
+        return self._prepared(data)
 
     def _keep(self, state: FtrlState, names: Sequence[str]) -> None:
         self._state, self._weight_names = state, tuple(names)
@@ -246,7 +253,7 @@ class MinBatSRank(IterativeRanker):
         return {name: value for name, value in known.items() if np.isfinite(value)}
 
 
-def _read_state(path: PathLike) -> tuple[dict[str, Any], list[str] | None, FtrlState]:
+def _read_state(path: PathLike) -> tuple[dict[str, Any], list[str] | None, Preparation, FtrlState]:
     with plain_file_errors(path):
         written = Path(path).read_bytes()
     try:
@@ -256,7 +263,8 @@ def _read_state(path: PathLike) -> tuple[dict[str, Any], list[str] | None, FtrlS
         state, names = FtrlState.from_dict(content["state"]), content["feature_names"]
         if names is not None and len(names) != len(state.w):
             raise ValueError(f"{len(names)} names for {len(state.w)} features")
-        return dict(content["parameters"]), names, state
+        preparation = Preparation.from_dict(content.get("preparation", WITHOUT_PREPARATION))
+        return dict(content["parameters"]), names, preparation, state
     except (KeyError, TypeError, ValueError) as error:
         reason = f"no {error}" if isinstance(error, KeyError) else error
         raise ValueError(f"{path}: not a state that save_state wrote ({reason})") from None

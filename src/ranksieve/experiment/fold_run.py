@@ -198,13 +198,13 @@ def trials(
 
     A ranker that uses validation data chooses among its own candidates by ``select`` on vali.
     """
-    evaluator = Evaluator(fold.vali, profile)
+    evaluator = Evaluator(fold.valid, profile)
     for number, point in points:
         ranker = make(**point)
         began = time.perf_counter()
         _learn(ranker, fold, select, profile, start if warm else None)
         seconds = time.perf_counter() - began
-        value = evaluator.evaluate(ranker.predict(fold.vali), select).mean[select]
+        value = evaluator.evaluate(ranker.predict(fold.valid), select).mean[select]
         weights = weights_of(ranker, fold.train.n_features)
         yield Trial(number, point, ranker, value if np.any(weights) else NO_FEATURES, seconds)
         start = weights
@@ -219,7 +219,7 @@ def _learn(ranker: Ranker, fold: Fold, select: str, profile: str | Profile, star
     with warnings.catch_warnings():  # the gap of each fit is in its certificate
         warnings.simplefilter("ignore", ConvergenceWarning)
         if ranker.uses_valid:
-            ranker.set_params(metric=select, profile=profile).fit(fold.train, valid=fold.vali)
+            ranker.set_params(metric=select, profile=profile).fit(fold.train, valid=fold.valid)
         else:
             if start is not None:
                 ranker.set_params(warm_start=True).coef_ = start

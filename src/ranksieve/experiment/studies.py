@@ -53,7 +53,7 @@ def certified_path(fold: Fold, profile: str) -> dict[str, Any]:
         "relative_gaps": path.relative_gaps,
         "seconds": path.seconds,
         "weights": [nonzero_weights(w, path.feature_names) for w in path.coefs],
-        "validation": _measured(path, fold.vali, profile),
+        "validation": _measured(path, fold.valid, profile),
         "test": _measured(path, fold.test, profile),
     }
 

@@ -19,7 +19,7 @@ from ranksieve.model import LinearModel
 
 @dataclass(frozen=True)
 class Options:
-    """What an export may be told beside the model.
+    """What an export may take beside the model.
 
     ``name`` is the model's name in the engine, ``names`` maps our feature names to the engine's,
     ``featureset`` holds the engine's own definitions of features (parsed JSON), ``sample`` documents to see
@@ -59,14 +59,14 @@ class NameRule:
     pattern: str
     words: str
 
-    def check(self, name: str, what: str, cure: str) -> None:
+    def check(self, name: str, what: str, advice: str) -> None:
         if not re.fullmatch(self.pattern, name):
-            raise ValueError(f"{what} {name!r} cannot be used, because {self.words}; {cure}")
+            raise ValueError(f"{what} {name!r} cannot be used, because {self.words}; {advice}")
 
 
 ANY_NAME = NameRule(r"(?=.*\S)[^\x00-\x1f\x7f]+", "a name is visible text without control characters")
 FILE_NAME = NameRule(
-    r"\w[\w.-]*", "a name consists of letters, digits, _, . and - and begins with none of . -"
+    r"\w[\w.-]*", "a name consists of letters, digits, _, . and - and does not begin with . or -"
 )
 
 
@@ -82,23 +82,25 @@ def check_exportable(model: LinearModel, engine: str) -> None:
             f"the model uses no feature, so there is nothing for {engine} to compute; fit one with features"
         )
     reason = f"but {engine} scores each document on its own"
-    if model.normalisation is not None and model.normalisation.per_query:
+    missing, normalisation = model.preparation.missing, model.preparation.normalisation
+    if normalisation.per_query:
         raise ValueError(
-            f"the model normalises its features within each query ({model.normalisation.kind}), {reason}; "
+            f"the model normalises its features within each query ({normalisation.kind}), {reason}; "
             "fit with --normalise z, min_max or none"
         )
-    if model.missing is not None and model.missing.per_query:
+    if missing.per_query:
         raise ValueError(
-            f"the model fills missing values with the least value of the query ({model.missing.policy}), "
+            f"the model fills missing values with the least value of the query ({missing.policy}), "
             f"{reason}; fit with --missing zero or column_mean"
         )
 
 
 def warn_of_means(model: LinearModel, engine: str) -> None:
     """Say which default a feature needs in an engine that puts 0 where it is missing."""
-    if model.missing is None or not model.missing.learns:
+    missing = model.preparation.missing
+    if not missing.learns:
         return
-    pairs = zip(model.names, model.missing.means, strict=True)
+    pairs = zip(model.names, missing.means, strict=True)
     means = ", ".join(f"{name} {mean:.6g}" for name, mean in pairs)
     warnings.warn(
         f"the model fills a missing feature with its training mean but {engine} puts 0; give each feature "
@@ -109,14 +111,14 @@ def warn_of_means(model: LinearModel, engine: str) -> None:
 
 
 def engine_names(
-    own: Sequence[str], names: Mapping[str, str], rule: NameRule, engine: str, cure: str = ""
+    own: Sequence[str], names: Mapping[str, str], rule: NameRule, engine: str, advice: str = ""
 ) -> list[str]:
     """The engine's names of features: renamed, checked and all different."""
     theirs = [names.get(name, name) for name in own]
     for name, given in zip(own, theirs, strict=True):
         if not isinstance(given, str):
             raise ValueError(f"names must map feature {name!r} to text, got {given!r}")
-        rule.check(given, f"{engine} feature", cure or "give another name with the option names")
+        rule.check(given, f"{engine} feature", advice or "give another name with the option names")
     doubles = sorted({name for name in theirs if theirs.count(name) > 1})
     if doubles:
         raise ValueError(
@@ -128,9 +130,10 @@ def engine_names(
 
 def columnwise(model: LinearModel) -> tuple[FloatArray, FloatArray]:
     """Centre and scale of every feature in use: 0 and 1 without normalisation."""
-    if model.normalisation is None or not model.normalisation.learns:
+    normalisation = model.preparation.normalisation
+    if not normalisation.learns:
         return np.zeros(len(model.terms)), np.ones(len(model.terms))
-    return np.array(model.normalisation.centre), np.array(model.normalisation.scale)
+    return np.array(normalisation.centre), np.array(normalisation.scale)
 
 
 def float32(value: float, what: str) -> float:
@@ -153,7 +156,7 @@ def scale32(scale: float, name: str) -> float:
 
 
 def weight32(weight: float, name: str) -> float:
-    """A weight in float32; one that becomes 0 is told."""
+    """A weight in float32; a warning names one that becomes 0."""
     rounded = float32(weight, f"the weight of {name}")
     if rounded == 0 != weight:
         warnings.warn(
@@ -170,7 +173,7 @@ def as_json(content: Any) -> str:
 
 
 def paths_of(product: Product, target: Target, path: Path) -> dict[Path, str | bytes]:
-    """Where each file goes: into the folder ``path``, or into the file ``path`` if there is but one."""
+    """Where each file goes: into the folder ``path``, or into the file ``path`` if there is only one."""
     if target.folder or path.is_dir():
         return {path / name: content for name, content in product.files.items()}
     (content,) = product.files.values()

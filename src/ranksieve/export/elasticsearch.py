@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ranksieve.export.base import NameRule, Options, Product, as_json, check_model_name
-from ranksieve.export.commands import curl
-from ranksieve.export.lucene import LuceneTerm, Normaliser, feature_list, lucene_terms, trimmed
+from ranksieve.export.lucene import LuceneTerm, Normaliser, curl, feature_list, lucene_terms, trimmed
 from ranksieve.model import LinearModel
 
 MODEL_NAME = NameRule(

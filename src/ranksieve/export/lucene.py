@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import math
+import shlex
 import warnings
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
+from pathlib import PurePath
 from typing import Any
 
 import numpy as np
@@ -44,7 +46,7 @@ class Normaliser:
 
 @dataclass(frozen=True)
 class LuceneTerm:
-    """A feature in use as the engine shall see it."""
+    """A feature in use as the engine gets it."""
 
     name: str
     weight: float
@@ -97,12 +99,12 @@ def shift_for(model: LinearModel, sample: Dataset | None, engine: str) -> tuple[
 def least_possible(model: LinearModel) -> float | None:
     """The least score of features that are not negative; None if there is no least.
 
-    A feature is the score of a query in Lucene and thus not negative. With a positive weight it gives least
+    A feature is the score of a query in Lucene, so it is not negative. With a positive weight it gives least
     at 0; with a negative one at its greatest training value, which only "min_max" knows.
     """
     centre, scale = columnwise(model)
     weights = model.weights / scale
-    ranged = model.normalisation is not None and model.normalisation.kind == "min_max"
+    ranged = model.preparation.normalisation.kind == "min_max"
     if (weights < 0).any() and not ranged:
         return None
     at = np.where(weights < 0, centre + scale, 0.0)
@@ -116,7 +118,7 @@ def round_up(value: float) -> float:
 
 
 def _normalisers(model: LinearModel, names: Sequence[str]) -> list[Normaliser | None]:
-    kind = "none" if model.normalisation is None else model.normalisation.kind
+    kind = model.preparation.normalisation.kind
     if kind == "none":
         return [None] * len(names)
     ranged = kind == "min_max"
@@ -190,3 +192,9 @@ def _sources(feature: dict[str, Any], names: Collection[str]) -> list[str]:
         return []
     text = json.dumps(feature.get("template", ""), ensure_ascii=False)
     return [name for name in names if name in text and name != feature["name"]]
+
+
+def curl(method: str, address: str, folder: str, file: str) -> str:
+    """The shell command that sends a JSON file of a folder to the engine."""
+    body = shlex.quote(f"@{PurePath(folder, file)}")
+    return f"curl -X {method} -H 'Content-Type: application/json' '{address}' --data-binary {body}"

@@ -54,8 +54,8 @@ def _check_float32(model: LinearModel) -> None:
         float32(centre, f"the centre of {term.name}")
         scale32(scale, term.name)
     float32(model.intercept, "the intercept")
-    for mean in model.missing.means if model.missing is not None else ():
-        float32(mean, "the mean that takes the place of a missing value")
+    for mean in model.preparation.missing.means:
+        float32(mean, "the mean that replaces a missing value")
 
 
 def _steps(model: LinearModel) -> tuple[list[Step], dict[str, AnyArray]]:
@@ -63,11 +63,11 @@ def _steps(model: LinearModel) -> tuple[list[Step], dict[str, AnyArray]]:
     steps: list[Step] = []
     constants: dict[str, AnyArray] = {"weights": model.weights, "intercept": np.array(model.intercept)}
     x = "features"
-    if model.missing is not None and model.missing.fills:
-        constants["fill"] = np.array(model.missing.means or [0.0])
+    if model.preparation.fills:
+        constants["fill"] = np.array(model.preparation.missing.means or [0.0])
         steps += [("IsNaN", [x], "holes"), ("Where", ["holes", "fill", x], "filled")]
         x = "filled"
-    if model.normalisation is not None and model.normalisation.learns:
+    if model.preparation.normalisation.learns:
         constants["centre"], constants["scale"] = columnwise(model)
         steps += [("Sub", [x, "centre"], "centred"), ("Div", ["centred", "scale"], "scaled")]
         x = "scaled"

@@ -29,7 +29,7 @@ from math import isnan
 
 INTERCEPT = $intercept
 
-# name: (weight, centre, scale, what takes the place of a missing value; None: nothing may)
+# name: (weight, centre, scale, what replaces a missing value; None: it must be there)
 FEATURES: dict[str, tuple[float, float, float, float | None]] = {
 $features
 }
@@ -71,7 +71,7 @@ def python(model: LinearModel, options: Options) -> Product:
 
 
 def _defaults(model: LinearModel) -> list[float | None]:
-    policy = model.missing
-    if policy is None or not policy.fills:
+    policy = model.preparation.missing
+    if not policy.fills:
         return [None] * len(model.terms)
     return list(policy.means) if policy.learns else [0.0] * len(model.terms)

@@ -8,8 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ranksieve.export.base import FILE_NAME, Options, Product, as_json, check_model_name
-from ranksieve.export.commands import curl
-from ranksieve.export.lucene import LuceneTerm, Normaliser, feature_list, lucene_terms, trimmed
+from ranksieve.export.lucene import LuceneTerm, Normaliser, curl, feature_list, lucene_terms, trimmed
 from ranksieve.model import LinearModel
 
 DEFAULT_STORE = "_DEFAULT_"

@@ -28,10 +28,10 @@ ARGUMENTS = r"\([^(){}#\n]*(\([^(){}#\n]*\)[^(){}#\n]*)*\)"
 OUTPUTS = r"(\.[A-Za-z0-9_]+)*"
 MAPPED_NAME = NameRule(
     f"{REFERENCE}({ARGUMENTS})?{OUTPUTS}",
-    "it is no Vespa rank feature or function, such as bm25(title) or fieldMatch(title).proximity",
+    "it is not a Vespa rank feature or function, such as bm25(title) or fieldMatch(title).proximity",
 )
 OWN_NAME = NameRule(f"{REFERENCE}{ARGUMENTS}{OUTPUTS}", MAPPED_NAME.words)
-CURE = "map every feature to a Vespa feature with the option names"
+ADVICE = "map every feature to a Vespa feature with the option names"
 
 
 def vespa(model: LinearModel, options: Options) -> Product:
@@ -57,8 +57,8 @@ def vespa(model: LinearModel, options: Options) -> Product:
 def _features(model: LinearModel, options: Options) -> list[str]:
     """Vespa's features; a name that is not mapped must look like one with arguments."""
     own = [name for name in model.names if name not in options.names]
-    engine_names(own, {}, OWN_NAME, "Vespa", CURE)
-    return engine_names(model.names, options.names, MAPPED_NAME, "Vespa", CURE)
+    engine_names(own, {}, OWN_NAME, "Vespa", ADVICE)
+    return engine_names(model.names, options.names, MAPPED_NAME, "Vespa", ADVICE)
 
 
 def _profile(name: str, model: LinearModel, features: Sequence[str]) -> str:

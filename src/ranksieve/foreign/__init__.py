@@ -14,8 +14,7 @@ from ranksieve._types import PathLike
 from ranksieve._util.json_values import decode_json
 from ranksieve.foreign.fastrank import is_fastrank, read_fastrank
 from ranksieve.foreign.model import ForeignModel, Scorer
-from ranksieve.foreign.ranklib import read_ranklib
-from ranksieve.foreign.ranklib_source import HEADER
+from ranksieve.foreign.ranklib import HEADER, read_ranklib
 from ranksieve.model import LinearModel, model_from_dict
 
 __all__ = ["ForeignModel", "ModelFile", "Scorer", "open_model", "read_model"]

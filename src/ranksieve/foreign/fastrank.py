@@ -8,13 +8,19 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ranksieve.foreign.model import ForeignModel, Scorer, linear_model
-from ranksieve.foreign.parts import Linear, Part, WeightedSum
-from ranksieve.foreign.tree_builder import TreeBuilder
+from ranksieve.foreign.model import (
+    ForeignModel,
+    Linear,
+    ScoreFunction,
+    Scorer,
+    TreeBuilder,
+    WeightedSum,
+    linear_model,
+)
 
 
 class Numbered(NamedTuple):
-    """A part of a model whose features still have fastrank's numbers, and where it stands in the file."""
+    """A part of a model whose features still have fastrank's numbers, and its place in the file."""
 
     content: Any
     first: int
@@ -33,16 +39,16 @@ def read_fastrank(
     """
     n_columns = None if feature_names is None else len(feature_names)
     first = _first_feature(content, n_columns, name) if first_feature is None else first_feature
-    part = _part(Numbered(content, first, name))
+    function = _function(Numbered(content, first, name))
     method = f"fastrank {next(iter(content))}"
-    if isinstance(part, Linear):
-        return linear_model(part.weight, method, feature_names)
-    return ForeignModel(part, method, max(part.n_features, n_columns or 0))
+    if isinstance(function, Linear):
+        return linear_model(function.weight, method, feature_names)
+    return ForeignModel(function, method, max(function.n_features, n_columns or 0))
 
 
 def is_fastrank(content: Any) -> bool:
     """Whether a JSON value looks like a fastrank model."""
-    return isinstance(content, dict) and len(content) == 1 and next(iter(content)) in PARTS
+    return isinstance(content, dict) and len(content) == 1 and next(iter(content)) in KINDS
 
 
 def _first_feature(content: Any, n_columns: int | None, name: str) -> int:
@@ -68,27 +74,27 @@ def _parts_with(content: Any, key: str) -> Iterator[Any]:
         yield from _parts_with(part, key)
 
 
-def _part(model: Numbered) -> Part:
+def _function(model: Numbered) -> ScoreFunction:
     if not is_fastrank(model.content):
-        raise ValueError(f"{model.place}: is no model; expected one of {', '.join(PARTS)}")
+        raise ValueError(f"{model.place}: is not a model; expected one of {', '.join(KINDS)}")
     (kind, content), *_ = model.content.items()
-    return PARTS[kind](model._replace(content=content, place=f"{model.place}, {kind}"))
+    return KINDS[kind](model._replace(content=content, place=f"{model.place}, {kind}"))
 
 
-def _single_feature(model: Numbered) -> Part:
+def _single_feature(model: Numbered) -> ScoreFunction:
     """dir · x[fid]."""
     weights = np.zeros(_feature(model) + 1)
     weights[-1] = _number(model.content.get("dir"), model.place, "dir")
     return Linear(weights)
 
 
-def _linear(model: Numbered) -> Part:
+def _linear(model: Numbered) -> ScoreFunction:
     """Σ weights[fid] · x[fid]."""
     weights = _list(model, "weights")
     return Linear(np.array([_number(w, model.place, "weight") for w in weights[model.first :]]))
 
 
-def _decision_tree(model: Numbered) -> Part:
+def _decision_tree(model: Numbered) -> ScoreFunction:
     """x[fid] ≤ split goes to ``lhs``, else to ``rhs``."""
     builder = TreeBuilder()
     waiting: list[tuple[Any, int | None]] = [(model.content, None)]
@@ -107,19 +113,19 @@ def _decision_tree(model: Numbered) -> Part:
     return builder.tree()
 
 
-def _ensemble(model: Numbered) -> Part:
+def _ensemble(model: Numbered) -> ScoreFunction:
     """Σ weights[m] · models[m]."""
     weights, models = _list(model, "weights"), _list(model, "models")
     if len(weights) != len(models):
         raise ValueError(f"{model.place}: has {len(weights)} weights for {len(models)} models")
-    parts = [
-        _part(model._replace(content=one, place=f"{model.place}, model {m}"))
+    functions = [
+        _function(model._replace(content=one, place=f"{model.place}, model {m}"))
         for m, one in enumerate(models, 1)
     ]
-    return WeightedSum(tuple(parts), tuple(_number(w, model.place, "weight") for w in weights))
+    return WeightedSum(tuple(functions), tuple(_number(w, model.place, "weight") for w in weights))
 
 
-PARTS: dict[str, Callable[[Numbered], Part]] = {
+KINDS: dict[str, Callable[[Numbered], ScoreFunction]] = {
     "SingleFeature": _single_feature,
     "Linear": _linear,
     "DecisionTree": _decision_tree,

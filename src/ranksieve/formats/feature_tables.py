@@ -1,4 +1,4 @@
-"""Feature costs from files."""
+"""Tables of features: what they cost, and which signs their weights may have."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def read_costs(path: PathLike, default: float | None = None) -> FeatureCosts:
     """Read what features cost, in any unit.
 
     CSV or TSV with the header ``feature,cost`` or ``feature,cost,group``: the features of a group share one
-    cost, which stands on each of their lines and is paid once. Or JSON, ``{"feature": cost}`` or
+    cost, which is on each of their lines and is paid once. Or JSON, ``{"feature": cost}`` or
     ``{"features": {"feature": cost}, "groups": {"name": {"cost": cost, "features": ["feature"]}}}``. The
     feature ``*`` prices all that are not listed, as ``default`` does; without either, a feature of the data
     that is not listed is an error.
@@ -34,7 +34,7 @@ def read_costs(path: PathLike, default: float | None = None) -> FeatureCosts:
 
 
 def as_costs(given: Any, names: Sequence[str]) -> FeatureCosts:
-    """Costs from a file, a mapping, one number a column, or as they are."""
+    """Costs from a file, a mapping, one number per column, or as they are."""
     if isinstance(given, FeatureCosts):
         return given
     if isinstance(given, str | os.PathLike):
@@ -42,14 +42,20 @@ def as_costs(given: Any, names: Sequence[str]) -> FeatureCosts:
     if isinstance(given, Mapping):
         return make_costs(given)
     if not isinstance(given, Collection):
-        raise ValueError(f"feature_costs is {given!r}; give a file, a mapping or one number a feature")
+        raise ValueError(f"feature_costs is {given!r}; give a file, a mapping or one number per feature")
     if len(given) != len(names):
         raise ValueError(f"feature_costs holds {len(given)} numbers but the data have {len(names)} features")
     return make_costs(dict(zip(names, given, strict=True)))
 
 
+def read_signs(path: PathLike) -> dict[str, float]:
+    """Read the signs of features: CSV or TSV with the header ``feature,sign``, the signs +, - or 0."""
+    rows = _lines_by_feature(read_text(path), path, ("sign",))
+    return {feature: as_sign(row.cells["sign"], feature, row.place) for feature, row in rows.items()}
+
+
 def _from_table(text: str, path: PathLike) -> FeatureCosts:
-    rows = feature_rows(text, path, ("cost",), ("group",))
+    rows = _lines_by_feature(text, path, ("cost",), ("group",))
     alone: dict[str, float] = {}
     groups: dict[str, dict[str, Any]] = {}
     places = {feature: row.place for feature, row in rows.items()}
@@ -86,33 +92,35 @@ def _from_json(text: str, path: PathLike) -> FeatureCosts:
 def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     for name, count in Counter(name for name, _ in pairs).items():
         if count > 1:
-            raise ValueError(f"{name!r} stands twice; list it once")
+            raise ValueError(f"{name!r} occurs twice; list it once")
     return dict(pairs)
 
 
-class Row(NamedTuple):
-    """One line: where it stands (``file:line``) and its cells by column name."""
+class FeatureLine(NamedTuple):
+    """One line of a table: its place (``file:line``) and its cells by column name."""
 
     place: str
     cells: dict[str, str]
 
 
-def feature_rows(
+def _lines_by_feature(
     text: str, path: PathLike, required: Sequence[str], optional: Sequence[str] = ()
-) -> dict[str, Row]:
-    """The rows by feature; the header has ``feature``, the ``required`` and perhaps ``optional`` columns."""
-    rows: dict[str, Row] = {}
-    for row in _rows(text, path, ("feature", *required), optional):
+) -> dict[str, FeatureLine]:
+    """The lines by feature; the header has ``feature``, the ``required`` and perhaps ``optional`` columns."""
+    rows: dict[str, FeatureLine] = {}
+    for row in _lines(text, path, ("feature", *required), optional):
         feature = row.cells["feature"]
         if not feature:
             raise ValueError(f"{row.place}: the feature has no name; name it or drop the line")
         if feature in rows:
-            raise ValueError(f"{row.place}: {feature!r} stands in {rows[feature].place} too; list it once")
+            raise ValueError(f"{row.place}: {feature!r} is in {rows[feature].place} too; list it once")
         rows[feature] = row
     return rows
 
 
-def _rows(text: str, path: PathLike, required: Sequence[str], optional: Sequence[str]) -> Iterator[Row]:
+def _lines(
+    text: str, path: PathLike, required: Sequence[str], optional: Sequence[str]
+) -> Iterator[FeatureLine]:
     lines = text.splitlines()
     rows = csv_rows(lines, "\t" if lines and "\t" in lines[0] else ",", source_name(path))
     first, cells = next(rows, (f"{source_name(path)}:1", []))
@@ -123,10 +131,4 @@ def _rows(text: str, path: PathLike, required: Sequence[str], optional: Sequence
     for place, cells in rows:
         if len(cells) != len(header):
             raise ValueError(f"{place}: has {len(cells)} cells; expected {len(header)}: {','.join(header)}")
-        yield Row(place, {name: cell.strip() for name, cell in zip(header, cells, strict=True)})
-
-
-def read_signs(path: PathLike) -> dict[str, float]:
-    """Read the signs of features: CSV or TSV with the header ``feature,sign``, the signs +, - or 0."""
-    rows = feature_rows(read_text(path), path, ("sign",))
-    return {feature: as_sign(row.cells["sign"], feature, row.place) for feature, row in rows.items()}
+        yield FeatureLine(place, {name: cell.strip() for name, cell in zip(header, cells, strict=True)})

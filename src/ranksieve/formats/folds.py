@@ -1,4 +1,4 @@
-"""The official folds of the LETOR collections."""
+"""Folds of train, validation and test data: LETOR's own, or dealt at random."""
 
 from __future__ import annotations
 
@@ -16,12 +16,11 @@ from ranksieve.data.dataset import Dataset
 from ranksieve.formats.letor import read_letor
 
 ROOT_VARIABLE = "RANKSIEVE_LETOR"
-DEFAULT_ROOT = Path("..") / "shared" / "data"
 NORMALISED = "QueryLevelNorm"
 FOLD = re.compile(r"Fold(\d+)")
 SPLITS = {
     "train": ("train", "training", "trainingset"),
-    "vali": ("vali", "valid", "validation", "validationset"),
+    "validation": ("vali", "valid", "validation", "validationset"),
     "test": ("test", "testing", "testset"),
 }
 SUFFIXES = (".txt", ".txt.gz")
@@ -29,36 +28,36 @@ SUFFIXES = (".txt", ".txt.gz")
 
 @dataclass(frozen=True)
 class Fold:
-    """One fold; unpacks as ``train, vali, test``."""
+    """One fold; unpacks as ``train, valid, test``."""
 
     train: Dataset
-    vali: Dataset
+    valid: Dataset
     test: Dataset
 
     def __iter__(self) -> Iterator[Dataset]:
-        return iter((self.train, self.vali, self.test))
+        return iter((self.train, self.valid, self.test))
 
-
-def letor_root(root: PathLike | None = None) -> Path:
-    """The folder of collections: ``root``, else the variable RANKSIEVE_LETOR, else ``../shared/data``."""
-    return Path(root if root is not None else os.environ.get(ROOT_VARIABLE) or DEFAULT_ROOT)
+    @property
+    def vali(self) -> Dataset:
+        """The validation data by the name of LETOR's files."""
+        return self.valid
 
 
 def deal_folds(data: Dataset, n_folds: int = 5, seed: int = 0) -> list[Fold]:
-    """Deal the queries at random into parts; of each fold one part is test, the next vali, the others train.
+    """Deal the queries at random into parts: of each fold one is test, the next validation, the rest train.
 
     Every query is a test query once, as in LETOR's folds.
     """
     if not 3 <= n_folds <= data.n_queries:
         raise ValueError(
-            f"n_folds={n_folds} must lie between 3 (train, vali and test) and the number of queries, "
+            f"n_folds={n_folds} must lie between 3 (train, validation and test) and the number of queries, "
             f"{data.n_queries}"
         )
     part = np.random.default_rng(seed).permutation(data.n_queries) % n_folds
 
     def queries(k: int) -> tuple[BoolArray, BoolArray, BoolArray]:
-        test, vali = part == k, part == (k + 1) % n_folds
-        return ~(test | vali), vali, test
+        test, valid = part == k, part == (k + 1) % n_folds
+        return ~(test | valid), valid, test
 
     return [Fold(*(data.select_queries(chosen) for chosen in queries(k))) for k in range(n_folds)]
 
@@ -81,7 +80,7 @@ def find_collections(root: PathLike) -> dict[str, Path]:
 def load_letor_folds(
     name_or_path: PathLike, root: PathLike | None = None, *, widen: bool = True, **read_options: Any
 ) -> list[Fold]:
-    """Read ``Fold1``, ``Fold2``, … of a collection, each with a train, vali and test file.
+    """Read ``Fold1``, ``Fold2``, … of a collection, each with a train, validation and test file.
 
     Parameters
     ----------
@@ -89,7 +88,7 @@ def load_letor_folds(
         A collection under ``root``, as ``"MQ2008"``, or the path of its folder; a level ``QueryLevelNorm``
         below it is found.
     root : path, optional
-        Folder of collections; default: the variable RANKSIEVE_LETOR, else ``../shared/data``.
+        Folder of collections; default: the environment variable RANKSIEVE_LETOR.
     widen : bool
         Parts with fewer features than the widest get columns of 0; False refuses them.
     **read_options
@@ -108,7 +107,13 @@ def _collection(name_or_path: PathLike, root: PathLike | None) -> Path:
     path = Path(name_or_path)
     if root is None and path.is_dir():
         return path
-    base = letor_root(root)
+    given = os.environ.get(ROOT_VARIABLE) if root is None else root
+    if not given:
+        raise FileNotFoundError(
+            f"{path}: there is no such folder here; give its path, or the folder of LETOR collections that "
+            f"holds it as root or in the environment variable {ROOT_VARIABLE}"
+        )
+    base = Path(given)
     if not base.is_dir():
         raise FileNotFoundError(
             f"{base}: there is no such folder, so {path} cannot be found; "

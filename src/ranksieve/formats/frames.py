@@ -38,7 +38,7 @@ def from_frame(
     Parameters
     ----------
     frame : DataFrame or Table
-        One row a document.
+        One row per document.
     qid, label : str
         The columns of query ids and of relevance.
     doc_id : str, optional
@@ -74,7 +74,7 @@ def read_parquet(
     doc_id: str | None = None,
     missing: str = "error",
 ) -> Dataset:
-    """Read a parquet file with a row a document; the columns are those of :func:`from_frame`."""
+    """Read a parquet file with one row per document; the columns are those of :func:`from_frame`."""
     parquet, arrow = _extra("pyarrow.parquet"), _extra("pyarrow")
     name = source_name(path)
     with plain_file_errors(path), open(path, "rb") as file:

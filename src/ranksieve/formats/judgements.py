@@ -11,8 +11,8 @@ from typing import NamedTuple
 from ranksieve._types import PathLike
 from ranksieve.formats.text_files import content_lines, csv_rows, finite_number, read_text, source_name
 
-Table = dict[str, dict[str, float]]
-"""query → document → number: grades of judgements, scores of a run."""
+NumbersOfDocuments = dict[str, dict[str, float]]
+"""query → document → number: the grades of judgements, the scores of a run."""
 
 KEYWORDS = re.compile(r"#\s*qid:([^\s:]+):\s*(.+)")
 LTR_LINE = re.compile(r"(\S+)\s+qid:(\S+)\s[^#]*#\s*(\S+)")
@@ -36,7 +36,7 @@ class Judgements:
 
 
 class Entry(NamedTuple):
-    """One number of a document for a query, and where it stands."""
+    """The number of a document for a query, and its place in the file."""
 
     place: str
     query: str
@@ -66,17 +66,17 @@ def read_judgements(path: PathLike) -> Judgements:
     return Judgements(gathered(kind.entries(text, name), name, "judgement"), named)
 
 
-def gathered(entries: Iterator[Entry], name: str, what: str) -> Table:
-    """query → document → number; a document twice in a query, or nothing at all, is refused."""
-    table: Table = {}
+def gathered(entries: Iterator[Entry], name: str, what: str) -> NumbersOfDocuments:
+    """The numbers of all entries; a second one for a document of a query is refused, an empty file too."""
+    numbers: NumbersOfDocuments = {}
     for place, query, document, value in entries:
-        documents = table.setdefault(query, {})
+        documents = numbers.setdefault(query, {})
         if document in documents:
             raise ValueError(f"{place}: query {query} has a second {what} of {document}; keep one of them")
         documents[document] = value
-    if not table:
+    if not numbers:
         raise ValueError(f"{name}: holds no {what}")
-    return table
+    return numbers
 
 
 def qrels_entries(text: str, name: str) -> Iterator[Entry]:
@@ -94,7 +94,7 @@ def _ltr_entries(text: str, name: str) -> Iterator[Entry]:
     for place, line in _judged_lines(text, name):
         match = LTR_LINE.match(line)
         if match is None:
-            raise ValueError(f"{place}: {line[:40]!r} is no judgement; expected: 4 qid:1 # 7555 Rambo")
+            raise ValueError(f"{place}: {line[:40]!r} is not a judgement; expected: 4 qid:1 # 7555 Rambo")
         yield Entry(place, match[2], match[3], finite_number(match[1], place, "grade"))
 
 
@@ -129,7 +129,7 @@ def _delimiter(header: str) -> str:
     return "\t" if "\t" in header else ","
 
 
-FORMATS = (
+JUDGEMENT_FORMATS = (
     JudgementFormat("4 qid:1 # 7555", lambda line: bool(re.match(r"\S+\s+qid:", line)), _ltr_entries),
     JudgementFormat("query,doc,grade", lambda line: len(_columns(line)) == len(COLUMNS), _csv_entries),
     JudgementFormat("1 0 7555 4", lambda line: len(line.split()) == 4, qrels_entries),
@@ -140,8 +140,8 @@ def _recognise(text: str, name: str) -> JudgementFormat:
     place, line = next(_judged_lines(text, name), (name, ""))
     if not line:
         raise ValueError(f"{name}: holds no judgement")
-    for kind in FORMATS:
+    for kind in JUDGEMENT_FORMATS:
         if kind.recognises(line):
             return kind
-    examples = " or ".join(repr(kind.example) for kind in FORMATS)
+    examples = " or ".join(repr(kind.example) for kind in JUDGEMENT_FORMATS)
     raise ValueError(f"{place}: {line[:40]!r} is in no known form of judgements; expected {examples}")

@@ -1,4 +1,4 @@
-"""LETOR text files: ``label qid:ID index:value … # comment``, a document a line."""
+"""LETOR text files: one document per line, ``label qid:ID index:value … # comment``."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def read_letor(
     """Read LETOR (SVMlight with query ids) text, plain or gzip.
 
     Numbers have the bits of Python's ``float``. Query ids are int64 if all of them are plain integers, else
-    str. What stands after ``#`` becomes ``comments``; ``doc_ids`` holds X of ``docid = X``, else the first
+    str. The text after ``#`` becomes ``comments``; ``doc_ids`` holds X of ``docid = X``, else the first
     word of the comment. Blank lines and lines with a comment only are skipped.
 
     Parameters

@@ -58,7 +58,7 @@ def missing_value(parsed: Parsed) -> Fault:
 
 
 def feature_twice(line: int, feature: int) -> Fault:
-    return Fault(line, f"feature {feature} stands twice on the line; give it once")
+    return Fault(line, f"feature {feature} occurs twice on the line; give it once")
 
 
 def query_not_utf8(line: int, token: bytes) -> Fault:

@@ -97,7 +97,7 @@ class SparseFeatures:
 
 
 class QueryRuns:
-    """Query ids, one a run of rows."""
+    """Query ids, one per run of rows."""
 
     def __init__(self) -> None:
         self.tokens: list[bytes] = []
@@ -119,13 +119,13 @@ class QueryRuns:
         return None
 
     def finish(self, n_rows: int) -> AnyArray:
-        """An id a row: int64 if every id is a plain integer, else str."""
+        """One id per row: int64 if every id is a plain integer, else str."""
         ids = ids_from_text([self.names[token] for token in self.tokens])
         return np.repeat(ids, np.diff(np.append(self.first_rows.finish(), n_rows)))
 
 
 class Comments:
-    """What stands after ``#``, and where the document id is in it."""
+    """The text after ``#``, and where the document id is in it."""
 
     def __init__(self) -> None:
         self.block = GrowingArray(np.uint8)
@@ -233,7 +233,7 @@ def _repair(buffer: bytearray, parsed: Parsed, out: Rows) -> list[Fault]:
 
 
 def _place(entry: int, parsed: Parsed, out: Rows) -> tuple[int, int]:
-    """Line and feature of an entry; −1 − row stands for a label, feature 0."""
+    """Line and feature of an entry; −1 − row means a label, feature 0."""
     if entry < 0:
         return int(out.lines[-1 - entry]), 0
     row = np.searchsorted(out.starts[: parsed.rows + 1], entry, side="right") - 1
@@ -241,7 +241,7 @@ def _place(entry: int, parsed: Parsed, out: Rows) -> tuple[int, int]:
 
 
 def _sort_rows(parsed: Parsed, out: Rows) -> list[Fault]:
-    """Put the features of each whole row in ascending order; name the first that stands twice."""
+    """Put the features of each whole row in ascending order; name the first that occurs twice."""
     starts = out.starts[: parsed.rows + 1]
     features, values = out.features[: starts[-1]], out.values[: starts[-1]]
     sort_each_row(starts, features, values)
@@ -265,7 +265,7 @@ class GrowingArray:
     """Rows of a fixed width, appended in place.
 
     Room grows by a quarter at a time: memory stays under 1.25 times what is held (twice that while a system
-    copies to reallocate), and copying costs O(1) a row.
+    copies to reallocate), and copying costs O(1) per row.
     """
 
     def __init__(self, dtype: DTypeLike, width: int | None = None) -> None:

@@ -19,19 +19,19 @@ from ranksieve.preparation.missing import check_policy, fill_missing
 WHOLE_FILE = "column_mean"  # the one policy that must see every row first
 
 
-class _Rows(NamedTuple):
-    """Documents of consecutive lines: query ``tokens[k]`` has ``sizes[k]`` of them."""
+class _Documents(NamedTuple):
+    """Consecutive lines: query ``tokens[k]`` has ``sizes[k]`` of them."""
 
     X: Matrix
     y: FloatArray
     tokens: list[bytes]
     sizes: list[int]
 
-    def split(self) -> tuple[_Rows, _Rows]:
+    def split(self) -> tuple[_Documents, _Documents]:
         """All queries but the last, and the last, which more lines may follow."""
         cut = sum(self.sizes[:-1])
-        before = _Rows(self.X[:cut], self.y[:cut], self.tokens[:-1], self.sizes[:-1])
-        return before, _Rows(self.X[cut:].copy(), self.y[cut:].copy(), self.tokens[-1:], self.sizes[-1:])
+        before = _Documents(self.X[:cut], self.y[:cut], self.tokens[:-1], self.sizes[:-1])
+        return before, _Documents(self.X[cut:].copy(), self.y[cut:].copy(), self.tokens[-1:], self.sizes[-1:])
 
 
 def stream_letor(
@@ -46,7 +46,7 @@ def stream_letor(
     """Read LETOR text, plain or gzip, as data sets of whole queries, in the order of the file.
 
     Memory holds about ``chunk_bytes`` of text with its rows, the longest query, and the ids seen. A query
-    whose rows do not stand together is an error. Query ids are always str, whatever ids come later;
+    whose rows are not together is an error. Query ids are always str, whatever ids come later;
     comments and document ids are left out.
 
     Parameters
@@ -78,7 +78,7 @@ def _whole_queries(
     path: PathLike, n_features: int, missing: str, sparse: bool, dtype: np.dtype[Any], chunk_bytes: int
 ) -> Iterator[Dataset]:
     """Hold the last query of each chunk back until another one begins."""
-    held: list[_Rows] = []
+    held: list[_Documents] = []
     for rows in _parsed(path, n_features, sparse, dtype, chunk_bytes, missing == "error"):
         if held and rows.tokens == held[-1].tokens:
             held.append(rows)
@@ -95,7 +95,7 @@ def _whole_queries(
 
 def _parsed(
     path: PathLike, n_features: int, sparse: bool, dtype: np.dtype[Any], chunk_bytes: int, refuse: bool
-) -> Iterator[_Rows]:
+) -> Iterator[_Documents]:
     """The documents of each chunk of lines; a query that comes back is an error."""
     name, line, seen, newest = source_name(path), 0, set[bytes](), b""
     kind = SparseFeatures if sparse else DenseFeatures
@@ -109,7 +109,7 @@ def _parsed(
             newest = token
         if tokens:
             y, starts = rows.labels.finish(), rows.queries.first_rows.finish()
-            yield _Rows(rows.features.finish(), y, tokens, np.diff(np.append(starts, len(y))).tolist())
+            yield _Documents(rows.features.finish(), y, tokens, np.diff(np.append(starts, len(y))).tolist())
 
 
 def _scattered(name: str, line: int, token: bytes) -> ValueError:
@@ -119,7 +119,7 @@ def _scattered(name: str, line: int, token: bytes) -> ValueError:
     )
 
 
-def _joined(parts: list[_Rows], source: str) -> Dataset:
+def _joined(parts: list[_Documents], source: str) -> Dataset:
     """One data set; adjoining rows with one id are one query."""
     parts = [part for part in parts if part.tokens]
     names = np.array([token.decode() for part in parts for token in part.tokens])

@@ -25,7 +25,7 @@ UNJUDGED: dict[str, float | None] = {"drop": None, "zero": 0.0}
 
 
 class Response(NamedTuple):
-    """A search response, the query it answers (if the log says so) and where it stands."""
+    """A search response, the query it answers (if the log says so) and its place in the file."""
 
     place: str
     query: str | None
@@ -54,7 +54,7 @@ def read_ltr_log(
     Parameters
     ----------
     path : path
-        Search responses whose hits hold ``fields._ltrlog``: JSON or JSON lines, one response a query with
+        Search responses whose hits hold ``fields._ltrlog``: JSON or JSON lines, one response per query with
         the query's id or keywords beside ``hits`` as ``qid`` or ``query``, or around it as
         ``{"qid": …, "response": {…}}``; or one object ``{query: response, …}``; a list of responses or the
         ``responses`` of a multi-search holds these. One response for one judged query needs no id.
@@ -146,7 +146,7 @@ def _responses(text: str, name: str) -> Iterator[Response]:
 
 
 def _json_values(text: str, name: str) -> Iterator[tuple[str, Any]]:
-    """The one JSON value of a file, or one a line."""
+    """The one JSON value of a file, or one per line."""
     try:
         yield name, decode_json(text)
     except json.JSONDecodeError as error:
@@ -156,7 +156,9 @@ def _json_values(text: str, name: str) -> Iterator[tuple[str, Any]]:
             try:
                 yield place, decode_json(line)
             except json.JSONDecodeError as fault:
-                raise ValueError(f"{place}: damaged JSON ({fault.msg}); expected one value a line") from None
+                raise ValueError(
+                    f"{place}: damaged JSON ({fault.msg}); expected one value per line"
+                ) from None
 
 
 def _split(content: Any, place: str, query: str | None) -> Iterator[Response]:
@@ -166,7 +168,7 @@ def _split(content: Any, place: str, query: str | None) -> Iterator[Response]:
             yield from _split(one, f"{place}, response {number}", query)
     elif not isinstance(content, dict):
         raise ValueError(
-            f"{place}: {str(content)[:40]!r} is no search response; expected an object with hits"
+            f"{place}: {str(content)[:40]!r} is not a search response; expected an object with hits"
         )
     elif "hits" in content or "error" in content:
         yield Response(place, _named_query(content, query), content)

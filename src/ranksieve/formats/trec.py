@@ -10,18 +10,18 @@ import numpy as np
 from ranksieve._types import FloatArray, PathLike
 from ranksieve._util.atomic import atomic_write
 from ranksieve.data.dataset import Dataset
-from ranksieve.formats.judgements import Entry, Table, gathered, qrels_entries
+from ranksieve.formats.judgements import Entry, NumbersOfDocuments, gathered, qrels_entries
 from ranksieve.formats.letor import number_texts
 from ranksieve.formats.text_files import content_lines, finite_number, read_text, source_name
 
 
-def read_qrels(path: PathLike) -> Table:
+def read_qrels(path: PathLike) -> NumbersOfDocuments:
     """Read TREC judgements ``query 0 document grade``: ``qrels[query][document]`` is a grade."""
     name = source_name(path)
     return gathered(qrels_entries(read_text(path), name), name, "judgement")
 
 
-def read_run(path: PathLike) -> Table:
+def read_run(path: PathLike) -> NumbersOfDocuments:
     """Read a TREC run ``query Q0 document rank score tag``: ``run[query][document]`` is a score.
 
     The rank column is not used, as in trec_eval: the scores tell the order.
@@ -42,7 +42,7 @@ def _run_entries(text: str, name: str) -> Iterator[Entry]:
 
 
 def write_run(dataset: Dataset, scores: FloatArray, path: PathLike, tag: str = "ranksieve") -> None:
-    """Write scores of a data set, one a row, as a TREC run; the file appears whole or not at all."""
+    """Write scores of a data set, one per row, as a TREC run; the file appears whole or not at all."""
     with atomic_write(path) as file:
         file.writelines(run_lines(dataset, scores, tag))
 

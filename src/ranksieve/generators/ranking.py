@@ -31,7 +31,7 @@ def make_ranking(
 
     Features come in blocks of five that share a latent factor, ``x = √ρ·factor + √(1−ρ)·own``, every other
     one cut off below at its median, then scaled to [0, 1] within each query as LETOR does. Informative
-    features stand in different blocks as long as there are enough, so that each has correlated
+    features are in different blocks as long as there are enough, so that each has correlated
     distractors. The score is ``Xw + noise·sd(Xw)·ε``; in each query a random share of the best documents
     gets label 1 or more, a part of these 2 or more, and so on. ``Dataset.truth`` is w.
 

@@ -122,8 +122,9 @@ def make_shop(n_queries: int = 300, *, docs_per_query: tuple[int, int] = (12, 40
 
     Seven hidden factors make an item fit a query: its words, its meaning, how popular, good, cheap and new it
     is, and the customer's taste. A feature is x = Φ(√r·mix + √(1−r)·ε): a mix of factors, of which it shows
-    the share r; dear features show more than cheap ones of the same mix. The score is ``X·truth`` with noise
-    of 0.6 times its spread: more clicks and better ratings help, a higher price and a longer delivery hurt.
+    the share r; expensive features show more than cheap ones of the same mix. The score is ``X·truth`` with
+    noise of 0.6 times its spread: more clicks and better ratings help, a higher price and a longer delivery
+    hurt.
     The properties of the query are constant within it and cannot rank. :func:`shop_costs` has the costs.
     """
     if n_queries < 1:
@@ -142,7 +143,7 @@ def make_shop(n_queries: int = 300, *, docs_per_query: tuple[int, int] = (12, 40
 
 
 def shop_costs() -> FeatureCosts:
-    """What the features of :func:`make_shop` cost in milliseconds a query; one call gives a whole group."""
+    """What the features of :func:`make_shop` cost in milliseconds per query; one call gives a whole group."""
     calls = [CostUnit(name, source.cost, tuple(source.signals)) for name, source in SOURCES.items()]
     stored = [CostUnit(name, STORED, (name,)) for name in STORED_FIELDS]
     analysed = [CostUnit(name, ANALYSED, (name,)) for name in QUERY_PROPERTIES]

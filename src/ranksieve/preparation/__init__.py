@@ -1,1 +1,102 @@
-"""Preparation of features: missing values and normalisation, learned on training data, kept by the model."""
+"""Preparation of features: missing values are replaced, then all are normalised; the model keeps how."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from ranksieve._types import FloatArray
+from ranksieve.data.dataset import Dataset, check_finite
+from ranksieve.data.queries import Queries
+from ranksieve.preparation.missing import KEPT, MissingPolicy, learn_missing
+from ranksieve.preparation.normalise import NOT_NORMALISED, Normalisation, learn_normalisation, learns
+
+__all__ = ["KEPT", "NOT_NORMALISED", "UNPREPARED", "MissingPolicy", "Normalisation", "Preparation"]
+
+
+@dataclass(frozen=True)
+class Preparation:
+    """What happens to features before they are weighted: first ``missing``, then ``normalisation``.
+
+    Both hold what they learned from the training data. The default leaves features as they are.
+    """
+
+    missing: MissingPolicy = KEPT
+    normalisation: Normalisation = NOT_NORMALISED
+
+    @classmethod
+    def learn(
+        cls,
+        data: Dataset,
+        normalise: str = "none",
+        missing: str = "error",
+        row_weight: FloatArray | None = None,
+    ) -> Preparation:
+        """Learn from the training data what the kind of normalisation and the missing policy need.
+
+        ``row_weight`` says as how many documents each row counts (1 without).
+        """
+        filling = cls(learn_missing(data, missing, row_weight))
+        if not learns(normalise):
+            return cls(filling.missing, Normalisation(normalise))
+        return cls(filling.missing, learn_normalisation(filling.filled(data), normalise, row_weight))
+
+    @property
+    def fills(self) -> bool:
+        """Whether it replaces missing values."""
+        return self.missing.fills
+
+    @property
+    def changes_features(self) -> bool:
+        """Whether it does anything at all."""
+        return self.fills or self.normalisation.kind != "none"
+
+    @property
+    def per_query(self) -> bool:
+        """Whether it needs the query of each row, and all documents of a query together."""
+        return self.missing.per_query or self.normalisation.per_query
+
+    def filled(self, data: Dataset) -> Dataset:
+        """The data without missing values; those that stay are refused, unless the policy is "keep"."""
+        filled = self.missing.apply(data) if self.fills else data
+        if self.missing.policy != "keep":
+            check_finite(filled)
+        return filled
+
+    def apply(self, data: Dataset) -> Dataset:
+        """The data as the weights see them."""
+        return self.normalisation.apply(self.filled(data))
+
+    def for_learning(self, data: Dataset) -> Dataset:
+        """Data with the score differences of :meth:`apply`; a sparse matrix stays sparse if it can."""
+        return self.normalisation.for_learning(self.filled(data))
+
+    def transform(self, values: FloatArray, queries: Queries) -> FloatArray:
+        """Prepared values of a dense float64 array of the caller's own, which may be written to."""
+        if self.fills:
+            self.missing.fill(values, queries)
+        return self.normalisation.transform(values, queries)
+
+    def of(self, features: Sequence[str]) -> Preparation:
+        """The preparation of some of the features, in the order given."""
+        return Preparation(self.missing.of(features), self.normalisation.of(features))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for JSON; what does nothing is None."""
+        return {
+            "normalisation": None if self.normalisation.kind == "none" else asdict(self.normalisation),
+            "missing": None if self.missing.policy == "keep" else asdict(self.missing),
+        }
+
+    @classmethod
+    def from_dict(cls, content: Mapping[str, Any]) -> Preparation:
+        """The inverse of :meth:`to_dict`."""
+        missing, normalisation = content["missing"], content["normalisation"]
+        return cls(
+            KEPT if missing is None else MissingPolicy(**missing),
+            NOT_NORMALISED if normalisation is None else Normalisation(**normalisation),
+        )
+
+
+UNPREPARED = Preparation()

@@ -1,4 +1,4 @@
-"""What becomes of missing values."""
+"""Missing values: refuse them, keep them, or replace them."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def check_policy(policy: str) -> None:
 
 @dataclass(frozen=True)
 class MissingPolicy:
-    """What takes the place of a missing feature, with what it has to remember of the training data.
+    """What replaces a missing feature, with what it has to remember of the training data.
 
     "zero" puts 0, "query_min" the feature's least value over the documents of the query that are scored
     together, "column_mean" the mean of the present training values: ``means``, one for each of ``features``.
@@ -61,13 +61,13 @@ class MissingPolicy:
         object.__setattr__(self, "means", tuple(float(mean) for mean in self.means))
         if len(self.means) != len(self.features) or not np.isfinite(self.means).all():
             raise ValueError(
-                f"missing={self.policy!r} needs one finite mean a feature, got {len(self.means)} for "
+                f"missing={self.policy!r} needs one finite mean per feature, got {len(self.means)} for "
                 f"{len(self.features)} features"
             )
 
     @property
     def fills(self) -> bool:
-        """Whether it puts a value in the place of a missing one."""
+        """Whether it replaces missing values."""
         return self.policy in FILLS
 
     @property
@@ -101,6 +101,9 @@ class MissingPolicy:
             return self
         mean = dict(zip(self.features, self.means, strict=True))
         return MissingPolicy(self.policy, tuple(features), tuple(mean[name] for name in features))
+
+
+KEPT = MissingPolicy("keep")
 
 
 def learn_missing(data: Dataset, policy: str, row_weight: FloatArray | None = None) -> MissingPolicy:

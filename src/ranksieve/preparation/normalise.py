@@ -1,4 +1,4 @@
-"""Bring features to one scale: by what was learned on the training data, or within each query."""
+"""Bring features to one scale: learned on the training data, or within each query."""
 
 from __future__ import annotations
 
@@ -65,6 +65,18 @@ NORMALISATIONS: dict[str, Kind] = {
     "query_min_max": Kind(_least_and_range, per_query=True),
     "query_z": Kind(_mean_and_deviation, per_query=True),
 }
+
+
+def learns(kind: str) -> bool:
+    """Whether a kind needs to see the training data."""
+    check_kind(kind)
+    return NORMALISATIONS[kind].learns
+
+
+def check_kind(kind: str) -> None:
+    """Refuse a kind that is not in the table."""
+    if kind not in NORMALISATIONS:
+        raise ValueError(f"normalise={kind!r} is unknown; choose one of {', '.join(NORMALISATIONS)}")
 
 
 @dataclass(frozen=True)
@@ -163,14 +175,16 @@ class Normalisation:
         return Normalisation(self.kind, tuple(self.features[j] for j in places), centre, scale)
 
 
+NOT_NORMALISED = Normalisation("none")
+
+
 def learn_normalisation(data: Dataset, kind: str, row_weight: FloatArray | None = None) -> Normalisation:
     """Learn centre and scale of every feature of the training data, as far as the kind needs them.
 
     ``row_weight`` says as how many documents each counts (1 without).
     """
-    check_kind(kind)
-    statistics = NORMALISATIONS[kind].statistics
-    if statistics is None or not NORMALISATIONS[kind].learns:
+    statistics = NORMALISATIONS[kind].statistics if learns(kind) else None
+    if statistics is None:
         return Normalisation(kind)
     weight, all_rows = np.ones(data.n_docs) if row_weight is None else row_weight, np.array([0])
     with np.errstate(over="ignore", invalid="ignore"):
@@ -178,12 +192,6 @@ def learn_normalisation(data: Dataset, kind: str, row_weight: FloatArray | None 
     centre, scale = np.hstack(parts)
     _check_learned(data, centre, scale)
     return Normalisation(kind, data.feature_names, tuple(centre.tolist()), tuple(scale.tolist()))
-
-
-def check_kind(kind: str) -> None:
-    """Refuse a kind that is not in the table."""
-    if kind not in NORMALISATIONS:
-        raise ValueError(f"normalise={kind!r} is unknown; choose one of {', '.join(NORMALISATIONS)}")
 
 
 def _check_learned(data: Dataset, centre: FloatArray, scale: FloatArray) -> None:

@@ -15,7 +15,7 @@ from ranksieve._util.callers import warn_caller
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.describe import varying_columns
 from ranksieve.estimators import RankSVM
-from ranksieve.estimators.base import LinearRanker, all_or_nothing
+from ranksieve.estimators.base import LinearRanker, Prepared, all_or_nothing
 from ranksieve.solvers import Trace
 
 NOTHING_TO_CHOOSE = (
@@ -123,13 +123,21 @@ def fresh_base(base: Any) -> Any:
             f"base must be a linear ranker such as RankSVM(), got {type(base).__name__}, which has no "
             f"{' and no '.join(missing)}"
         )
-    prepared = base.get_params(deep=False).get("normalise", "none")
-    if prepared != "none":
-        raise ValueError(
-            f"base normalises ({prepared}), but a selector scores features as they are; normalise the data "
-            "before the selector instead"
-        )
+    _refuse_preparation(base)
     return clone(base)
+
+
+def _refuse_preparation(base: Any) -> None:
+    """A base gets features that the selector has prepared; it must not prepare them again."""
+    names = ("normalise", "missing") if isinstance(base, Prepared) else ()
+    asked = " and ".join(
+        f"{name}={getattr(base, name)!r}" for name in names if getattr(base, name) != getattr(Prepared, name)
+    )
+    if asked:
+        raise ValueError(
+            f"base has {asked}, but the selector prepares the features, once for the choice and the base; "
+            f"give {asked} to the selector instead"
+        )
 
 
 def fit_on(base: Any, data: Dataset, columns: IntArray, query_weight: FloatArray | None) -> Any:

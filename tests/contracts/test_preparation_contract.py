@@ -1,0 +1,144 @@
+"""Every estimator and selector prepares features as its parameters ``normalise`` and ``missing`` say."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+from sklearn.base import clone
+
+from ranksieve.data.dataset import Dataset
+from ranksieve.estimators import ESTIMATORS, LinearRanker
+from ranksieve.model import load_model
+from ranksieve.preparation import Preparation
+from ranksieve.selection import SELECTORS
+from tests.conftest import QUICK, random_dataset
+
+RANKERS = {**ESTIMATORS, **SELECTORS}
+SMALL = {"k": 3, "t": 3, "K": 5, "n_subsamples": 8, "n_rounds": 20, "n_thresholds": 20, **QUICK}
+SCALES = np.array([1e3, 1e-3, 1.0, 1e2, 1e-2, 30.0])  # 10⁶ apart
+
+
+def with_holes(seed, n_queries):
+    plain = random_dataset(seed=seed, n_queries=n_queries, n_features=len(SCALES), longest=16)
+    X = (plain.X + np.arange(len(SCALES))) * SCALES
+    X[np.random.default_rng(seed).random(X.shape) < 0.1] = np.nan
+    return Dataset(X, plain.y, plain.qid, [f"signal_{j}" for j in range(len(SCALES))])
+
+
+TRAIN, TEST = with_holes(31, 14), with_holes(32, 8)
+
+
+def ranker(name, **parameters):
+    kind = RANKERS[name]
+    wanted = {key: value for key, value in SMALL.items() if key in kind().get_params(deep=False)}
+    return kind(**wanted, **parameters)
+
+
+@pytest.fixture(params=RANKERS, scope="module")
+def name(request):
+    return request.param
+
+
+@pytest.fixture(scope="module")
+def fitted(name):
+    return ranker(name, normalise="z", missing="zero").fit(TRAIN)
+
+
+@pytest.fixture(scope="module")
+def within_queries(name):
+    return ranker(name, normalise="query_z", missing="query_min").fit(TRAIN.X, TRAIN.y, qid=TRAIN.qid)
+
+
+def test_a_clone_keeps_both(fitted):
+    again = clone(fitted)
+    assert (again.normalise, again.missing) == ("z", "zero")
+    np.testing.assert_array_equal(again.fit(TRAIN).predict(TEST), fitted.predict(TEST))
+
+
+def test_what_was_learned_can_be_read_and_not_set(fitted):
+    learned = Preparation.learn(TRAIN, "z", "zero")
+    assert fitted.preparation_ == learned
+    assert (fitted.normalisation_, fitted.missing_) == (learned.normalisation, learned.missing)
+    with pytest.raises(AttributeError):
+        fitted.normalisation_ = learned.normalisation
+
+
+def test_the_same_as_preparing_by_hand(name, fitted):
+    filled = np.nan_to_num(TRAIN.X)
+    mean, deviation = filled.mean(axis=0), filled.std(axis=0)
+
+    def prepared(data):
+        return data.replace_features((np.nan_to_num(data.X) - mean) / deviation)
+
+    by_hand = ranker(name).fit(prepared(TRAIN))
+    np.testing.assert_allclose(fitted.predict(TEST), by_hand.predict(prepared(TEST)), rtol=1e-6, atol=1e-8)
+
+
+def test_it_makes_a_difference(name, fitted):
+    filled = TRAIN.replace_features(np.nan_to_num(TRAIN.X))
+    other = ranker(name, missing="zero").fit(filled)
+    if name not in ("rankboost", "lambdamart"):  # thresholds do not care about scales
+        assert not np.allclose(fitted.predict(TEST), other.predict(TEST))
+
+
+def test_a_dataset_an_array_and_a_frame_give_the_same(name, fitted):
+    frame, test = (pd.DataFrame(data.X, columns=list(data.feature_names)) for data in (TRAIN, TEST))
+    expected = fitted.predict(TEST)
+    for X, unseen in ((TRAIN.X, TEST.X), (frame, test)):
+        again = ranker(name, normalise="z", missing="zero").fit(X, TRAIN.y, qid=TRAIN.qid)
+        np.testing.assert_array_equal(again.predict(unseen), expected)
+
+
+def test_a_sparse_matrix_gives_nearly_the_same(name, fitted):
+    X, unseen = sp.csr_array(TRAIN.X), sp.csr_array(TEST.X)
+    again = ranker(name, normalise="z", missing="zero").fit(X, TRAIN.y, qid=TRAIN.qid)
+    if isinstance(fitted, LinearRanker):
+        np.testing.assert_allclose(again.predict(unseen), fitted.predict(TEST), rtol=1e-3, atol=1e-3)
+    np.testing.assert_allclose(again.predict(unseen), again.predict(unseen.toarray()), rtol=1e-9, atol=1e-9)
+
+
+def test_the_model_file_gives_the_same_scores(fitted, tmp_path):
+    if not isinstance(fitted, LinearRanker):
+        pytest.skip("not linear")
+    fitted.to_model().save(tmp_path / "model.json")
+    model = load_model(tmp_path / "model.json")
+    np.testing.assert_array_equal(model.predict(TEST), fitted.predict(TEST))
+    assert model.preparation == fitted.preparation_.of(model.names)
+
+
+def test_within_queries_every_row_needs_its_query(within_queries):
+    with pytest.raises(
+        ValueError, match=r"prepares features within each query, so it needs the query of each"
+    ):
+        within_queries.predict(TEST.X)
+    expected = within_queries.predict(TEST)
+    np.testing.assert_array_equal(within_queries.predict(TEST.X, TEST.qid), expected)
+    assert within_queries.score(TEST) == within_queries.score(TEST.X, TEST.y, TEST.qid)
+
+
+def test_within_queries_the_order_of_the_rows_does_not_matter(within_queries):
+    rows = np.random.default_rng(0).permutation(TEST.n_docs)
+    scores = within_queries.predict(TEST.select_rows(rows))
+    np.testing.assert_allclose(scores, within_queries.predict(TEST)[rows], rtol=1e-9, atol=1e-12)
+
+
+def test_holes_are_refused_unless_they_are_filled(name, fitted):
+    with pytest.raises(ValueError, match=r"feature signal_\d of row \d+ .* is missing \(NaN\)"):
+        ranker(name, normalise="z").fit(TRAIN)
+    with pytest.raises(ValueError, match=r"contains NaN"):
+        ranker(name, normalise="z").fit(TRAIN.X, TRAIN.y, qid=TRAIN.qid)
+    infinite = TEST.X.copy()
+    infinite[0, 0] = np.inf
+    with pytest.raises(ValueError, match=r"feature signal_0 of row 0 .* is inf; features must be finite"):
+        fitted.predict(TEST.replace_features(infinite))
+
+
+@pytest.mark.parametrize("name", SELECTORS)
+@pytest.mark.parametrize(("parameter", "value"), [("normalise", "z"), ("missing", "zero")])
+def test_a_selector_prepares_for_its_base(name, parameter, value):
+    base = ESTIMATORS["ranksvm"](**{parameter: value})
+    sentence = f"base has {parameter}='{value}', but the selector .* give {parameter}='{value}' to the"
+    with pytest.raises(ValueError, match=sentence):
+        ranker(name, base=base).fit(random_dataset())
