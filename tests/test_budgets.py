@@ -224,7 +224,10 @@ def test_budget_steps_reach_from_the_cheapest_to_all():
     ("options", "sentence"),
     [
         ({"max_cost": 5}, "max_cost=5 needs feature_costs: what each feature costs"),
-        ({"max_cost": -1.0, "feature_costs": COSTS}, "max_cost must be a number ≥ 0, got -1.0"),
+        (
+            {"max_cost": -1.0, "feature_costs": COSTS},
+            "The 'max_cost' parameter of SparseRanker must be a float in the range [0.0, inf] or None. Got -1.0",
+        ),
         (
             {"max_cost": 0.25, "feature_costs": {**dict.fromkeys(["f1", "f2"], 0.75), "*": 2}},
             "max_cost=0.25 buys nothing to rank by: 'f1' alone costs 0.75 and is the cheapest; raise",

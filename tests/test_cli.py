@@ -672,7 +672,10 @@ def test_unknown_names_suggest_the_nearest(home, here):
         ("tol", "has no =; write --set name=value"),
         ("tol=small", "gives no number; tol is a number"),
         ("n_alphas=2.5", "n_alphas is a whole number"),
-        ("rule=worst", "rule must be one of best, one_standard_error"),
+        (
+            "rule=worst",
+            "The 'rule' parameter of SparseRanker must be a str among {'best', 'one_standard_error'}",
+        ),
     ],
 )
 def test_bad_settings(setting, words, home, here):
@@ -681,13 +684,13 @@ def test_bad_settings(setting, words, home, here):
 
 def test_options_that_a_method_does_not_have(home, here, monkeypatch):
     from ranksieve.estimators import LinearRanker
-    from tests.rankers import ESTIMATORS
+    from ranksieve.methods import METHODS, Method
 
     class Plain(LinearRanker):
         def fit(self, X, y=None, qid=None):
             raise NotImplementedError
 
-    monkeypatch.setitem(ESTIMATORS, "plain", Plain)
+    monkeypatch.setitem(METHODS, "plain", Method("Plain", make=Plain))
     fit = ("fit", home / "train.txt", "-o", "m.json", "--method", "plain")
     sentence = refused(*fit, "--max-features", 3)
     assert sentence == "--max-features does not apply to plain, which has no such parameter; leave it out"

@@ -14,6 +14,7 @@ from ranksieve._util.words import shortened
 from ranksieve.cli import fit
 from ranksieve.cli.app import with_flat_options
 from ranksieve.cli.output import with_options
+from ranksieve.methods import find_method
 
 
 @dataclass(frozen=True)
@@ -72,22 +73,22 @@ def test_a_registered_command_is_its_own_body():
 
 
 @pytest.mark.parametrize(
-    ("method", "takes_valid", "rounds"),
+    ("method", "uses_valid", "rounds"),
     [
-        ("SparseRanker", True, None),
+        ("sparseranker", True, ""),
         ("fenchelrank", False, "max_iter"),
         ("adarank-map", False, "n_rounds"),
-        ("gas", False, None),
+        ("gas", False, ""),
     ],
 )
-def test_what_drives_the_progress_bar_of_a_method(method, takes_valid, rounds):
-    entry = fit.find_method(method)
-    assert (entry.takes_valid, entry.rounds) == (takes_valid, rounds)
+def test_what_drives_the_progress_bar_of_a_method(method, uses_valid, rounds):
+    entry = find_method(method)
+    assert (entry.uses_valid, entry.rounds) == (uses_valid, rounds)
     told: list[tuple[int, int]] = []
     ranker = entry.make()
     given = fit.reporters(entry, ranker, lambda *count: told.append(count))
     assert fit.reporters(entry, ranker, None) == {}
-    assert list(given) == (["progress"] if takes_valid else ["callback"] if rounds else [])
+    assert list(given) == (["progress"] if uses_valid else ["callback"] if rounds else [])
     if rounds:
         given["callback"](3, None, 0.0, 0.0)
         assert told == [(3, getattr(ranker, rounds))]

@@ -68,6 +68,15 @@ def test_it_starts_and_stops_where_told(objective):
     assert subgradient(objective, L1(0.05), best.w, tol=1e-6).n_iter == 0
 
 
+def test_forbidden_signs_and_features_stay_at_zero(objective):
+    signs, weights = np.array([1, -1, 1, -1, 0, 0]), np.array([1, 1, 1, 1, 1, np.inf])
+    penalty, seen = L1(0.05, weights, signs), []
+    best = prox_newton(objective, penalty, tol=1e-10)
+    result = subgradient(objective, penalty, step=0.5, max_iter=300, callback=lambda n, w, *_: seen.append(w))
+    assert all(np.all(signs * w >= 0) and w[5] == 0 for w in seen)
+    assert 0 <= result.objective - best.objective <= min(result.gap, 1e-3)
+
+
 def test_the_hinge_has_subgradients_too(data):
     objective = Objective(data.X, Hinge().bind(data.y, data.queries))
     result = subgradient(objective, L1(0.01), step=0.5, max_iter=200)

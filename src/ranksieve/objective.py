@@ -71,7 +71,9 @@ class Objective:
         return self.evaluate_scores(w, self.scores(w))
 
     def evaluate_scores(self, w: FloatArray, scores: FloatArray) -> Point:
-        """Loss at weights whose scores are known already."""
+        """Loss at weights whose scores are known already; infinite where a score is not finite."""
+        if not np.isfinite(scores).all():
+            return Point(w, scores, np.inf, np.nan, ScoreValue(np.inf, np.full(len(scores), np.nan), np.nan))
         at = self.loss.evaluate(self.loss.queries.group(scores))
         return Point(w, scores, at.value / self.loss.normaliser, at.slack / self.loss.normaliser, at)
 

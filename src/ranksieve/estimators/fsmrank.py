@@ -208,7 +208,8 @@ class SimilarityProblem(Problem):
         gradient = self.objective.gradient(point.loss)
         scales = feasible_scales(self.penalty, gradient, point.similarity_gradient)
         bounds = (self.objective.dual(point.loss, c) - theta**2 * point.quadratic for c, theta in scales)
-        return float(max(0.0, self.value(point) - max(bounds)) + self.objective.value_error(point.loss))
+        distance = np.maximum(0.0, self.value(point) - max(bounds))
+        return float(distance + self.objective.value_error(point.loss))
 
     def finish(self, point: Any) -> Any:
         """The point, or if it is no worse the u, v of the same weights that are not both positive."""

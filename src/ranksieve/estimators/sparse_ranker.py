@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
+from numbers import Real
 from typing import Annotated, Any, ClassVar, Self
+
+import numpy as np
+from sklearn.utils._param_validation import Interval
 
 from ranksieve._types import FloatArray
 from ranksieve.data.dataset import Dataset
@@ -13,7 +17,7 @@ from ranksieve.estimators.base import LinearRanker, all_or_nothing
 from ranksieve.estimators.candidates import REFITS, Candidates, Family, ProgressCount, Recipe, Search
 from ranksieve.estimators.choice import RULES, Budget, warn_if_blind
 from ranksieve.estimators.cost_candidates import families_by_cost
-from ranksieve.estimators.parameters import Count, Folds, NotNegative, Positive, Seed, Share, one_of
+from ranksieve.estimators.parameters import Count, Folds, Positive, Seed, Share, one_of
 from ranksieve.formats.feature_tables import as_costs
 from ranksieve.metrics import Profile
 from ranksieve.metrics.profiles import as_profile
@@ -80,7 +84,7 @@ class SparseRanker(LinearRanker):
     metric: str = "ndcg@10"
     _: KW_ONLY
     feature_costs: Any = None
-    max_cost: NotNegative | None = None
+    max_cost: Annotated[float, Interval(Real, 0, np.inf, closed="both")] | None = None
     must_have: Features = ()
     must_not: Features = ()
     signs: Signs | None = None

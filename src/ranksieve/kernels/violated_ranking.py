@@ -32,7 +32,7 @@ def _put_shared(values, scores, documents, target):
     """Write values to documents; those of equal score share: the mean of subgradients is one too."""
     start = 0
     while start < len(values):
-        stop, total = start, 0.0
+        stop, total = start + 1, values[start]
         while stop < len(values) and scores[stop] == scores[start]:
             total += values[stop]
             stop += 1

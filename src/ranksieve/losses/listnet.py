@@ -55,7 +55,7 @@ class BoundListNet:
         # f − ⟨s, ∇f⟩ is the entropy of the softmax weights less that of the target.
         slack = self._total(self._target * self._log_target - softmax * log_softmax)
         gradient = self._row_weight * (softmax - self._target)
-        return ScoreValue(max(0.0, value), gradient, slack, softmax)
+        return ScoreValue(float(np.maximum(0.0, value)), gradient, slack, softmax)
 
     def half_curvature(self, at: ScoreValue, first: int, last: int, V: FloatArray) -> FloatArray:
         """R = ½(Q∘V − Q·mean), mean = Σ_j Q_j V_j of the query: the Hessian is the softmax's covariance."""
@@ -71,7 +71,7 @@ class BoundListNet:
 
         f*(∇f) = ⟨s, ∇f⟩ − f, f*(0) = −min f = 0, and f* is convex.
         """
-        return max(0.0, scale * slack)
+        return float(np.maximum(0.0, scale * slack))
 
     def lipschitz_bound(self, squared_radius: float | FloatArray) -> float:
         """L0 ≥ ‖∇²f‖₂ everywhere: the mean over queries of ρ², ρ the radius of a ball around the documents.

@@ -53,7 +53,7 @@ class BoundSquaredHinge(PairLoss):
         gradient = self._row_weight * (2.0 * (low_slack - up_slack))
         degree, slack = self._row_weight * (up_count + low_count), float(np.sum(self._row_weight * up_slack))
         # Σ ξ² = Σ ξ − Σ ξ(s_i − s_j), and the last sum is −½⟨s, ∇⟩.
-        value = max(0.0, slack + 0.5 * float(np.sum(t * gradient)))
+        value = float(np.maximum(0.0, slack + 0.5 * np.sum(t * gradient)))  # NaN where it overflows
         return ScoreValue(value, gradient, slack, PairState(t, order, degree))
 
     def half_curvature(self, at: ScoreValue, first: int, last: int, V: FloatArray) -> FloatArray:

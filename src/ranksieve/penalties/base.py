@@ -141,7 +141,7 @@ def duality_gap(objective: Any, slopes: Slopes, point: Any, g: FloatArray) -> tu
     dual = objective.dual(point, slopes.dual_scale(g, error))
     if slopes.ridge > 0:
         dual = max(dual, objective.dual(point, 1.0) - slopes.excess(g, error) / (2.0 * slopes.ridge))
-    return primal, max(0.0, primal - dual) + objective.value_error(point)
+    return primal, float(np.maximum(0.0, primal - dual)) + objective.value_error(point)
 
 
 def check_alpha(alpha: float) -> None:

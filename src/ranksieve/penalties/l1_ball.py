@@ -37,6 +37,6 @@ class L1Ball:
 
     def gap(self, objective: Any, point: Any, g: FloatArray) -> float:
         """f(w) − min f ≤ max_{‖v‖₁ ≤ r} ⟨g, w − v⟩ = r‖g‖_∞ + ⟨g, w⟩, with what rounding may have moved."""
-        exact = max(0.0, self.radius * float(np.max(np.abs(g))) + float(g @ point.w))
+        exact = float(np.maximum(0.0, self.radius * np.max(np.abs(g)) + g @ point.w))
         error = self.radius * float(np.max(objective.gradient_error(point)))
         return exact + error + float(objective.value_error(point))

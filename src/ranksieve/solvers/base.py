@@ -60,7 +60,10 @@ class Problem:
             return self.objective.at_zero
         if isinstance(given, Point):
             return given
-        return self.objective.evaluate(given if self.usable is None else np.where(self.usable, given, 0.0))
+        point = self.objective.evaluate(given if self.usable is None else np.where(self.usable, given, 0.0))
+        if not np.isfinite(point.value):
+            raise ValueError(NOT_FINITE.format(value=point.value, n_iter=0))
+        return point
 
     def gradient(self, point: Point) -> FloatArray:
         """Gradient of f; 0 for features that are not usable, where it is so up to rounding."""

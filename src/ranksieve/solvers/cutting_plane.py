@@ -30,14 +30,19 @@ class CuttingPlane(Solver):
     name: ClassVar[str] = "cutting_plane"
     needs: ClassVar[frozenset[str]] = frozenset({"quadratic", "slopes"})
 
+    def check(self, problem: Problem) -> None:
+        super().check(problem)
+        if not problem.penalty.alpha > 0:
+            raise ValueError("the solver cutting_plane needs a ridge, whose strength is above 0")
+
     def run(self, problem: Problem, start: FloatArray | Point | None, loop: Loop) -> None:
         planes, point, mu = Planes.none(problem.n_features), problem.start(start), problem.penalty.alpha
         best, least, bound = point, np.inf, 0.0
         while True:
             value = problem.value(point)
-            if value < least:
+            if value < least or not np.isfinite(value):
                 best, least = point, value
-            gap = max(0.0, least - bound) + problem.objective.value_error(best)
+            gap = float(np.maximum(0.0, least - bound)) + problem.objective.value_error(best)
             if loop.ends(best.w, least, gap, gap, best):
                 return
             g = problem.gradient(point)

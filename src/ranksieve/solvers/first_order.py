@@ -20,8 +20,9 @@ POWER_STEPS = 30
 class Subgradient(Solver):
     """Minimise f(w) + penalty(w) by w ← w − (step/√t)(∇f + penalty′), penalty′ = 0 where w_j = 0.
 
-    The objective falls like 1/√t and not in every step. The trace tells each step's own objective and gap;
-    the result is the step with the least objective, and no weight in it is exactly zero but by chance.
+    The objective falls like 1/√t and not in every step. A weight that would take a forbidden sign is 0. The
+    trace tells each step's own objective and gap; the result is the step with the least objective, and no
+    weight in it is exactly zero but by chance.
     """
 
     max_iter: int = 1000
@@ -32,13 +33,16 @@ class Subgradient(Solver):
 
     def run(self, problem: Problem, start: FloatArray | Point | None, loop: Loop) -> None:
         slopes, point = problem.penalty.slopes(problem.n_features), problem.start(start)
+        low = np.where(np.isinf(slopes.down), 0.0, -np.inf)
+        high = np.where(np.isinf(slopes.up), 0.0, np.inf)
         while True:
             g = problem.gradient(point)
             primal, gap = duality_gap(problem.objective, slopes, point, g)
             if loop.ends(point.w, primal, gap, point=point):
                 return
             rate = self.step / np.sqrt(len(loop.trace))
-            point = problem.objective.evaluate(point.w - rate * (g + _penalty_slope(slopes, point.w)))
+            w = point.w - rate * (g + _penalty_slope(slopes, point.w))
+            point = problem.objective.evaluate(np.clip(w, low, high))
 
 
 def _penalty_slope(slopes: Slopes, w: FloatArray) -> FloatArray:
@@ -54,6 +58,7 @@ class TruncatedGradient(Solver):
     For ℓ1 the prox is the truncation T(w, Σηα, θ = ∞) of Langford, Li and Zhang, a soft threshold by the
     gravity of the steps since the last one. With ``every`` 1 and no decay it is proximal gradient descent;
     with more, w circles at a distance of the order of η from the optimum, to which it comes only if η falls.
+    A loss that bends more elsewhere than at w = 0 may need a ``step`` below 1.
 
     An iteration is a truncation with the gradient steps before it; ``max_iter`` counts gradient steps.
     """
@@ -64,7 +69,7 @@ class TruncatedGradient(Solver):
     decay: float = 0.0
     every: int = 1
     name: ClassVar[str] = "truncated_gradient"
-    needs: ClassVar[frozenset[str]] = frozenset({"prox", "slopes"})
+    needs: ClassVar[frozenset[str]] = frozenset({"hessian", "prox", "slopes"})
 
     def run(self, problem: Problem, start: FloatArray | Point | None, loop: Loop) -> None:
         objective, point, done = problem.objective, problem.start(start), 0

@@ -117,8 +117,8 @@ class Ftrl(Solver):
 
     A weight stays 0 while |Σ g| ≤ λ, a sum over all pairs seen, so λ acts as α = λ/(pairs seen) on the mean
     loss. Objective and gap are those of the problem, f + α‖w‖₁ with the α of the last pass; there is no
-    stopping rule. Without ``seed`` queries come in the order of first appearance. A start of the type
-    :class:`FtrlState` is gone on with, and changed.
+    stopping rule. Without ``seed`` queries come in the order of first appearance. A start is of the type
+    :class:`FtrlState`, which is gone on with, and changed.
     """
 
     max_iter: int = 5
@@ -127,9 +127,17 @@ class Ftrl(Solver):
     name: ClassVar[str] = "ftrl"
     needs: ClassVar[frozenset[str]] = frozenset({"rows", "slopes"})
 
+    def check(self, problem: Problem) -> None:
+        super().check(problem)
+        slopes = problem.penalty.slopes(problem.n_features)
+        if not np.isfinite([slopes.up, slopes.down]).all():
+            raise ValueError("the solver ftrl needs a penalty that forbids no feature and no sign")
+
     def run(self, problem: Problem, start: Any, loop: Loop) -> None:
         objective = problem.objective
-        state = start if isinstance(start, FtrlState) else FtrlState.zeros(problem.n_features)
+        if not isinstance(start, FtrlState | None):
+            raise ValueError("the solver ftrl goes on from an FtrlState; weights do not tell what it saw")
+        state = FtrlState.zeros(problem.n_features) if start is None else start
         passes = Passes(objective.X, objective.loss.queries, objective.loss.level, objective.loss.weight)
         while True:
             point = objective.evaluate(state.w.copy())

@@ -44,7 +44,7 @@ class ProximalGradient(Solver):
     lipschitz: float | None = None
     growth: float = 2.0
     name: ClassVar[str] = "proximal_gradient"
-    needs: ClassVar[frozenset[str]] = frozenset({"prox"})
+    needs: ClassVar[frozenset[str]] = frozenset({"hessian", "prox"})
 
     def run(self, problem: Problem, start: FloatArray | Point | None, loop: Loop) -> None:
         point, mapping = problem.start(start), np.inf
@@ -55,13 +55,14 @@ class ProximalGradient(Solver):
         previous = np.inf
         while True:
             gap = problem.gap(point) if self.stop == "gap" else np.nan
+            mapped = self.mapping_tol > 0.0 and mapping <= self.mapping_tol * at_zero
             distance = {
-                "gap": 0.0 if mapping <= self.mapping_tol * at_zero else relative(gap, objective),
+                "gap": 0.0 if mapped else relative(gap, objective),
                 "change": relative(abs(objective - previous), abs(previous)),
                 "mapping": mapping / at_zero if at_zero > 0 else 0.0 * mapping,
             }[self.stop]
-            if loop.ends(point.w, objective, gap, distance, point):
-                return
+            if loop.ends(point.w, objective, gap, distance, point) or (mapping == 0.0 and self.stop == "gap"):
+                return  # where the mapping is 0, no step can change anything
             if loop.n_iter and self.accelerated and not (self.restart and objective > previous):
                 a, before_a = 0.5 * (1.0 + np.sqrt(1.0 + 4.0 * a * a)), a
                 z = x + (before_a - 1.0) / a * (x - before)

@@ -1,0 +1,374 @@
+"""Every solver on every problem that it takes: the same optimum, an honest gap, one way of telling of it."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from dataclasses import replace
+from functools import cache
+
+import numpy as np
+import pytest
+
+from ranksieve._parallel import use_threads
+from ranksieve.losses import ScoreValue
+from ranksieve.objective import make_objective
+from ranksieve.penalties import L1, ElasticNet, L1Ball, Log, Ridge
+from ranksieve.solvers import SOLVERS, CuttingPlane, Fista, Ftrl, Problem, Reweighted
+from ranksieve.solvers.base import CAPABILITIES
+from ranksieve.solvers.reweighted import LEAST_WEIGHT
+from tests.conftest import random_dataset
+
+DATA = random_dataset(seed=4, n_queries=220, n_features=5, longest=20)  # in more than one block of rows
+WEIGHTS, SIGNS = np.array([1.0, 0.5, 2.0, 1.0, np.inf]), np.array([1, -1, 0, -1, 0])
+PROBLEMS = {
+    "l1": ("squared_hinge", L1(0.05)),
+    "weighted_l1": ("squared_hinge", L1(0.05, WEIGHTS, SIGNS)),
+    "elastic_net": ("squared_hinge", ElasticNet(0.05)),
+    "ridge": ("squared_hinge", Ridge(0.1)),
+    "ball": ("squared_hinge", L1Ball(0.8)),
+    "hinge": ("hinge", Ridge(0.1)),
+    "average_precision": ("average_precision", Ridge(0.1)),
+    "listnet": ("listnet", Ridge(0.05)),
+    "listmle": ("cost_sensitive_listmle", L1(0.3)),
+    "concave": ("squared_hinge", Log(0.02)),
+}
+PROXIMAL = {"proximal_gradient", "fista"}
+ANY_SLOPES = {*PROXIMAL, "prox_newton", "subgradient", "truncated_gradient"}
+ANY_RIDGE = {*ANY_SLOPES, "cutting_plane", "dense_newton", "lbfgs"}
+TAKES = {  # which solvers take which problem
+    "l1": {*ANY_SLOPES, "ftrl"},
+    "weighted_l1": ANY_SLOPES,
+    "elastic_net": {*ANY_SLOPES, "ftrl"},
+    "ridge": {*ANY_RIDGE, "ftrl", "truncated_newton"},
+    "ball": {*PROXIMAL, "frank_wolfe"},
+    "hinge": {"cutting_plane", "subgradient"},
+    "average_precision": {"cutting_plane", "subgradient"},
+    "listnet": ANY_RIDGE,
+    "listmle": ANY_SLOPES,
+    "concave": {"reweighted"},
+}
+OPTIONS = {
+    "frank_wolfe": [
+        {"variant": "classic"},
+        {"variant": "away", "tol": 1e-6},
+        {"variant": "pairwise", "tol": 1e-6},
+    ],
+    "proximal_gradient": [{}, {"stop": "change", "tol": 1e-10}, {"stop": "mapping", "tol": 1e-6}],
+    "fista": [{}, {"restart": False}],
+    "cutting_plane": [{"tol": 1e-6}],
+    "truncated_gradient": [{"tol": 1e-6}],
+    "lbfgs": [{"tol": 1e-8}],
+    "subgradient": [{"max_iter": 100}],
+    "reweighted": [{}, {"inner": Fista(mapping_tol=1e-7)}],
+}
+NO_PROMISE = {"subgradient", "ftrl"}  # they come near, and say how near
+CASES = [
+    pytest.param(name, solver, number, id=f"{name}-{solver}-{number}" if number else f"{name}-{solver}")
+    for name, solvers in TAKES.items()
+    for solver in sorted(solvers)
+    for number in range(len(OPTIONS.get(solver, [{}])))
+]
+every_case = pytest.mark.parametrize(("name", "kind", "number"), CASES)
+no_overflow_warnings = pytest.mark.filterwarnings("ignore::RuntimeWarning")
+
+
+@cache
+def problem_of(name):
+    loss, penalty = PROBLEMS[name]
+    return Problem(make_objective(DATA, loss), penalty)
+
+
+def solver_of(kind, number, **options):
+    return SOLVERS[kind](**{**OPTIONS.get(kind, [{}])[number], **options})
+
+
+def run(solver, problem, start=None):
+    """The result, and what the callback was told."""
+    told = []
+    result = solver.solve(problem, start, lambda n, w, *rest: told.append((n, w.copy(), *rest)))
+    return result, told
+
+
+@cache
+def solved(name, kind, number):
+    return run(solver_of(kind, number), problem_of(name))
+
+
+@cache
+def best_of(name):
+    """The result with the least objective of all solvers."""
+    cases = [case.values for case in CASES if case.values[0] == name]
+    return min((solved(*case)[0] for case in cases), key=lambda result: result.objective)
+
+
+def test_the_table_is_what_solvers_say_of_themselves():
+    for name in PROBLEMS:
+        takes = set()
+        for kind in SOLVERS:
+            try:
+                solver_of(kind, 0).check(problem_of(name))
+                takes.add(kind)
+            except ValueError:
+                pass
+        assert takes == TAKES[name], name
+    assert set().union(*TAKES.values()) == set(SOLVERS)
+    assert set().union(*(solver.needs for solver in SOLVERS.values())) == set(CAPABILITIES)
+    assert all(kind == solver.name for kind, solver in SOLVERS.items())
+
+
+@every_case
+def test_it_comes_to_the_same_optimum(name, kind, number):
+    result, _ = solved(name, kind, number)
+    best, problem, tol = best_of(name), problem_of(name), solver_of(kind, number).tol
+    assert result.objective == pytest.approx(problem.value(problem.objective.evaluate(result.w)), rel=1e-12)
+    above = result.objective - best.objective
+    if kind in NO_PROMISE:
+        assert above <= 0.01 * best.objective
+    else:
+        assert result.converged
+        assert above <= (1e-3 if tol == 1e-3 else 2e-6 * best.objective)
+
+
+@every_case
+def test_no_gap_is_below_the_distance_to_the_optimum(name, kind, number):
+    """For a concave penalty it is the gap of the weighted ℓ1 problem that touches it: w is stationary."""
+    result, _ = solved(name, kind, number)
+    least, rounding = best_of(name).objective, 1e-13
+    assert np.isfinite(result.gap)
+    if kind == "reweighted":
+        problem = problem_of(name)
+        weights = np.maximum(problem.penalty.weights(result.w), LEAST_WEIGHT)
+        touching = replace(problem, penalty=L1(problem.penalty.alpha, weights))
+        assert touching.gap(touching.start(result.w)) <= 1e-3 * result.objective
+        return
+    assert result.objective - least <= result.gap + rounding
+    for objective, gap in zip(result.trace.objective, result.trace.gap, strict=True):
+        assert np.isnan(gap) or objective - least <= gap + rounding
+
+
+def gap_share(problem, result):
+    return result.relative_gap
+
+
+def gap(problem, result):
+    return result.gap
+
+
+def last_change(problem, result):
+    before, after = result.trace.objective[-2:]
+    return abs(after - before) / abs(before)
+
+
+def largest_slope(problem, result):
+    """Of the objective, as a share of that of the loss at w = 0."""
+    first = problem.gradient(problem.objective.at_zero)
+    return np.abs(_total(problem, result)).max() / np.abs(first).max()
+
+
+def promise_of_newton(problem, result):
+    """What the next Newton step would gain, as a share of the objective."""
+    n, point = problem.n_features, problem.objective.evaluate(result.w)
+    hessian = problem.objective.hessian(point, np.arange(n)) + problem.penalty.matrix(n)
+    total = _total(problem, result)
+    return total @ np.linalg.solve(hessian, total) / result.objective
+
+
+def _total(problem, result):
+    return problem.gradient(problem.objective.evaluate(result.w)) + problem.penalty.times(result.w)
+
+
+BOUNDED = {  # what a solver's tolerance bounds, where not the gap as a share of the objective
+    "frank_wolfe": gap,
+    "cutting_plane": gap,
+    "lbfgs": largest_slope,
+    "dense_newton": promise_of_newton,
+    "reweighted": last_change,
+}
+
+
+def bounded_by(solver, kind):
+    """(what the tolerance bounds, the tolerance)."""
+    rule = getattr(solver, "stop", "gap")
+    if rule == "mapping":  # of the step that led here, which the result does not tell
+        return gap_share, 100 * solver.tol
+    return (last_change if rule == "change" else BOUNDED.get(kind, gap_share)), solver.tol
+
+
+@every_case
+def test_converged_implies_the_tolerance(name, kind, number):
+    bounded, tol = bounded_by(solver_of(kind, number), kind)
+    early, _ = run(solver_of(kind, number, max_iter=1), problem_of(name))
+    assert early.n_iter <= 1
+    for result in (early, solved(name, kind, number)[0]):
+        assert not result.converged or bounded(problem_of(name), result) <= tol * (1 + 1e-6) + 1e-15
+
+
+@pytest.mark.parametrize("kind", ["proximal_gradient", "fista", "prox_newton"])
+def test_a_tolerance_below_rounding_is_not_met_and_not_waited_for(kind):
+    result = solver_of(kind, 0, tol=1e-20).solve(problem_of("l1"))
+    assert not result.converged
+    assert 0 < result.gap < 1e-12
+    assert result.n_iter < 100
+
+
+@every_case
+def test_trace_and_callback_tell_every_iteration_from_the_start_on(name, kind, number):
+    result, told = solved(name, kind, number)
+    trace, solver = result.trace, solver_of(kind, number)
+    assert [n for n, *_ in told] == list(range(result.n_iter + 1))
+    assert {len(values) for values in trace.to_dict().values()} == {result.n_iter + 1}
+    assert len(trace) == result.n_iter + 1
+    assert trace.objective == [objective for *_, objective, _ in told]
+    np.testing.assert_array_equal(trace.gap, [gap for *_, gap in told])
+    assert trace.n_nonzero == [np.count_nonzero(w) for _, w, *_ in told]
+    assert np.all(np.diff(trace.seconds) >= 0)
+    assert not told[0][1].any()
+    at = int(np.argmin(trace.objective)) if solver.keep_best else -1
+    assert (result.objective, result.gap) == (trace.objective[at], trace.gap[at])
+    np.testing.assert_array_equal(result.w, told[at][1])
+    assert result.n_iter <= solver.max_iter
+
+
+@every_case
+def test_a_start_at_the_optimum_stops_at_once(name, kind, number):
+    solver, (cold, _) = solver_of(kind, number), solved(name, kind, number)
+    if not cold.converged:
+        pytest.skip("it does not come to a stop by itself")
+    warm, told = run(solver, problem_of(name), best_of(name).w)
+    np.testing.assert_allclose(told[0][1], best_of(name).w, atol=1e-12)
+    assert warm.converged
+    assert warm.objective <= best_of(name).objective * (1 + 2e-6)
+    if kind == "cutting_plane":  # its bound comes from planes, of which there are none yet
+        assert warm.n_iter < cold.n_iter
+    else:  # some rules ask what a step changes
+        steps = kind == "reweighted" or getattr(solver, "stop", "gap") != "gap"
+        assert warm.n_iter == int(steps)
+
+
+@every_case
+def test_the_same_bits_twice_and_with_any_number_of_threads(name, kind, number):
+    first, _ = solved(name, kind, number)
+    loss, penalty = PROBLEMS[name]
+    for threads, problem in ((1, problem_of(name)), (2, Problem(make_objective(DATA, loss), penalty))):
+        with use_threads(threads):
+            again, _ = run(solver_of(kind, number), problem)
+        assert again.w.tobytes() == first.w.tobytes()
+        assert (again.objective, again.gap, again.n_iter) == (first.objective, first.gap, first.n_iter)
+        assert again.trace.objective == first.trace.objective
+        np.testing.assert_array_equal(again.trace.gap, first.trace.gap)
+
+
+@pytest.mark.parametrize(
+    ("kind", "number"), [(kind, n) for kind in SOLVERS for n in range(len(OPTIONS.get(kind, [{}])))]
+)
+def test_pickle(kind, number):
+    solver = solver_of(kind, number)
+    again = pickle.loads(pickle.dumps(solver))
+    assert again == solver
+    assert type(again) is type(solver)
+
+
+class Changed:
+    """A loss with another ``evaluate``."""
+
+    def __init__(self, loss, evaluate):
+        self._loss, self.evaluate = loss, evaluate
+
+    def __getattr__(self, name):
+        return getattr(self._loss, name)
+
+
+def with_evaluate(problem, evaluate):
+    objective = copy.copy(problem.objective)
+    objective.loss, objective._at_zero = Changed(problem.objective.loss, evaluate), None
+    return replace(problem, objective=objective)
+
+
+NOT_FINITE = r"^the objective is (nan|inf) after \d+ iterations, which is not a finite number; [^.]*$"
+
+
+@no_overflow_warnings
+@every_case
+def test_a_start_that_is_not_finite_is_refused(name, kind, number):
+    sentence = "goes on from an FtrlState" if kind == "ftrl" else NOT_FINITE
+    for start in (np.full(5, np.nan), np.full(5, np.inf), np.full(5, 1e308)):
+        told = []
+        with pytest.raises(ValueError, match=sentence):
+            solver_of(kind, number).solve(problem_of(name), start, lambda *step, told=told: told.append(step))
+        assert not told
+
+
+def outcome(solver, problem):
+    """(result, None) or (None, sentence)."""
+    try:
+        return solver.solve(problem), None
+    except ValueError as refusal:
+        return None, str(refusal)
+
+
+@no_overflow_warnings
+@pytest.mark.parametrize(("name", "kind"), [(name, kind) for name in TAKES for kind in sorted(TAKES[name])])
+@pytest.mark.parametrize("good", [0, 4])
+def test_an_objective_that_is_not_finite_is_refused(name, kind, good):
+    """From the first evaluation on, or later: then what was finite may be the result, but not an optimum."""
+    loss, seen = problem_of(name).objective.loss, []
+
+    def evaluate(s):
+        seen.append(s)
+        if len(seen) <= good:
+            return loss.evaluate(s)
+        return ScoreValue(np.nan, np.zeros(len(s)), np.nan, at_zero.state)
+
+    at_zero = loss.evaluate(np.zeros(DATA.n_docs))
+    result, sentence = outcome(solver_of(kind, 0), with_evaluate(problem_of(name), evaluate))
+    if result is None:
+        assert "not finite" in sentence or "not a finite number" in sentence
+        assert ". " not in sentence
+    else:
+        assert good
+        assert np.isfinite(result.objective)
+        assert not result.converged or len(seen) <= good
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"), [(name, kind) for name in TAKES for kind in SOLVERS if kind not in TAKES[name]]
+)
+def test_what_is_missing_is_said_in_one_sentence_before_the_start(name, kind):
+    told = []
+
+    def evaluate(s):
+        raise AssertionError("it has started")
+
+    problem = with_evaluate(problem_of(name), evaluate)
+    with pytest.raises(ValueError) as refusal:
+        solver_of(kind, 0).solve(problem, None, lambda *step: told.append(step))
+    sentence = str(refusal.value)
+    lacking = solver_of(kind, 0).needs - problem.offers
+    assert sentence.startswith(f"the solver {kind} needs ")
+    assert all(CAPABILITIES[one] in sentence for one in lacking)
+    assert not any(CAPABILITIES[one] in sentence for one in SOLVERS[kind].needs - lacking)
+    if lacking:
+        loss, penalty = PROBLEMS[name]
+        assert sentence.endswith(f"; the problem has the loss {loss} and the penalty {penalty.name}")
+    assert ". " not in sentence
+    assert not sentence.endswith(".")
+    assert not told
+
+
+@pytest.mark.parametrize(
+    ("solver", "loss", "penalty", "sentence"),
+    [
+        (Reweighted(), "hinge", Log(), "the solver prox_newton needs a loss with a Hessian; the problem has"),
+        (CuttingPlane(), "hinge", Ridge(0.0), "the solver cutting_plane needs a ridge, whose strength is"),
+        (
+            Ftrl(),
+            "squared_hinge",
+            L1(1.0, signs=1),
+            "the solver ftrl needs a penalty that forbids no feature",
+        ),
+    ],
+)
+def test_what_names_cannot_tell_is_said_too(solver, loss, penalty, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        solver.solve(Problem(make_objective(DATA, loss), penalty))
