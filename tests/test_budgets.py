@@ -226,7 +226,7 @@ def test_budget_steps_reach_from_the_cheapest_to_all():
         ({"max_cost": 5}, "max_cost=5 needs feature_costs: what each feature costs"),
         (
             {"max_cost": -1.0, "feature_costs": COSTS},
-            "The 'max_cost' parameter of SparseRanker must be a float in the range [0.0, inf] or None. Got -1.0",
+            "must be a float in the range [0.0, inf] or None. Got -1.0",
         ),
         (
             {"max_cost": 0.25, "feature_costs": {**dict.fromkeys(["f1", "f2"], 0.75), "*": 2}},

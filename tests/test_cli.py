@@ -674,7 +674,7 @@ def test_unknown_names_suggest_the_nearest(home, here):
         ("n_alphas=2.5", "n_alphas is a whole number"),
         (
             "rule=worst",
-            "The 'rule' parameter of SparseRanker must be a str among {'best', 'one_standard_error'}",
+            "must be a str among {'best', 'one_standard_error'}. Got 'worst'",
         ),
     ],
 )

@@ -470,7 +470,7 @@ def test_the_stored_policy_is_used_unless_another_is_asked_for(files):
     without_filling = replace(model, preparation=replace(model.preparation, missing=KEPT))
     np.testing.assert_array_equal(asked, without_filling.predict(zeros))
     assert not np.array_equal(asked, model.predict(test))
-    assert "choose missing=" in refused("rank", "m.json", "test.txt", "--missing", "error")
+    assert "choose --missing zero" in refused("rank", "m.json", "test.txt", "--missing", "error")
     assert "is nan" in refused("rank", "m.json", "test.txt", "--missing", "keep")
 
 
@@ -484,5 +484,5 @@ def test_evaluate_and_compare_use_each_models_policy(files):
 
 
 def test_wrong_choices_are_refused_before_reading(files):
-    assert "normalise='zed' is unknown" in refused("fit", "nowhere.txt", "--normalise", "zed", "-o", "m.json")
-    assert "missing='guess' is unknown" in refused("fit", "nowhere.txt", "--missing", "guess", "-o", "m.json")
+    assert "--normalise zed is unknown" in refused("fit", "nowhere.txt", "--normalise", "zed", "-o", "m.json")
+    assert "--missing guess is not a policy for a ranker" in refused("fit", "nowhere.txt", "--missing", "guess", "-o", "m.json")

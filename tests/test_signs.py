@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from ranksieve.estimators.refit import unshrunk_path
 from scipy.optimize import minimize
 
 from ranksieve.data.dataset import Dataset
+from ranksieve.estimators.candidates import unshrunk_path
 from ranksieve.formats.feature_tables import read_signs
 from ranksieve.objective import make_objective
 from ranksieve.path import sparse_path
@@ -235,7 +235,7 @@ def test_signs_from_a_file(tmp_path):
         ({"must_have": [np.bool_(True)]}, "is neither a name nor a column number"),
         ({"must_have": [None]}, "must_have: None is neither a name nor a column number"),
         ({"signs": {2.5: "+"}}, "signs: 2.5 is neither a name nor a column number"),
-        ({"must_have": "age", "must_not": ["age"]}, "'age' stands in must_have and in must_not"),
+        ({"must_have": "age", "must_not": ["age"]}, "'age' is in must_have and in must_not"),
         ({"must_not": NAMES}, "must_not names every feature; at least one must be left"),
         ({"signs": {"age": "up"}}, "signs: 'up' for 'age' is not a sign; give + (a larger value"),
         ({"signs": {"age": 2}}, "signs: 2 for 'age' is not a sign"),

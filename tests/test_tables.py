@@ -30,7 +30,7 @@ from ranksieve.experiment.tables import (
     time_table,
 )
 from ranksieve.methods import METHODS
-from ranksieve.significance import Row
+from ranksieve.significance import PairedTest
 
 HERE = ["fenchelrank", "ranksvm", "rankboost", "ranksvm-l1"]
 
@@ -169,7 +169,9 @@ def test_names_of_data_sets_are_escaped():
 
 
 def test_a_difference_that_rounds_to_zero_has_no_minus():
-    equal = Row("map", "fenchelrank", "ranksvm", 9, 0.5, 0.5, -1e-9, -2e-9, 1, 7, 1, 0.5, 0.5, 1.0, 1.0)
+    equal = PairedTest(
+        "map", "fenchelrank", "ranksvm", 9, 0.5, 0.5, -1e-9, -2e-9, 1, 7, 1, 0.5, 0.5, 1.0, 1.0
+    )
     assert [cell.text for cell in _significance_cells(equal)[2:4]] == ["+0.0000", "+0.00 %"]
 
 

@@ -140,7 +140,7 @@ class RankerOptions:
             check_kind(self.normalise)
         if self.missing not in (None, "error", *FILLS):
             known = ", ".join(["error", *FILLS])
-            raise ValueError(f"--missing {self.missing} is no policy for a ranker; choose one of {known}")
+            raise ValueError(f"--missing {self.missing} is not a policy for a ranker; choose one of {known}")
         values = {
             "max_features": self.max_features,
             "metric": self.metric,
