@@ -289,7 +289,8 @@ class PlainFit(Ranker):
         query_weight : array, optional
             One weight per query, in order of first appearance: with 2 a query counts as two, with 0 as none.
         callback : callable, optional
-            Called once an iteration, round or tree with (its number, weights, objective, gap).
+            Called once an iteration, round or tree with (its number, weights, objective, gap); the start of
+            a solver is its iteration 0.
         """
         data, weight = self._given_data(X, y, qid, query_weight)
         self._learn(self._prepared_for_learning(data, weight), weight, callback)

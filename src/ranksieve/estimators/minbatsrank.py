@@ -78,8 +78,8 @@ class MinBatSRank(IterativeRanker):
         λ/(pairs seen), the ℓ1 weight on the mean loss that λ stands for.
     objective_, gap_, trace_
         The mean squared hinge + alpha_·‖w‖₁ and its duality gap at ``coef_``: a bound on how far the passes
-        ended from that optimum; one entry an epoch. NaN, and the trace empty, after ``partial_fit`` and
-        ``fit_file``, which do not hold the data.
+        ended from that optimum; one entry an epoch, after that of the start. NaN, and the trace empty, after
+        ``partial_fit`` and ``fit_file``, which do not hold the data.
     n_iter_, n_batches_ : int
         Passes (calls of ``partial_fit`` count as one) and batches so far.
 

@@ -55,7 +55,7 @@ class RSRank(IterativeRanker):
     objective_, gap_ : float
         Of the last round's problem, with its weights: no global optimum is proven.
     trace_ : Trace
-        One entry a gradient step; the objective falls within a round.
+        One entry a gradient step, after that of the start; the objective falls within a round.
     round_iterations_ : list of int
         Gradient steps of each round.
 

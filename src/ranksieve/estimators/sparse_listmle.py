@@ -58,7 +58,7 @@ class SparseListMLE(SolvedRanker):
         F(w) − c(f(w) − ⟨g, w⟩) with g = ∇f(w), c = min(1, α/‖g‖_∞): F(w) is at most this far above the
         minimum, because f is convex and not negative. NaN for ``alpha=0``, where nothing is proven.
     trace_ : Trace
-        One entry an iteration; the gap is NaN before the last, except with "newton".
+        One entry an iteration, the start included; the gap is NaN before the last, except with "newton".
 
     References
     ----------
