@@ -1,4 +1,4 @@
-"""Documents scored a second by a model of k features and by one of all 700, from the same float32 matrix.
+"""Documents scored per second by a model of k features and by one of all 700, from the same float32 matrix.
 
 `LinearModel.predict` reads only the columns in use. A row of 700 float32 numbers fills 44 cache lines, of
 which ten columns touch ten. The product X @ w of the whole matrix is told beside it: it is not what predict

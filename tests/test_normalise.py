@@ -485,4 +485,6 @@ def test_evaluate_and_compare_use_each_models_policy(files):
 
 def test_wrong_choices_are_refused_before_reading(files):
     assert "--normalise zed is unknown" in refused("fit", "nowhere.txt", "--normalise", "zed", "-o", "m.json")
-    assert "--missing guess is not a policy for a ranker" in refused("fit", "nowhere.txt", "--missing", "guess", "-o", "m.json")
+    assert "--missing guess is not a policy for a ranker" in refused(
+        "fit", "nowhere.txt", "--missing", "guess", "-o", "m.json"
+    )

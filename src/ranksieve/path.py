@@ -50,7 +50,7 @@ class SparsePath:
 
     @property
     def trace(self) -> Trace:
-        """Objective, gap, features and seconds since the start, one entry a point."""
+        """Objective, gap, features and seconds since the start, one entry per point."""
         columns = (self.objectives, self.gaps, self.n_nonzero, self.seconds)
         return Trace(*(column.tolist() for column in columns))
 
@@ -110,10 +110,10 @@ def sparse_path(
     tol : float
         Largest duality gap, as a share of the objective.
     weights : sequence of float, optional
-        One ℓ1 weight a feature; infinity forbids the feature, 0 is as in ``must_have``.
+        One ℓ1 weight per feature; infinity forbids the feature, 0 is as in ``must_have``.
     l1_ratio : float, optional
         Share of ℓ1 in the elastic net, above 0.
-    signs : mapping of feature to sign, or one sign a feature; optional
+    signs : mapping of feature to sign, or one sign per feature; optional
         "+" or +1: the weight is never negative, "-" or −1: never positive, 0: either.
     must_have, must_not : names or column numbers
         Features that ℓ1 leaves unpenalised at every point, and features that are never used.

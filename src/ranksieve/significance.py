@@ -50,7 +50,7 @@ class PairedTest:
 
 @dataclass(frozen=True)
 class Comparison:
-    """One row a pair and metric, and how they were tested."""
+    """One row per pair and metric, and how they were tested."""
 
     rows: tuple[PairedTest, ...]
     baseline: str | None

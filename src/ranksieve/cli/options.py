@@ -171,7 +171,7 @@ def _signs(text: str) -> dict[str, float]:
     for part in text.split(","):
         name, _, sign = (word.strip() for word in part.rpartition("="))
         if name in signs:
-            raise ValueError(f"--signs: {name!r} stands twice in {text}; name it once")
+            raise ValueError(f"--signs: {name!r} is named twice in {text}; name it once")
         signs[name] = as_sign(sign, name, "--signs")
     return signs
 

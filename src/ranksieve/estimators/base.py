@@ -346,7 +346,7 @@ class LinearRanker(Ranker):
         return self._model_of(self.support_, self.coef_[self.support_])
 
     def _scores_with(self, coefs: FloatArray, data: Dataset) -> FloatArray:
-        """Scores (documents × models) with other weights, one row a model: the bits of ``predict``."""
+        """Scores (documents × models) with other weights, one row per model: the bits of ``predict``."""
         used = np.flatnonzero(coefs.any(axis=0))
         return self._model_of(used, np.ones(len(used))).predict_with(coefs[:, used], data.X, data.qid)
 

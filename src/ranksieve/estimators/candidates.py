@@ -81,7 +81,7 @@ class Candidates:
 
     @property
     def coefs(self) -> FloatArray:
-        """Weights, one row a model, family after family."""
+        """Weights, one row per model, family after family."""
         return np.concatenate([family.models.coefs for family in self.families])
 
     @property

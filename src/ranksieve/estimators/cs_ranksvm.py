@@ -22,7 +22,7 @@ MOST_LEVELS = 256
 class CSRankSVM(RankSVM):
     """min_w ½‖w‖² + C Σ_q (max p / p_q) Σ_{pairs of q} τ(y_i, y_j) max(0, 1 − ⟨w, x_i − x_j⟩)².
 
-    p_q is the number of pairs of query q: with the factor max p / p_q a query with few pairs counts as much
+    p_q is the number of pairs of query q: with the factor max p / p_q of each query with few pairs counts as much
     as one with many. τ makes errors at the top of the ranking cost more.
 
     Parameters
@@ -66,13 +66,13 @@ class CSRankSVM(RankSVM):
 
 
 def balance(data: Dataset) -> FloatArray:
-    """max p / p_q a query, p_q its number of pairs; 1 for a query without pairs."""
+    """max p / p_q of each query, p_q its number of pairs; 1 for a query without pairs."""
     pairs = data.pairs_per_query
     return np.where(pairs > 0, pairs.max() / np.maximum(pairs, 1), 1.0)
 
 
 def ndcg_losses(y: FloatArray, queries: Queries, weight: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Each row's level (its label's rank among the distinct labels) and the mean NDCG@1 lost a level pair.
+    """Each row's level (its label's rank among the distinct labels) and the mean NDCG@1 lost per level pair.
 
     ``weight`` says as how many queries each counts in the mean.
     """

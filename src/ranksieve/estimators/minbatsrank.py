@@ -35,7 +35,7 @@ WITHOUT_PREPARATION = {"normalisation": None, "missing": {"policy": "error"}}  #
 
 @dataclass(eq=False, repr=False)
 class MinBatSRank(IterativeRanker):
-    """Online min_w Σ_{pairs} max(0, 1 − ⟨w, x_i − x_j⟩)² + λ‖w‖₁, one update a batch of pairs of one query.
+    """Online min_w Σ_{pairs} max(0, 1 − ⟨w, x_i − x_j⟩)² + λ‖w‖₁, one update per batch of pairs of a query.
 
     With g the gradient of the batch's **sum** of squared hinges, each feature takes the step::
 

@@ -31,7 +31,7 @@ class RSRank(IterativeRanker):
     The weights depend on w, so the fit goes in rounds: rank the documents by the current scores, weigh the
     pairs, then minimise with these weights by gradient steps, each followed by a truncation (soft threshold),
     from the current w. Before the first round all scores are equal; its weights are the mean over all
-    rankings, |2^{y_i} − 2^{y_j}| times one number a query. Rounds end when the ranking no longer changes;
+    rankings, |2^{y_i} − 2^{y_j}| times one number per query. Rounds end when the ranking no longer changes;
     where they come to circle among a few rankings instead, ``n_rounds`` ends them.
 
     Parameters

@@ -45,7 +45,7 @@ class SparseRankSVM(SolvedRanker):
     alpha : float
         α, the weight of the penalty on the mean loss; the paper's C is 1/(α·p).
     weights : sequence of float, optional
-        v: one ℓ1 weight a feature (with ``"l1"`` only).
+        v: one ℓ1 weight per feature (with ``"l1"`` only).
     solver : "path" or "fista"
         Proximal Newton with working sets, or the paper's accelerated forward–backward splitting: the same
         points, found in less or more time.
@@ -64,7 +64,7 @@ class SparseRankSVM(SolvedRanker):
     Notes
     -----
     ``objective_`` is the true objective; for a concave penalty ``gap_`` certifies the last ℓ1 round, and
-    ``trace_`` has one entry a round after that of the start, falling from the first round on.
+    ``trace_`` has one entry per round after that of the start, falling from the first round on.
 
     References
     ----------

@@ -49,7 +49,7 @@ class TGRank(SolvedRanker):
     gap_ : float
         Duality gap: the objective is at most this far above the minimum.
     trace_ : Trace
-        One entry a truncation, after that of the start.
+        One entry per truncation, after that of the start.
 
     References
     ----------

@@ -1,4 +1,4 @@
-"""A file that only grows: one JSON object a line, the first says what the others belong to.
+"""A file that only grows: one JSON object per line, the first says what the others belong to.
 
 A line is written and synced whole. What a killed process or a full disk leaves behind is at most one torn
 last line, which the next writer cuts off. One process writes at a time; others wait for it.
@@ -85,7 +85,7 @@ def read_journal(path: Path) -> tuple[Entry, list[Entry]]:
 
 
 def check_format(path: Path, header: Mapping[str, Any]) -> None:
-    """Refuse what is no journal of this format version."""
+    """Refuse what is not a journal of this format version."""
     if header.get("format") != FORMAT:
         raise ValueError(f'{path}:1: not a results file (no "format": "{FORMAT}")')
     if header.get("format_version") != FORMAT_VERSION:

@@ -128,7 +128,7 @@ class DataSetResults:
 
     @cached_property
     def pooled(self) -> dict[str, Evaluation]:
-        """Test values of all folds' queries as one evaluation a method, for paired tests."""
+        """Test values of all folds' queries as one evaluation per method, for paired tests."""
         return {name: _pool([fold.test for fold in result.folds]) for name, result in self.results.items()}
 
     @property
@@ -204,14 +204,14 @@ def _method_fold(file: Path) -> MethodFold:
 
 
 def _check_row(place: str, row: Entry) -> None:
-    """Refuse a row that lacks a part, or whose metrics do not have one value a query."""
+    """Refuse a row that lacks a part, or whose metrics do not have one value per query."""
     lacking = sorted(PARTS.get(row["kind"], frozenset()) - row.keys())
     if lacking:
         raise ValueError(f"{place}: damaged line (no {lacking[0]}); remove the file to run it again")
     lengths = {len(values) for values in row.get("test", {}).values()}
     if lengths - {len(row.get("query_ids", ()))}:
         raise ValueError(
-            f"{place}: damaged line (not one value a query in each metric); remove the file to run it again"
+            f"{place}: damaged line (not one value per query in each metric); remove the file to run it again"
         )
 
 

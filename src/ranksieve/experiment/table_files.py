@@ -50,7 +50,7 @@ def latex(tables: Sequence[Table]) -> str:
 
 
 def csv_text(tables: Sequence[Table]) -> str:
-    """One line a cell: table, row, column, value, best, marks; values in full precision."""
+    """One line per cell: table, row, column, value, best, marks; values in full precision."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(["table", "title", "row", "column", "value", "best", "marks"])

@@ -1,4 +1,4 @@
-"""FTRL-proximal over the queries of a data set: one pass, one update a batch of pairs."""
+"""FTRL-proximal over the queries of a data set: one pass, one update per batch of pairs."""
 
 from typing import Any, NamedTuple
 

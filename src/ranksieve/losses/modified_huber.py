@@ -32,7 +32,7 @@ class ModifiedHuber:
     Parameters
     ----------
     gain, discount : array, optional
-        One number a document, in input order; without one, its factor is 1.
+        One number per document, in input order; without one, its factor is 1.
     """
 
     gain: FloatArray | None = None
@@ -114,7 +114,7 @@ def _first_of_level(level: IntArray, queries: Queries) -> IntArray:
 
 
 def _per_document(name: str, values: FloatArray | None, queries: Queries) -> FloatArray:
-    """One finite number a document, in grouped order; zeros if none are given."""
+    """One finite number per document, in grouped order; zeros if none are given."""
     if values is None:
         return np.zeros(queries.n_rows)
     values = np.asarray(values, dtype=np.float64)

@@ -13,7 +13,7 @@ from ranksieve.data.features import Feature, as_mask, as_sign, column_of
 
 Features: TypeAlias = Feature | Iterable[Feature]
 Signs: TypeAlias = Mapping[Feature, Any] | Sequence[Any] | FloatArray
-"""Features with their signs, or one sign a column; a sign is "+", "-", +1, −1 or 0."""
+"""Features with their signs, or one sign per column; a sign is "+", "-", +1, −1 or 0."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -188,8 +188,8 @@ def _project(matrix: FloatArray, eigenvalues: FloatArray) -> FloatArray:
 
 
 def _warn(matrix: FloatArray, eigenvalues: FloatArray) -> FloatArray:
-    cure = 'use psd="project" or similarity="squared_pearson"'
-    warn_caller(f"{_fault(eigenvalues)} and the duality gap is unknown; {cure}")
+    advice = 'use psd="project" or similarity="squared_pearson"'
+    warn_caller(f"{_fault(eigenvalues)} and the duality gap is unknown; {advice}")
     return matrix
 
 

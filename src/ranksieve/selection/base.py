@@ -94,11 +94,11 @@ class FeatureSelector(SelectorMixin, LinearRanker):  # type: ignore[misc]
         self.trace_ = getattr(base, "trace_", Trace())
 
     def _adopt_nothing(self) -> None:
-        warn_caller(f"{type(self).__name__} chose no feature, so every score is 0; {self._cure()}")
+        warn_caller(f"{type(self).__name__} chose no feature, so every score is 0; {self._advice()}")
         self.base_, self.coef_ = None, np.zeros(self.n_features_in_)
         self.objective_, self.gap_, self.n_iter_, self.trace_ = np.nan, np.nan, 0, Trace()
 
-    def _cure(self) -> str:
+    def _advice(self) -> str:
         """What to change when no feature was chosen."""
         return "ask for more features"
 
@@ -148,7 +148,7 @@ def fit_on(base: Any, data: Dataset, columns: IntArray, query_weight: FloatArray
     if np.shape(getattr(base, "coef_", ())) != (len(columns),):
         kind = type(base).__name__
         raise ValueError(
-            f"base must be a linear ranker, but {kind} has no coef_ with one weight a feature after fit; "
+            f"base must be a linear ranker, but {kind} has no coef_ with one weight per feature after fit; "
             f"use the selector before {kind} in a Pipeline instead"
         )
     return base

@@ -118,7 +118,7 @@ class FBPCRank(FeatureSelector):
         default = "joint" if self.base is None else "base"
         return lookup(criteria, self.weights or default, "weights")
 
-    def _cure(self) -> str:
+    def _advice(self) -> str:
         return f"no feature lowers S by more than eps = {self.eps:g}: lower eps or raise C = {self.C:g}"
 
 

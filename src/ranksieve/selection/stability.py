@@ -132,7 +132,7 @@ class StabilitySelection(FeatureSelector):
         rng = np.random.default_rng(self.random_state)
         return [np.sort(rng.choice(candidates, size, replace=False)) for _ in range(self.n_subsamples)]
 
-    def _cure(self) -> str:
+    def _advice(self) -> str:
         return (
             f"the largest selection frequency is {self.stability_.max():.2f}, below threshold = "
             f"{self.threshold:g}: lower it, min_ratio or raise max_features"
