@@ -1,4 +1,7 @@
-"""Read and write data sets in the format that the file's name or first bytes tell."""
+"""Read and write data sets in the format that the file's name or content tells.
+
+One file and one line in FILE_FORMATS adds a format.
+"""
 
 from __future__ import annotations
 
@@ -15,8 +18,8 @@ from ranksieve.formats.ltr_log import read_ltr_log
 from ranksieve.formats.text_files import PARQUET_MAGIC
 
 
-class Format(NamedTuple):
-    """How one kind of file is recognised (by suffix, else by its first bytes), read and written."""
+class FileFormat(NamedTuple):
+    """How one kind of file is recognised, read and written."""
 
     suffixes: tuple[str, ...]
     magic: tuple[bytes, ...]
@@ -28,12 +31,12 @@ def _refuse_log(dataset: Dataset, path: PathLike) -> None:
     raise ValueError(f"{path}: only a search engine writes feature logs; choose a .txt, .gz or .parquet file")
 
 
-FORMATS: dict[str, Format] = {
-    "parquet": Format((".parquet", ".pq"), (PARQUET_MAGIC,), read_parquet, write_parquet),
-    "feature log": Format((".json", ".jsonl", ".ndjson"), (b"{", b"["), read_ltr_log, _refuse_log),
-    "LETOR": Format((), (), read_letor, write_letor),
+FILE_FORMATS: dict[str, FileFormat] = {
+    "parquet": FileFormat((".parquet", ".pq"), (PARQUET_MAGIC,), read_parquet, write_parquet),
+    "feature log": FileFormat((".json", ".jsonl", ".ndjson"), (b"{", b"["), read_ltr_log, _refuse_log),
+    "letor": FileFormat((), (), read_letor, write_letor),  # every other file
 }
-DEFAULT = FORMATS["LETOR"]  # of a file that no other format recognises
+DEFAULT = "letor"  # what has neither a known suffix nor known first bytes
 
 
 def read_dataset(path: PathLike | Sequence[PathLike], **options: Any) -> Dataset:
@@ -48,25 +51,25 @@ def read_dataset(path: PathLike | Sequence[PathLike], **options: Any) -> Dataset
 
 def write_dataset(dataset: Dataset, path: PathLike) -> None:
     """Write parquet if the suffix says so, else LETOR text."""
-    (_by_suffix(path) or DEFAULT).write(dataset, path)
+    (_by_suffix(path) or FILE_FORMATS[DEFAULT]).write(dataset, path)
 
 
-def format_of(path: PathLike) -> Format:
+def format_of(path: PathLike) -> FileFormat:
     """The format of a file that is to be read."""
-    return _by_suffix(path) or _by_magic(path) or DEFAULT
+    return _by_suffix(path) or _by_magic(path) or FILE_FORMATS[DEFAULT]
 
 
-def _by_suffix(path: PathLike) -> Format | None:
+def _by_suffix(path: PathLike) -> FileFormat | None:
     suffix = Path(path).suffix.lower()
-    return next((kind for kind in FORMATS.values() if suffix in kind.suffixes), None)
+    return next((kind for kind in FILE_FORMATS.values() if suffix in kind.suffixes), None)
 
 
-def _by_magic(path: PathLike) -> Format | None:
+def _by_magic(path: PathLike) -> FileFormat | None:
     if not Path(path).is_file():
         return None
     try:
         with open(path, "rb") as file:
-            start = file.read(max(len(magic) for kind in FORMATS.values() for magic in kind.magic))
+            start = file.read(max(len(magic) for kind in FILE_FORMATS.values() for magic in kind.magic))
     except OSError:
         return None
-    return next((kind for kind in FORMATS.values() if start.startswith(kind.magic)), None)
+    return next((kind for kind in FILE_FORMATS.values() if start.startswith(kind.magic)), None)
