@@ -19,7 +19,7 @@ from ranksieve.formats.text_files import PARQUET_MAGIC
 
 
 class FileFormat(NamedTuple):
-    """How one kind of file is recognised, read and written."""
+    """How one kind of file is recognised (by suffix, else by its first bytes), read and written."""
 
     suffixes: tuple[str, ...]
     magic: tuple[bytes, ...]
