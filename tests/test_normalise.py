@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-import re
 import math
 import pickle
+import re
 from dataclasses import replace
 
 import numpy as np
