@@ -1,4 +1,4 @@
-"""Every estimator and selector prepares features as its parameters ``normalise`` and ``missing`` say."""
+"""Every ranker and selector prepares features as its parameters ``normalise`` and ``missing`` say."""
 
 from __future__ import annotations
 
@@ -8,14 +8,17 @@ import pytest
 import scipy.sparse as sp
 from sklearn.base import clone
 
+import ranksieve as rs
 from ranksieve.data.dataset import Dataset
-from ranksieve.estimators import ESTIMATORS, LinearRanker
+from ranksieve.estimators.base import LinearRanker, Ranker
 from ranksieve.model import load_model
 from ranksieve.preparation import Preparation
-from ranksieve.selection import SELECTORS
+from ranksieve.selection.base import FeatureSelector
 from tests.conftest import QUICK, random_dataset
 
-RANKERS = {**ESTIMATORS, **SELECTORS}
+PUBLIC = {name: getattr(rs, name) for name in rs.__all__}
+RANKERS = {name: kind for name, kind in PUBLIC.items() if isinstance(kind, type) and issubclass(kind, Ranker)}
+SELECTORS = [name for name, kind in RANKERS.items() if issubclass(kind, FeatureSelector)]
 SMALL = {"k": 3, "t": 3, "K": 5, "n_subsamples": 8, "n_rounds": 20, "n_thresholds": 20, **QUICK}
 SCALES = np.array([1e3, 1e-3, 1.0, 1e2, 1e-2, 30.0])  # 10⁶ apart
 
@@ -79,7 +82,7 @@ def test_the_same_as_preparing_by_hand(name, fitted):
 def test_it_makes_a_difference(name, fitted):
     filled = TRAIN.replace_features(np.nan_to_num(TRAIN.X))
     other = ranker(name, missing="zero").fit(filled)
-    if name not in ("rankboost", "lambdamart"):  # thresholds do not care about scales
+    if name not in ("RankBoost", "LambdaMART"):  # thresholds do not care about scales
         assert not np.allclose(fitted.predict(TEST), other.predict(TEST))
 
 
@@ -138,7 +141,7 @@ def test_holes_are_refused_unless_they_are_filled(name, fitted):
 @pytest.mark.parametrize("name", SELECTORS)
 @pytest.mark.parametrize(("parameter", "value"), [("normalise", "z"), ("missing", "zero")])
 def test_a_selector_prepares_for_its_base(name, parameter, value):
-    base = ESTIMATORS["ranksvm"](**{parameter: value})
+    base = rs.RankSVM(**{parameter: value})
     sentence = f"base has {parameter}='{value}', but the selector .* give {parameter}='{value}' to the"
     with pytest.raises(ValueError, match=sentence):
         ranker(name, base=base).fit(random_dataset())

@@ -19,7 +19,6 @@ FLOATS = (np.float32, np.float64)
 ROWS_AT_ONCE = 65536
 COLUMNS_AT_ONCE = 64
 CELLS_AT_ONCE = 2**21  # 16 MB of float64
-Rows = slice | IntArray
 
 
 # What a matrix is
@@ -128,13 +127,13 @@ def row_entries(X: Matrix) -> Iterator[tuple[Sequence[int], list[float]]]:
 # Parts of a matrix as dense arrays
 
 
-def dense_rows(X: Matrix, rows: Rows) -> FloatArray:
+def dense_rows(X: Matrix, rows: slice | IntArray) -> FloatArray:
     """Some rows in float64; perhaps a view."""
     block = X[rows]
     return np.asarray(block.toarray() if sp.issparse(block) else block, dtype=np.float64)
 
 
-def dense_block(X: Matrix, rows: Rows, columns: IntArray) -> FloatArray:
+def dense_block(X: Matrix, rows: slice | IntArray, columns: IntArray) -> FloatArray:
     """Some rows and columns as an own float64 array in C order."""
     if not sp.issparse(X):
         return np.array(X[rows][:, columns], dtype=np.float64, order="C")
@@ -204,8 +203,10 @@ def rows_to_multiply(X: Matrix, start: int, stop: int) -> Matrix:
     if not sp.issparse(X):
         return np.asarray(X[start:stop], dtype=np.float64)
     lo, hi = X.indptr[start], X.indptr[stop]
-    parts = (X.data[lo:hi], X.indices[lo:hi], X.indptr[start : stop + 1] - lo)
-    return sp.csr_array(parts, shape=(stop - start, X.shape[1]), copy=False)
+    block = sp.csr_array((stop - start, X.shape[1]), dtype=X.dtype)
+    # set one by one: the constructor copies arrays that are small parts of others
+    block.data, block.indices, block.indptr = X.data[lo:hi], X.indices[lo:hi], X.indptr[start : stop + 1] - lo
+    return block
 
 
 def is_float64_in_place(X: Matrix) -> bool:

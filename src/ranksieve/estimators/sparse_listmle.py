@@ -66,7 +66,8 @@ class SparseListMLE(SolvedRanker):
     M. Lu, M. Xie, Y. Wang, J. Liu, Y. Huang: Cost-Sensitive Listwise Ranking Approach, PAKDD 2010.
     Sums over t = j+1, … take documents as sorted by label. Theorem 1 lacks the 1/ln 2 of log2 and holds for
     feature ranges, not for largest values. A stopping rule on ‖∇f(w)‖ cannot hold at an ℓ1 optimum, where
-    ∇f does not vanish; hence the mapping. L0/γᵖ, p the number of iterations, cannot be the start of L; hence 2⁸.
+    ∇f does not vanish; hence the mapping. L0/γᵖ, p the number of iterations, cannot be the start of L;
+    hence 2⁸.
     """
 
     alpha: NotNegative = 1e-3

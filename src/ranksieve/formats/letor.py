@@ -18,7 +18,7 @@ from ranksieve.data.matrix import first_place, row_entries
 from ranksieve.data.queries import group_queries
 from ranksieve.formats.letor_rows import DenseFeatures, LetorRows, SparseFeatures
 from ranksieve.formats.text_files import source_name
-from ranksieve.preparation.missing import check_policy, fill_in_place
+from ranksieve.preparation.missing import MissingPolicy, check_policy
 
 CHUNK_BYTES = 1 << 21
 ROWS_AT_ONCE = 1024
@@ -80,7 +80,7 @@ def _dataset(rows: LetorRows, missing: str, source: str) -> Dataset:
         raise ValueError(f"{source}: no line has a feature; expected index:value after the query id")
     qid = rows.queries.finish(len(y))
     if rows.has_missing and missing != "keep":
-        fill_in_place(X, group_queries(qid), missing)
+        MissingPolicy(missing).fill(X, group_queries(qid))
     comments, doc_ids = rows.comments.finish()
     return Dataset(X, y, qid, doc_ids=doc_ids, comments=comments, source=source)
 

@@ -47,8 +47,8 @@ class MissingPolicy:
     """What replaces a missing feature, with what it has to remember of the training data.
 
     "zero" puts 0, "query_min" the feature's least value over the documents of the query that are scored
-    together, "column_mean" the mean of the present training values: ``means``, one for each of ``features``.
-    "error" refuses missing values and "keep" leaves them.
+    together, "column_mean" the mean of the present training values: ``means``, one for each of ``features``
+    (without them the mean of the data at hand). "error" refuses missing values and "keep" leaves them.
     """
 
     policy: str
@@ -81,14 +81,19 @@ class MissingPolicy:
         return self.policy == "query_min"
 
     def fill(self, X: Matrix, queries: Queries) -> None:
-        """Replace the NaNs of a matrix that nobody else holds; its columns are ``features``."""
-        stored = [_constant(mean) for mean in self.means]
-        _fill_columns(X, queries, stored or [FILLS[self.policy]] * X.shape[1])
+        """Replace the NaNs of a matrix that nobody else holds, whose columns are ``features`` if any."""
+        if self.means:
+            replace_missing(X, lambda j, column: np.full(len(column), self.means[j]))
+            return
+        value_of = FILLS[self.policy]
+        replace_missing(X, lambda j, column: value_of(column, queries))
 
     def apply(self, data: Dataset) -> Dataset:
-        """The data without missing values; with "error" they are refused."""
-        if not self.fills or not has_missing(data.X):
-            return fill_missing(data, self.policy)
+        """The data with missing values replaced, refused ("error") or kept."""
+        if self.policy == "keep" or not has_missing(data.X):
+            return data
+        if self.policy == "error":
+            _refuse(data)
         if self.features:
             check_same_features(self.features, data, "missing values")
         X = own_copy(data.X)
@@ -126,10 +131,6 @@ def _present_means(columns: FloatArray, weight: FloatArray) -> FloatArray:
     return np.asarray(np.divide(total, count, out=np.zeros_like(total), where=count > 0))
 
 
-def _constant(value: float) -> Fill:
-    return lambda column, queries: np.full(len(column), value)
-
-
 def check_same_features(learned: Sequence[str], data: Dataset, what: str) -> None:
     """Refuse data whose columns are not those that something was learned on."""
     if tuple(learned) != data.feature_names:
@@ -146,29 +147,12 @@ def fill_missing(dataset: Dataset, policy: str) -> Dataset:
     query's present values, ``"column_mean"`` its mean over all present values (both 0 where none is
     present), ``"keep"`` leaves NaN. What a sparse matrix does not store is present and 0.
     """
-    check_policy(policy)
-    if policy == "keep" or not has_missing(dataset.X):
-        return dataset
-    if policy == "error":
-        _refuse(dataset)
-    X = own_copy(dataset.X)
-    fill_in_place(X, dataset.queries, policy)
-    return dataset.replace_features(X)
+    return MissingPolicy(policy).apply(dataset)
 
 
 def has_missing(X: Matrix) -> bool:
     """Whether any value is NaN."""
     return bool(np.isnan(np.min(stored_values(X), initial=np.inf)))
-
-
-def fill_in_place(X: Matrix, queries: Queries, policy: str) -> None:
-    """Replace the NaNs of a matrix that nobody else holds."""
-    _fill_columns(X, queries, [FILLS[policy]] * X.shape[1])
-
-
-def _fill_columns(X: Matrix, queries: Queries, fills: Sequence[Fill]) -> None:
-    """Replace the NaNs of each column by its own rule."""
-    replace_missing(X, lambda j, column: fills[j](column, queries))
 
 
 def _refuse(dataset: Dataset) -> None:

@@ -1,0 +1,94 @@
+"""Preparation: missing values, then normalisation, as one object."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from ranksieve.data.dataset import Dataset
+from ranksieve.data.queries import one_query
+from ranksieve.preparation import KEPT, NOT_NORMALISED, UNPREPARED, MissingPolicy, Normalisation, Preparation
+from ranksieve.preparation.missing import FILLS, learn_missing
+from ranksieve.preparation.normalise import NORMALISATIONS, learn_normalisation
+from tests.conftest import random_dataset
+
+
+@pytest.fixture
+def holes() -> Dataset:
+    data = random_dataset(seed=7, n_queries=8, n_features=4)
+    data.X[np.random.default_rng(1).random(data.X.shape) < 0.15] = np.nan
+    return data
+
+
+@pytest.mark.parametrize("kind", NORMALISATIONS)
+@pytest.mark.parametrize("policy", FILLS)
+def test_the_steps_one_after_another(kind, policy, holes):
+    learned = Preparation.learn(holes, kind, policy)
+    missing = learn_missing(holes, policy)
+    filled = missing.apply(holes)
+    normalisation = learn_normalisation(filled, kind)
+    assert learned == Preparation(missing, normalisation)
+    expected = normalisation.apply(filled).X
+    np.testing.assert_array_equal(learned.apply(holes).X, expected)
+    np.testing.assert_array_equal(learned.transform(holes.X.copy(), holes.queries), expected)
+    assert learned.per_query == (kind.startswith("query") or policy == "query_min")
+    assert learned.fills
+    assert learned.changes_features
+
+
+def test_what_a_sparse_matrix_learns_from_has_the_same_differences(holes):
+    sparse = holes.replace_features(sp.csr_array(holes.X))
+    learned = Preparation.learn(sparse, "z", "zero")
+    X, exact = learned.for_learning(sparse).X.toarray(), learned.apply(holes).X
+    np.testing.assert_allclose(X - X[0], exact - exact[0], rtol=1e-9, atol=1e-12)
+
+
+def test_rows_count_by_their_weights(holes):
+    weight = np.random.default_rng(2).integers(1, 4, holes.n_docs)
+    repeated = holes.select_rows(np.repeat(np.arange(holes.n_docs), weight))
+    weighted = Preparation.learn(holes, "z", "column_mean", weight.astype(float))
+    plain = Preparation.learn(repeated, "z", "column_mean")
+    np.testing.assert_allclose(weighted.missing.means, plain.missing.means)
+    np.testing.assert_allclose(weighted.normalisation.centre, plain.normalisation.centre)
+    np.testing.assert_allclose(weighted.normalisation.scale, plain.normalisation.scale)
+
+
+def test_some_of_the_features(holes):
+    learned = Preparation.learn(holes, "min_max", "column_mean")
+    some = learned.of(["f4", "f2"])
+    assert some.missing.features == some.normalisation.features == ("f4", "f2")
+    expected = learned.apply(holes).X[:, [3, 1]]
+    np.testing.assert_array_equal(some.transform(holes.X[:, [3, 1]], holes.queries), expected)
+    assert UNPREPARED.of(["f4"]) == UNPREPARED
+
+
+@pytest.mark.parametrize("kind", NORMALISATIONS)
+@pytest.mark.parametrize("policy", ["error", "keep", *FILLS])
+def test_json_and_back(kind, policy, holes):
+    data = holes if policy in FILLS else random_dataset()
+    learned = Preparation.learn(data, kind, policy)
+    again = Preparation.from_dict(json.loads(json.dumps(learned.to_dict())))
+    assert again == learned
+
+
+def test_the_default_changes_nothing(holes):
+    assert Preparation(KEPT, NOT_NORMALISED) == UNPREPARED == Preparation.learn(holes, "none", "keep")
+    assert UNPREPARED.apply(holes) is UNPREPARED.for_learning(holes) is holes
+    values = holes.X.copy()
+    assert UNPREPARED.transform(values, one_query(len(values))) is values
+    assert not UNPREPARED.changes_features
+    assert UNPREPARED.to_dict() == {"normalisation": None, "missing": None}
+
+
+def test_missing_values_are_refused_before_a_mean_is_learned(holes):
+    with pytest.raises(ValueError, match=r"feature f\d of row \d+ \(query \d+\) is missing \(NaN\)"):
+        Preparation.learn(holes, "z", "error")
+    with pytest.raises(ValueError, match=r"is missing \(NaN\)"):
+        Preparation(MissingPolicy("error"), Normalisation("query_z")).apply(holes)
+    with pytest.raises(ValueError, match="normalise='zed' is unknown"):
+        Preparation.learn(holes, "zed", "zero")
+    with pytest.raises(ValueError, match="missing='guess' is unknown"):
+        Preparation.learn(holes, "z", "guess")
