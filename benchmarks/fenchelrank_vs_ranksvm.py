@@ -6,11 +6,11 @@ Test values of all folds' queries are pooled; beside it Fisher's randomisation t
 from __future__ import annotations
 
 import os
+from tempfile import TemporaryDirectory
 
 from benchmarks.harness import keep, letor_root
-from ranksieve.experiment import five_fold
+from ranksieve.experiment import bench
 from ranksieve.formats.folds import load_letor_folds
-from ranksieve.methods import METHODS
 from ranksieve.significance import paired_t, randomisation
 
 METRICS = ("ndcg@1", "ndcg@3", "ndcg@5", "ndcg@10", "map")
@@ -18,9 +18,10 @@ PAPER = {"OHSUMED": (0.5, 0.0053, 0.0602, 0.0455, 0.0838), "MQ2008": (0.3506, 0.
 
 
 def run(name: str, folds: list):
-    method = METHODS[name]
-    n_jobs = len(os.sched_getaffinity(0))
-    return five_fold(method.make, method.grid, folds, select=method.select, n_jobs=n_jobs)
+    with TemporaryDirectory() as out:
+        n_jobs = len(os.sched_getaffinity(0))
+        results = bench({"data": folds}, [name], out=out, profile="letor", studies=False, n_jobs=n_jobs)
+        return results.data_sets["data"].results[name]
 
 
 def main() -> None:

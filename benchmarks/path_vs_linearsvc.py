@@ -18,7 +18,7 @@ from ranksieve.formats.letor import read_letor
 from ranksieve.objective import make_objective
 from ranksieve.path import sparse_path
 from ranksieve.penalties import L1
-from ranksieve.solvers.prox_newton import prox_newton
+from ranksieve.solvers import Problem, ProxNewton
 
 POINT = 39  # the 40th
 
@@ -31,8 +31,8 @@ def ours() -> dict[str, float]:
     first_path = time.perf_counter() - start
     path_times = seconds(lambda: sparse_path(train), 7)
     alpha = float(path.alphas[POINT])
-    fit_times = seconds(lambda: prox_newton(make_objective(train), L1(alpha), tol=1e-6), 21)
-    result = prox_newton(make_objective(train), L1(alpha), tol=1e-6)
+    fit_times = seconds(lambda: ProxNewton(1e-6).solve(Problem(make_objective(train), L1(alpha))), 21)
+    result = ProxNewton(1e-6).solve(Problem(make_objective(train), L1(alpha)))
     return {
         "alpha": alpha,
         "objective": result.objective,

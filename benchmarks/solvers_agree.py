@@ -9,15 +9,14 @@ from __future__ import annotations
 import time
 
 import numpy as np
-from ranksieve.solvers.fista import fista
 
 from benchmarks.harness import keep, letor_root
 from ranksieve.formats.letor import read_letor
 from ranksieve.objective import make_objective
 from ranksieve.path import sparse_path
 from ranksieve.penalties import L1, L1Ball
-from ranksieve.solvers.frank_wolfe import VARIANTS, frank_wolfe
-from ranksieve.solvers.prox_newton import prox_newton
+from ranksieve.solvers import Fista, FrankWolfe, Problem, ProxNewton
+from ranksieve.solvers.frank_wolfe import VARIANTS
 
 TOL = 1e-6
 POINTS = (20, 39, 60)
@@ -26,17 +25,15 @@ POINTS = (20, 39, 60)
 def solve_all(train, point: int) -> list[dict]:
     alpha = float(sparse_path(train).alphas[point])
     objective = make_objective(train)
-    newton = timed("proximal Newton", lambda: prox_newton(objective, L1(alpha), tol=TOL))
+    problem = Problem(objective, L1(alpha))
+    newton = timed("proximal Newton", lambda: ProxNewton(TOL).solve(problem))
     radius = float(np.abs(newton["w"]).sum())
     loss = newton["objective"] - alpha * radius
-    rows = [newton, timed("FISTA", lambda: fista(objective, L1(alpha), tol=TOL))]
-    for name, variant in VARIANTS.items():
-        row = timed(
-            f"Frank–Wolfe, {name}",
-            lambda variant=variant: frank_wolfe(
-                objective, L1Ball(radius), variant=variant, tol=TOL * loss, max_iter=20_000
-            ),
-        )
+    rows = [newton, timed("FISTA", lambda: Fista(TOL).solve(problem))]
+    ball = Problem(objective, L1Ball(radius))
+    for variant in VARIANTS:
+        solver = FrankWolfe(TOL * loss, 20_000, variant)
+        row = timed(f"Frank–Wolfe, {variant}", lambda solver=solver: solver.solve(ball))
         row["objective"] += alpha * float(np.abs(row["w"]).sum())
         rows.append(row)
     return [{"alpha": alpha, "radius": radius, **{k: v for k, v in row.items() if k != "w"}} for row in rows]

@@ -10,7 +10,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from ranksieve._util.words import shortened
+from ranksieve._util.messages import shortened
 from ranksieve.cli import fit
 from ranksieve.cli.app import with_flat_options
 from ranksieve.cli.output import with_options

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from benchmarks.methods_page import methods_page
 
-from ranksieve._util.extras import how_to_install
+from ranksieve._util.messages import how_to_install
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -47,7 +47,7 @@ def test_nothing_promises_an_install_from_a_registry():
         assert not re.search(r"pip install [\"']?ranksieve", page.read_text(encoding="utf-8")), page
     source = ROOT / "src" / "ranksieve"
     places = [path for path in source.rglob("*.py") if "pip install" in path.read_text(encoding="utf-8")]
-    assert [path.relative_to(source).as_posix() for path in places] == ["_util/extras.py"]
+    assert [path.relative_to(source).as_posix() for path in places] == ["_util/messages.py"]
     assert how_to_install("all") == 'run pip install ".[all]" in the checkout of ranksieve'
 
 

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from ranksieve.kernels.coordinate_descent import minimise_quadratic
+from ranksieve.kernels.linear import minimise_quadratic
 from ranksieve.kernels.ordering import centre_and_sort, sort_by_key
 from ranksieve.kernels.pairs import (
     active_partners,

@@ -7,8 +7,7 @@ import pytest
 import scipy.sparse as sp
 
 from ranksieve.data import matrix
-from ranksieve.data.levels import local_levels, pairs_per_query
-from ranksieve.data.queries import group_queries
+from ranksieve.data.queries import group_queries, local_levels, pairs_per_query
 
 rng = np.random.default_rng(0)
 DENSE = np.where(rng.random((150, 70)) < 0.6, 0.0, rng.normal(size=(150, 70)))

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from ranksieve._util.words import shortened
+from ranksieve._util.messages import shortened
 from ranksieve.report import certificate, percent
 from ranksieve.report.gains import difference, significance_answer
 from ranksieve.report.page import MAX_ROWS, Column, feature_table

@@ -15,7 +15,7 @@ import numpy as np
 
 from ranksieve import estimators as e
 from ranksieve import selection
-from ranksieve._util.lookup import lookup
+from ranksieve._util.messages import lookup
 from ranksieve.estimators import SparseRanker
 from ranksieve.estimators.base import LinearRanker, Ranker
 

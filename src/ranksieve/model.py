@@ -19,7 +19,7 @@ from ranksieve._version import __version__
 from ranksieve.data.dataset import Dataset, as_matrix
 from ranksieve.data.matrix import dense_block, value_blocks
 from ranksieve.data.queries import Queries, group_queries, one_query
-from ranksieve.kernels.scoring import weighted_sums, weighted_sums_of_models
+from ranksieve.kernels.linear import weighted_sums, weighted_sums_of_models
 from ranksieve.preparation import NOT_NORMALISED, UNPREPARED, MissingPolicy, Normalisation, Preparation
 
 FORMAT = "ranksieve-linear-model"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 import ranksieve as rs
-from ranksieve._util.lookup import lookup
+from ranksieve._util.messages import lookup
 from ranksieve.cli.app import command
 from ranksieve.cli.evaluate import as_plain_data, evaluator
 from ranksieve.cli.files import is_model

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 import ranksieve as rs
-from ranksieve._util.lookup import lookup
+from ranksieve._util.messages import lookup
 from ranksieve.cli.app import command
 from ranksieve.cli.files import check_inputs, finite_scores, read_data, read_scores
 from ranksieve.cli.options import DATA_HELP, MODEL_HELP, Json, MetricOptions, ScoringOptions

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 import ranksieve as rs
-from ranksieve._util.lookup import lookup
+from ranksieve._util.messages import lookup
 from ranksieve.cli.app import command
 from ranksieve.cli.files import STANDARD, beside, read_with_models
 from ranksieve.cli.options import DATA_HELP, Json

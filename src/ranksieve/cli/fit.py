@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 import typer
 
 import ranksieve as rs
-from ranksieve._util.lookup import lookup
+from ranksieve._util.messages import lookup
 from ranksieve.cli.app import command
 from ranksieve.cli.files import beside, check_inputs, check_outputs
 from ranksieve.cli.options import FitData, Json, RankerOptions

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 import ranksieve as rs
-from ranksieve._util.words import shortened
+from ranksieve._util.messages import shortened
 from ranksieve.cli.app import command
 from ranksieve.cli.files import beside, check_inputs, check_outputs, write_text
 from ranksieve.cli.options import FitData, Json, RankerOptions

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import ranksieve as rs
-from ranksieve._util.words import shortened
+from ranksieve._util.messages import shortened
 from ranksieve.cli.app import command
 from ranksieve.cli.files import read_data
 from ranksieve.cli.options import Data, Json

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from ranksieve._util.extras import how_to_install
+from ranksieve._util.messages import how_to_install
 
 if TYPE_CHECKING:  # these take long to load
     from rich.console import Console

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 import ranksieve as rs
-from ranksieve._util.lookup import lookup
+from ranksieve._util.messages import lookup
 from ranksieve.cli.app import command
 from ranksieve.cli.files import check_outputs, finite_scores, write_text
 from ranksieve.cli.options import MODEL_HELP, Data, ScoringOptions

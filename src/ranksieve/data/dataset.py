@@ -10,9 +10,8 @@ from typing import Any, overload
 import numpy as np
 
 from ranksieve._types import AnyArray, BoolArray, FloatArray, IntArray, Matrix
-from ranksieve.data.levels import local_levels, pairs_per_query
 from ranksieve.data.matrix import FLOATS, as_csr, buffers, first_not_finite, is_sparse, widened
-from ranksieve.data.queries import Queries, as_id_array, group_queries
+from ranksieve.data.queries import Queries, as_id_array, group_queries, local_levels, pairs_per_query
 
 FINGERPRINT_DIGITS = 16
 

@@ -13,7 +13,7 @@ from numpy.typing import DTypeLike
 from ranksieve._parallel import map_blocks
 from ranksieve._types import AnyArray, BoolArray, FloatArray, IntArray, Matrix
 from ranksieve.data.queries import Queries
-from ranksieve.kernels.scoring import add_stored, sparse_extremes
+from ranksieve.kernels.linear import add_stored, sparse_extremes
 
 FLOATS = (np.float32, np.float64)
 ROWS_AT_ONCE = 65536

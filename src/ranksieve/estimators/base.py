@@ -14,8 +14,8 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_dat
 
 from ranksieve._parallel import single_threaded_blas
 from ranksieve._types import AnyArray, FloatArray, IntArray, Matrix
-from ranksieve._util.callers import warn_caller
 from ranksieve._util.json_values import plain
+from ranksieve._util.messages import warn_caller
 from ranksieve.data.dataset import (
     Dataset,
     check_finite,

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ranksieve._types import AnyArray, BoolArray, FloatArray, IntArray
-from ranksieve._util.callers import warn_caller
+from ranksieve._util.messages import warn_caller
 from ranksieve.data.costs import ColumnCosts
 from ranksieve.data.dataset import Dataset
 from ranksieve.metrics import Profile, evaluate_many

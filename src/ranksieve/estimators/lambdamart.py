@@ -13,7 +13,7 @@ from sklearn.utils._param_validation import Interval
 
 from ranksieve._parallel import available_threads
 from ranksieve._types import FloatArray, IntArray, Matrix
-from ranksieve._util.extras import how_to_install
+from ranksieve._util.messages import how_to_install
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.matrix import as_plain
 from ranksieve.estimators.base import PlainFit

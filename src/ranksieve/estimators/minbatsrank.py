@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ranksieve._types import FloatArray, PathLike
 from ranksieve._util.atomic import atomic_write
-from ranksieve._util.callers import warn_caller
+from ranksieve._util.messages import warn_caller
 from ranksieve.data.dataset import Dataset, check_finite, numbered_names
 from ranksieve.estimators.base import ONE_QUERY, IterativeRanker, all_or_nothing
 from ranksieve.estimators.parameters import Count, NotNegative, Positive, Seed

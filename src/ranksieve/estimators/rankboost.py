@@ -13,8 +13,8 @@ from sklearn.utils._param_validation import Interval
 from ranksieve._parallel import map_blocks, split_blocks
 from ranksieve._types import AnyArray, FloatArray, IntArray, Matrix
 from ranksieve.data.dataset import Dataset
-from ranksieve.data.levels import local_levels
 from ranksieve.data.matrix import dense_columns
+from ranksieve.data.queries import local_levels
 from ranksieve.estimators.base import PlainFit
 from ranksieve.estimators.parameters import Count
 from ranksieve.kernels.boosting import pair_potentials, threshold_margins

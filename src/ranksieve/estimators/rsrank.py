@@ -12,9 +12,9 @@ from ranksieve.data.dataset import Dataset
 from ranksieve.estimators.base import IterativeRanker
 from ranksieve.estimators.parameters import Count, NotNegative, Positive
 from ranksieve.losses.modified_huber import ModifiedHuber
-from ranksieve.metrics.graded import dcg
 from ranksieve.metrics.profiles import Profile, as_profile
 from ranksieve.metrics.ranked import Judged
+from ranksieve.metrics.table import dcg
 from ranksieve.model import linear_scores
 from ranksieve.objective import make_objective
 from ranksieve.penalties import L1

@@ -14,7 +14,7 @@ import numpy as np
 from joblib import Parallel, delayed
 
 from ranksieve._parallel import use_threads
-from ranksieve._util.lookup import lookup
+from ranksieve._util.messages import lookup
 from ranksieve.experiment.fold_run import GridPoint, Place, identity_of, make_places, run_fold
 from ranksieve.experiment.results import STUDIES_FOLDER, Results, load_results
 from ranksieve.experiment.studies import IDENTITY, STUDIES, run_studies

@@ -9,7 +9,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from ranksieve._util.lookup import lookup
+from ranksieve._util.messages import lookup
 from ranksieve.experiment.published import means_of, p_values_of
 from ranksieve.experiment.results import PAPER_METRICS, DataSetResults, MethodResult, Results
 from ranksieve.methods import METHODS

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ranksieve._util.atomic import atomic_write
-from ranksieve._util.lookup import lookup
+from ranksieve._util.messages import lookup
 from ranksieve.data.dataset import Dataset
 from ranksieve.export.base import Options, Product, Target, paths_of
 from ranksieve.export.elasticsearch import elasticsearch, opensearch

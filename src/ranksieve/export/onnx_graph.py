@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 
 from ranksieve._types import AnyArray
-from ranksieve._util.extras import how_to_install
-from ranksieve._util.lookup import lookup
+from ranksieve._util.messages import how_to_install, lookup
 from ranksieve._version import __version__
 from ranksieve.export.base import (
     ANY_NAME,

@@ -11,7 +11,7 @@ from xml.parsers import expat
 import numpy as np
 
 from ranksieve._types import FloatArray
-from ranksieve._util.lookup import lookup
+from ranksieve._util.messages import lookup
 from ranksieve.foreign.model import (
     LEAF,
     ForeignModel,

@@ -12,7 +12,7 @@ import numpy as np
 
 from ranksieve._types import AnyArray, FloatArray, PathLike
 from ranksieve._util.atomic import atomic_write
-from ranksieve._util.extras import how_to_install
+from ranksieve._util.messages import how_to_install
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.matrix import dense_columns
 from ranksieve.data.queries import text_array

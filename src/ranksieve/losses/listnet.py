@@ -9,8 +9,7 @@ import numpy as np
 
 from ranksieve._parallel import split_blocks
 from ranksieve._types import FloatArray
-from ranksieve.data.levels import local_levels
-from ranksieve.data.queries import Queries
+from ranksieve.data.queries import Queries, local_levels
 from ranksieve.losses.base import NO_PAIRS, ScoreValue, checked_query_weight
 
 

@@ -9,8 +9,7 @@ import numpy as np
 
 from ranksieve._parallel import map_blocks, split_blocks
 from ranksieve._types import FloatArray, IntArray
-from ranksieve.data.levels import local_levels, pairs_per_query
-from ranksieve.data.queries import Queries
+from ranksieve.data.queries import Queries, local_levels, pairs_per_query
 from ranksieve.kernels.huber import huber_curvature, huber_pairs
 from ranksieve.losses.base import NO_PAIRS, ScoreValue, checked_query_weight
 

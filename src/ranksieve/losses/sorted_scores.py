@@ -8,8 +8,7 @@ import numpy as np
 
 from ranksieve._parallel import map_blocks, split_blocks
 from ranksieve._types import FloatArray, IntArray
-from ranksieve.data.levels import local_levels, pairs_per_query
-from ranksieve.data.queries import Queries
+from ranksieve.data.queries import Queries, local_levels, pairs_per_query
 from ranksieve.kernels.ordering import centre_and_sort
 from ranksieve.kernels.pairs import active_partners
 from ranksieve.losses.base import NO_PAIRS, ScoreValue, checked_query_weight

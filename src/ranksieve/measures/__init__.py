@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ranksieve._types import FloatArray
-from ranksieve._util.lookup import lookup
+from ranksieve._util.messages import lookup
 from ranksieve.data.dataset import Dataset
 from ranksieve.measures import importance, similarity
 

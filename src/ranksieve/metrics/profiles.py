@@ -9,7 +9,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from ranksieve._types import FloatArray, IntArray
-from ranksieve._util.lookup import lookup
+from ranksieve._util.messages import lookup
 
 Empty: TypeAlias = float | Literal["skip"]
 """What a query without a relevant document counts: 0, 1, or "skip" (NaN, left out of the mean)."""

@@ -10,7 +10,7 @@ from functools import cached_property
 import numpy as np
 
 from ranksieve._types import BoolArray, FloatArray, IntArray
-from ranksieve._util.words import shortened
+from ranksieve._util.messages import shortened
 from ranksieve.data.queries import Queries
 from ranksieve.metrics.evaluate import Evaluation, measure, parse_all, summarise
 from ranksieve.metrics.profiles import Empty, Profile, as_profile, check_empty

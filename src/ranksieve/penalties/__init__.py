@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from typing import Any
 
 from ranksieve.penalties.base import Penalty, ScaledPenalty, SlopedPenalty, Slopes
 from ranksieve.penalties.concave import MCP, SCAD, ConcavePenalty, Log, Lp
@@ -10,7 +10,7 @@ from ranksieve.penalties.l1 import L1, ElasticNet
 from ranksieve.penalties.l1_ball import L1Ball
 from ranksieve.penalties.ridge import NoPenalty, Quadratic, Ridge
 
-PENALTIES: dict[str, Callable[..., Penalty]] = {
+PENALTIES: dict[str, Any] = {  # classes of Penalty
     "l1": L1,
     "elastic_net": ElasticNet,
     "ridge": Ridge,
@@ -24,7 +24,7 @@ PENALTIES: dict[str, Callable[..., Penalty]] = {
 
 def offering(capability: str) -> tuple[str, ...]:
     """Names of the penalties that offer something to solvers."""
-    return tuple(name for name, make in PENALTIES.items() if capability in make().offers)
+    return tuple(name for name, make in PENALTIES.items() if capability in make.offers)
 
 
 __all__ = [

@@ -13,7 +13,7 @@ from typing import ClassVar, Protocol
 import numpy as np
 
 from ranksieve._types import FloatArray
-from ranksieve._util.callers import warn_caller
+from ranksieve._util.messages import warn_caller
 
 ROUNDING = 10 * np.finfo(np.float64).eps  # times d and the largest eigenvalue: an eigenvalue that may be 0
 

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from ranksieve._util.words import shortened
+from ranksieve._util.messages import shortened
 from ranksieve.estimators.frontier import pareto_optimal
 from ranksieve.report.canvas import OTHER, PALETTE, Figure, axis, layout, text
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from importlib.util import find_spec
 from typing import Any
 
-from ranksieve._util.extras import how_to_install
+from ranksieve._util.messages import how_to_install
 from ranksieve.report.canvas import compact
 from ranksieve.report.words import certificate, metric_title
 

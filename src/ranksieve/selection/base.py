@@ -11,7 +11,7 @@ from sklearn.feature_selection import SelectorMixin
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from ranksieve._types import BoolArray, FloatArray, IntArray
-from ranksieve._util.callers import warn_caller
+from ranksieve._util.messages import warn_caller
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.describe import varying_columns
 from ranksieve.estimators import RankSVM

@@ -8,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 
 from ranksieve._types import FloatArray, IntArray
-from ranksieve._util.lookup import lookup
+from ranksieve._util.messages import lookup
 from ranksieve.data.dataset import Dataset
 from ranksieve.estimators.parameters import Count, NotNegative, Positive
 from ranksieve.losses import LOSSES

@@ -12,7 +12,7 @@ from sklearn.utils._param_validation import Interval
 
 from ranksieve._parallel import use_threads
 from ranksieve._types import BoolArray, FloatArray, IntArray
-from ranksieve._util.callers import warn_caller
+from ranksieve._util.messages import warn_caller
 from ranksieve.data.dataset import Dataset
 from ranksieve.estimators.parameters import Count, Positive, Seed, Share
 from ranksieve.objective import make_objective

@@ -12,7 +12,7 @@ import numpy as np
 
 from ranksieve._parallel import single_threaded_blas
 from ranksieve._types import BoolArray, FloatArray
-from ranksieve._util.callers import warn_caller
+from ranksieve._util.messages import warn_caller
 from ranksieve.objective import Objective, Point
 
 Callback: TypeAlias = Callable[[int, FloatArray, float, float], None]

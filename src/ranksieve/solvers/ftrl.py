@@ -10,9 +10,8 @@ import numpy as np
 
 from ranksieve._types import BoolArray, FloatArray, IntArray, Matrix
 from ranksieve.data.dataset import Dataset
-from ranksieve.data.levels import local_levels, pairs_per_query
 from ranksieve.data.matrix import dense_stored_columns, is_float64_in_place
-from ranksieve.data.queries import Queries
+from ranksieve.data.queries import Queries, local_levels, pairs_per_query
 from ranksieve.kernels.ftrl import Lists, Rule, State, ftrl_pass
 from ranksieve.losses.base import checked_query_weight
 from ranksieve.solvers.base import Loop, Problem, Solver

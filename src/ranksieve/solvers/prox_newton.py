@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from ranksieve._types import FloatArray, IntArray
-from ranksieve.kernels.coordinate_descent import minimise_quadratic
+from ranksieve.kernels.linear import minimise_quadratic
 from ranksieve.objective import Point
 from ranksieve.penalties.base import Slopes, duality_gap
 from ranksieve.solvers.base import Loop, Problem, Solver

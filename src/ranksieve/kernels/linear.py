@@ -1,4 +1,4 @@
-"""Scores of linear models from the columns in use alone, and the extremes of sparse columns."""
+"""Small linear algebra: scores of models, extremes of sparse columns, coordinate descent."""
 
 import numpy as np
 from numba import njit
@@ -70,3 +70,34 @@ def sparse_extremes(data, indices, indptr, order, offsets, spread, largest):
                     low[j], high[j] = min(low[j], 0.0), max(high[j], 0.0)
                 spread[j] = max(spread[j], high[j] - low[j])
                 largest[j] = max(largest[j], max(high[j], -low[j]))
+
+
+@njit(cache=True, nogil=True)
+def minimise_quadratic(hessian, gradient, w, up, down, ridge, tol, max_sweeps):
+    """Minimise over z: gᵀ(z − w) + ½(z − w)ᵀH(z − w) + Σ_j [up_j z_j⁺ + down_j z_j⁻ + ½ ridge z_j²].
+
+    Stops when a sweep moves no coordinate's slope by more than ``tol``. Returns z.
+    """
+    d = len(w)
+    z, slope = w.copy(), gradient.copy()
+    for _ in range(max_sweeps):
+        largest = 0.0
+        for j in range(d):
+            h = hessian[j, j]
+            if h + ridge <= 0.0:
+                continue
+            u = h * z[j] - slope[j]
+            new = 0.0
+            if u > up[j]:
+                new = (u - up[j]) / (h + ridge)
+            elif u < -down[j]:
+                new = (u + down[j]) / (h + ridge)
+            step = new - z[j]
+            if step != 0.0:
+                z[j] = new
+                for k in range(d):
+                    slope[k] += hessian[k, j] * step
+                largest = max(largest, abs(step) * (h + ridge))
+        if largest <= tol:
+            break
+    return z

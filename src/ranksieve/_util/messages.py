@@ -1,0 +1,47 @@
+"""What messages need: the nearest known name, shortened lists, how to install an extra, the caller's line."""
+
+from __future__ import annotations
+
+import os
+import sys
+import warnings
+from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
+from pathlib import Path
+from types import FrameType
+from typing import TypeVar
+
+Entry = TypeVar("Entry")
+
+
+def lookup(table: Mapping[str, Entry], name: str, kind: str) -> Entry:
+    """``table[name]``; for an unknown name an error that lists the known ones and suggests the nearest."""
+    if name in table:
+        return table[name]
+    folded = {key.lower(): key for key in table}
+    nearest = get_close_matches(name.lower(), folded, n=1, cutoff=0.4)
+    hint = f" (did you mean {folded[nearest[0]]!r}?)" if nearest else ""
+    raise ValueError(f"unknown {kind} {name!r}{hint}; known are {', '.join(table)}")
+
+
+def shortened(names: Sequence[str], most: int) -> str:
+    """The names with commas between them; of more than ``most`` the first ones: "f1, f2 and 3 more"."""
+    more = len(names) - most
+    return ", ".join(names[:most]) + (f" and {more} more" if more > 0 else "")
+
+
+def how_to_install(extra: str) -> str:
+    """The advice in a message; ranksieve is on no registry, so it is installed from a checkout."""
+    return f'run pip install ".[{extra}]" in the checkout of ranksieve'
+
+
+PACKAGE = str(Path(__file__).parents[1]) + os.sep
+
+
+def warn_caller(words: str, category: type[Warning] = UserWarning) -> None:
+    """Warn at the nearest line that is not part of ranksieve, however deep the fault was found."""
+    frame: FrameType | None = sys._getframe(1)
+    level = 2
+    while frame is not None and frame.f_code.co_filename.startswith(PACKAGE):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(words, category, stacklevel=level)
