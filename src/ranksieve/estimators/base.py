@@ -202,8 +202,8 @@ class Ranker(Prepared):
     def _prepared_for_learning(self, data: Dataset, query_weight: FloatArray | None = None) -> Dataset:
         """Learn from the training data how to fill and normalise, and do it."""
         rows = None if query_weight is None else row_weights(data, query_weight)
-        self.preparation_ = Preparation.learn(data, self.normalise, self.missing, rows)
-        return self._prepared(data)
+        self.preparation_, filled = Preparation.learn_and_fill(data, self.normalise, self.missing, rows)
+        return self._prepared(filled)
 
     def _prepared(self, data: Dataset) -> Dataset:
         """The data as the ranker learns from them and scores them."""

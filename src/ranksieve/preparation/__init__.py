@@ -10,7 +10,7 @@ from ranksieve._types import FloatArray
 from ranksieve.data.dataset import Dataset, check_finite
 from ranksieve.data.queries import Queries
 from ranksieve.preparation.missing import KEPT, MissingPolicy, learn_missing
-from ranksieve.preparation.normalise import NOT_NORMALISED, Normalisation, learn_normalisation, learns
+from ranksieve.preparation.normalise import NOT_NORMALISED, Normalisation, learn_normalisation
 
 __all__ = ["KEPT", "NOT_NORMALISED", "UNPREPARED", "MissingPolicy", "Normalisation", "Preparation"]
 
@@ -37,10 +37,16 @@ class Preparation:
 
         ``row_weight`` says as how many documents each row counts (1 without).
         """
+        return cls.learn_and_fill(data, normalise, missing, row_weight)[0]
+
+    @classmethod
+    def learn_and_fill(
+        cls, data: Dataset, normalise: str, missing: str, row_weight: FloatArray | None = None
+    ) -> tuple[Preparation, Dataset]:
+        """What :meth:`learn` gives, and the data without missing values, which it needed on the way."""
         filling = cls(learn_missing(data, missing, row_weight))
-        if not learns(normalise):
-            return cls(filling.missing, Normalisation(normalise))
-        return cls(filling.missing, learn_normalisation(filling.filled(data), normalise, row_weight))
+        filled = filling.filled(data)
+        return cls(filling.missing, learn_normalisation(filled, normalise, row_weight)), filled
 
     @property
     def fills(self) -> bool:

@@ -67,12 +67,6 @@ NORMALISATIONS: dict[str, Kind] = {
 }
 
 
-def learns(kind: str) -> bool:
-    """Whether a kind needs to see the training data."""
-    check_kind(kind)
-    return NORMALISATIONS[kind].learns
-
-
 def check_kind(kind: str) -> None:
     """Refuse a kind that is not in the table."""
     if kind not in NORMALISATIONS:
@@ -183,8 +177,9 @@ def learn_normalisation(data: Dataset, kind: str, row_weight: FloatArray | None 
 
     ``row_weight`` says as how many documents each counts (1 without).
     """
-    statistics = NORMALISATIONS[kind].statistics if learns(kind) else None
-    if statistics is None:
+    check_kind(kind)
+    statistics = NORMALISATIONS[kind].statistics
+    if statistics is None or not NORMALISATIONS[kind].learns:
         return Normalisation(kind)
     weight, all_rows = np.ones(data.n_docs) if row_weight is None else row_weight, np.array([0])
     with np.errstate(over="ignore", invalid="ignore"):
