@@ -15,8 +15,8 @@ from typer.testing import CliRunner
 
 import ranksieve as rs
 from ranksieve.cli import app
-from ranksieve.estimators.base import SolvedRanker
 from ranksieve.estimators.parameters import Positive
+from ranksieve.estimators.solved import SolvedRanker
 from ranksieve.experiment import bench
 from ranksieve.export import EXPORTS
 from ranksieve.export.base import Product, Target

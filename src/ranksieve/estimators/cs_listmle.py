@@ -7,8 +7,8 @@ from typing import Annotated, Any
 
 from ranksieve._types import FloatArray
 from ranksieve.data.dataset import Dataset
-from ranksieve.estimators.base import SolvedRanker
 from ranksieve.estimators.parameters import Count, Positive, one_of
+from ranksieve.estimators.solved import SolvedRanker
 from ranksieve.estimators.sparse_listmle import FIRST_SHARE, PENALISED_SOLVERS
 from ranksieve.losses import CostSensitiveListMLE
 from ranksieve.objective import make_objective

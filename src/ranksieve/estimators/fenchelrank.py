@@ -7,8 +7,8 @@ from typing import Annotated, TypeAlias
 
 from ranksieve._types import FloatArray
 from ranksieve.data.dataset import Dataset
-from ranksieve.estimators.base import SolvedRanker
 from ranksieve.estimators.parameters import Count, Positive, one_of
+from ranksieve.estimators.solved import SolvedRanker
 from ranksieve.objective import make_objective
 from ranksieve.penalties import L1Ball
 from ranksieve.solvers import FrankWolfe, Problem, Solver

@@ -10,8 +10,8 @@ import numpy as np
 
 from ranksieve._types import FloatArray
 from ranksieve.data.dataset import Dataset
-from ranksieve.estimators.base import SolvedRanker
 from ranksieve.estimators.parameters import Count, NotNegative, Positive, one_of
+from ranksieve.estimators.solved import SolvedRanker
 from ranksieve.measures import feature_importance, similarity_measure
 from ranksieve.objective import Point, make_objective
 from ranksieve.penalties.similarity import (

@@ -8,8 +8,8 @@ from typing import Annotated
 
 from ranksieve._types import FloatArray
 from ranksieve.data.dataset import Dataset
-from ranksieve.estimators.base import SolvedRanker
 from ranksieve.estimators.parameters import Count, NotNegative, Positive, one_of
+from ranksieve.estimators.solved import SolvedRanker
 from ranksieve.estimators.sparse_listmle import FIRST_SHARE, PENALISED_SOLVERS
 from ranksieve.objective import make_objective
 from ranksieve.penalties import L1, NoPenalty

@@ -16,8 +16,9 @@ from ranksieve._types import FloatArray, PathLike
 from ranksieve._util.atomic import atomic_write
 from ranksieve._util.messages import warn_caller
 from ranksieve.data.dataset import Dataset, check_finite, numbered_names
-from ranksieve.estimators.base import ONE_QUERY, IterativeRanker, all_or_nothing
+from ranksieve.estimators.base import ONE_QUERY, all_or_nothing
 from ranksieve.estimators.parameters import Count, NotNegative, Positive, Seed
+from ranksieve.estimators.solved import IterativeRanker
 from ranksieve.formats.letor import CHUNK_BYTES
 from ranksieve.formats.letor_stream import stream_letor
 from ranksieve.formats.text_files import STANDARD_INPUT, plain_file_errors

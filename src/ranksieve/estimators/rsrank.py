@@ -9,8 +9,8 @@ import numpy as np
 
 from ranksieve._types import AnyArray, FloatArray
 from ranksieve.data.dataset import Dataset
-from ranksieve.estimators.base import IterativeRanker
 from ranksieve.estimators.parameters import Count, NotNegative, Positive
+from ranksieve.estimators.solved import IterativeRanker
 from ranksieve.losses.modified_huber import ModifiedHuber
 from ranksieve.metrics.profiles import Profile, as_profile
 from ranksieve.metrics.ranked import Judged

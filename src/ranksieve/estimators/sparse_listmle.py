@@ -11,8 +11,8 @@ import numpy as np
 
 from ranksieve._types import FloatArray
 from ranksieve.data.dataset import Dataset
-from ranksieve.estimators.base import SolvedRanker
 from ranksieve.estimators.parameters import Count, NotNegative, Positive, one_of
+from ranksieve.estimators.solved import SolvedRanker
 from ranksieve.losses import CostSensitiveListMLE
 from ranksieve.objective import make_objective
 from ranksieve.penalties import L1, NoPenalty

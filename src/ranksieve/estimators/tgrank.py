@@ -10,8 +10,8 @@ from sklearn.utils._param_validation import Interval
 
 from ranksieve._types import FloatArray
 from ranksieve.data.dataset import Dataset
-from ranksieve.estimators.base import SolvedRanker
 from ranksieve.estimators.parameters import Count, NotNegative, Positive
+from ranksieve.estimators.solved import SolvedRanker
 from ranksieve.objective import make_objective
 from ranksieve.penalties import L1
 from ranksieve.solvers import Problem, Result, Solver, TruncatedGradient
