@@ -232,3 +232,16 @@ def test_a_file_format(data, monkeypatch, tmp_path):
     np.testing.assert_array_equal(again.X, data.X)
     out = run("fit", tmp_path / "data.npz", "--set", "n_alphas=5", "-o", tmp_path / "m.json")
     assert out.exit_code == 0, out.output
+
+
+def test_help_reads_the_tables(monkeypatch):
+    monkeypatch.setitem(METHODS, "toy", Method("Toy"))
+    monkeypatch.setitem(EXPORTS, "lines", Target(as_lines, frozenset()))
+    for command, table in (("fit", METHODS), ("bench", METHODS), ("export", EXPORTS)):
+        text = " ".join(run(command, "--help").output.split())
+        assert all(name in text for name in table), command
+
+
+def test_every_class_of_the_table_is_a_public_name():
+    kinds = {type(method.make()).__name__ for method in METHODS.values()}
+    assert kinds <= set(rs.__all__)

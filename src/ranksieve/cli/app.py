@@ -41,8 +41,30 @@ class Commands(TyperGroup):
         sys.exit(code)
 
 
+def _methods() -> list[str]:
+    from ranksieve.methods import METHODS
+
+    return list(METHODS)
+
+
+def _targets() -> list[str]:
+    from ranksieve.export import EXPORTS
+
+    return list(EXPORTS)
+
+
+TABLES = {"{methods}": _methods, "{targets}": _targets}  # what help texts list, read when help is asked for
+
+
 class Command(TyperCommand):
     """A command whose failures become one sentence, in words of its options."""
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        for option in self.params:
+            for place, names in TABLES.items():
+                if place in (getattr(option, "help", None) or ""):
+                    option.help = option.help.replace(place, ", ".join(names()))  # type: ignore[attr-defined]
+        super().format_help(ctx, formatter)
 
     def invoke(self, ctx: Any) -> Any:
         flags = [[flag for flag in given.opts if flag.startswith("--")] for given in self.params]

@@ -29,7 +29,7 @@ def export(
         str,
         typer.Option(
             metavar="ENGINE",
-            help="elasticsearch, opensearch, solr, vespa, ranklib, onnx, json or python.",
+            help="The format: {targets}.",
         ),
     ],
     output: Annotated[

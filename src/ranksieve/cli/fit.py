@@ -34,7 +34,9 @@ def fit(
     *,
     source: FitData,
     output: Annotated[str, typer.Option("-o", "--output", metavar="FILE", help="The model file to write.")],
-    method: Annotated[str, typer.Option(metavar="NAME", help="The learning method.")] = "sparseranker",
+    method: Annotated[
+        str, typer.Option(metavar="NAME", help="The learning method: {methods}.")
+    ] = "sparseranker",
     settings: Annotated[
         list[str] | None,
         typer.Option("--set", metavar="NAME=VALUE", help="Any parameter of the method; may be repeated."),
