@@ -203,11 +203,14 @@ class Ranker(Prepared):
         """Learn from the training data how to fill and normalise, and do it."""
         rows = None if query_weight is None else row_weights(data, query_weight)
         self.preparation_, filled = Preparation.learn_and_fill(data, self.normalise, self.missing, rows)
-        return self._prepared(filled)
+        return self._normalised(filled)
 
     def _prepared(self, data: Dataset) -> Dataset:
         """The data as the ranker learns from them and scores them."""
-        return self.preparation_.apply(data)
+        return self._normalised(self.preparation_.filled(data))
+
+    def _normalised(self, filled: Dataset) -> Dataset:
+        return self.normalisation_.apply(filled)
 
     def _held_out(self, data: Dataset) -> Dataset:
         """Data to measure candidates on, with the columns of the training data, checked."""
@@ -314,9 +317,9 @@ class LinearRanker(Ranker):
     n_iter_: int
     trace_: Trace
 
-    def _prepared(self, data: Dataset) -> Dataset:
-        """The data as the ranker learns from them: only differences of scores count."""
-        return self.preparation_.for_learning(data)
+    def _normalised(self, filled: Dataset) -> Dataset:
+        """As far as differences of scores go, which are all that linear rankers learn from."""
+        return self.normalisation_.for_learning(filled)
 
     def _scores_in_queries(self, X: Matrix, qid: Any) -> FloatArray:
         return self._linear_model().predict(X, qid)
