@@ -213,7 +213,7 @@ def test_roots_without_folds_and_differing_widths(synthetic_folds, tmp_path):
     with pytest.raises(ValueError, match=r"test.txt: has 9 features, but other parts .* have 15"):
         bench(tmp_path, ["ranksvm"], out=tmp_path / "out")
     (tmp_path / "toy" / "Fold1" / "vali.txt").unlink()
-    with pytest.raises(FileNotFoundError, match="Fold1: has no vali file"):
+    with pytest.raises(FileNotFoundError, match="Fold1: has no validation file"):
         bench(tmp_path, ["ranksvm"], out=tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
@@ -245,10 +245,10 @@ def test_errors_and_warnings_say_whose_they_are(synthetic_folds, tmp_path, n_job
     bad = {"toy": [synthetic_folds[0], without_labels(synthetic_folds[1], "train")]}
     with pytest.raises(ValueError, match=r"^toy, fold 2, studies: there is no pair to learn from"):
         bench(bad, ["ranksvm"], out=tmp_path / "bad", grid="fast", n_jobs=n_jobs)
-    blank = {"toy": [without_labels(synthetic_folds[0], "vali")]}
+    blank = {"toy": [without_labels(synthetic_folds[0], "valid")]}
     with pytest.raises(ValueError, match=r"^toy, fold 1, sparseranker: no query of the validation data"):
         bench(blank, ["sparseranker"], out=tmp_path / "blank", n_jobs=n_jobs)
-    blind = {"toy": [with_short_lists(synthetic_folds[0], "vali")]}
+    blind = {"toy": [with_short_lists(synthetic_folds[0], "valid")]}
     with pytest.warns(UserWarning, match=r"^toy, fold 1, sparseranker: ndcg@10 .* cannot guide the choice"):
         bench(blind, ["sparseranker"], out=tmp_path / "blind", n_jobs=n_jobs)
 

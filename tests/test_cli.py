@@ -536,7 +536,8 @@ def test_missing_values_with_a_policy(here):
     for policy in ("zeros", "keep"):
         sentence = refused("fit", "d.txt", "--missing", policy, "-o", "m.json")
         assert sentence == (
-            f"--missing {policy} is no policy for a ranker; choose one of error, zero, query_min, column_mean"
+            f"--missing {policy} is not a policy for a ranker; "
+            "choose one of error, zero, query_min, column_mean"
         )
 
 

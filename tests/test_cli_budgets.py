@@ -78,7 +78,7 @@ def test_signs_from_a_file(here):
         (["--must-have", "f1", "--must-not", "f1"], "'f1' is in --must-have and in --must-not"),
         (["--signs", "f1=up"], "--signs: 'up' for 'f1' is not a sign; give +"),
         (["--signs", "signs.csv"], "signs.csv: there is no such file"),
-        (["--signs", "f1=+,f2=-,f1=-"], "--signs: 'f1' stands twice in f1=+,f2=-,f1=-; name it once"),
+        (["--signs", "f1=+,f2=-,f1=-"], "--signs: 'f1' is named twice in f1=+,f2=-,f1=-; name it once"),
         (
             ["--method", "ranksvm", "--costs", "ms.csv"],
             "--costs does not apply to ranksvm, which has no such parameter; leave it out",

@@ -16,7 +16,7 @@ from ranksieve.penalties import L1, Ridge
 from ranksieve.preparation.missing import FILLS
 from ranksieve.preparation.normalise import NORMALISATIONS
 from tests.conftest import random_dataset
-from tests.refusals import COUNT, NOT_NEGATIVE, among, wrong
+from tests.refusals import COUNT, among, wrong
 from tests.solving import prox_newton
 
 
@@ -139,7 +139,9 @@ def test_a_metric_that_cannot_tell_models_apart_warns():
         wrong("SparseRanker", among("shrunk", "unshrunk"), refit="maybe"),
         wrong("SparseRanker", COUNT + " or None", max_features=0),
         wrong("SparseRanker", COUNT + " or None", max_features="3"),
-        wrong("SparseRanker", NOT_NEGATIVE + " or None", max_cost="3", feature_costs={"*": 1.0}),
+        wrong(
+            "SparseRanker", "a float in the range [0.0, inf] or None", max_cost="3", feature_costs={"*": 1.0}
+        ),
         wrong("SparseRanker", "an int in the range [2, inf)", cv=1),
         ({"alphas": [1e6]}, "no point of the path uses 1 to all features"),
     ],

@@ -141,11 +141,13 @@ def peak_of_stream(path, chunk_bytes):
 def test_memory_does_not_grow_with_the_file(tmp_path):
     features = " ".join(f"{j}:0.{j:06d}" for j in range(1, 21))
     peaks = []
-    for n_queries in (50, 400):
+    for n_queries in (15, 15, 120):  # the first time counts what loading and compiling take
         path = tmp_path / f"{n_queries}.txt"
-        path.write_text("".join(f"{k % 3} qid:{q} {features}\n" for q in range(n_queries) for k in range(30)))
+        path.write_text(
+            "".join(f"{k % 3} qid:{q} {features}\n" for q in range(n_queries) for k in range(100))
+        )
         rows, peak = peak_of_stream(path, 1 << 14)
-        assert rows == 30 * n_queries
+        assert rows == 100 * n_queries
         assert path.stat().st_size > 10 * (1 << 14)
         peaks.append(peak)
-    assert peaks[1] < 1.2 * peaks[0]
+    assert peaks[2] < 1.2 * peaks[1]

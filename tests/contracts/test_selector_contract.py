@@ -234,7 +234,7 @@ class WithoutWeights(RankSVM):
         ("ranksvm", "got str, which has no fit and no get_params"),
         (
             WithoutWeights(),
-            "WithoutWeights has no coef_ with one weight a feature after fit; use the selector",
+            "WithoutWeights has no coef_ with one weight per feature after fit; use the selector",
         ),
     ],
 )
