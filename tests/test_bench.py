@@ -229,7 +229,7 @@ def test_a_data_file_is_dealt_into_folds(tmp_path):
 def without_labels(fold, part):
     """The fold with labels 0 in one of its parts."""
     blank = getattr(fold, part)
-    parts = dict(zip(("train", "vali", "test"), fold, strict=True))
+    parts = dict(zip(("train", "valid", "test"), fold, strict=True))
     return Fold(**{**parts, part: Dataset(blank.X, np.zeros(blank.n_docs), blank.qid, blank.feature_names)})
 
 
