@@ -197,7 +197,7 @@ def _feature_table(ranker: LinearRanker, support: Support) -> FeatureTable:
 
 def _against_densest(ranker: Any) -> Gains | None:
     """The chosen point against the one with the most features, on the queries that guided the choice."""
-    if not hasattr(ranker, "path_") or not hasattr(ranker, "validation_"):
+    if not ranker.uses_valid:
         return None
     validation, used = ranker.validation_, ranker.path_.n_nonzero
     densest = int(np.argmax(used))
