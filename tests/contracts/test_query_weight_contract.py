@@ -72,7 +72,7 @@ def assert_same(one, other, data):
 
 
 @pytest.mark.parametrize("name", [name for name in RANKERS if name not in NOT_TWICE])
-@pytest.mark.parametrize("seed", [0])
+@pytest.mark.parametrize("seed", range(3))
 def test_weight_two_is_twice(name, seed, data, valid):
     times = how_often(seed, data)
     weighted = fit(name, data, valid, query_weight=times.astype(float))
@@ -80,7 +80,7 @@ def test_weight_two_is_twice(name, seed, data, valid):
 
 
 @pytest.mark.parametrize("name", RANKERS)
-@pytest.mark.parametrize("seed", [0])
+@pytest.mark.parametrize("seed", range(3))
 def test_weight_zero_is_absent(name, seed, data, valid):
     used = which(seed, data)
     weighted = fit(name, data, valid, query_weight=used.astype(float))
