@@ -248,7 +248,6 @@ def test_signs_from_a_file(tmp_path):
             {"penalty": "elastic_net", "l1_ratio": 0.0},
             "no strength of the penalty brings every weight to zero",
         ),
-        ({"penalty": L1(weights=np.zeros(6))}, "no strength of the penalty brings every weight to zero"),
     ],
 )
 def test_bad_demands(data, options, sentence):

@@ -96,6 +96,27 @@ class Objective:
         half = _ordered_sum(map_blocks(work, self.loss.cuts)) / self.loss.normaliser
         return np.asarray(half + half.T)
 
+    def curvatures(self, point: Point) -> FloatArray:
+        """The diagonal of the (generalised) Hessian."""
+        offsets, everything = self.loss.queries.offsets, np.arange(self.n_features)
+
+        def work(first: int, last: int) -> FloatArray:
+            V = self._grouped_columns(int(offsets[first]), int(offsets[last]), everything)
+            return np.einsum("ij,ij->j", V, self.loss.half_curvature(point.at, first, last, V))
+
+        return np.asarray(2.0 * _ordered_sum(map_blocks(work, self.loss.cuts)) / self.loss.normaliser)
+
+    def restricted(self, columns: IntArray) -> Objective:
+        """The same loss as a function of the weights of some columns."""
+        part = object.__new__(Objective)
+        part.__dict__ |= self.__dict__
+        part.X, part.n_features, part._at_zero = self.X[:, columns], len(columns), None
+        part.varies, part.reach = self.varies[columns], self.reach[columns]
+        _, part._far, among = np.intersect1d(columns, self._far, return_indices=True)
+        if len(self._far):
+            part._first = self._first[:, among]
+        return part
+
     def hessian_product(self, point: Point, v: FloatArray) -> FloatArray:
         """The (generalised) Hessian times ``v``, without forming it: Xᵀ S X v / normaliser."""
         grouped, offsets = self.loss.queries.group(self.scores(v)), self.loss.queries.offsets

@@ -13,7 +13,7 @@ from ranksieve._types import BoolArray, FloatArray, IntArray
 from ranksieve.data.dataset import Dataset, check_finite
 from ranksieve.losses import Loss
 from ranksieve.objective import Objective, Point, make_objective
-from ranksieve.penalties import PENALTIES, SlopedPenalty, offering
+from ranksieve.penalties import L1, PENALTIES, SlopedPenalty, offering
 from ranksieve.penalties.constraints import Features, Signs, make_constraints
 from ranksieve.solvers import Problem, ProxNewton, Result, Trace
 from ranksieve.solvers.base import warn_of_tolerance
@@ -53,6 +53,13 @@ class SparsePath:
         """Objective, gap, features and seconds since the start, one entry per point."""
         columns = (self.objectives, self.gaps, self.n_nonzero, self.seconds)
         return Trace(*(column.tolist() for column in columns))
+
+    def then(self, other: SparsePath) -> SparsePath:
+        """This path, continued by another."""
+        arrays = [field.name for field in fields(self) if field.name != "feature_names"]
+        joined = {name: np.concatenate([getattr(self, name), getattr(other, name)]) for name in arrays}
+        joined["seconds"][len(self) :] += self.seconds[-1]
+        return replace(self, **joined)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON."""
@@ -129,28 +136,42 @@ def sparse_path(
     check_finite(data)
     objective = make_objective(data, loss, query_weight)
     constraints = make_constraints(data.feature_names, must_have, must_not, signs)
-    weights = constraints.weights(weights)
-    family = as_penalty(penalty, weights, l1_ratio, constraints.signs)
+    family = as_penalty(penalty, constraints.weights(weights), l1_ratio, constraints.signs)
     with single_threaded_blas():
-        if alphas is not None:
-            start, grid = objective.at_zero, _given(alphas)
-        elif weights is None or np.all(weights):
-            start = objective.at_zero
-            grid = _grid(family.alpha_max(objective.gradient(start)), n_alphas, min_ratio)
-        else:
-            unpenalised = weights == 0
-            alone = as_penalty(penalty, np.where(unpenalised, 0.0, np.inf), l1_ratio, constraints.signs)
-            start, largest = _unpenalised_optimum(objective, family, alone, unpenalised, max_iter)
-            grid = _grid(largest, n_alphas, min_ratio)
-        results = _walk(objective, family, grid, start, tol, max_iter, max_features, progress)
-    path = _collect(grid[: len(results)], results, data.feature_names)
+        start, grid = path_grid(objective, family, n_alphas, alphas, min_ratio, max_iter)
+        most = None if max_features is None else 2 * max_features
+        results = walk(objective, family, grid, start, tol, most, max_iter=max_iter, progress=progress)
+    path = collect(grid[: len(results)], results, data.feature_names)
+    warn_of_gaps(path, tol, max_iter)
+    return path
+
+
+def warn_of_gaps(path: SparsePath, tol: float, max_iter: int) -> None:
+    """Say it when points of a path miss the tolerance."""
     if not path.converged.all():
         warn_of_tolerance(
             f"{np.sum(~path.converged)} of {len(path)} points of the path did not reach a relative gap of "
             f"tol={tol:g}, the largest is {path.relative_gaps.max():.2g}; raise tol or max_iter={max_iter}, "
             "or normalise the features"
         )
-    return path
+
+
+def path_grid(
+    objective: Objective,
+    family: SlopedPenalty,
+    n_alphas: int,
+    alphas: Sequence[float] | FloatArray | None = None,
+    min_ratio: float = 1e-3,
+    max_iter: int = 100,
+) -> tuple[Point, FloatArray]:
+    """Where a path starts, and its grid of falling α."""
+    if alphas is not None:
+        return objective.at_zero, _given(alphas)
+    if not isinstance(family, L1) or family.weights is None or np.all(family.weights):
+        largest = family.alpha_max(objective.gradient(objective.at_zero))
+        return objective.at_zero, _grid(largest, n_alphas, min_ratio)
+    start, largest = _unpenalised_optimum(objective, family, family.weights == 0, max_iter)
+    return start, _grid(largest, n_alphas, min_ratio)
 
 
 def as_penalty(
@@ -202,18 +223,14 @@ def _grid(largest: float, n_alphas: int, min_ratio: float) -> FloatArray:
 
 
 def _unpenalised_optimum(
-    objective: Objective,
-    family: SlopedPenalty,
-    alone: SlopedPenalty,
-    unpenalised: BoolArray,
-    max_iter: int,
+    objective: Objective, family: L1, unpenalised: BoolArray, max_iter: int
 ) -> tuple[Point, float]:
     """The optimum over the unpenalised features, and the smallest α at which it is that over all features.
 
-    ``alone`` is the penalty that forbids all others. Only a ridge makes the optimum depend on α; then the two
-    are found in turn. If no other feature can follow, α does not matter and is the unpenalised features' own.
+    Only a ridge makes the optimum depend on α; then the two are found in turn. If no other feature can
+    follow, α does not matter and is the unpenalised features' own.
     """
-    point = objective.at_zero
+    point, alone = objective.at_zero, replace(family, weights=np.where(unpenalised, 0.0, np.inf))
     largest = float(np.max(np.abs(objective.gradient(point)[unpenalised]), initial=0.0))
     for _ in range(TURNS):
         problem = Problem(objective, alone.scaled(largest))
@@ -234,29 +251,40 @@ def _given(alphas: Sequence[float] | FloatArray) -> FloatArray:
     return grid
 
 
-def _walk(
+def walk(
     objective: Objective,
     family: SlopedPenalty,
     grid: FloatArray,
-    point: Point,
+    start: FloatArray | Point,
     tol: float,
-    max_iter: int,
-    max_features: int | None,
-    progress: Progress | None,
+    most: int | None = None,
+    beyond: int = 0,
+    *,
+    max_iter: int = 100,
+    progress: Progress | None = None,
 ) -> list[Result]:
-    results = []
+    """Solve along the grid, each point from the one before.
+
+    With ``most`` the walk ends ``beyond`` points after the first that uses more features.
+    """
+    results: list[Result] = []
+    point: Any = start
+    last = len(grid)
     for k, alpha in enumerate(grid):
+        if k > last:
+            break
         result = ProxNewton(tol, max_iter).solve(Problem(objective, family.scaled(float(alpha))), point)
         point = result.point
         results.append(replace(result, point=None))
         if progress is not None:
             progress(k + 1, len(grid))
-        if max_features is not None and np.count_nonzero(result.w) > 2 * max_features:
-            break
+        if most is not None and last == len(grid) and np.count_nonzero(result.w) > most:
+            last = k + beyond
     return results
 
 
-def _collect(grid: FloatArray, results: list[Result], names: tuple[str, ...]) -> SparsePath:
+def collect(grid: FloatArray, results: Sequence[Result], names: tuple[str, ...]) -> SparsePath:
+    """One point per result."""
     return SparsePath(
         alphas=grid,
         coefs=np.array([r.w for r in results]),

@@ -51,7 +51,7 @@ def _step(problem: Problem, slopes: Slopes, point: Point, g: FloatArray, primal:
     """One Newton step, or None when rounding leaves no decrease to be had."""
     objective, columns = problem.objective, working_set(slopes, point.w, g)
     target = point.w.copy()
-    target[columns] = _model_minimum(objective.hessian(point, columns), slopes, point.w, g, columns)
+    target[columns] = model_minimum(objective.hessian(point, columns), slopes, point.w, g, columns)
     direction = target - point.w
     decrease = float(g @ direction) + slopes.value(target) - slopes.value(point.w)
     if not np.any(direction) or decrease > ROUNDING * primal:
@@ -64,7 +64,7 @@ def working_set(slopes: Slopes, w: FloatArray, g: FloatArray) -> IntArray:
     return np.flatnonzero((w != 0) | (np.abs(g) >= NEAR * slopes.facing(g)))
 
 
-def _model_minimum(
+def model_minimum(
     hessian: FloatArray, slopes: Slopes, w: FloatArray, g: FloatArray, columns: IntArray
 ) -> FloatArray:
     """argmin_z of g·(z − w) + ½(z − w)ᵀH(z − w) + penalty(z) over the working set."""

@@ -1,0 +1,274 @@
+"""Forward selection with swaps: for each number of features a good set of them, fitted without ℓ1.
+
+min_w f(w) + ½μ‖w‖² over the weights of k features. A set grows by the feature that lowers the second-order
+model of the objective most; then features are swapped, one for one, as long as that lowers the objective.
+Near-copies of a feature add nothing once it is in, so they do not fill the places.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from ranksieve._types import BoolArray, FloatArray, IntArray
+from ranksieve.data.costs import ColumnCosts
+from ranksieve.leave_out import Folds, SecondOrder
+from ranksieve.objective import Objective, Point
+from ranksieve.path import Progress, SparsePath, collect
+from ranksieve.penalties import ElasticNet
+from ranksieve.penalties.base import Slopes
+from ranksieve.solvers import Problem, ProxNewton, Result
+
+RIDGE_SHARE = 1e-3  # of the mean curvature of a feature at w = 0
+SHORTLIST = 20  # features beside those of the set whose curvature is computed: those of the steepest gradient
+MAX_SWAPS = 10  # per size
+LEAST_GAIN = 1e-6  # share of the objective that a swap must promise
+ALIKE = 1e-9  # a feature of which the set leaves no more unexplained than this share is a combination of it
+LEAST_SHARE = 0.01  # of the largest price: a smaller one, also 0, counts as this beside gains
+MAX_ITER = 100
+
+
+@dataclass(frozen=True, eq=False)
+class Rules:
+    """What a set of features may hold.
+
+    ``fixed`` features are in it from the start, others only if ``usable``; ``signs`` as in
+    :class:`ranksieve.penalties.L1`. With ``prices`` a set grows by the most gain per price^``power``, and a
+    swap must not make it dearer.
+    """
+
+    usable: BoolArray
+    fixed: tuple[int, ...] = ()
+    signs: FloatArray | None = None
+    prices: ColumnCosts | None = None
+    power: float = 0.0
+
+    def joining(self, g: FloatArray, chosen: Sequence[int]) -> BoolArray:
+        """Features that may join the set and whose weight may follow −g."""
+        free = self.usable.copy()
+        free[list(chosen)] = False
+        return free if self.signs is None else free & (self.signs * g <= 0)
+
+    def worth(self, gain: FloatArray, chosen: Sequence[int]) -> FloatArray:
+        """Gains as the growth of a set compares them."""
+        if self.prices is None or not self.power:
+            return gain
+        paid = np.isin(self.prices.unit, self.prices.unit[list(chosen)])
+        least = LEAST_SHARE * max(float(self.prices.prices.max()), np.finfo(np.float64).tiny)
+        added = np.maximum(np.where(paid, 0.0, self.prices.of_each), least)
+        return np.asarray(gain / added**self.power)
+
+    def swapping(self, slopes: FloatArray, chosen: Sequence[int]) -> BoolArray:
+        """Which features may take the place of each of the set, given the slopes after it has left."""
+        allowed = np.repeat(self.usable[:, None], len(chosen), axis=1)
+        allowed[list(chosen)] = False
+        if self.signs is not None:
+            allowed &= self.signs[:, None] * slopes <= 0
+        if self.prices is not None:
+            for i in range(len(chosen)):
+                rest = [*chosen[:i], *chosen[i + 1 :]]
+                paid = np.isin(self.prices.unit, self.prices.unit[rest])
+                saved = self.prices.of(np.array(chosen)) - self.prices.of(np.array(rest, dtype=np.int64))
+                allowed[:, i] &= np.where(paid, 0.0, self.prices.of_each) <= saved
+        return allowed
+
+
+@dataclass(frozen=True, eq=False)
+class Minimum:
+    """The minimum of a quadratic ½vᵀHv + … over the weights v of a set of columns, signs aside.
+
+    ``inverse`` is (H_SS)⁻¹, ``shares`` H_·S (H_SS)⁻¹, ``slope`` the gradient there, and ``left`` what the set
+    leaves unexplained of each column's curvature: H_jj − H_jS (H_SS)⁻¹ H_Sj.
+    """
+
+    weights: FloatArray
+    inverse: FloatArray
+    shares: FloatArray
+    slope: FloatArray
+    left: FloatArray
+
+    @property
+    def gains(self) -> FloatArray:
+        """How far the minimum falls when each column joins."""
+        return np.asarray(self.slope**2 / (2.0 * self.left))
+
+    def after_leaving(self) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """What holds when each column of the set has left (columns × leaving): rise, slopes, gains."""
+        spread = np.diag(self.inverse)
+        rise = self.weights**2 / (2.0 * spread)
+        slopes = self.slope[:, None] - self.shares * (self.weights / spread)
+        gains = slopes**2 / (2.0 * (self.left[:, None] + self.shares**2 / spread))
+        return rise, slopes, gains
+
+
+@dataclass(frozen=True, eq=False)
+class Quadratic:
+    """f + ½μ‖w‖² near some weights, as a function of the weights of the columns that the model knows."""
+
+    model: SecondOrder
+    ridge: float
+    rules: Rules
+
+    def grown(self, chosen: Sequence[int]) -> int | None:
+        """The feature whose joining is worth most; None if none can lower the objective."""
+        at = self._minimum(chosen)
+        allowed = self.rules.joining(self._wide(at.slope), chosen)
+        worth = np.where(allowed, self.rules.worth(self._wide(at.gains), chosen), 0.0)
+        best = int(np.argmax(worth))
+        return best if worth[best] > 0 else None
+
+    def best_swap(self, chosen: Sequence[int]) -> tuple[float, list[int]]:
+        """(fall of the objective, the set after it) of the best swap of one feature; (0, the set) if none."""
+        columns = self.model.columns
+        rise, slopes, gains = self._minimum(chosen).after_leaving()
+        falls = np.where([j in self.rules.fixed for j in chosen], -np.inf, gains - rise)
+        allowed = self.rules.swapping(self._wide(slopes), chosen)[columns]
+        falls[~allowed] = -np.inf
+        j, i = np.unravel_index(int(np.argmax(falls)), falls.shape)
+        if not falls[j, i] > 0:
+            return 0.0, list(chosen)
+        return float(falls[j, i]), [*chosen[:i], *chosen[i + 1 :], int(columns[j])]
+
+    def search(self, chosen: Sequence[int], size: int) -> list[int]:
+        """Grow the set to ``size`` features and swap them, by this model alone."""
+        chosen = list(chosen)
+        while len(chosen) < size and (j := self.grown(chosen)) is not None:
+            chosen.append(j)
+        for _ in range(MAX_SWAPS if chosen else 0):
+            fall, after = self.best_swap(chosen)
+            if fall <= 0:
+                break
+            chosen = after
+        return chosen
+
+    def weights(self, chosen: Sequence[int]) -> FloatArray:
+        """The minimum over the weights of a set, in full width, each of the sign it must have."""
+        up, w = np.full(len(self.model.w), np.inf), np.zeros(len(self.model.w))
+        up[list(chosen)], w[list(chosen)] = 0.0, self.model.w[list(chosen)]
+        down, columns, gradient = up.copy(), self.model.columns, self.model.gradient.copy()
+        if self.rules.signs is not None:
+            up[self.rules.signs < 0], down[self.rules.signs > 0] = np.inf, np.inf
+        gradient[columns] += self.model.hessian @ (w - self.model.w)[columns]
+        return replace(self.model, w=w, gradient=gradient).minimum(Slopes(up, down, self.ridge))
+
+    def _minimum(self, chosen: Sequence[int]) -> Minimum:
+        H, constant = self._ridged
+        inside = self._place[list(chosen)]
+        inverse = np.linalg.inv(H[np.ix_(inside, inside)])
+        shares = H[:, inside] @ inverse
+        weights = -inverse @ constant[inside]
+        left = H.diagonal() - np.einsum("ij,ij->i", shares, H[:, inside])
+        left[left <= ALIKE * H.diagonal()] = np.inf
+        return Minimum(weights, inverse, shares, constant + H[:, inside] @ weights, left)
+
+    @cached_property
+    def _ridged(self) -> tuple[FloatArray, FloatArray]:
+        """Hessian with the ridge, and the gradient that the model has where all weights are 0."""
+        columns = self.model.columns
+        H = self.model.hessian + self.ridge * np.eye(len(columns))
+        return H, self.model.gradient[columns] - self.model.hessian @ self.model.w[columns]
+
+    @cached_property
+    def _place(self) -> IntArray:
+        """Where each feature is among the columns."""
+        place = np.full(len(self.model.w), -1)
+        place[self.model.columns] = np.arange(len(self.model.columns))
+        return place
+
+    def _wide(self, values: FloatArray) -> FloatArray:
+        """Values of the columns in full width, 0 elsewhere."""
+        wide = np.zeros((len(self.model.w), *values.shape[1:]))
+        wide[self.model.columns] = values
+        return wide
+
+
+class _Search:
+    """Fits of sets of features, and the second-order models around them."""
+
+    def __init__(self, objective: Objective, rules: Rules, folds: Folds | None, tol: float) -> None:
+        self.objective, self.rules, self.folds, self.tol = objective, rules, folds, tol
+        curvature = objective.curvatures(objective.at_zero)
+        self.ridge = RIDGE_SHARE * float(curvature[rules.usable].mean())
+        self._size = np.sqrt(np.maximum(curvature, np.finfo(np.float64).tiny))
+        self.without = [list(rules.fixed) for _ in range(len(folds or ()))]  # the sets without each fold
+
+    def near(self, point: Point, chosen: Sequence[int]) -> list[Quadratic]:
+        """Second-order models at a point: of all data, then without each fold."""
+        g = self.objective.gradient(point)
+        steepest = np.where(self.rules.joining(g, chosen), np.abs(g) / self._size, -1.0)
+        short = np.argsort(-steepest, kind="stable")[:SHORTLIST]
+        kept = sorted({*chosen, *(j for part in self.without for j in part)})
+        columns = np.union1d(short[steepest[short] >= 0], np.array(kept, dtype=np.int64))
+        if self.folds is None:
+            models = [SecondOrder(point.w, g, self.objective.hessian(point, columns), columns)]
+        else:
+            shares = self.folds.shares(point.w, columns)
+            models = [shares.total, *(shares.without(fold) for fold in range(len(self.folds)))]
+        return [Quadratic(model, self.ridge, self.rules) for model in models]
+
+    def settle(self, chosen: list[int], start: FloatArray) -> tuple[Result, list[int], list[Quadratic]]:
+        """Fit a set and swap its features while that lowers the objective: (fit, set, models around it)."""
+        result = self.fit(chosen, start)
+        near = self.near(result.point, chosen)
+        for _ in range(MAX_SWAPS):
+            fall, after = near[0].best_swap(chosen)
+            if fall <= LEAST_GAIN * result.objective:
+                break
+            other = self.fit(after, near[0].weights(after))
+            if other.objective >= result.objective:
+                break
+            result, chosen = other, after
+            near = self.near(result.point, chosen)
+        return result, chosen, near
+
+    def without_folds(self, near: list[Quadratic], size: int) -> list[FloatArray]:
+        """The models of a size without each fold, each set grown from the one before."""
+        self.without = [part.search(before, size) for part, before in zip(near, self.without, strict=True)]
+        return [part.weights(chosen) for part, chosen in zip(near, self.without, strict=True)]
+
+    def fit(self, chosen: list[int], start: FloatArray) -> Result:
+        """min f + ½μ‖w‖² over the weights of a set, in full width."""
+        narrow = self.objective.restricted(np.array(chosen))
+        signs = None if self.rules.signs is None else self.rules.signs[chosen]
+        ridge = ElasticNet(self.ridge, signs=signs, l1_ratio=0.0)
+        result = ProxNewton(self.tol, MAX_ITER).solve(Problem(narrow, ridge), start[chosen])
+        w = np.zeros(self.objective.n_features)
+        w[chosen] = result.w
+        return replace(result, w=w, point=replace(result.point, w=w))
+
+
+def forward_path(
+    objective: Objective,
+    max_features: int,
+    rules: Rules,
+    folds: Folds | None = None,
+    *,
+    names: tuple[str, ...],
+    tol: float = 1e-6,
+    progress: Progress | None = None,
+) -> tuple[SparsePath, FloatArray | None]:
+    """(the sets of 1 to ``max_features`` features, their models without each fold: sizes × folds × features).
+
+    The first set has the fixed features, or one. The path's ``alphas`` hold the ridge μ.
+    """
+    search, chosen = _Search(objective, rules, folds, tol), list(rules.fixed)
+    results: list[Result] = []
+    models: list[list[FloatArray]] = []
+    w, near = objective.at_zero.w, search.near(objective.at_zero, chosen)
+    for size in range(max(1, len(chosen)), max_features + 1):
+        if len(chosen) < size:
+            joining = near[0].grown(chosen)
+            if joining is None:
+                break
+            chosen = [*chosen, joining]
+        result, chosen, near = search.settle(chosen, w)
+        w = result.w
+        results.append(replace(result, point=None))
+        models.append(search.without_folds(near[1:], size))
+        if progress is not None:
+            progress(size, max_features)
+    path = collect(np.full(len(results), search.ridge), results, names)
+    return path, None if folds is None else np.array(models)
