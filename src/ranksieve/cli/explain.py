@@ -142,7 +142,7 @@ def _show_drops(
         rows = [_drop_cells(drop, priced) for drop in drops if drop.metric == metric]
         table([*columns, *(["saves"] if priced else [])], rows[:top])
     words(
-        f"Over {data.n_queries} queries; {by.words}. The other weights kept; tests are paired and two-sided; "
+        f"Over {data.n_queries} queries, the other weights kept; {by.words}. Tests are paired and two-sided; "
         "Holm: corrected over the features."
     )
 

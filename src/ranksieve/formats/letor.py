@@ -38,8 +38,8 @@ def read_letor(
 
     Numbers have the bits of Python's ``float``. Query ids are int64 if all of them are plain integers, else
     str. The text after ``#`` becomes ``comments``; ``doc_ids`` holds X of ``docid = X``, else the first
-    word of the comment. Blank lines and lines with a comment only are skipped. A file of a LETOR fold, such as
-    ``Fold1/train.txt``, comes with LETOR's conventions: the ``profile`` of its data is ``"letor"``.
+    word of the comment. Blank lines and lines with a comment only are skipped. A file of a LETOR fold
+    (``Fold1/train.txt``) comes with LETOR's conventions: the ``profile`` of its data is ``"letor"``.
 
     Parameters
     ----------

@@ -23,8 +23,8 @@ class Evaluation:
     """Metric values of one ranking: ``mean[name]``, and ``per_query[name]`` in the order of ``query_ids``.
 
     Names are in lower case (``ndcg@10``, ``map``). A skipped query is NaN and left out of the mean.
-    ``too_short[name]`` counts the queries whose value is 0 because the profile lets lists with fewer documents
-    than the cut-off count 0; a metric without such queries has no entry.
+    ``too_short[name]`` is how many queries count 0 because the profile says so of lists with fewer documents
+    than the cut-off; a metric without such queries has no entry.
     """
 
     mean: Mapping[str, float]
