@@ -44,7 +44,7 @@ def explain(
         list[str] | None,
         typer.Option(
             metavar="NAME",
-            help="For --drop, such as ndcg@10 or map; may be repeated; default: the model's own, else ndcg@10.",
+            help="For --drop, such as ndcg@10 or map; may be repeated; default: the model's, else ndcg@10.",
         ),
     ] = None,
     profile: Conventions = None,

@@ -88,6 +88,6 @@ def _show(found: Mapping[str, Any]) -> None:
     ]
     table([*(["cost"] if priced else []), "features", found["metric"], "which"], rows)
     words(
-        f"{len(found['points'])} models, of which {len(points)} are best for their features and cost; "
-        f"{found['profile']} profile."
+        f"{found['metric'].upper()}, {found['profile']} profile: {len(found['points'])} models, of which "
+        f"{len(points)} are best for their features and cost."
     )
