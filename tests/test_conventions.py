@@ -173,10 +173,9 @@ def test_what_is_chosen_on_decides():
 def test_bench_of_letor_folds_has_the_numbers_of_the_letor_profile(root, tmp_path):
     def rows(name, **options):
         rs.bench(root / "TOY", ["ranksvm", "sparseranker"], out=tmp_path / name, grid="fast", **options)
-        lines = [line for path in sorted((tmp_path / name).glob("*/*/*.jsonl")) for line in path.open()]
-        measured = [
-            row for row in map(json.loads, lines) if row["kind"] != "convergence"
-        ]  # this has times only
+        texts = [path.read_text() for path in sorted((tmp_path / name).glob("*/*/*.jsonl"))]
+        every = [json.loads(line) for text in texts for line in text.splitlines()]
+        measured = [row for row in every if row["kind"] != "convergence"]  # which has times alone
         return [{key: value for key, value in row.items() if "seconds" not in key} for row in measured]
 
     assert rows("default") == rows("told", profile="letor")
