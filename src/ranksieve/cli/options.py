@@ -217,7 +217,7 @@ class MetricOptions:
         typer.Option(
             "--metric",
             metavar="NAME",
-            help="Such as ndcg@10 or map; may be repeated; default: the model's own, else ndcg@10, and map.",
+            help="Such as ndcg@10 or map; may be repeated; default: the model's own (else ndcg@10) and map.",
         ),
     ] = None
     profile: Conventions = None
