@@ -204,6 +204,8 @@ def test_model_files_keep_what_the_model_was_chosen_by(root, tmp_path):
 def test_only_a_choice_by_a_known_profile_is_remembered():
     data = random_dataset(n_queries=12)
     assert rs.FenchelRank().fit(data).to_model().chosen_by is None
+    upper = rs.SparseRanker(metric="NDCG@5", **FAST).fit(data).to_model()
+    assert upper.chosen_by == {"metric": "ndcg@5", "profile": "standard"}
     mine = replace(LETOR, short_list_is_zero=False)  # called letor, but it is another
     assert rs.SparseRanker(profile=mine, **FAST).fit(data).to_model().chosen_by is None
 

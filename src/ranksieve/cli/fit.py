@@ -183,13 +183,13 @@ def feature_support(ranker: LinearRanker, data: rs.Dataset) -> Support:
     return replace(alone, frequency=frequency, n_subsamples=N_SUBSAMPLES)
 
 
-def too_short_to_count(ranker: LinearRanker, measured: rs.Dataset) -> str:
+def too_short_to_count(ranker: Any, measured: rs.Dataset) -> str:
     """How many lists are too short for the metric that guided the choice; no score changes that."""
     import numpy as np
 
     from ranksieve.report.words import short_lists
 
-    if not isinstance(ranker, rs.SparseRanker):
+    if not ranker.uses_valid:
         return ""
     by = ranker.validation_
     return short_lists(rs.evaluate(np.zeros(measured.n_docs), measured, by.metric, by.profile))

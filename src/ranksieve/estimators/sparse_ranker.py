@@ -19,7 +19,7 @@ from ranksieve.estimators.choice import RULES, Budget, warn_if_blind
 from ranksieve.estimators.cost_candidates import families_by_cost
 from ranksieve.estimators.parameters import Count, Folds, Positive, Seed, Share, one_of
 from ranksieve.formats.feature_tables import as_costs
-from ranksieve.metrics import PROFILES, Profile, profile_for
+from ranksieve.metrics import PROFILES, Profile, parse, profile_for
 from ranksieve.metrics.profiles import as_profile
 from ranksieve.path import Progress
 from ranksieve.penalties import SlopedPenalty
@@ -242,7 +242,7 @@ class SparseRanker(LinearRanker):
         profile = as_profile(self.validation_.profile)
         if PROFILES.get(profile.name) != profile:
             return None  # a profile of the caller's own has no name that a file could tell
-        return {"metric": self.validation_.metric, "profile": profile.name}
+        return {"metric": str(parse(self.validation_.metric)), "profile": profile.name}
 
     def _measured(self) -> dict[str, float]:
         names, told = self._names(), self.validation_
