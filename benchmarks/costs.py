@@ -24,7 +24,7 @@ from ranksieve.metrics import evaluate
 SEEDS = range(10)
 SHARES = (0.05, 0.1, 0.2, 0.4)  # of the cost of all features
 N_QUERIES = (150, 100, 150)  # training, validation, test
-METRIC = "ndcg@10"
+METRIC, PROFILE = "ndcg@10", "letor"
 
 
 def shop(seed: int) -> tuple[Dataset, FeatureCosts]:
@@ -54,12 +54,12 @@ def split(data: Dataset) -> list[Dataset]:
 def against_plain(data: Dataset, costs: FeatureCosts) -> list[dict]:
     train, valid, test = split(data)
     columns = costs.columns(data.feature_names)
-    plain = SparseRanker(metric=METRIC).candidates(train, valid)
+    plain = SparseRanker(metric=METRIC, profile=PROFILE).candidates(train, valid)
     rows = []
     for share in SHARES:
         limit = share * columns.of(np.arange(data.n_features))
-        ranker = SparseRanker(metric=METRIC, feature_costs=costs, max_cost=limit).fit(train, valid=valid)
-        with_costs = ranker.coef_
+        ranker = SparseRanker(metric=METRIC, profile=PROFILE, feature_costs=costs, max_cost=limit)
+        with_costs = ranker.fit(train, valid=valid).coef_
         budget = Budget(max_cost=limit, costs=columns)
         row = {"share": share, "budget": limit} | measured("costs", with_costs, columns, valid, test)
         if budget.allows(plain.coefs).any():
@@ -71,7 +71,8 @@ def against_plain(data: Dataset, costs: FeatureCosts) -> list[dict]:
 
 def measured(name: str, w: np.ndarray, columns, valid: Dataset, test: Dataset) -> dict:
     values = {
-        part: evaluate(d.X @ w, d, METRIC).mean[METRIC] for part, d in (("valid", valid), ("test", test))
+        part: evaluate(d.X @ w, d, METRIC, PROFILE).mean[METRIC]
+        for part, d in (("valid", valid), ("test", test))
     }
     return {
         f"{name}_cost": columns.of(w != 0),

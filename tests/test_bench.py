@@ -250,7 +250,7 @@ def test_errors_and_warnings_say_whose_they_are(synthetic_folds, tmp_path, n_job
         bench(blank, ["sparseranker"], out=tmp_path / "blank", n_jobs=n_jobs)
     blind = {"toy": [with_short_lists(synthetic_folds[0], "valid")]}
     with pytest.warns(UserWarning, match=r"^toy, fold 1, sparseranker: ndcg@10 .* cannot guide the choice"):
-        bench(blind, ["sparseranker"], out=tmp_path / "blind", n_jobs=n_jobs)
+        bench(blind, ["sparseranker"], out=tmp_path / "blind", profile="letor", n_jobs=n_jobs)
 
 
 def test_what_is_refused_leaves_nothing_behind(synthetic_folds, tmp_path):

@@ -782,7 +782,7 @@ def test_traceback_on_request(home, here, monkeypatch):
 
 def test_warnings_are_one_line(here):
     put(here / "d.txt", GOOD)
-    result = run("fit", "d.txt", "-o", "m.json")
+    result = run("fit", "d.txt", "--profile", "letor", "-o", "m.json")
     (line,) = result.stderr.splitlines()
     assert line.startswith("ranksieve: warning: ndcg@10 (letor profile) is 0 for every model on the path")
 

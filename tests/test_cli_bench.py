@@ -83,7 +83,7 @@ def profiles_of(folder):
     return {header["identity"]["profile"] for header in headers}
 
 
-def test_labels_choose_the_profile(letor, graded, tmp_path):
+def test_folds_and_labels_choose_the_profile(letor, graded, tmp_path):
     for source, name, profile in ((letor, "toy", "letor"), (graded, "shop", "standard")):
         arguments = (
             source,

@@ -75,7 +75,7 @@ def test_json_equals_the_library(files):
     options = ("--metric", "map", "--metric", "ndcg@2", "--profile", "standard")
     drops = json.loads(run("explain", *files, "--drop", *options, "--json").stdout)
     found = rs.drop_costs(MODEL, DATA, ["map", "ndcg@2"], profile="standard")
-    assert drops == {"n_queries": 2, "drops": [asdict(drop) for drop in found]}
+    assert drops == {"n_queries": 2, "profile": "standard", "drops": [asdict(drop) for drop in found]}
 
 
 def test_what_features_are_worth(files, tmp_path):

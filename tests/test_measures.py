@@ -107,7 +107,8 @@ def test_kendall_of_a_query_with_more_pairs_than_one_product_takes():
 def test_single_feature_metrics(name, metric, kind):
     data = sample()
     X = np.round(data.X, 2).astype(np.float32).astype(np.float64)
-    expected = [max(evaluate(s * X[:, j], data, [metric]).mean[metric] for s in (1, -1)) for j in range(6)]
+    columns = [(X[:, j], -X[:, j]) for j in range(6)]
+    expected = [max(evaluate(s, data, metric, "letor").mean[metric] for s in both) for both in columns]
     got = feature_importance(name, Dataset(KINDS[kind](X), data.y, data.qid))
     np.testing.assert_allclose(got, expected, rtol=1e-12)
 

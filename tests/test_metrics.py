@@ -31,10 +31,10 @@ def dataset(labels, qid=None):
     return Dataset(np.zeros((len(labels), 1)), labels, qid)
 
 
-def one(metric, labels, scores=None, **options):
+def one(metric, labels, scores=None, profile="letor", **options):
     """The value of one metric on one query; without scores the labels stand in rank order."""
     scores = -np.arange(len(labels)) if scores is None else scores
-    return evaluate(scores, dataset(labels), metric, **options).per_query[metric][0]
+    return evaluate(scores, dataset(labels), metric, profile, **options).per_query[metric][0]
 
 
 def random_case(seed, n_queries=60, longest=40, highest=4):
@@ -356,7 +356,7 @@ def test_values_stand_in_order_of_the_query_ids():
 def test_defaults_and_profile():
     result = evaluate([2.0, 1.0], dataset([1.0, 0.0]))
     assert list(result.mean) == ["ndcg@10", "map"]
-    assert result.profile == PROFILES["letor"]
+    assert result.profile == PROFILES["standard"]
     assert result.empty == 0.0
 
 
@@ -367,10 +367,11 @@ def test_a_metric_named_twice_is_computed_once():
 def test_to_dict_is_json_and_skipped_queries_are_null():
     result = evaluate([1.0, 2.0], dataset([0.0, 1.0], ["a", "b"]), "map", empty="skip")
     assert json.loads(json.dumps(result.to_dict(), allow_nan=False)) == {
-        "profile": "letor",
+        "profile": "standard",
         "empty": "skip",
         "n_queries": 2,
         "mean": {"map": 1.0},
+        "too_short": {},
         "query_ids": ["a", "b"],
         "per_query": {"map": [None, 1.0]},
     }

@@ -44,7 +44,7 @@ def equal_columns(n_features=5):
 @pytest.mark.parametrize("metric", ["ndcg@10", "map", "ndcg@3"])
 def test_fsrank_takes_the_features_that_rank_best_alone(data, metric):
     def alone(column):
-        return max(evaluate(s, data, metric).mean[metric] for s in (column, -column))
+        return max(evaluate(s, data, metric, "letor").mean[metric] for s in (column, -column))
 
     values = np.array([alone(column) for column in data.X.T])
     fitted = FSRank(k=3, metric=metric).fit(data)

@@ -129,7 +129,7 @@ def test_progress_counts_all_paths(train):
 def test_a_metric_that_cannot_tell_models_apart_warns():
     data = random_dataset(seed=1, n_queries=20, longest=6)
     with pytest.warns(UserWarning, match="cannot guide the choice"):
-        SparseRanker(metric="ndcg@10").fit(data)
+        SparseRanker(metric="ndcg@10", profile="letor").fit(data)
 
 
 @pytest.mark.parametrize(

@@ -159,7 +159,7 @@ def drop_costs(
     feature_costs: Mapping[str, Any] | FeatureCosts | None = None,
     *,
     train: Dataset | None = None,
-    profile: str | Profile = "letor",
+    profile: str | Profile | None = None,
     n_permutations: int = 10_000,
     seed: int = 0,
 ) -> tuple[FeatureDrop, ...]:
@@ -167,8 +167,8 @@ def drop_costs(
 
     The other weights stay; if ``train`` is given, the weights with and without the feature are both refitted
     on it: min f(w) + ½ρ‖w‖², f the mean squared hinge over pairs, ρ a millionth of ‖Xᵀ∇f(0)‖_∞. A feature
-    of a group that is paid once saves only with the last of its group. Rows are by metric, the greatest
-    loss first.
+    of a group that is paid once saves only with the last of its group. ``profile`` is as in
+    :func:`ranksieve.evaluate`. Rows are by metric, the greatest loss first.
     """
     _check_linear(model)
     specs, saved = parse_all(metrics), _savings(model.names, feature_costs)

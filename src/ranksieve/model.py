@@ -27,6 +27,7 @@ FORMAT_VERSION = 3
 READABLE_VERSIONS = (1, 2, 3)  # before 3 only the training data have a fingerprint
 NORMALISATION = {"kind": str, "features": [str], "centre": [float], "scale": [float]}
 MISSING = {"policy": str, "features": [str], "means": [float]}
+CHOSEN_BY = {"metric": str, "profile": str}
 SHAPE = {
     "format": str,
     "format_version": int,
@@ -41,6 +42,7 @@ SHAPE = {
     "data": dict,
     "version": str,
     "missing": (MISSING, None),
+    "chosen_by": (CHOSEN_BY, None),
 }
 OLDER_SHAPE = {name: shape for name, shape in SHAPE.items() if name != "data"} | {"fingerprint": str}
 ROWS_AT_ONCE = 8192
@@ -68,7 +70,8 @@ class LinearModel:
     normalised; it holds what the features in use need and no more.
     ``certificate`` holds the objective and the duality gap of the fit, ``metrics`` what was measured,
     ``data`` short names for the exact content of what it learned from (``train``, ``valid``,
-    ``query_weight``), ``version`` the release that wrote it.
+    ``query_weight``), ``version`` the release that wrote it. ``chosen_by`` names the ``metric`` and the
+    ``profile`` (its conventions) that the model was chosen by, None if it was not chosen among others.
     """
 
     terms: tuple[Term, ...]
@@ -81,6 +84,7 @@ class LinearModel:
     metrics: Mapping[str, float] = field(default_factory=dict)
     data: Mapping[str, str] = field(default_factory=dict)
     version: str = __version__
+    chosen_by: Mapping[str, str] | None = None
 
     def __post_init__(self) -> None:
         """Python's own numbers instead of NumPy's, which files would show by their types."""

@@ -52,7 +52,7 @@ def bench(
         typer.Option(
             metavar="NAME",
             help="Metric conventions: letor, mslr, standard or trec; "
-            "default letor for labels up to 2, else standard.",
+            "default letor for LETOR's folds with labels up to 2, else standard.",
         ),
     ] = None,
     baseline: Annotated[

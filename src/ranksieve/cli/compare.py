@@ -11,7 +11,7 @@ import typer
 import ranksieve as rs
 from ranksieve._util.messages import lookup
 from ranksieve.cli.app import command
-from ranksieve.cli.evaluate import as_plain_data, evaluator
+from ranksieve.cli.evaluate import as_plain_data, evaluator, say_how
 from ranksieve.cli.files import is_model
 from ranksieve.cli.options import Json, MetricOptions, ScoringOptions
 from ranksieve.cli.output import emit_json, table, words
@@ -50,20 +50,24 @@ def compare(
     """Test whether rankings differ, query by query.
 
     Shows means and differences, and the p-values of the paired t-test and of the randomisation test, both
-    also with Holm's correction for many comparisons.
+    also with Holm's correction for many comparisons. Metric and conventions are those that the models were
+    chosen by, unless told otherwise or they differ.
     """
     side = lookup(ALTERNATIVES, alternative, "alternative")
     data_file, rankings = (None, files) if metrics.qrels else (files[0], files[1:])
     names = short_names(rankings)
     models = [] if metrics.qrels else [file for file in rankings if is_model(file)]
-    measure = evaluator(data_file, rankings, models, metrics, scoring)
+    measure, by = evaluator(data_file, rankings, models, metrics, scoring)
     evaluations = {names[file]: measure(file) for file in rankings}
     result = rs.compare(evaluations, names.get(baseline or "", baseline), alternative=side)
     if as_json:
-        means = {name: as_plain_data(evaluation, False)["mean"] for name, evaluation in evaluations.items()}
-        emit_json({"profile": metrics.conventions().name, "mean": means, **result.to_dict()})
+        told = {name: as_plain_data(evaluation, False) for name, evaluation in evaluations.items()}
+        first, means = next(iter(told.values())), {name: one["mean"] for name, one in told.items()}
+        shared = {name: first[name] for name in ("profile", "too_short")}
+        emit_json({**shared, "mean": means, **result.to_dict()})
     else:
         _show(evaluations, result)
+        say_how(next(iter(evaluations.values())), by)
 
 
 def short_names(files: Sequence[str]) -> dict[str, str]:

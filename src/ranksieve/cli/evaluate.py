@@ -11,6 +11,7 @@ import ranksieve as rs
 from ranksieve._util.messages import lookup
 from ranksieve.cli.app import command
 from ranksieve.cli.files import check_inputs, finite_scores, read_data, read_scores
+from ranksieve.cli.measures import check_measures, measures_for, measures_of_runs
 from ranksieve.cli.options import DATA_HELP, MODEL_HELP, Json, MetricOptions, ScoringOptions
 from ranksieve.cli.output import emit_json, table, while_doing, words
 
@@ -49,13 +50,14 @@ def evaluate(
 ) -> None:
     """Measure how well a model, a file of scores or a TREC run ranks.
 
-    Each query counts the same. The letor profile follows the official LETOR scripts, where a list shorter
-    than k has an NDCG at k of zero; the trec profile follows trec_eval -c.
+    Each query counts the same. A model is measured by the metric and the conventions it was chosen by, unless
+    told otherwise. The letor profile follows the official LETOR scripts, where a list shorter than k has an
+    NDCG at k of zero; the trec profile follows trec_eval -c.
     """
     kind = "rule for queries without a relevant document"
     rule = None if empty is None else lookup(EMPTY_RULES, empty, kind)
     ranking = _one_ranking(data, model, scores, run, metrics.qrels)
-    measure = evaluator(data, [ranking], [model] if model else [], metrics, scoring, rule)
+    measure, by = evaluator(data, [ranking], [model] if model else [], metrics, scoring, rule)
     evaluation = measure(ranking)
     if as_json:
         emit_json(as_plain_data(evaluation, per_query))
@@ -64,7 +66,7 @@ def evaluate(
         columns = [values.tolist() for values in evaluation.per_query.values()]
         table(["query", *evaluation.per_query], zip(evaluation.query_ids.tolist(), *columns, strict=True))
     table(["metric", "mean"], [(name, f"{value:.4f}") for name, value in evaluation.mean.items()])
-    words(f"{len(evaluation.query_ids)} queries, {evaluation.profile.name} profile.")
+    say_how(evaluation, by)
 
 
 def _one_ranking(
@@ -91,26 +93,29 @@ def evaluator(
     metrics: MetricOptions,
     scoring: ScoringOptions,
     empty: Empty | None = None,
-) -> Callable[[str], Evaluation]:
-    """How to evaluate a ranking: as a run against the qrels, or as a model or scores on the data."""
-    profile = metrics.conventions()
+) -> tuple[Callable[[str], Evaluation], str]:
+    """How to evaluate a ranking, as a run against the qrels or as a model or scores on the data; by what."""
+    check_measures(metrics.metric, metrics.profile)
     check_inputs(data_file, metrics.qrels, *rankings)
     if metrics.qrels is not None:
-        judged = rs.read_qrels(metrics.qrels)
-        return lambda file: rs.evaluate_run(rs.read_run(file), judged, metrics.metric, profile, empty)
+        judged, runs = rs.read_qrels(metrics.qrels), measures_of_runs(metrics.metric, metrics.profile)
+        return (
+            lambda file: rs.evaluate_run(rs.read_run(file), judged, runs.metrics, runs.profile, empty)
+        ), runs.words
     source = data_file or ""
     models: dict[str, Scorer] = {}
     if model_files:
         data, models = scoring.read(source, model_files)
     else:  # without a model features do not matter
         data = read_data(source, "keep")
+    measures = measures_for(models, data, metrics.metric, metrics.profile, also=("map",))
 
     def on_data(file: str) -> Evaluation:
         scores = finite_scores(models[file], data) if file in models else _scores_of(file, data, source)
         with while_doing(f"evaluating {source}"):
-            return rs.evaluate(scores, data, metrics.metric, profile, empty)
+            return rs.evaluate(scores, data, measures.metrics, measures.profile, empty)
 
-    return on_data
+    return on_data, measures.words
 
 
 def _scores_of(file: str, data: rs.Dataset, data_file: str) -> FloatArray:
@@ -121,6 +126,15 @@ def _scores_of(file: str, data: rs.Dataset, data_file: str) -> FloatArray:
             "expected one score per document, in the same order"
         )
     return scores
+
+
+def say_how(evaluation: Evaluation, by: str) -> None:
+    """Over how many queries, by what, and which lists were too short to count."""
+    from ranksieve.report.words import short_lists
+
+    words(f"{len(evaluation.query_ids)} queries; {by}.")
+    if evaluation.too_short:
+        words(short_lists(evaluation))
 
 
 def as_plain_data(evaluation: Evaluation, per_query: bool) -> dict[str, Any]:

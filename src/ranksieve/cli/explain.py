@@ -10,6 +10,7 @@ import typer
 
 import ranksieve as rs
 from ranksieve.cli.app import command
+from ranksieve.cli.measures import Measures, check_measures, measures_for
 from ranksieve.cli.options import Conventions, Data, Json, ScoringOptions
 from ranksieve.cli.output import emit_json, table, while_doing, words
 
@@ -17,7 +18,6 @@ if TYPE_CHECKING:  # these take long to load
     from ranksieve.explain import FeatureDrop, PairExplanation, QueryExplanation
 
 SHOWN_FEATURES = 8
-DROP_METRICS = ("ndcg@10",)
 
 
 @command(
@@ -42,7 +42,10 @@ def explain(
     drop: Annotated[bool, typer.Option("--drop", help="What each feature is worth on the data.")] = False,
     metric: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME", help="For --drop, such as ndcg@10 or map; may be repeated."),
+        typer.Option(
+            metavar="NAME",
+            help="For --drop, such as ndcg@10 or map; may be repeated; default: the model's, else ndcg@10.",
+        ),
     ] = None,
     profile: Conventions = None,
     costs: Annotated[
@@ -56,9 +59,6 @@ def explain(
     With --query, what each feature adds to the scores of its documents; with --doc and --above, why one
     stands above the other; with --drop, what the metric loses and the cost saves without each feature.
     """
-    from ranksieve.metrics.evaluate import parse_all
-    from ranksieve.metrics.profiles import as_profile
-
     if drop == (query is not None):
         raise ValueError("say what to explain: either --query ID, or --drop for the worth of each feature")
     if (doc is None) != (above is None):
@@ -67,15 +67,15 @@ def explain(
         raise ValueError("--doc and --above need --query, the query whose documents they are")
     if (metric or profile or costs) and not drop:
         raise ValueError("--metric, --profile and --costs belong to --drop; add it or leave them out")
-    metrics, conventions = metric or DROP_METRICS, as_profile(profile or "letor")
-    parse_all(metrics)
+    check_measures(metric, profile)
     documents, models = scoring.read(data, [model])
     scorer: Any = models[model]
     if drop:
+        by = measures_for(models, documents, metric, profile)
         prices = None if costs is None else rs.read_costs(costs)
         with while_doing(f"explaining {model}"):
-            drops = rs.drop_costs(scorer, documents, metrics, prices, profile=conventions)
-        _show_drops(drops, documents, top, as_json)
+            drops = rs.drop_costs(scorer, documents, by.metrics, prices, profile=by.profile)
+        _show_drops(drops, documents, by, top, as_json)
     elif doc is not None:
         _show_pair(rs.explain_pair(scorer, documents, doc, above, query), top, as_json)
     else:
@@ -129,9 +129,12 @@ def _show_query(query: QueryExplanation, top: int | None, as_json: bool) -> None
     words(f"Each row adds up to its score{constant}; a contribution is weight times feature.")
 
 
-def _show_drops(drops: Sequence[FeatureDrop], data: rs.Dataset, top: int | None, as_json: bool) -> None:
+def _show_drops(
+    drops: Sequence[FeatureDrop], data: rs.Dataset, by: Measures, top: int | None, as_json: bool
+) -> None:
     if as_json:
-        emit_json({"n_queries": data.n_queries, "drops": [asdict(drop) for drop in drops]})
+        shown = {"n_queries": data.n_queries, "profile": by.profile.name}
+        emit_json({**shown, "drops": [asdict(drop) for drop in drops]})
         return
     priced = any(drop.saved is not None for drop in drops)
     columns = ["without", "metric", "value", "loss", "p (t)", "Holm", "p (random)", "Holm"]
@@ -139,8 +142,8 @@ def _show_drops(drops: Sequence[FeatureDrop], data: rs.Dataset, top: int | None,
         rows = [_drop_cells(drop, priced) for drop in drops if drop.metric == metric]
         table([*columns, *(["saves"] if priced else [])], rows[:top])
     words(
-        f"Over {data.n_queries} queries, the other weights kept; tests are paired and two-sided; Holm: "
-        "corrected over the features."
+        f"Over {data.n_queries} queries, the other weights kept; {by.words}. Tests are paired and two-sided; "
+        "Holm: corrected over the features."
     )
 
 

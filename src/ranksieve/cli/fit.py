@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
@@ -68,20 +69,32 @@ def fit(
         chosen_on = {} if held_out is None else {"valid": held_out}
         ranker.fit(data, **chosen_on, **reporters(entry, ranker, bar))
     model, choice = ranker.to_model(), how_chosen(ranker, data, source.valid)
+    uncounted = too_short_to_count(ranker, data if held_out is None else held_out)
     model.save(output)
     if report:
         evaluations = {}
         if held_out is not None:
-            profile = ranker.get_params(deep=False).get("profile", "letor")
+            profile = ranker.get_params(deep=False).get("profile")
             scores = ranker.predict(held_out)
             evaluations[f"{source.valid}"] = rs.evaluate(scores, held_out, REPORT_METRICS, profile)
         support = feature_support(ranker, data)
-        write_report(build_content(ranker, choice=choice, evaluations=evaluations, support=support), report)
+        content = build_content(
+            ranker, choice=choice, evaluations=evaluations, support=support, uncounted=uncounted
+        )
+        write_report(content, report)
     with beside(output, report):
         if as_json:
-            emit_json({"model": model.to_dict(), "choice": choice, "output": output, "report": report})
+            emit_json(
+                {
+                    "model": model.to_dict(),
+                    "choice": choice,
+                    "uncounted": uncounted,
+                    "output": output,
+                    "report": report,
+                }
+            )
         else:
-            show_model(model, choice)
+            show_model(model, choice, uncounted)
             words(f"Wrote {output}{f' and {report}' if report else ''}.")
 
 
@@ -120,7 +133,7 @@ def _setting(text: str, method: str, defaults: Mapping[str, Any]) -> tuple[str, 
         raise ValueError(f"--set {text} gives no number; {name} is {kind}, for example {name}={default}")
     if name == "metric":
         parse(value)
-    if name == "profile":
+    if name == "profile" and value is not None:
         as_profile(value)
     return name, value
 
@@ -155,19 +168,34 @@ def feature_support(ranker: LinearRanker, data: rs.Dataset) -> Support:
 
     from ranksieve.estimators.stability import prepared
     from ranksieve.measures.importance import single_feature
+    from ranksieve.metrics import profile_for
     from ranksieve.report import Support
 
-    metric = ranker.get_params(deep=False).get("metric", "ndcg@10")
-    strength = single_feature(prepared(ranker, data), metric, None)
+    parameters = ranker.get_params(deep=False)
+    metric, profile = parameters.get("metric", "ndcg@10"), profile_for(parameters.get("profile"), data)
+    strength = single_feature(prepared(ranker, data), metric, None, profile)
+    alone = Support(strength=strength, metric=metric, profile=profile.name)
     on_one_path = isinstance(ranker, rs.SparseRanker) and ranker.costs_ is None
     if not on_one_path or np.count_nonzero(data.pairs_per_query) < 2:
-        return Support(strength=strength, metric=metric)
+        return alone
     with progress("refitting on half of the queries") as bar:
         frequency = rs.selection_frequency(ranker, data, N_SUBSAMPLES, progress=bar)
-    return Support(frequency, N_SUBSAMPLES, strength, metric)
+    return replace(alone, frequency=frequency, n_subsamples=N_SUBSAMPLES)
 
 
-def show_model(model: rs.LinearModel, choice: str) -> None:
+def too_short_to_count(ranker: Any, measured: rs.Dataset) -> str:
+    """How many lists are too short for the metric that guided the choice; no score changes that."""
+    import numpy as np
+
+    from ranksieve.report.words import short_lists
+
+    if not ranker.uses_valid:
+        return ""
+    by = ranker.validation_
+    return short_lists(rs.evaluate(np.zeros(measured.n_docs), measured, by.metric, by.profile))
+
+
+def show_model(model: rs.LinearModel, choice: str, uncounted: str = "") -> None:
     """Features, weights, metric and certificate."""
     from ranksieve.report import certificate
 
@@ -180,6 +208,8 @@ def show_model(model: rs.LinearModel, choice: str) -> None:
     for name, value in model.metrics.items():
         if name != "cost":
             words(f"{name.capitalize()}: {value:.4f}, chosen {choice}.")
+    if uncounted:
+        words(uncounted)
     if "cost" in model.metrics:
         limit = model.parameters.get("max_cost")
         words(f"Cost: {model.metrics['cost']:g}{'' if limit is None else f' of at most {float(limit):g}'}.")

@@ -87,4 +87,7 @@ def _show(found: Mapping[str, Any]) -> None:
         for step in (steps[k] for k in shown)
     ]
     table([*(["cost"] if priced else []), "features", found["metric"], "which"], rows)
-    words(f"{len(found['points'])} models, of which {len(points)} are best for their features and cost.")
+    words(
+        f"{found['metric'].upper()}, {found['profile']} profile: {len(found['points'])} models, of which "
+        f"{len(points)} are best for their features and cost."
+    )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,7 +14,6 @@ from ranksieve.cli.files import read_data, read_with_models
 
 if TYPE_CHECKING:  # these take long to load
     from ranksieve.foreign import Scorer
-    from ranksieve.metrics import Profile
 
 DATA_HELP = "LETOR text (also .gz), parquet, or - for stdin."
 MODEL_HELP = "A model file of ranksieve, RankLib or fastrank."
@@ -29,7 +28,8 @@ Conventions = Annotated[
     typer.Option(
         "--profile",
         metavar="NAME",
-        help="Conventions: letor (default), mslr, standard, trec (for runs).",
+        help="Metric conventions: letor, mslr, standard or trec; default: the model's own, else letor for "
+        "LETOR's folds, trec for runs, standard for other data.",
     ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of words.")]
@@ -86,7 +86,12 @@ class RankerOptions:
         str | None, typer.Option(metavar="NAME", help="What the choice maximises, such as ndcg@10 or map.")
     ] = None
     profile: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Metric conventions: letor, mslr, standard or trec.")
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="Metric conventions: letor, mslr, standard or trec; default letor for LETOR's folds, else "
+            "standard.",
+        ),
     ] = None
     costs: Annotated[
         str | None,
@@ -208,14 +213,11 @@ class MetricOptions:
         typer.Option(metavar="FILE", help="TREC judgements, to measure TREC runs instead of DATA."),
     ] = None
     metric: Annotated[
-        list[str], typer.Option("--metric", metavar="NAME", help="Such as ndcg@10 or map; may be repeated.")
-    ] = field(default_factory=lambda: ["ndcg@10", "map"])
+        list[str] | None,
+        typer.Option(
+            "--metric",
+            metavar="NAME",
+            help="Such as ndcg@10 or map; may be repeated; default: the model's own (else ndcg@10) and map.",
+        ),
+    ] = None
     profile: Conventions = None
-
-    def conventions(self) -> Profile:
-        """The profile asked for, else letor, or trec for runs; metrics that do not exist are refused."""
-        from ranksieve.metrics.evaluate import parse_all
-        from ranksieve.metrics.profiles import as_profile
-
-        parse_all(self.metric)
-        return as_profile(self.profile or ("trec" if self.qrels else "letor"))

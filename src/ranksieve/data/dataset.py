@@ -39,6 +39,11 @@ class Dataset:
         The text after ``#`` on each line of a LETOR file.
     truth : array, optional
         The planted weights of synthetic data.
+    source : str, optional
+        The file that the data come from.
+    profile : str, optional
+        The metric conventions that the data come with, such as "letor" for LETOR's folds; what measures
+        rankings follows them unless told otherwise.
     """
 
     def __init__(
@@ -52,6 +57,7 @@ class Dataset:
         comments: Sequence[str] | None = None,
         truth: AnyArray | None = None,
         source: str | None = None,
+        profile: str | None = None,
     ) -> None:
         matrix, frame_names = as_matrix(X)
         self.X: Matrix = matrix
@@ -65,6 +71,7 @@ class Dataset:
         self.comments = comments
         self.truth = truth
         self.source = source
+        self.profile = profile
         for name, rows in (("doc_ids", doc_ids), ("comments", comments)):
             if rows is not None:
                 _check_length(name, len(rows), matrix.shape[0])
@@ -106,7 +113,7 @@ class Dataset:
         truth = self.truth if X.shape[1] == self.n_features else None
         return Dataset(
             X, self.y, self.qid, feature_names or self.feature_names, self.doc_ids,
-            comments=self.comments, truth=truth, source=self.source,
+            comments=self.comments, truth=truth, source=self.source, profile=self.profile,
         )  # fmt: skip
 
     def widened(self, n_features: int) -> Dataset:
@@ -125,6 +132,7 @@ class Dataset:
         return Dataset(
             self.X[index], self.y[index], self.qid[index], self.feature_names, _take(self.doc_ids, index),
             comments=_take(self.comments, index), truth=self.truth, source=self.source,
+            profile=self.profile,
         )  # fmt: skip
 
     def select_queries(self, queries: IntArray | BoolArray) -> Dataset:

@@ -341,6 +341,7 @@ class LinearRanker(Ranker):
             parameters=self._learned_with,
             certificate={k: v for k, v in self._certificate().items() if np.isfinite(v)},
             metrics=self._measured(),
+            chosen_by=self._chosen_by(),
             data=self._learned_from,
         )
 
@@ -368,6 +369,10 @@ class LinearRanker(Ranker):
 
     def _measured(self) -> dict[str, float]:
         return {}
+
+    def _chosen_by(self) -> dict[str, str] | None:
+        """The metric and the profile that the ranker chose its model by, if it did."""
+        return None
 
 
 def _query_means(sample_weight: Any, data: Dataset) -> AnyArray | None:

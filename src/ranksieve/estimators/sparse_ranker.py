@@ -19,7 +19,7 @@ from ranksieve.estimators.choice import RULES, Budget, warn_if_blind
 from ranksieve.estimators.cost_candidates import families_by_cost
 from ranksieve.estimators.parameters import Count, Folds, Positive, Seed, Share, one_of
 from ranksieve.formats.feature_tables import as_costs
-from ranksieve.metrics import Profile
+from ranksieve.metrics import PROFILES, Profile, parse, profile_for
 from ranksieve.metrics.profiles import as_profile
 from ranksieve.path import Progress
 from ranksieve.penalties import SlopedPenalty
@@ -42,8 +42,9 @@ class SparseRanker(LinearRanker):
         Choose among the points with at most this many features.
     metric : str
         What the choice maximises, such as "ndcg@10" or "map".
-    profile : str or Profile
-        Metric conventions: "letor", "mslr" or "standard".
+    profile : str or Profile, optional
+        Metric conventions: "letor", "mslr", "standard" or "trec"; default: those that the data to choose on
+        come with ("letor" for LETOR's folds), else "standard". ``validation_.profile`` says which.
     feature_costs : file, mapping, sequence or FeatureCosts, optional
         What each feature costs, alone or in groups that are paid once; see :func:`ranksieve.read_costs`.
     max_cost : float, optional
@@ -88,7 +89,7 @@ class SparseRanker(LinearRanker):
     must_have: Features = ()
     must_not: Features = ()
     signs: Signs | None = None
-    profile: str | Profile = "letor"
+    profile: str | Profile | None = None
     rule: Annotated[str, one_of(RULES)] = "best"
     refit: Annotated[str, one_of(REFITS)] = "shrunk"
     penalty: str | SlopedPenalty = "l1"
@@ -204,8 +205,9 @@ class SparseRanker(LinearRanker):
         query_weight: FloatArray | None,
         progress: Progress | None,
     ) -> Search:
+        profile = profile_for(self.profile, measured)
         return Search(
-            data, measured, self._scores_with, query_weight, self.metric, self.profile, n_folds,
+            data, measured, self._scores_with, query_weight, self.metric, profile, n_folds,
             self.random_state, self.max_features, ProgressCount(progress, 1 + n_folds),
         )  # fmt: skip
 
@@ -235,6 +237,12 @@ class SparseRanker(LinearRanker):
 
     def _certificate(self) -> dict[str, float]:
         return {**super()._certificate(), "alpha": self.alpha_}
+
+    def _chosen_by(self) -> dict[str, str] | None:
+        profile = as_profile(self.validation_.profile)
+        if PROFILES.get(profile.name) != profile:
+            return None  # a profile of the caller's own has no name that a file could tell
+        return {"metric": str(parse(self.validation_.metric)), "profile": profile.name}
 
     def _measured(self) -> dict[str, float]:
         names, told = self._names(), self.validation_

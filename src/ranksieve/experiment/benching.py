@@ -22,7 +22,7 @@ from ranksieve.formats.folds import Fold, deal_folds, find_collections, load_let
 from ranksieve.formats.load import read_dataset
 from ranksieve.methods import GRIDS, METHODS, Method, within
 from ranksieve.metrics import parse
-from ranksieve.metrics.profiles import PROFILES, as_profile, wider_scales
+from ranksieve.metrics.profiles import as_profile, profile_for, wider_scales
 
 PAPER_METHODS = (
     "fenchelrank", "fsmrank", "minbatsrank", "ranksvm-l1", "ranksvm-log", "ranksvm-mcp", "ranksvm-l0.5",
@@ -77,8 +77,8 @@ def bench(
     select : str, optional
         Metric for the choice on vali; default the one of each method's paper.
     profile : str, optional
-        Metric conventions. By default, for each data set, ``letor`` if its labels are on that scale (0 to 2),
-        else ``standard``; tables and files say which.
+        Metric conventions. By default, for each data set, ``letor`` if it is one of LETOR's folds and its
+        labels are on that scale (0 to 2), else ``standard``; tables and files say which.
     studies : bool
         Whether to measure also what the pictures show beside the methods: single features, paths, solvers.
     n_jobs : int
@@ -129,15 +129,15 @@ def _folds(
 
 
 def fitting_profile(data_set: str, folds: Sequence[Fold], given: str | None) -> str:
-    """The given profile, if its scale holds all labels; without one letor or, if need be, standard."""
-    highest = max(float(part.y.max()) for fold in folds for part in fold)
-    name = given or ("letor" if highest <= PROFILES["letor"].max_label else "standard")
-    if highest > PROFILES[name].max_label:
+    """The given profile, or the one that the folds come with, if its scale holds all labels."""
+    parts = [part for fold in folds for part in fold]
+    profile, highest = profile_for(given, *parts), max(float(part.y.max()) for part in parts)
+    if highest > profile.max_label:
         raise ValueError(
-            f"{data_set}: labels go up to {highest:g}, but ERR in the {name} profile is for labels up to "
-            f"{PROFILES[name].max_label:g}: {wider_scales(highest)}"
+            f"{data_set}: labels go up to {highest:g}, but ERR in the {profile.name} profile is for labels "
+            f"up to {profile.max_label:g}: {wider_scales(highest)}"
         )
-    return name
+    return profile.name
 
 
 def _checked_name(data_set: str) -> str:

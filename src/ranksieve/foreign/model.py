@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -32,6 +32,8 @@ class Scorer(Protocol):
     def method(self) -> str: ...
     @property
     def missing(self) -> MissingPolicy | None: ...
+    @property
+    def chosen_by(self) -> Mapping[str, str] | None: ...
 
     def predict(self, X: Dataset | Matrix, /) -> FloatArray: ...
 
@@ -48,6 +50,7 @@ class ForeignModel:
     method: str
     n_features: int
     missing: MissingPolicy = ZERO
+    chosen_by: None = None
 
     def predict(self, X: Dataset | Matrix, qid: Any = None) -> FloatArray:
         """Scores in row order."""

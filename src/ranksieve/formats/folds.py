@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,17 +12,11 @@ import numpy as np
 
 from ranksieve._types import BoolArray, PathLike
 from ranksieve.data.dataset import Dataset
+from ranksieve.formats.fold_files import FOLD, SPLITS, file_names
 from ranksieve.formats.letor import read_letor
 
 ROOT_VARIABLE = "RANKSIEVE_LETOR"
 NORMALISED = "QueryLevelNorm"
-FOLD = re.compile(r"Fold(\d+)")
-SPLITS = {
-    "train": ("train", "training", "trainingset"),
-    "validation": ("vali", "valid", "validation", "validationset"),
-    "test": ("test", "testing", "testset"),
-}
-SUFFIXES = (".txt", ".txt.gz")
 
 
 @dataclass(frozen=True)
@@ -81,6 +74,8 @@ def load_letor_folds(
     name_or_path: PathLike, root: PathLike | None = None, *, widen: bool = True, **read_options: Any
 ) -> list[Fold]:
     """Read ``Fold1``, ``Fold2``, … of a collection, each with a train, validation and test file.
+
+    The parts come with LETOR's conventions: their ``profile`` is ``"letor"``.
 
     Parameters
     ----------
@@ -156,7 +151,7 @@ def _numbered_folds(folder: Path) -> dict[int, Path]:
 
 
 def _split_file(fold: Path, split: str) -> Path:
-    names = [name + suffix for name in SPLITS[split] for suffix in SUFFIXES]
+    names = file_names(split)
     for name in names:
         if (fold / name).is_file():
             return fold / name

@@ -16,6 +16,7 @@ from ranksieve._util.atomic import atomic_write
 from ranksieve.data.dataset import Dataset, TextColumn
 from ranksieve.data.matrix import first_place, row_entries
 from ranksieve.data.queries import group_queries
+from ranksieve.formats.fold_files import profile_of_files
 from ranksieve.formats.letor_rows import DenseFeatures, LetorRows, SparseFeatures
 from ranksieve.formats.text_files import source_name
 from ranksieve.preparation.missing import MissingPolicy, check_policy
@@ -37,7 +38,8 @@ def read_letor(
 
     Numbers have the bits of Python's ``float``. Query ids are int64 if all of them are plain integers, else
     str. The text after ``#`` becomes ``comments``; ``doc_ids`` holds X of ``docid = X``, else the first
-    word of the comment. Blank lines and lines with a comment only are skipped.
+    word of the comment. Blank lines and lines with a comment only are skipped. A file of a LETOR fold
+    (``Fold1/train.txt``) comes with LETOR's conventions: the ``profile`` of its data is ``"letor"``.
 
     Parameters
     ----------
@@ -58,7 +60,7 @@ def read_letor(
     for one in paths:
         rows.read(one, _chunk_bytes, refuse_missing=missing == "error")
     source = ", ".join(source_name(one) for one in paths)
-    return _dataset(rows, missing, source)
+    return _dataset(rows, missing, source, profile_of_files(paths))
 
 
 def _empty_rows(n_features: int | None, sparse: bool, dtype: np.dtype[Any]) -> LetorRows:
@@ -72,7 +74,7 @@ def _empty_rows(n_features: int | None, sparse: bool, dtype: np.dtype[Any]) -> L
     return LetorRows(features, n_features, dtype)
 
 
-def _dataset(rows: LetorRows, missing: str, source: str) -> Dataset:
+def _dataset(rows: LetorRows, missing: str, source: str, profile: str | None) -> Dataset:
     if len(rows.labels) == 0:
         raise ValueError(f"{source or 'the list of files'}: holds no documents")
     X, y = rows.features.finish(), rows.labels.finish()
@@ -82,7 +84,7 @@ def _dataset(rows: LetorRows, missing: str, source: str) -> Dataset:
     if rows.has_missing and missing != "keep":
         MissingPolicy(missing).fill(X, group_queries(qid))
     comments, doc_ids = rows.comments.finish()
-    return Dataset(X, y, qid, doc_ids=doc_ids, comments=comments, source=source)
+    return Dataset(X, y, qid, doc_ids=doc_ids, comments=comments, source=source, profile=profile)
 
 
 def write_letor(dataset: Dataset, path: PathLike) -> None:

@@ -11,6 +11,7 @@ from numpy.typing import DTypeLike
 from ranksieve._types import AnyArray, FloatArray, Matrix, PathLike
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.matrix import stack
+from ranksieve.formats.fold_files import profile_of_files
 from ranksieve.formats.letor import CHUNK_BYTES
 from ranksieve.formats.letor_rows import DenseFeatures, LetorRows, SparseFeatures
 from ranksieve.formats.text_files import source_name, text_chunks
@@ -86,11 +87,11 @@ def _whole_queries(
         before, last = rows.split()
         held.append(before)
         if any(part.tokens for part in held):
-            yield fill_missing(_joined(held, source_name(path)), missing)
+            yield fill_missing(_joined(held, path), missing)
         held = [last]
     if not held:
         raise ValueError(f"{source_name(path)}: holds no documents")
-    yield fill_missing(_joined(held, source_name(path)), missing)
+    yield fill_missing(_joined(held, path), missing)
 
 
 def _parsed(
@@ -119,12 +120,14 @@ def _scattered(name: str, line: int, token: bytes) -> ValueError:
     )
 
 
-def _joined(parts: list[_Documents], source: str) -> Dataset:
+def _joined(parts: list[_Documents], path: PathLike) -> Dataset:
     """One data set; adjoining rows with one id are one query."""
     parts = [part for part in parts if part.tokens]
     names = np.array([token.decode() for part in parts for token in part.tokens])
     qid: AnyArray = np.repeat(names, [size for part in parts for size in part.sizes])
-    if len(parts) == 1:
-        return Dataset(parts[0].X, parts[0].y, qid, source=source)
-    X = stack([part.X for part in parts])
-    return Dataset(X, np.concatenate([part.y for part in parts]), qid, source=source)
+    X, y = (
+        (parts[0].X, parts[0].y)
+        if len(parts) == 1
+        else (stack([part.X for part in parts]), np.concatenate([part.y for part in parts]))
+    )
+    return Dataset(X, y, qid, source=source_name(path), profile=profile_of_files([path]))

@@ -11,7 +11,7 @@ from ranksieve._types import FloatArray
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.matrix import dense_columns
 from ranksieve.measures.columns import Standard, counted, row_weights, sum_blocks
-from ranksieve.metrics import Evaluator
+from ranksieve.metrics import Evaluator, Profile
 
 Importance: TypeAlias = Callable[[Dataset, FloatArray | None], FloatArray]
 """(data, weight per query or None) -> one importance per feature."""
@@ -39,7 +39,7 @@ def ndcg(data: Dataset, query_weight: FloatArray | None = None) -> FloatArray:
     Lists with fewer than ten documents count 0. Ties keep the input order. A feature that is constant within
     every query ranks nothing: 0.
     """
-    return single_feature(data, "ndcg@10", query_weight)
+    return single_feature(data, "ndcg@10", query_weight, "letor")
 
 
 def mean_average_precision(data: Dataset, query_weight: FloatArray | None = None) -> FloatArray:
@@ -47,7 +47,7 @@ def mean_average_precision(data: Dataset, query_weight: FloatArray | None = None
 
     Ties keep the input order. A feature that is constant within every query ranks nothing: 0.
     """
-    return single_feature(data, "map", query_weight)
+    return single_feature(data, "map", query_weight, "letor")
 
 
 def ones(data: Dataset, query_weight: FloatArray | None = None) -> FloatArray:
@@ -56,9 +56,12 @@ def ones(data: Dataset, query_weight: FloatArray | None = None) -> FloatArray:
     return np.where(Standard(data.X, row_weights(data, weight)).constant, 0.0, 1.0)
 
 
-def single_feature(data: Dataset, metric: str, query_weight: FloatArray | None) -> FloatArray:
+def single_feature(
+    data: Dataset, metric: str, query_weight: FloatArray | None, profile: str | Profile
+) -> FloatArray:
+    """The metric of ranking by each feature alone, up or down, whichever is better; 0 if it ranks nothing."""
     data, weight = counted(data, query_weight)
-    evaluator = Evaluator(data, "letor")
+    evaluator = Evaluator(data, profile)
 
     def value(column: FloatArray) -> float:
         if not _varies(data, column):

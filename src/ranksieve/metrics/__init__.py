@@ -1,7 +1,7 @@
 """Ranking metrics: one file per family, one table, one value per query."""
 
 from ranksieve.metrics.evaluate import Evaluation, Evaluator, evaluate, evaluate_many
-from ranksieve.metrics.profiles import PROFILES, Profile
+from ranksieve.metrics.profiles import PROFILES, Profile, profile_for
 from ranksieve.metrics.table import METRICS, Metric, MetricSpec, parse
 
 __all__ = [
@@ -15,4 +15,5 @@ __all__ = [
     "evaluate",
     "evaluate_many",
     "parse",
+    "profile_for",
 ]

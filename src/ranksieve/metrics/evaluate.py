@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -11,9 +11,11 @@ import numpy as np
 from ranksieve._types import AnyArray, FloatArray
 from ranksieve._util.json_values import plain
 from ranksieve.data.dataset import Dataset
-from ranksieve.metrics.profiles import Empty, Profile, as_profile, check_empty
+from ranksieve.metrics.profiles import Empty, Profile, check_empty, profile_for
 from ranksieve.metrics.ranked import Judged, Ranked
 from ranksieve.metrics.table import MetricSpec, parse
+
+DEFAULT_METRICS = ("ndcg@10", "map")
 
 
 @dataclass(frozen=True, eq=False)
@@ -21,6 +23,8 @@ class Evaluation:
     """Metric values of one ranking: ``mean[name]``, and ``per_query[name]`` in the order of ``query_ids``.
 
     Names are in lower case (``ndcg@10``, ``map``). A skipped query is NaN and left out of the mean.
+    ``too_short[name]`` is how many queries count 0 because the profile says so of lists with fewer documents
+    than the cut-off; a metric without such queries has no entry.
     """
 
     mean: Mapping[str, float]
@@ -28,6 +32,7 @@ class Evaluation:
     query_ids: AnyArray
     profile: Profile
     empty: Empty
+    too_short: Mapping[str, int] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON; NaN becomes None."""
@@ -36,6 +41,7 @@ class Evaluation:
             "empty": self.empty,
             "n_queries": len(self.query_ids),
             "mean": plain(self.mean),
+            "too_short": dict(self.too_short),
             "query_ids": self.query_ids.tolist(),
             "per_query": plain(self.per_query),
         }
@@ -49,7 +55,7 @@ class Evaluator:
     """
 
     def __init__(
-        self, dataset: Dataset, profile: str | Profile = "letor", empty: Empty | None = None
+        self, dataset: Dataset, profile: str | Profile | None = None, empty: Empty | None = None
     ) -> None:
         if not isinstance(dataset, Dataset):
             raise ValueError(
@@ -57,7 +63,7 @@ class Evaluator:
             )
         self.queries = dataset.queries
         self.judged = Judged(self.queries.group(dataset.y), self.queries)
-        self.profile = as_profile(profile)
+        self.profile = profile_for(profile, dataset)
         self.empty: Empty = self.profile.empty if empty is None else check_empty(empty)
 
     def per_query(self, scores: AnyArray, specs: Sequence[MetricSpec]) -> list[FloatArray]:
@@ -67,9 +73,8 @@ class Evaluator:
     def evaluate(self, scores: Any, metrics: str | Sequence[str | MetricSpec]) -> Evaluation:
         """The evaluation of one score vector."""
         specs = parse_all(metrics)
-        values = self.per_query(_as_scores(scores, self.queries.n_rows, 1), specs)
-        per_query = {str(spec): value for spec, value in zip(specs, values, strict=True)}
-        return summarise(per_query, self.queries.ids, self.profile, self.empty)
+        grouped = self.queries.group(_as_scores(scores, self.queries.n_rows, 1))
+        return evaluate_ranked(self.judged.rank(grouped), specs, self.profile, self.empty)
 
     def evaluate_many(self, score_matrix: Any, metric: str | MetricSpec) -> FloatArray:
         """Values (points × queries) of the columns of a score matrix (documents × points)."""
@@ -84,8 +89,8 @@ class Evaluator:
 def evaluate(
     scores: Any,
     dataset: Dataset,
-    metrics: str | Sequence[str | MetricSpec] = ("ndcg@10", "map"),
-    profile: str | Profile = "letor",
+    metrics: str | Sequence[str | MetricSpec] = DEFAULT_METRICS,
+    profile: str | Profile | None = None,
     empty: Empty | None = None,
 ) -> Evaluation:
     """Rank each query by descending score (ties keep input order) and measure the rankings.
@@ -98,8 +103,9 @@ def evaluate(
         Labels and query ids.
     metrics : str or sequence of str
         Names of the table METRICS, with a cut-off after ``@``.
-    profile : "letor", "mslr", "standard" or Profile
-        Gain, discount, relevance and the rules for short and empty lists.
+    profile : "letor", "mslr", "standard", "trec" or Profile, optional
+        Gain, discount, relevance and the rules for short and empty lists; default: what the data come with
+        (letor for LETOR's folds), else standard.
     empty : 0, 1 or "skip", optional
         NDCG, AP and R of a query without a relevant document; default from the profile, 0.
     """
@@ -110,7 +116,7 @@ def evaluate_many(
     score_matrix: Any,
     dataset: Dataset,
     metric: str | MetricSpec,
-    profile: str | Profile = "letor",
+    profile: str | Profile | None = None,
     empty: Empty | None = None,
 ) -> FloatArray:
     """Values (points × queries) of one metric for the columns of a score matrix (documents × points)."""
@@ -124,12 +130,30 @@ def measure(ranked: Ranked, specs: Sequence[MetricSpec], profile: Profile, empty
     return [np.where(np.isnan(value), fill, value) for value in values]
 
 
+def evaluate_ranked(
+    ranked: Ranked, specs: Sequence[MetricSpec], profile: Profile, empty: Empty
+) -> Evaluation:
+    """The evaluation of one ranking."""
+    values = measure(ranked, specs, profile, empty)
+    per_query = {str(spec): value for spec, value in zip(specs, values, strict=True)}
+    zeros = {
+        str(spec): np.count_nonzero(spec.too_short(ranked.judged, profile) & (per_query[str(spec)] == 0.0))
+        for spec in specs
+    }
+    too_short = {name: int(count) for name, count in zeros.items() if count}
+    return summarise(per_query, ranked.judged.queries.ids, profile, empty, too_short)
+
+
 def summarise(
-    per_query: Mapping[str, FloatArray], query_ids: AnyArray, profile: Profile, empty: Empty
+    per_query: Mapping[str, FloatArray],
+    query_ids: AnyArray,
+    profile: Profile,
+    empty: Empty,
+    too_short: Mapping[str, int] | None = None,
 ) -> Evaluation:
     """The evaluation that has these values."""
     mean = {name: mean_of_defined(values) for name, values in per_query.items()}
-    return Evaluation(mean, per_query, query_ids, profile, empty)
+    return Evaluation(mean, per_query, query_ids, profile, empty, too_short or {})
 
 
 def parse_all(metrics: str | Sequence[str | MetricSpec]) -> list[MetricSpec]:

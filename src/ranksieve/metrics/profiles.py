@@ -10,6 +10,7 @@ import numpy as np
 
 from ranksieve._types import FloatArray, IntArray
 from ranksieve._util.messages import lookup
+from ranksieve.data.dataset import Dataset
 
 Empty: TypeAlias = float | Literal["skip"]
 """What a query without a relevant document counts: 0, 1, or "skip" (NaN, left out of the mean)."""
@@ -93,11 +94,25 @@ PROFILES: dict[str, Profile] = {
 """``letor``: the official scripts of LETOR 3.0 and 4.0; ``mslr``: the same, relevant means y ≥ 2;
 ``standard``: discount 1/log2(1 + i), short lists use what there is; ``trec``: the same with gain y, as
 trec_eval has it."""
+STANDARD = PROFILES["standard"]
 
 
 def as_profile(profile: str | Profile) -> Profile:
     """A profile by name, or the given one."""
     return profile if isinstance(profile, Profile) else lookup(PROFILES, profile, "profile")
+
+
+def profile_for(profile: str | Profile | None, *data: Dataset) -> Profile:
+    """The given profile; without one that of the data if they come with one, else standard.
+
+    Data come with a profile if all of them name the same and no label is beyond its scale.
+    """
+    if profile is not None:
+        return as_profile(profile)
+    names = {part.profile for part in data}
+    own = as_profile(name) if len(names) == 1 and (name := names.pop()) else STANDARD
+    highest = max((float(part.y.max()) for part in data), default=0.0)
+    return own if highest <= own.max_label else STANDARD
 
 
 def wider_scales(label: float) -> str:

@@ -12,7 +12,7 @@ import numpy as np
 from ranksieve._types import BoolArray, FloatArray, IntArray
 from ranksieve._util.messages import shortened
 from ranksieve.data.queries import Queries
-from ranksieve.metrics.evaluate import Evaluation, measure, parse_all, summarise
+from ranksieve.metrics.evaluate import DEFAULT_METRICS, Evaluation, evaluate_ranked, parse_all
 from ranksieve.metrics.profiles import Empty, Profile, as_profile, check_empty
 from ranksieve.metrics.ranked import Judged, Ranked
 from ranksieve.metrics.table import MetricSpec
@@ -24,7 +24,7 @@ Scores = Mapping[str, Mapping[str, float]]
 def evaluate_run(
     run: Scores,
     qrels: Scores,
-    metrics: str | Sequence[str | MetricSpec] = ("ndcg@10", "map"),
+    metrics: str | Sequence[str | MetricSpec] = DEFAULT_METRICS,
     profile: str | Profile = "trec",
     empty: Empty | None = None,
 ) -> Evaluation:
@@ -48,10 +48,7 @@ def evaluate_run(
     empty = profile.empty if empty is None else check_empty(empty)
     _check_queries(run, qrels)
     judged = _judged(run, qrels)
-    ranked = Ranked(np.arange(len(judged.labels)), judged)
-    values = measure(ranked, specs, profile, empty)
-    per_query = {str(spec): value for spec, value in zip(specs, values, strict=True)}
-    return summarise(per_query, judged.queries.ids, profile, empty)
+    return evaluate_ranked(Ranked(np.arange(len(judged.labels)), judged), specs, profile, empty)
 
 
 @dataclass(frozen=True, eq=False)

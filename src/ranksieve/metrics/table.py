@@ -11,7 +11,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from ranksieve._types import FloatArray
+from ranksieve._types import BoolArray, FloatArray
 from ranksieve._util.messages import lookup
 from ranksieve.metrics.profiles import Profile, wider_scales
 from ranksieve.metrics.ranked import Judged, Ranked, ratio
@@ -21,12 +21,16 @@ PerQuery: TypeAlias = Callable[[Ranked, int | None, Profile], FloatArray]
 
 @dataclass(frozen=True)
 class Metric:
-    """A metric: ``per_query(ranked, k, profile)`` gives one value per query, NaN where it is 0/0."""
+    """A metric: ``per_query(ranked, k, profile)`` gives one value per query, NaN where it is 0/0.
+
+    ``short_list_rule``: a profile may say that a list shorter than k counts 0.
+    """
 
     title: str
     per_query: PerQuery
     needs_k: bool = False
     at_most_one: bool = True
+    short_list_rule: bool = False
 
 
 def dcg(ranked: Ranked, k: int | None, profile: Profile) -> FloatArray:
@@ -39,13 +43,10 @@ def dcg(ranked: Ranked, k: int | None, profile: Profile) -> FloatArray:
 
 
 def ndcg(ranked: Ranked, k: int | None, profile: Profile) -> FloatArray:
-    """NDCG@k = DCG@k / DCG@k of the ideal ranking; 0 for a list shorter than k if the profile says so."""
+    """NDCG@k = DCG@k / DCG@k of the ideal ranking."""
     judged = ranked.judged
     ideal = judged.once((ndcg, k, profile), lambda: dcg(judged.ideal, k, profile))
-    values = ratio(dcg(ranked, k, profile), ideal)
-    if profile.short_list_is_zero and k is not None:
-        values[(judged.queries.sizes < k) & (ideal > 0)] = 0.0
-    return values
+    return ratio(dcg(ranked, k, profile), ideal)
 
 
 def expected_reciprocal_rank(ranked: Ranked, k: int | None, profile: Profile) -> FloatArray:
@@ -108,7 +109,7 @@ def _hits(ranked: Ranked, k: int | None, profile: Profile) -> FloatArray:
 
 
 METRICS: dict[str, Metric] = {
-    "ndcg": Metric("normalised discounted cumulative gain", ndcg),
+    "ndcg": Metric("normalised discounted cumulative gain", ndcg, short_list_rule=True),
     "dcg": Metric("discounted cumulative gain", dcg, at_most_one=False),
     "map": Metric("average precision", average_precision),
     "mrr": Metric("reciprocal rank of the first relevant document", reciprocal_rank),
@@ -136,8 +137,16 @@ class MetricSpec:
         return self.name if self.k is None else f"{self.name}@{self.k}"
 
     def per_query(self, ranked: Ranked, profile: Profile) -> FloatArray:
-        """One value per query, NaN where it is 0/0."""
-        return METRICS[self.name].per_query(ranked, self.k, profile)
+        """One value per query, NaN where it is 0/0; 0 for a list that is too short to count."""
+        values = METRICS[self.name].per_query(ranked, self.k, profile)
+        too_short = self.too_short(ranked.judged, profile)
+        return np.where(too_short & ~np.isnan(values), 0.0, values) if too_short.any() else values
+
+    def too_short(self, judged: Judged, profile: Profile) -> BoolArray:
+        """Which queries have fewer documents than the cut-off, if the profile lets such a list count 0."""
+        rule = METRICS[self.name].short_list_rule and profile.short_list_is_zero
+        least = self.k if rule and self.k is not None else 1
+        return np.asarray(judged.queries.sizes < least)
 
 
 def parse(metric: str | MetricSpec) -> MetricSpec:

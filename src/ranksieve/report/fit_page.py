@@ -22,6 +22,7 @@ from ranksieve.report.words import (
     metric_title,
     percent,
     percent_text,
+    short_lists,
     weight_text,
 )
 
@@ -55,13 +56,15 @@ class Support:
     n_subsamples: int = 0
     strength: FloatArray | None = None
     metric: str = ""
+    profile: str = ""
 
 
 @dataclass(frozen=True)
 class Content:
     """A report: ``model`` as :meth:`LinearModel.to_dict` gives it, metric means by what they describe.
 
-    ``choice`` says in words how the model was chosen, ``profile`` which conventions the metrics follow.
+    ``choice`` says in words how the model was chosen, ``uncounted`` which lists were too short to guide it,
+    ``profile`` which conventions the metrics follow, ``too_short`` which lists were too short for them.
     """
 
     title: str
@@ -74,6 +77,8 @@ class Content:
     profile: str = ""
     planted: Planted | None = None
     gains: Gains | None = None
+    uncounted: str = ""
+    too_short: Sequence[str] = ()
 
     @property
     def terms(self) -> list[Mapping[str, Any]]:
@@ -87,13 +92,14 @@ class Content:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """All parameters, and how features were prepared, by name."""
+        """All parameters, how features were prepared, and what the model was chosen by, by name."""
         missing, normalisation = self.model["missing"], self.model["normalisation"]
         prepared = {
             "missing": missing["policy"] if missing else "error",
             "normalise": normalisation["kind"] if normalisation else "none",
         }
-        return dict(sorted({**prepared, **self.model["parameters"]}.items()))
+        chosen_by = self.model["chosen_by"] or {}
+        return dict(sorted({**prepared, **self.model["parameters"], **chosen_by}.items()))
 
 
 def write_report(content: Content, path: str | os.PathLike[str]) -> None:
@@ -126,6 +132,7 @@ def build_content(
     truth: AnyArray | None = None,
     support: Support | None = None,
     gains: Gains | None = None,
+    uncounted: str = "",
 ) -> Content:
     """The content of a fitted ranker's report.
 
@@ -146,6 +153,8 @@ def build_content(
     gains : Gains, optional
         The ranker under the name "chosen" against a baseline, query by query; default the densest point of
         its path on the queries that guided the choice.
+    uncounted : str
+        Which of these queries were too short to count, as a sentence.
     """
     model = ranker.to_model().to_dict()
     evaluations = evaluations or {}
@@ -162,6 +171,8 @@ def build_content(
         ", ".join(dict.fromkeys(evaluation.profile.name for evaluation in evaluations.values())),
         None if truth is None else planted_features(truth, ranker),
         gains,
+        uncounted,
+        [f"{label}: {short_lists(one)}" for label, one in evaluations.items() if one.too_short],
     )
 
 
@@ -184,7 +195,7 @@ def _feature_table(ranker: LinearRanker, support: Support) -> FeatureTable:
         f"Share of {support.n_subsamples} refits at the same α, each on a random half of the queries, that "
         "use the feature."
     )
-    alone = "Training metric (letor profile) of ranking by the feature alone, up or down."
+    alone = f"Training metric ({support.profile} profile) of ranking by the feature alone, up or down."
     columns = (
         Column("weight", "weight", weight_text, "Weight in the model."),
         Column("frequency", "frequency", percent_text, refits),

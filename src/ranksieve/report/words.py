@@ -3,8 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
+
+from ranksieve.metrics.profiles import STANDARD
+
+if TYPE_CHECKING:
+    from ranksieve.metrics import Evaluation
 
 ROUNDING = 1e-14  # below this a relative gap is rounding error of float64
 FAR = 0.1  # above this a relative gap proves nothing of use
@@ -72,3 +78,17 @@ def listed(names: Sequence[str], most: int = 12) -> str:
     if len(names) > most:
         return f"{', '.join(names[: most - 1])} and {len(names) - most + 1} more"
     return " and ".join(filter(None, [", ".join(names[:-1]), *names[-1:]]))
+
+
+def short_lists(evaluation: Evaluation) -> str:
+    """How many lists are too short to count, and for which metrics; nothing if none is."""
+    if not evaluation.too_short:
+        return ""
+    counts, metrics = list(evaluation.too_short.values()), list(evaluation.too_short)
+    one = counts == [1]
+    return (
+        f"{listed([str(count) for count in counts])} of {len(evaluation.query_ids)} queries "
+        f"{'has' if one else 'have'} fewer than {listed([name.partition('@')[2] for name in metrics])} "
+        f"documents; the {evaluation.profile.name} profile counts {'its' if one else 'their'} "
+        f"{listed([metric_title(name) for name in metrics])} as 0 ({STANDARD.name} does not)."
+    )

@@ -50,5 +50,5 @@ class FSRank(FeatureSelector):
 
     def _select(self, data: Dataset, usable: IntArray, query_weight: FloatArray | None) -> IntArray:
         check_size("k", self.k, usable, data)
-        self.importance_ = single_feature(data, self.metric, query_weight)
+        self.importance_ = single_feature(data, self.metric, query_weight, "letor")
         return largest(self.importance_, usable, self.k)

@@ -1,0 +1,336 @@
+"""Metric conventions by default: those of the data, and of a model for its evaluation; standard elsewhere."""
+
+from __future__ import annotations
+
+import json
+import pickle
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import ranksieve as rs
+from ranksieve.cli import app
+from ranksieve.estimators.stability import prepared
+from ranksieve.experiment.benching import fitting_profile
+from ranksieve.measures.importance import single_feature
+from ranksieve.metrics import PROFILES, Evaluator, Profile, evaluate_many, parse, profile_for
+from ranksieve.metrics.table import METRICS
+from ranksieve.report.words import short_lists
+from tests.conftest import random_dataset
+
+LETOR, STANDARD = PROFILES["letor"], PROFILES["standard"]
+FAST = {"n_alphas": 8, "cv": 2}
+QUICK = ("--set", "n_alphas=8", "--set", "cv=2")
+
+
+def run(*args, code=0):
+    result = CliRunner().invoke(app, [str(arg) for arg in args])
+    assert result.exit_code == code, (result.stdout, result.stderr, result.exception)
+    return result
+
+
+def words(*args):
+    """What a command prints, on one line."""
+    return " ".join(run(*args).stdout.split())
+
+
+def from_letor(data: rs.Dataset) -> rs.Dataset:
+    data.profile = "letor"
+    return data
+
+
+@pytest.fixture(scope="module")
+def parts() -> list[rs.Dataset]:
+    """Train, validation and test data with lists of 1 to 13 documents and labels up to 2."""
+    return [random_dataset(seed=seed, n_queries=24) for seed in (1, 2, 3)]
+
+
+@pytest.fixture(scope="module")
+def root(parts, tmp_path_factory):
+    """A LETOR collection, and beside it the same files without folds; a model of each."""
+    root = tmp_path_factory.mktemp("home")
+    for folder in (root / "TOY" / "Fold1", root / "TOY" / "Fold2", root / "plain"):
+        folder.mkdir(parents=True)
+        for name, part in zip(("train", "vali", "test"), parts, strict=True):
+            rs.write_letor(part, folder / f"{name}.txt")
+    fold = root / "TOY" / "Fold1"
+    run("fit", fold / "train.txt", "--valid", fold / "vali.txt", *QUICK, "-o", root / "letor.json")
+    run("fit", root / "plain" / "train.txt", "--metric", "map", *QUICK, "-o", root / "standard.json")
+    return root
+
+
+# --- what data come with ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("file", "profile"),
+    [
+        ("Fold1/train.txt", "letor"),
+        ("Fold12/vali.txt.gz", "letor"),
+        ("Fold3/testset.txt", "letor"),
+        ("Fold1/train.parquet", None),
+        ("Fold1/features.txt", None),
+        ("Fold/train.txt", None),
+        ("fold1/train.txt", None),
+        ("Fold1/more/train.txt", None),
+        ("train.txt", None),
+    ],
+)
+def test_files_of_letor_folds_come_with_the_letor_profile(tmp_path, monkeypatch, parts, file, profile):
+    path = tmp_path / file
+    path.parent.mkdir(parents=True, exist_ok=True)
+    rs.write_dataset(parts[0], path)
+    assert rs.read_dataset(path).profile == profile
+    monkeypatch.chdir(path.parent)
+    assert rs.read_dataset(path.name).profile == profile
+
+
+def test_several_files_and_streams(root):
+    fold, plain = root / "TOY" / "Fold1", root / "plain" / "train.txt"
+    assert rs.read_letor([fold / "train.txt", fold / "vali.txt"]).profile == "letor"
+    assert rs.read_letor([fold / "train.txt", plain]).profile is None
+    assert {part.profile for part in rs.stream_letor(fold / "test.txt", n_features=5)} == {"letor"}
+    assert {part.profile for part in rs.stream_letor(plain, n_features=5)} == {None}
+
+
+def test_folds_come_with_the_letor_profile(root, parts):
+    assert {part.profile for fold in rs.load_letor_folds(root / "TOY") for part in fold} == {"letor"}
+    assert {part.profile for fold in rs.deal_folds(parts[0], 3) for part in fold} == {None}
+
+
+def test_data_made_from_data_keep_the_profile():
+    data = from_letor(random_dataset(n_queries=12))
+    data.X[0, 0] = np.nan
+    made = [
+        data.select_queries(np.array([0, 1])), data.select_rows(np.arange(9)), data.widened(8),
+        data.replace_features(data.X[:, :2], ("a", "b")), rs.fill_missing(data, "zero"),
+        pickle.loads(pickle.dumps(data)), *(part for fold in rs.deal_folds(data, 3) for part in fold),
+    ]  # fmt: skip
+    assert {part.profile for part in made} == {"letor"}
+    ranker = rs.FenchelRank(normalise="z", missing="zero").fit(data)
+    assert prepared(ranker, data).profile == "letor"
+
+
+def test_frames_have_no_profile():
+    data = from_letor(random_dataset())
+    assert rs.from_frame(rs.to_frame(data)).profile is None
+    assert rs.Dataset(data.X, data.y, data.qid).profile is None
+    assert rs.Dataset(data.X, data.y, data.qid, profile="mslr").profile == "mslr"
+
+
+# --- the default ------------------------------------------------------------------------------------------
+
+
+def test_the_data_decide_unless_told():
+    letor, plain = from_letor(random_dataset()), random_dataset()
+    assert profile_for(None, letor) is profile_for(None, letor, letor) is LETOR
+    assert profile_for(None, plain) is profile_for(None, letor, plain) is profile_for(None) is STANDARD
+    assert profile_for("mslr", letor) is PROFILES["mslr"]
+    mine = Profile("mine")
+    assert profile_for(mine, letor) is mine
+    letor.profile = "lettor"
+    with pytest.raises(ValueError, match="unknown profile 'lettor'"):
+        profile_for(None, letor)
+
+
+def test_labels_beyond_the_scale_of_letor_go_by_the_standard():
+    data = random_dataset()
+    graded = rs.Dataset(data.X, 2 * data.y, data.qid, profile="letor")
+    assert profile_for(None, graded) is profile_for(None, from_letor(data), graded) is STANDARD
+    assert "err@10" in rs.evaluate(graded.X[:, 0], graded, "err@10").mean
+
+
+@pytest.mark.parametrize(("own", "expected"), [("letor", LETOR), (None, STANDARD)])
+def test_everything_that_measures_takes_the_profile_of_the_data(own, expected, parts):
+    train, valid, test = (part.select_rows(np.arange(part.n_docs)) for part in parts)
+    for part in (train, valid, test):
+        part.profile = own
+    scores = test.X[:, 0]
+    assert rs.evaluate(scores, test).profile is Evaluator(test).profile is expected
+    many = evaluate_many(scores[:, None], test, "ndcg@5")
+    np.testing.assert_array_equal(many[0], rs.evaluate(scores, test, "ndcg@5", expected).per_query["ndcg@5"])
+    for held_out in ({"valid": valid}, {}):
+        fitted = rs.SparseRanker(metric="ndcg@5", **FAST).fit(train, **held_out)
+        told = rs.SparseRanker(metric="ndcg@5", profile=expected, **FAST).fit(train, **held_out)
+        assert fitted.profile is None
+        assert fitted.validation_.profile is expected
+        np.testing.assert_array_equal(fitted.validation_.values, told.validation_.values)
+        np.testing.assert_array_equal(fitted.coef_, told.coef_)
+        assert fitted.to_model().chosen_by == {"metric": "ndcg@5", "profile": expected.name}
+    assert rs.frontier(train, valid, metric="ndcg@5", **FAST).profile == expected.name
+    model = fitted.to_model()
+    assert rs.drop_costs(model, test, "ndcg@5") == rs.drop_costs(model, test, "ndcg@5", profile=expected)
+
+
+def test_what_is_chosen_on_decides():
+    train, valid = random_dataset(seed=1, n_queries=20), from_letor(random_dataset(seed=2, n_queries=20))
+    assert rs.SparseRanker(metric="map", **FAST).fit(train, valid=valid).validation_.profile is LETOR
+    assert rs.SparseRanker(metric="map", **FAST).fit(valid, valid=train).validation_.profile is STANDARD
+
+
+def test_bench_of_letor_folds_has_the_numbers_of_the_letor_profile(root, tmp_path):
+    def rows(name, **options):
+        rs.bench(root / "TOY", ["ranksvm", "sparseranker"], out=tmp_path / name, grid="fast", **options)
+        texts = [path.read_text() for path in sorted((tmp_path / name).glob("*/*/*.jsonl"))]
+        every = [json.loads(line) for text in texts for line in text.splitlines()]
+        measured = [row for row in every if row["kind"] != "convergence"]  # which has times alone
+        return [{key: value for key, value in row.items() if "seconds" not in key} for row in measured]
+
+    assert rows("default") == rows("told", profile="letor")
+    folds = rs.load_letor_folds(root / "TOY")
+    assert fitting_profile("TOY", folds, None) == "letor"
+    assert fitting_profile("TOY", folds, "mslr") == "mslr"
+    assert fitting_profile("shop", rs.deal_folds(random_dataset(), 3), None) == "standard"
+
+
+# --- models remember what they were chosen by ---------------------------------------------------------------
+
+
+def test_model_files_keep_what_the_model_was_chosen_by(root, tmp_path):
+    model = rs.load_model(root / "letor.json")
+    assert model.chosen_by == {"metric": "ndcg@10", "profile": "letor"}
+    assert rs.load_model(root / "standard.json").chosen_by == {"metric": "map", "profile": "standard"}
+    content = model.to_dict()
+    del content["chosen_by"]
+    (tmp_path / "older.json").write_text(json.dumps(content))
+    assert rs.load_model(tmp_path / "older.json") == replace(model, chosen_by=None)
+    (tmp_path / "bad.json").write_text(json.dumps({**content, "chosen_by": {"metric": "map"}}))
+    with pytest.raises(ValueError, match="chosen_by has no profile"):
+        rs.load_model(tmp_path / "bad.json")
+
+
+def test_only_a_choice_by_a_known_profile_is_remembered():
+    data = random_dataset(n_queries=12)
+    assert rs.FenchelRank().fit(data).to_model().chosen_by is None
+    upper = rs.SparseRanker(metric="NDCG@5", **FAST).fit(data).to_model()
+    assert upper.chosen_by == {"metric": "ndcg@5", "profile": "standard"}
+    mine = replace(LETOR, short_list_is_zero=False)  # called letor, but it is another
+    assert rs.SparseRanker(profile=mine, **FAST).fit(data).to_model().chosen_by is None
+
+
+def test_evaluate_uses_the_models_own(root):
+    test, model = root / "plain" / "test.txt", root / "letor.json"
+    data = rs.read_letor(test)
+    own = rs.evaluate(rs.load_model(model).predict(data), data, ["ndcg@10", "map"], "letor")
+    content = json.loads(run("evaluate", test, "--model", model, "--json").stdout)
+    assert content["profile"] == "letor"
+    assert content["mean"] == dict(own.mean)
+    assert content["too_short"] == {"ndcg@10": int(np.sum(data.queries.sizes < 10))}
+    text = words("evaluate", test, "--model", model)
+    assert "24 queries; NDCG@10, letor profile, as the model was chosen by." in text
+    assert short_lists(own) in text
+    text = words("evaluate", test, "--model", root / "standard.json")
+    assert "MAP, standard profile, as the model was chosen by." in text
+    assert "ndcg" not in text
+
+
+def test_evaluate_does_what_it_is_told(root):
+    test, model = root / "plain" / "test.txt", root / "letor.json"
+    text = words("evaluate", test, "--model", model, "--profile", "standard", "--metric", "ndcg@10")
+    assert text.endswith("24 queries; standard profile.")
+    text = words("evaluate", test, "--model", model, "--profile", "standard")
+    assert text.endswith("24 queries; NDCG@10, as the model was chosen by; standard profile.")
+    text = words("evaluate", test, "--model", model, "--metric", "mrr")
+    assert text.endswith("24 queries; letor profile, as the model was chosen by.")
+
+
+def test_scores_go_by_the_profile_of_the_data(root, tmp_path):
+    run("rank", root / "letor.json", root / "plain" / "test.txt", "-o", tmp_path / "scores.txt")
+    for folder, profile in (("plain", "standard"), ("TOY/Fold1", "letor")):
+        text = words("evaluate", root / folder / "test.txt", "--scores", tmp_path / "scores.txt")
+        assert f"24 queries; {profile} profile." in text
+        assert ("fewer than 10 documents" in text) == (profile == "letor")
+
+
+def test_compare_uses_what_the_models_share(root, tmp_path):
+    first, other = root / "letor.json", root / "standard.json"
+    again = tmp_path / "again.json"
+    again.write_text(first.read_text())
+    test = root / "plain" / "test.txt"
+    assert "NDCG@10, letor profile, as the models were chosen by." in words("compare", test, first, again)
+    text = words("compare", test, first, other)
+    differ = f"different ones ({first} by {{}}, {other} by {{}})"
+    assert "24 queries; NDCG@10, because the models were chosen by " + differ.format("ndcg@10", "map") in text
+    assert "standard profile, because the models were chosen by " + differ.format("letor", "standard") in text
+    content = json.loads(run("compare", root / "TOY" / "Fold1" / "test.txt", first, other, "--json").stdout)
+    assert content["profile"] == "letor"
+    assert set(content["mean"]["letor"]) == {"ndcg@10", "map"}
+    assert list(content["too_short"]) == ["ndcg@10"]
+
+
+def test_explain_drop_uses_the_models_own(root):
+    options = ("explain", root / "letor.json", root / "plain" / "test.txt", "--drop")
+    assert json.loads(run(*options, "--json").stdout)["profile"] == "letor"
+    assert "NDCG@10, letor profile, as the model was chosen by." in words(*options)
+    assert "MAP" not in words(*options)
+
+
+# --- lists too short to count -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+@pytest.mark.parametrize("empty", [0, 1, "skip"])
+def test_too_short_counts_the_lists_that_the_profile_makes_zero(profile, empty):
+    """The same profile without its rule for short lists counts them."""
+    data = random_dataset(seed=4, n_queries=40, n_levels=2)
+    lenient = replace(PROFILES[profile], short_list_is_zero=False)
+    names = [f"{name}@{k}" for name in METRICS for k in (1, 4, 9)]
+    found = rs.evaluate(data.y, data, names, profile, empty)
+    counted = rs.evaluate(data.y, data, names, lenient, empty)
+    assert counted.too_short == {}
+    for name in names:
+        lost = (found.per_query[name] == 0) & (counted.per_query[name] > 0)
+        short = data.queries.sizes < parse(name).k
+        assert not np.any(lost & ~short)
+        assert found.too_short.get(name, 0) >= np.count_nonzero(lost)
+        assert found.too_short.get(name, 0) in (0, np.sum(short & (found.per_query[name] == 0)))
+    assert set(found.too_short) == ({"ndcg@4", "ndcg@9"} if PROFILES[profile].short_list_is_zero else set())
+
+
+def test_short_lists_in_a_sentence():
+    data = rs.Dataset(np.zeros((7, 1)), [1, 0, 0, 1, 0, 1, 1], [1, 1, 1, 2, 2, 3, 3])
+    scores = np.zeros(7)
+    assert short_lists(rs.evaluate(scores, data, ["ndcg@3", "map", "ndcg@2"], "letor")) == (
+        "2 of 3 queries have fewer than 3 documents; the letor profile counts their NDCG@3 as 0 "
+        "(standard does not)."
+    )
+    assert short_lists(rs.evaluate(scores, data, ["ndcg@3", "ndcg@5"], "mslr")) == (
+        "2 and 3 of 3 queries have fewer than 3 and 5 documents; the mslr profile counts their NDCG@3 and "
+        "NDCG@5 as 0 (standard does not)."
+    )
+    one = data.select_rows(np.arange(5))
+    assert short_lists(rs.evaluate(scores[:5], one, "ndcg@3", "letor")) == (
+        "1 of 2 queries has fewer than 3 documents; the letor profile counts its NDCG@3 as 0 "
+        "(standard does not)."
+    )
+    assert short_lists(rs.evaluate(scores, data, ["ndcg@5", "map"], "standard")) == ""
+
+
+def test_fit_and_its_page_count_short_lists_out_loud(root, tmp_path):
+    fold, page = root / "TOY" / "Fold1", tmp_path / "page.html"
+    vali = rs.read_letor(fold / "vali.txt")
+    sentence = short_lists(rs.evaluate(np.zeros(vali.n_docs), vali, "ndcg@10"))
+    assert sentence.endswith("the letor profile counts their NDCG@10 as 0 (standard does not).")
+    command = ("fit", fold / "train.txt", "--valid", fold / "vali.txt", *QUICK, "-o", tmp_path / "m.json")
+    text = words(*command, "--report", page)
+    assert "Validation ndcg@10 (letor): " in text
+    assert sentence in text
+    shown = " ".join(page.read_text().split())
+    assert sentence in shown
+    assert "Means over queries, letor profile." in shown
+    assert "documents; the letor profile counts their NDCG@3, NDCG@5 and NDCG@10 as 0" in shown
+    assert '<tr><th>profile</th><td class="name">letor</td></tr>' in shown
+    assert json.loads(run(*command, "--json").stdout)["uncounted"] == sentence
+    assert "as 0" not in words(*command, "--profile", "standard")
+    assert "(standard): " in words("fit", root / "plain" / "train.txt", *QUICK, "-o", tmp_path / "m.json")
+
+
+def test_strength_of_features_goes_by_the_profile_of_the_page(root, tmp_path):
+    for folder, profile in (("TOY/Fold1", "letor"), ("plain", "standard")):
+        page, data = tmp_path / "page.html", rs.read_letor(root / folder / "train.txt")
+        run("fit", root / folder / "train.txt", *QUICK, "-o", tmp_path / "m.json", "--report", page)
+        text = page.read_text()
+        assert f"Training metric ({profile} profile) of ranking by the feature alone" in text
+        assert f"{single_feature(data, 'ndcg@10', None, profile).max():.4f}" in text
