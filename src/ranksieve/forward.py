@@ -36,8 +36,8 @@ class Rules:
     """What a set of features may hold.
 
     ``fixed`` features are in it from the start, others only if ``usable``; ``signs`` as in
-    :class:`ranksieve.penalties.L1`. With ``prices`` a set grows by the most gain per price^``power``, and a
-    swap must not make it dearer.
+    :class:`ranksieve.penalties.L1`. With ``prices`` a set grows by the most gain per price^``power``, to a
+    cost of at most ``limit``, and a swap must not make it dearer.
     """
 
     usable: BoolArray
@@ -45,21 +45,22 @@ class Rules:
     signs: FloatArray | None = None
     prices: ColumnCosts | None = None
     power: float = 0.0
+    limit: float = np.inf
 
     def joining(self, g: FloatArray, chosen: Sequence[int]) -> BoolArray:
         """Features that may join the set and whose weight may follow −g."""
         free = self.usable.copy()
         free[list(chosen)] = False
+        if self.prices is not None and np.isfinite(self.limit):
+            free &= self.prices.of(np.array(chosen, dtype=np.int64)) + self._added(chosen) <= self.limit
         return free if self.signs is None else free & (self.signs * g <= 0)
 
     def worth(self, gain: FloatArray, chosen: Sequence[int]) -> FloatArray:
         """Gains as the growth of a set compares them."""
         if self.prices is None or not self.power:
             return gain
-        paid = np.isin(self.prices.unit, self.prices.unit[list(chosen)])
         least = LEAST_SHARE * max(float(self.prices.prices.max()), np.finfo(np.float64).tiny)
-        added = np.maximum(np.where(paid, 0.0, self.prices.of_each), least)
-        return np.asarray(gain / added**self.power)
+        return np.asarray(gain / np.maximum(self._added(chosen), least) ** self.power)
 
     def swapping(self, slopes: FloatArray, chosen: Sequence[int]) -> BoolArray:
         """Which features may take the place of each of the set, given the slopes after it has left."""
@@ -70,10 +71,16 @@ class Rules:
         if self.prices is not None:
             for i in range(len(chosen)):
                 rest = [*chosen[:i], *chosen[i + 1 :]]
-                paid = np.isin(self.prices.unit, self.prices.unit[rest])
                 saved = self.prices.of(np.array(chosen)) - self.prices.of(np.array(rest, dtype=np.int64))
-                allowed[:, i] &= np.where(paid, 0.0, self.prices.of_each) <= saved
+                allowed[:, i] &= self._added(rest) <= saved
         return allowed
+
+    def _added(self, chosen: Sequence[int]) -> FloatArray:
+        """What each feature would add to the cost of the set."""
+        if self.prices is None:
+            return np.zeros(len(self.usable))
+        paid = np.isin(self.prices.unit, self.prices.unit[list(chosen)])
+        return np.where(paid, 0.0, self.prices.of_each)
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,7 +134,7 @@ class Quadratic:
         falls = np.where([j in self.rules.fixed for j in chosen], -np.inf, gains - rise)
         allowed = self.rules.swapping(self._wide(slopes), chosen)[columns]
         falls[~allowed] = -np.inf
-        j, i = np.unravel_index(int(np.argmax(falls)), falls.shape)
+        j, i = (int(place) for place in np.unravel_index(int(np.argmax(falls)), falls.shape))
         if not falls[j, i] > 0:
             return 0.0, list(chosen)
         return float(falls[j, i]), [*chosen[:i], *chosen[i + 1 :], int(columns[j])]
@@ -157,7 +164,7 @@ class Quadratic:
     def _minimum(self, chosen: Sequence[int]) -> Minimum:
         H, constant = self._ridged
         inside = self._place[list(chosen)]
-        inverse = np.linalg.inv(H[np.ix_(inside, inside)])
+        inverse = np.asarray(np.linalg.inv(H[np.ix_(inside, inside)]), dtype=np.float64)
         shares = H[:, inside] @ inverse
         weights = -inverse @ constant[inside]
         left = H.diagonal() - np.einsum("ij,ij->i", shares, H[:, inside])
@@ -195,49 +202,62 @@ class _Search:
         self._size = np.sqrt(np.maximum(curvature, np.finfo(np.float64).tiny))
         self.without = [list(rules.fixed) for _ in range(len(folds or ()))]  # the sets without each fold
 
-    def near(self, point: Point, chosen: Sequence[int]) -> list[Quadratic]:
-        """Second-order models at a point: of all data, then without each fold."""
+    def near(self, point: Point, chosen: Sequence[int]) -> Quadratic:
+        """The second-order model at a point."""
         g = self.objective.gradient(point)
         steepest = np.where(self.rules.joining(g, chosen), np.abs(g) / self._size, -1.0)
         short = np.argsort(-steepest, kind="stable")[:SHORTLIST]
         kept = sorted({*chosen, *(j for part in self.without for j in part)})
         columns = np.union1d(short[steepest[short] >= 0], np.array(kept, dtype=np.int64))
-        if self.folds is None:
-            models = [SecondOrder(point.w, g, self.objective.hessian(point, columns), columns)]
-        else:
-            shares = self.folds.shares(point.w, columns)
-            models = [shares.total, *(shares.without(fold) for fold in range(len(self.folds)))]
-        return [Quadratic(model, self.ridge, self.rules) for model in models]
+        return self._quadratic(SecondOrder(point.w, g, self.objective.hessian(point, columns), columns))
 
-    def settle(self, chosen: list[int], start: FloatArray) -> tuple[Result, list[int], list[Quadratic]]:
-        """Fit a set and swap its features while that lowers the objective: (fit, set, models around it)."""
+    def _quadratic(self, model: SecondOrder) -> Quadratic:
+        return Quadratic(model, self.ridge, self.rules)
+
+    def settle(self, chosen: list[int], start: FloatArray) -> tuple[Result, list[int], Quadratic]:
+        """Fit a set and swap its features while that lowers the objective: (fit, set, model around it)."""
         result = self.fit(chosen, start)
         near = self.near(result.point, chosen)
         for _ in range(MAX_SWAPS):
-            fall, after = near[0].best_swap(chosen)
+            fall, after = near.best_swap(chosen)
             if fall <= LEAST_GAIN * result.objective:
                 break
-            other = self.fit(after, near[0].weights(after))
+            other = self.fit(after, near.weights(after))
             if other.objective >= result.objective:
                 break
             result, chosen = other, after
             near = self.near(result.point, chosen)
         return result, chosen, near
 
-    def without_folds(self, near: list[Quadratic], size: int) -> list[FloatArray]:
-        """The models of a size without each fold, each set grown from the one before."""
+    def without_folds(self, point: Point, columns: IntArray, size: int) -> list[FloatArray]:
+        """The models of a size without each fold, each set grown from that of the size before."""
+        if self.folds is None:
+            return []
+        near = [self._quadratic(model) for model in self.folds.near(point, columns)]
         self.without = [part.search(before, size) for part, before in zip(near, self.without, strict=True)]
         return [part.weights(chosen) for part, chosen in zip(near, self.without, strict=True)]
 
     def fit(self, chosen: list[int], start: FloatArray) -> Result:
-        """min f + ½μ‖w‖² over the weights of a set, in full width."""
-        narrow = self.objective.restricted(np.array(chosen))
-        signs = None if self.rules.signs is None else self.rules.signs[chosen]
-        ridge = ElasticNet(self.ridge, signs=signs, l1_ratio=0.0)
-        result = ProxNewton(self.tol, MAX_ITER).solve(Problem(narrow, ridge), start[chosen])
-        w = np.zeros(self.objective.n_features)
-        w[chosen] = result.w
-        return replace(result, w=w, point=replace(result.point, w=w))
+        """Fit a set of features."""
+        return fit_set(self.objective, chosen, start, self.ridge, self.rules.signs, self.tol)
+
+
+def fit_set(
+    objective: Objective,
+    chosen: Sequence[int],
+    start: FloatArray,
+    ridge: float,
+    signs: FloatArray | None,
+    tol: float,
+) -> Result:
+    """min f + ½μ‖w‖² over the weights of a set of features, in full width; μ = ``ridge``."""
+    columns = np.array(chosen, dtype=np.int64)
+    penalty = ElasticNet(ridge, signs=None if signs is None else signs[columns], l1_ratio=0.0)
+    problem = Problem(objective.restricted(columns), penalty)
+    result = ProxNewton(tol, MAX_ITER).solve(problem, start[columns])
+    w = np.zeros(objective.n_features)
+    w[columns] = result.w
+    return replace(result, w=w, point=replace(result.point, w=w))
 
 
 def forward_path(
@@ -260,14 +280,14 @@ def forward_path(
     w, near = objective.at_zero.w, search.near(objective.at_zero, chosen)
     for size in range(max(1, len(chosen)), max_features + 1):
         if len(chosen) < size:
-            joining = near[0].grown(chosen)
+            joining = near.grown(chosen)
             if joining is None:
                 break
             chosen = [*chosen, joining]
         result, chosen, near = search.settle(chosen, w)
         w = result.w
         results.append(replace(result, point=None))
-        models.append(search.without_folds(near[1:], size))
+        models.append(search.without_folds(result.point, near.model.columns, size))
         if progress is not None:
             progress(size, max_features)
     path = collect(np.full(len(results), search.ridge), results, names)

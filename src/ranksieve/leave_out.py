@@ -1,9 +1,9 @@
 """Cross-validation in one batch: the models without each fold, one Newton step from the model of all data.
 
-f is a sum over queries, so one pass over the data at the weights w of all data gives every fold's share of
-value, gradient and Hessian, and what is left without a fold is the total less its share. The minimum of that
-second-order model plus the penalty is the model without the fold, up to the pairs that change sides on the
-way: the squared hinge is quadratic as long as none does.
+f is a sum over queries, so one pass over the data at the weights w of all data gives the share of every part
+of the queries in gradient and Hessian, and what is left without a fold is the total less its share. The
+minimum of that second-order model plus the penalty is the model without the fold, up to the pairs that change
+sides on the way: the squared hinge is quadratic as long as none does.
 """
 
 from __future__ import annotations
@@ -12,10 +12,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ranksieve._parallel import map_blocks
 from ranksieve._types import FloatArray, IntArray
 from ranksieve.data.dataset import Dataset
-from ranksieve.objective import make_objective
+from ranksieve.objective import Objective, Point, make_objective
 from ranksieve.penalties.base import Slopes
 from ranksieve.solvers.prox_newton import model_minimum
 
@@ -31,46 +30,23 @@ class SecondOrder:
     hessian: FloatArray
     columns: IntArray
 
-    def minimum(self, slopes: Slopes) -> FloatArray:
+    def minimum(self, slopes: Slopes, polish: bool = True) -> FloatArray:
         """argmin of the second-order model plus the penalty; other columns keep their weights."""
         z = self.w.copy()
-        z[self.columns] = model_minimum(self.hessian, slopes, self.w, self.gradient, self.columns)
+        z[self.columns] = model_minimum(self.hessian, slopes, self.w, self.gradient, self.columns, polish)
         return z
 
 
-@dataclass(frozen=True, eq=False)
-class Shares:
-    """What every fold adds to gradient and Hessian at w, as sums over its pairs."""
-
-    w: FloatArray
-    gradients: FloatArray
-    hessians: FloatArray
-    columns: IntArray
-    pairs: FloatArray
-
-    @property
-    def total(self) -> SecondOrder:
-        """f of all data."""
-        return self._mean(self.gradients.sum(axis=0), self.hessians.sum(axis=0), self.pairs.sum())
-
-    def without(self, fold: int) -> SecondOrder:
-        """f of the data without a fold."""
-        others = np.arange(len(self.pairs)) != fold
-        return self._mean(
-            self.gradients[others].sum(axis=0), self.hessians[others].sum(axis=0), self.pairs[others].sum()
-        )
-
-    def _mean(self, gradient: FloatArray, hessian: FloatArray, pairs: float) -> SecondOrder:
-        return SecondOrder(self.w, gradient / pairs, hessian / pairs, self.columns)
-
-
 class Folds:
-    """The training queries, dealt into folds; those with pairs first, so that every fold has some.
+    """The training queries, each held out twice: dealt into 2K parts in a ring, a fold is two neighbours.
+
+    So there are two ways to deal K folds, which average out what the dealing adds to the noise. Of fewer than
+    2K queries that have pairs each is a fold of its own. ``objective`` is that of all data.
 
     Attributes
     ----------
     queries : list of array
-        The numbers of each fold's queries, ascending.
+        The numbers of each fold's queries in the data given, ascending.
     """
 
     def __init__(
@@ -78,44 +54,57 @@ class Folds:
     ) -> None:
         has_pairs, order = data.pairs_per_query > 0, np.random.default_rng(seed).permutation(data.n_queries)
         dealt = np.concatenate([order[has_pairs[order]], order[~has_pairs[order]]])
-        self.queries: list[IntArray] = [np.sort(dealt[fold::n_folds]) for fold in range(n_folds)]
-        self._objectives = [
-            make_objective(
-                data.select_queries(queries), query_weight=None if query_weight is None else query_weight[queries]
-            )
-            for queries in self.queries
+        n_parts = min(2 * n_folds, int(np.count_nonzero(has_pairs)))
+        parts = [dealt[part::n_parts] for part in range(n_parts)]  # those with pairs first: each has some
+        self._members = [[part] for part in range(n_parts)]
+        if n_parts == 2 * n_folds:
+            pairs = [*range(0, n_parts, 2), *range(1, n_parts, 2)]
+            self._members = [[part, (part + 1) % n_parts] for part in pairs]
+        self.queries: list[IntArray] = [
+            np.sort(np.concatenate([parts[k] for k in fold])) for fold in self._members
         ]
-        self._pairs = np.array([objective.loss.normaliser for objective in self._objectives])
+        ordered, queries = np.concatenate(parts), data.queries
+        rows = [queries.order[queries.offsets[q] : queries.offsets[q + 1]] for q in ordered]
+        weight = np.ones(data.n_queries) if query_weight is None else query_weight
+        self.objective: Objective = make_objective(
+            data.select_rows(np.concatenate(rows)),
+            query_weight=None if query_weight is None else weight[ordered],
+        )
+        self._cuts = np.cumsum([0, *(len(part) for part in parts)])
+        self._pairs = np.array([np.sum((weight * data.pairs_per_query)[part]) for part in parts])
 
     def __len__(self) -> int:
         return len(self.queries)
 
-    def minima(self, w: FloatArray, slopes: list[Slopes]) -> FloatArray:
-        """The model without each fold (folds × features), near the weights w of all data.
+    def minima(self, point: Point, slopes: list[Slopes]) -> FloatArray:
+        """The model without each fold (folds × features), near the optimum of all data.
 
         ``slopes`` is the penalty of each.
         """
-        shares = self._shares(w, lambda gradients: self._joining(w, gradients, slopes))
-        return np.array([shares.without(k).minimum(penalty) for k, penalty in enumerate(slopes)])
-
-    def shares(self, w: FloatArray, columns: IntArray) -> Shares:
-        """Gradients and Hessian blocks of every fold at w."""
-        return self._shares(w, lambda gradients: columns)
-
-    def _shares(self, w: FloatArray, choose_columns: object) -> Shares:
-        points = map_blocks(lambda k, _: self._objectives[k].evaluate(w), np.arange(len(self) + 1))
-        objectives = self._objectives
-        gradients = np.array(
-            map_blocks(lambda k, _: objectives[k].gradient(points[k]) * self._pairs[k], np.arange(len(self) + 1))
-        )
-        columns = choose_columns(gradients)
-        hessians = map_blocks(
-            lambda k, _: objectives[k].hessian(points[k], columns) * self._pairs[k], np.arange(len(self) + 1)
-        )
-        return Shares(w, gradients, np.array(hessians), columns, self._pairs)
-
-    def _joining(self, w: FloatArray, gradients: FloatArray, slopes: list[Slopes]) -> IntArray:
-        """Features in use, and those whose gradient without some fold comes near its slope."""
-        without = (gradients.sum(axis=0) - gradients) / (self._pairs.sum() - self._pairs)[:, None]
+        gradients = self.objective.gradients(point, self._cuts)
+        without = np.array([self._left(gradients, fold) for fold in self._members])
         facing = np.array([penalty.facing(g) for penalty, g in zip(slopes, without, strict=True)])
-        return np.flatnonzero((w != 0) | (np.abs(without) >= NEAR * facing).any(axis=0))
+        columns = np.flatnonzero((point.w != 0) | (np.abs(without) >= NEAR * facing).any(axis=0))
+        models = self._without(point, columns, without)
+        return np.array(
+            [model.minimum(penalty, polish=False) for model, penalty in zip(models, slopes, strict=True)]
+        )
+
+    def near(self, point: Point, columns: IntArray) -> list[SecondOrder]:
+        """f without each fold, to second order."""
+        gradients = self.objective.gradients(point, self._cuts)
+        without = np.array([self._left(gradients, fold) for fold in self._members])
+        return self._without(point, columns, without)
+
+    def _without(self, point: Point, columns: IntArray, gradients: FloatArray) -> list[SecondOrder]:
+        hessians = self.objective.hessians(point, columns, self._cuts)
+        return [
+            SecondOrder(point.w, g, self._left(hessians, fold), columns)
+            for g, fold in zip(gradients, self._members, strict=True)
+        ]
+
+    def _left(self, shares: FloatArray, fold: list[int]) -> FloatArray:
+        """The mean over the pairs outside a fold, from the sums over those of each part."""
+        others = np.ones(len(self._pairs), dtype=bool)
+        others[fold] = False
+        return np.asarray(shares[others].sum(axis=0) / self._pairs[others].sum())

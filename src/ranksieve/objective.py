@@ -87,14 +87,30 @@ class Objective:
 
     def hessian(self, point: Point, columns: IntArray) -> FloatArray:
         """The block of the (generalised) Hessian on ``columns``: X_Aᵀ S X_A / normaliser."""
+        halves = map_blocks(lambda a, b: self._half_hessian(point, columns, a, b), self.loss.cuts)
+        half = _ordered_sum(halves) / self.loss.normaliser
+        return np.asarray(half + half.T)
+
+    def _half_hessian(self, point: Point, columns: IntArray, first: int, last: int) -> FloatArray:
+        """R with R + Rᵀ the share of the queries first..last in the Hessian block."""
         offsets = self.loss.queries.offsets
+        V = self._grouped_columns(int(offsets[first]), int(offsets[last]), columns)
+        return np.asarray(V.T @ self.loss.half_curvature(point.at, first, last, V))
+
+    def gradients(self, point: Point, cuts: IntArray) -> FloatArray:
+        """What the queries between each two cuts add to the gradient, as a sum."""
+        g, offsets = self.loss.queries.restore(point.at.gradient), self.loss.queries.offsets
 
         def work(first: int, last: int) -> FloatArray:
-            V = self._grouped_columns(int(offsets[first]), int(offsets[last]), columns)
-            return np.asarray(V.T @ self.loss.half_curvature(point.at, first, last, V))
+            start, stop = int(offsets[first]), int(offsets[last])
+            return np.asarray(self._rows(start, stop).T @ g[start:stop])
 
-        half = _ordered_sum(map_blocks(work, self.loss.cuts)) / self.loss.normaliser
-        return np.asarray(half + half.T)
+        return np.array(map_blocks(work, cuts))
+
+    def hessians(self, point: Point, columns: IntArray, cuts: IntArray) -> FloatArray:
+        """What the queries between each two cuts add to the Hessian block, as a sum."""
+        halves = np.array(map_blocks(lambda a, b: self._half_hessian(point, columns, a, b), cuts))
+        return np.asarray(halves + halves.transpose(0, 2, 1))
 
     def curvatures(self, point: Point) -> FloatArray:
         """The diagonal of the (generalised) Hessian."""
@@ -102,7 +118,8 @@ class Objective:
 
         def work(first: int, last: int) -> FloatArray:
             V = self._grouped_columns(int(offsets[first]), int(offsets[last]), everything)
-            return np.einsum("ij,ij->j", V, self.loss.half_curvature(point.at, first, last, V))
+            half = self.loss.half_curvature(point.at, first, last, V)
+            return np.asarray(np.einsum("ij,ij->j", V, half))
 
         return np.asarray(2.0 * _ordered_sum(map_blocks(work, self.loss.cuts)) / self.loss.normaliser)
 

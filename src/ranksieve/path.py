@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
@@ -57,7 +57,9 @@ class SparsePath:
     def then(self, other: SparsePath) -> SparsePath:
         """This path, continued by another."""
         arrays = [field.name for field in fields(self) if field.name != "feature_names"]
-        joined = {name: np.concatenate([getattr(self, name), getattr(other, name)]) for name in arrays}
+        joined: dict[str, Any] = {
+            name: np.concatenate([getattr(self, name), getattr(other, name)]) for name in arrays
+        }
         joined["seconds"][len(self) :] += self.seconds[-1]
         return replace(self, **joined)
 
@@ -140,7 +142,8 @@ def sparse_path(
     with single_threaded_blas():
         start, grid = path_grid(objective, family, n_alphas, alphas, min_ratio, max_iter)
         most = None if max_features is None else 2 * max_features
-        results = walk(objective, family, grid, start, tol, most, max_iter=max_iter, progress=progress)
+        points = walk(objective, family, grid, start, tol, most, max_iter=max_iter, progress=progress)
+        results = [replace(result, point=None) for result in points]
     path = collect(grid[: len(results)], results, data.feature_names)
     warn_of_gaps(path, tol, max_iter)
     return path
@@ -262,12 +265,11 @@ def walk(
     *,
     max_iter: int = 100,
     progress: Progress | None = None,
-) -> list[Result]:
+) -> Iterator[Result]:
     """Solve along the grid, each point from the one before.
 
     With ``most`` the walk ends ``beyond`` points after the first that uses more features.
     """
-    results: list[Result] = []
     point: Any = start
     last = len(grid)
     for k, alpha in enumerate(grid):
@@ -275,12 +277,11 @@ def walk(
             break
         result = ProxNewton(tol, max_iter).solve(Problem(objective, family.scaled(float(alpha))), point)
         point = result.point
-        results.append(replace(result, point=None))
+        yield result
         if progress is not None:
             progress(k + 1, len(grid))
         if most is not None and last == len(grid) and np.count_nonzero(result.w) > most:
             last = k + beyond
-    return results
 
 
 def collect(grid: FloatArray, results: Sequence[Result], names: tuple[str, ...]) -> SparsePath:

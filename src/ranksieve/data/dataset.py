@@ -10,7 +10,7 @@ from typing import Any, overload
 import numpy as np
 
 from ranksieve._types import AnyArray, BoolArray, FloatArray, IntArray, Matrix
-from ranksieve.data.matrix import FLOATS, as_csr, buffers, first_not_finite, is_sparse, widened
+from ranksieve.data.matrix import FLOATS, as_csr, buffers, first_not_finite, is_sparse, stack, widened
 from ranksieve.data.queries import Queries, as_id_array, group_queries, local_levels, pairs_per_query
 
 FINGERPRINT_DIGITS = 16
@@ -138,6 +138,19 @@ class Dataset:
     def select_queries(self, queries: IntArray | BoolArray) -> Dataset:
         """The rows of the chosen queries (numbers in order of first appearance, or a mask)."""
         return self.select_rows(self.queries.rows(queries))
+
+
+def joined(first: Dataset, second: Dataset) -> Dataset:
+    """The rows of both, of the same features; queries of the second stay apart from those of the first."""
+    shared = set(first.queries.ids.tolist()) & set(second.queries.ids.tolist())
+    ids = [first.qid, second.qid]
+    if shared or first.qid.dtype != second.qid.dtype:
+        ids = [queries.restore(queries.query_of_grouped) for queries in (first.queries, second.queries)]
+        ids[1] = ids[1] + first.n_queries
+    return Dataset(
+        stack([first.X, second.X]), np.concatenate([first.y, second.y]), np.concatenate(ids),
+        first.feature_names, profile=first.profile,
+    )  # fmt: skip
 
 
 def as_matrix(X: Any) -> tuple[Matrix, list[str] | None]:

@@ -1,83 +1,62 @@
-"""Candidate models: paths fitted on the data, each point measured on queries it has not seen."""
+"""Candidate models: families fitted on the training data, each model measured on held-out queries."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Self
 
 import numpy as np
 
-from ranksieve._parallel import single_threaded_blas
-from ranksieve._types import FloatArray, IntArray
-from ranksieve.data.dataset import Dataset
+from ranksieve._types import BoolArray, FloatArray
+from ranksieve._util.messages import warn_caller
 from ranksieve.estimators.choice import (
     Budget,
+    Confidence,
     Rule,
-    Score,
-    Validation,
-    choose_point,
-    cross_validate,
-    refined_grid,
-    validate,
-    within_budget,
+    chosen_again,
+    interval,
+    tied_with,
 )
-from ranksieve.metrics import Profile
-from ranksieve.objective import make_objective
-from ranksieve.path import Progress, SparsePath, sparse_path
-from ranksieve.penalties import ElasticNet
-from ranksieve.solvers import Problem, ProxNewton, Result
+from ranksieve.estimators.families import FAMILIES, PATH, Fitted, Task, l1_family
+from ranksieve.estimators.held_out import HeldOut, Validation
+from ranksieve.path import SparsePath, path_grid
 
-REFINEMENTS = 10
-RIDGE_SHARE = 1e-3  # of α: keeps the refit bounded when the chosen features separate every pair
-REFIT_TOL = 1e-6
-Refit = Callable[[Dataset, SparsePath, FloatArray | None, FloatArray | None], SparsePath]
-
-
-@dataclass(frozen=True)
-class Recipe:
-    """How to get from a data set to a family of models: the options of the path, and the refit.
-
-    ``options`` hold ``signs`` as an array or None.
-    """
-
-    label: str
-    options: Mapping[str, Any]
-    refit: Refit
-
-    def with_weights(self, label: str, weights: FloatArray | None) -> Self:
-        """The same with other ℓ1 weights."""
-        return replace(self, label=label, options={**self.options, "weights": weights})
-
-    def fit(
-        self,
-        data: Dataset,
-        query_weight: FloatArray | None,
-        alphas: FloatArray | None,
-        progress: Progress | None,
-    ) -> tuple[SparsePath, SparsePath]:
-        """(the path, its models refitted); ``alphas`` replaces the grid."""
-        options = self.options if alphas is None else {**self.options, "alphas": alphas, "max_features": None}
-        path = sparse_path(data, query_weight=query_weight, progress=progress, **options)
-        return path, self.refit(data, path, query_weight, options["signs"])
+EXTENSION = 10.0  # the factor by which a grid grows whose end is the best
+MAX_EXTENSIONS = 2
+COARSE = 8  # beyond the budget a path goes on with every eighth point, to see what the budget costs
 
 
 @dataclass(frozen=True, eq=False)
 class Family:
-    """The points of one path: as fitted (``path``), as refitted (``models``), and how these rank."""
+    """A family of models and how they rank held-out queries."""
 
-    label: str
-    path: SparsePath
-    models: SparsePath
+    fitted: Fitted
     validation: Validation
+
+    @classmethod
+    def of(cls, fitted: Fitted, held_out: HeldOut) -> Family:
+        """Measure what was fitted."""
+        return cls(fitted, held_out.measure(fitted))
+
+    @property
+    def label(self) -> str:
+        return self.fitted.label
+
+    @property
+    def models(self) -> SparsePath:
+        return self.fitted.models
 
 
 @dataclass(frozen=True, eq=False)
 class Candidates:
-    """All models a choice is made from, and the budget that limits it."""
+    """All models that a choice is made from, and the budget that limits it.
+
+    ``beyond`` holds models that exceed the budget, to compare with: what it costs to keep to it.
+    """
 
     families: tuple[Family, ...]
     budget: Budget
+    beyond: Family | None = None
 
     @property
     def coefs(self) -> FloatArray:
@@ -86,123 +65,118 @@ class Candidates:
 
     @property
     def values(self) -> FloatArray:
-        """Held-out metric (models × queries)."""
-        return np.concatenate([family.validation.values for family in self.families])
+        """Held-out metric, averaged over neighbours (models × queries)."""
+        return np.concatenate([family.validation.smoothed for family in self.families])
 
-    def choose(self, rule: Rule) -> tuple[Family, int]:
-        """The family and the point in it that ``rule`` prefers within the budget."""
-        chosen = choose_point(self.coefs, self.values, rule, self.budget)
+    @property
+    def allowed(self) -> BoolArray:
+        """Which models may be chosen: those within the budget that have neighbours to be averaged with."""
+        complete = [np.arange(len(family.models)) < family.fitted.complete for family in self.families]
+        return self.budget.allows(self.coefs) & np.concatenate(complete)
+
+    def choose(self, rule: Rule) -> int:
+        """The model (row) that ``rule`` prefers among those that may be chosen."""
+        points = np.flatnonzero(self.allowed)
+        if len(points) == 0:
+            raise ValueError(self.budget.nothing_fits())
+        coefs = self.coefs[points]
+        return int(points[rule(self.values[points], self.budget.sizes(coefs))])
+
+    def place(self, row: int) -> tuple[Family, int]:
+        """The family of a model, and its number there."""
         for family in self.families:
-            if chosen < len(family.models):
-                break
-            chosen -= len(family.models)
-        return family, chosen
+            if row < len(family.models):
+                return family, row
+            row -= len(family.models)
+        raise IndexError(row)
+
+    def confidence(self, chosen: int, seed: int) -> Confidence:
+        """How sure the choice is."""
+        points = np.flatnonzero(self.allowed)
+        values, coefs = self.values, self.coefs
+        among, used = values[points], np.count_nonzero(coefs, axis=1)
+        place = int(np.searchsorted(points, chosen))
+        tied = points[tied_with(among, place)]
+        again = points[chosen_again(among, self.budget.sizes(coefs[points]), seed)]
+        free, free_features = self._unrestricted()
+        mean, low, high = interval(values[chosen])
+        return Confidence(
+            mean, low, high, values.shape[1], len(tied) - 1, int(used[tied].min()),
+            np.mean([self._uses(row) for row in again], axis=0),
+            *interval(free - values[chosen]), free_features,
+        )  # fmt: skip
+
+    def _uses(self, row: int) -> FloatArray:
+        """How often a model uses each feature: the share of its versions without each fold that do."""
+        family, k = self.place(row)
+        without = family.fitted.without
+        versions = family.models.coefs[k][None] if without is None else without[k]
+        return np.asarray(np.mean(versions != 0, axis=0))
+
+    def _unrestricted(self) -> tuple[FloatArray, int]:
+        """The values of the best model without a budget, and how many features it uses."""
+        families = [*self.families, *([] if self.beyond is None else [self.beyond])]
+        values = np.concatenate([family.validation.smoothed for family in families])
+        used = np.concatenate([family.models.n_nonzero for family in families])
+        best = int(np.lexsort((used, -values.mean(axis=1)))[0])
+        return values[best], int(used[best])
 
 
-@dataclass(frozen=True, eq=False)
-class Search:
-    """Fits families on ``data`` and measures them on ``measured``.
-
-    These are validation data, or with ``n_folds`` the training data as they were given, fold by fold.
-    """
-
-    data: Dataset
-    measured: Dataset
-    score: Score
-    query_weight: FloatArray | None
-    metric: str
-    profile: str | Profile
-    n_folds: int
-    seed: int
-    max_features: int | None
-    count: ProgressCount
-
-    def family(self, recipe: Recipe) -> Family:
-        """Fit and measure one recipe."""
-        path, models = self._fit_within_budget(recipe)
-
-        def fit_part(queries: IntArray) -> SparsePath:
-            weight = None if self.query_weight is None else self.query_weight[queries]
-            part = self.data.select_queries(queries)
-            return recipe.fit(part, weight, models.alphas, self.count.next())[1]
-
-        if self.n_folds:
-            validation = cross_validate(
-                self.measured, self.score, fit_part, self.n_folds, self.seed, self.metric, self.profile
-            )
-        else:
-            validation = validate(models, self.measured, self.score, self.metric, self.profile)
-        return Family(recipe.label, path, models, validation)
-
-    def _fit_within_budget(self, recipe: Recipe) -> tuple[SparsePath, SparsePath]:
-        """The path, its grid refined where it would jump over the feature budget."""
-        path, models = recipe.fit(self.data, self.query_weight, None, self.count.next())
-        for _ in range(REFINEMENTS):
-            if within_budget(models.n_nonzero, self.max_features).any():
-                break
-            finer = refined_grid(models, self.max_features)
-            path, models = recipe.fit(self.data, self.query_weight, finer, None)
-        return path, models
+def plain_families(task: Task, held_out: HeldOut, names: Sequence[str]) -> tuple[Fitted, tuple[Family, ...]]:
+    """(the path, the families of these names in FAMILIES)."""
+    path, measured = extended_path(task, held_out)
+    fitted = (FAMILIES[name](task, path) for name in names if name != PATH)
+    first = (measured,) if PATH in names else ()
+    return path, (*first, *(Family.of(family, held_out) for family in fitted if family is not None))
 
 
-class ProgressCount:
-    """Progress over several paths as one count."""
-
-    def __init__(self, progress: Progress | None, n_fits: int) -> None:
-        self._progress, self.n_fits, self._started = progress, n_fits, 0
-
-    def next(self) -> Progress | None:
-        if self._progress is None:
-            return None
-        report, before = self._progress, self._started
-        self._started += 1
-        return lambda done, total: report(before * total + done, self.n_fits * total)
-
-
-def shrunk_path(
-    data: Dataset, path: SparsePath, query_weight: FloatArray | None, signs: FloatArray | None = None
-) -> SparsePath:
-    """The path as it is."""
-    return path
-
-
-def unshrunk_path(
-    data: Dataset, path: SparsePath, query_weight: FloatArray | None, signs: FloatArray | None = None
-) -> SparsePath:
-    """Each point's features refitted: min f(w) + ½(α/1000)‖w‖² over the support, with the signs it must have.
-
-    Objectives and gaps are those of the refits.
-    """
-    coefs, results = np.zeros_like(path.coefs), []
-    with single_threaded_blas():
-        for k, alpha in enumerate(path.alphas):
-            support = np.flatnonzero(path.coefs[k])
-            results.append(_refit(data, support, float(alpha), query_weight, signs))
-            coefs[k, support] = results[-1].w
-    return replace(
-        path,
-        coefs=coefs,
-        objectives=np.array([r.objective for r in results]),
-        gaps=np.array([r.gap for r in results]),
-        n_iter=path.n_iter + np.array([r.n_iter for r in results]),
-        converged=np.array([r.converged for r in results]),
-    )
+def extended_path(task: Task, held_out: HeldOut) -> tuple[Fitted, Family]:
+    """The path; if its end is the best of it, its grid goes on to smaller α."""
+    path = l1_family(task)
+    family = Family.of(path, held_out)
+    for _ in range(MAX_EXTENSIONS):
+        if path.ended or not _best_at_end(family):
+            return path, family
+        if task.alphas is not None:
+            break
+        n_more = max(1, round(np.log(EXTENSION) / -np.log(task.min_ratio) * (task.n_alphas - 1)))
+        grid = path.models.alphas[-1] * np.geomspace(1.0, 1.0 / EXTENSION, n_more + 1)[1:]
+        path = path.then(l1_family(task, grid=grid, start=path.models.coefs[-1]))
+        family = Family.of(path, held_out)
+    if _best_at_end(family) and not path.ended:
+        warn_caller(
+            f"the best point of the path is its last, α = {path.models.alphas[-1]:.3g} with "
+            f"{path.models.n_nonzero[-1]} features; smaller alphas may be better still"
+        )
+    return path, family
 
 
-def _refit(
-    data: Dataset,
-    support: IntArray,
-    alpha: float,
-    query_weight: FloatArray | None,
-    signs: FloatArray | None,
-) -> Result:
-    columns = support if len(support) else np.array([0])
-    narrow = data.replace_features(data.X[:, columns], [data.feature_names[j] for j in columns])
-    objective = make_objective(narrow, query_weight=query_weight)
-    bound = None if signs is None else signs[columns]
-    ridge = ElasticNet(RIDGE_SHARE * alpha, signs=bound, l1_ratio=0.0)
-    result = ProxNewton(REFIT_TOL, 100 if len(support) else 0).solve(Problem(objective, ridge))
-    return replace(result, w=result.w[: len(support)], point=None)
+def _best_at_end(family: Family) -> bool:
+    """Whether the best model of a path is one of its last, where neighbours are missing."""
+    used = family.models.n_nonzero > 0
+    mean = np.where(used, family.validation.mean, -np.inf)
+    return bool(used.any() and np.argmax(mean) >= max(1, len(mean) - family.validation.window // 2))
 
 
-REFITS: dict[str, Refit] = {"shrunk": shrunk_path, "unshrunk": unshrunk_path}
+def beyond_budget(task: Task, path: Fitted, held_out: HeldOut) -> Family | None:
+    """Models of the path that exceed the budget, at a few points of the rest of the grid."""
+    if not path.ended:
+        return None
+    rest = path_grid(task.objective, task.penalty, task.n_alphas, task.alphas, task.min_ratio)[1]
+    grid = rest[len(path.models) :][COARSE - 1 :: COARSE]
+    if not len(grid):
+        return None
+    coarse = l1_family(replace(task, most=None, window=1), grid=grid, start=path.models.coefs[-1])
+    return Family.of(coarse, held_out)
+
+
+def warn_if_blind(families: Iterable[Family]) -> None:
+    """Warn when the metric cannot tell any candidate from another."""
+    validations = [family.validation for family in families]
+    mean, first = np.concatenate([v.mean for v in validations]), validations[0]
+    if len(mean) > 1 and np.ptp(mean) == 0:
+        warn_caller(
+            f"{first.metric} ({first.profile.name} profile) is {mean[0]:.4g} for every candidate, so it "
+            "cannot guide the choice; use another metric or profile (letor gives lists shorter than k an "
+            "NDCG@k of 0)"
+        )

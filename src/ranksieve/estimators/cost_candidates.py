@@ -1,55 +1,64 @@
-"""Candidates under a cost budget: paths that weigh the costs, and paths over the features it can pay for."""
+"""Candidates that know what features cost: paths whose ℓ1 weighs the costs, and sets bought for budgets.
+
+None of them depends on the budget at hand, so that a larger budget has all candidates of a smaller one.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 
-from ranksieve._types import BoolArray, FloatArray, IntArray
+from ranksieve._types import BoolArray, FloatArray
 from ranksieve.data.costs import ColumnCosts
-from ranksieve.estimators.candidates import Family, Recipe, Search
+from ranksieve.estimators.candidates import Family, plain_families
 from ranksieve.estimators.choice import Budget, fits
-from ranksieve.objective import make_objective
-from ranksieve.path import SparsePath, as_penalty
+from ranksieve.estimators.families import PATH, Fitted, Task, forward_family, l1_family
+from ranksieve.estimators.held_out import HeldOut
+from ranksieve.penalties import L1
 
-POWERS = (0.0, 0.5, 1.0)
+POWERS = (0.5, 1.0)
 LEAST_SHARE = 0.01  # of the largest cost: a smaller one, also 0, counts as this in the ℓ1 weights
 
 
 def families_by_cost(
-    search: Search, base: Recipe, budget: Budget, costs: ColumnCosts, must_have: BoolArray, n_budgets: int = 1
-) -> tuple[Family, ...]:
-    """Families that know the costs.
+    task: Task, held_out: HeldOut, names: Sequence[str], budget: Budget, costs: ColumnCosts, n_budgets: int
+) -> tuple[Fitted, tuple[Family, ...]]:
+    """(the plain path, the plain families and those that know the costs).
 
-    Weighted paths: ℓ1 weights cost^γ for each γ of ``POWERS``, γ = 0 being the plain path. Restricted paths:
-    for each of these and each of ``n_budgets`` limits, cost units are selected in the order in which they
-    enter the path, those of the columns ``must_have`` first, each one that still fits the limit; then a plain
-    path uses the features of the selected units and no others. There a group is paid already, so its other
-    features cost nothing more.
+    Paths with ℓ1 weights v_j·cost^γ for each γ of ``POWERS``. Forward selections by gain per cost^γ, within
+    each of ``n_budgets`` limits from the cheapest unit to the cost of all features, evenly in their
+    logarithm; a group is paid with its first feature, so its others cost nothing more.
     """
-    usable = usable_gradient(search, base)
-    check_affordable(budget, costs, usable, must_have)
-    recipes = list(weighted_recipes(base, costs))
-    search.count.n_fits = len(recipes) * (1 + search.n_folds)
-    weighted = [search.family(recipe) for recipe in recipes]
-    restricted: dict[bytes, Recipe] = {}
-    for limit in cost_limits(budget, costs, usable, n_budgets):
-        for family in weighted:
-            kept = affordable_columns(entry_order(family.path, usable, costs), costs, limit, must_have)
-            if (kept & (usable > 0)).any():
-                label = f"{family.label}, features within {limit:g}"
-                weights = np.where(kept, _given_weights(base, len(kept)), np.inf)
-                restricted.setdefault(kept.tobytes(), base.with_weights(label, weights))
-    search.count.n_fits += len(restricted) * (1 + search.n_folds)
-    return (*weighted, *(search.family(recipe) for recipe in restricted.values()))
+    usable = usable_gradient(task)
+    fixed = np.isin(np.arange(len(usable)), task.rules.fixed)
+    check_affordable(budget, costs, usable, fixed)
+    path, plain = plain_families(task, held_out, names)
+    families = [*plain]
+    if PATH in names:
+        families += [Family.of(l1_family(part, label), held_out) for label, part in weighted(task, costs)]
+    if "forward" in names:
+        limits = cost_limits(costs, usable, fixed, n_budgets)
+        within = [limit for limit in limits if budget.max_cost is None or fits(limit, budget.max_cost)]
+        bought = (_bought(task, costs, limit) for limit in within)
+        families += [Family.of(family, held_out) for family in bought if family is not None]
+    return path, tuple(families)
 
 
-def weighted_recipes(base: Recipe, costs: ColumnCosts) -> Iterator[Recipe]:
-    """The recipe with its ℓ1 weights times cost^γ."""
+def weighted(task: Task, costs: ColumnCosts) -> Iterator[tuple[str, Task]]:
+    """The task with its ℓ1 weights times cost^γ."""
+    if not isinstance(task.penalty, L1):
+        return
+    given = np.ones(len(costs.unit)) if task.penalty.weights is None else task.penalty.weights
     for power in POWERS:
-        label = f"{base.label} × cost^{power:g}" if power else base.label
-        yield base.with_weights(label, _given_weights(base, len(costs.unit)) * cost_weights(costs, power))
+        penalty = replace(task.penalty, weights=given * cost_weights(costs, power))
+        yield f"ℓ1 × cost^{power:g}", replace(task, penalty=penalty)
+
+
+def _bought(task: Task, costs: ColumnCosts, limit: float) -> Fitted | None:
+    rules = replace(task.rules, prices=costs, power=1.0, limit=limit * (1.0 + 1e-9))
+    return forward_family(replace(task, rules=rules), label=f"forward within {limit:g}")
 
 
 def cost_weights(costs: ColumnCosts, power: float) -> FloatArray:
@@ -61,12 +70,11 @@ def cost_weights(costs: ColumnCosts, power: float) -> FloatArray:
     return np.asarray(np.exp(power * (size - size.mean())))
 
 
-def usable_gradient(search: Search, base: Recipe) -> FloatArray:
+def usable_gradient(task: Task) -> FloatArray:
     """|∂f/∂w_j| at w = 0 for features that vary within queries and whose weight may follow, else 0."""
-    options, objective = base.options, make_objective(search.data, query_weight=search.query_weight)
+    objective = task.objective
     g = objective.gradient(objective.at_zero)
-    penalty = as_penalty(options["penalty"], options["weights"], options["l1_ratio"], options["signs"])
-    follows = np.isfinite(penalty.slopes(len(g)).facing(g))
+    follows = np.isfinite(task.penalty.slopes(len(g)).facing(g))
     return np.where(objective.varies & follows, np.abs(g), 0.0)
 
 
@@ -91,37 +99,13 @@ def check_affordable(budget: Budget, costs: ColumnCosts, usable: FloatArray, mus
         )
 
 
-def cost_limits(budget: Budget, costs: ColumnCosts, usable: FloatArray, n_budgets: int) -> Sequence[float]:
-    """``max_cost`` alone; or limits from the cheapest unit to it (without it: to all), evenly in log."""
-    if n_budgets == 1:
-        return [] if budget.max_cost is None else [budget.max_cost]
-    most = costs.of(usable > 0) if budget.max_cost is None else budget.max_cost
-    paid = usable * costs.of_each > 0
-    least = float(costs.of_each[paid].min()) if paid.any() else most
-    return [most] if least >= most else np.geomspace(least, most, n_budgets).tolist()
-
-
-def entry_order(path: SparsePath, usable: FloatArray, costs: ColumnCosts) -> IntArray:
-    """Units in the order in which they enter the path, then the other usable ones, the cheapest first."""
-    used = path.coefs != 0
-    entry = np.where(used.any(axis=0), used.argmax(axis=0), len(path))
-    earliest, of_use = np.full(len(costs.prices), len(path)), np.zeros(len(costs.prices), dtype=bool)
-    np.minimum.at(earliest, costs.unit, entry)
-    np.logical_or.at(of_use, costs.unit, usable > 0)
-    order = np.lexsort((costs.prices, earliest))
-    return np.asarray(order[of_use[order]])
-
-
-def affordable_columns(order: IntArray, costs: ColumnCosts, limit: float, must_have: BoolArray) -> BoolArray:
-    """Columns of the selected units: those of ``must_have``, then each in ``order`` that still fits."""
-    selected = np.zeros(len(costs.prices), dtype=bool)
-    selected[costs.unit[must_have]] = True
-    for unit in order:
-        if fits(costs.prices[selected].sum() + costs.prices[unit] * (not selected[unit]), limit):
-            selected[unit] = True
-    return np.asarray(selected[costs.unit])
-
-
-def _given_weights(base: Recipe, n_features: int) -> FloatArray:
-    weights = base.options["weights"]
-    return np.ones(n_features) if weights is None else np.asarray(weights, dtype=np.float64)
+def cost_limits(
+    costs: ColumnCosts, usable: FloatArray, must_have: BoolArray, n_budgets: int
+) -> Sequence[float]:
+    """Limits from the least that buys anything to the cost of all features, evenly in their logarithm."""
+    base, most = costs.of(must_have), costs.of((usable > 0) | must_have)
+    added = np.where(np.isin(costs.unit, costs.unit[must_have]), 0.0, costs.of_each)[usable > 0]
+    least = base + float(np.min(added, initial=np.inf))
+    paid = base + float(np.min(added[added > 0], initial=np.inf))
+    ladder = np.geomspace(paid, most, n_budgets).tolist() if 0 < paid < most else []
+    return sorted({min(least, most), *ladder, most})

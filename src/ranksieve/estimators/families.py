@@ -6,25 +6,41 @@ One function and one line in FAMILIES adds a family.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ranksieve._types import FloatArray
-from ranksieve.forward import Rules, forward_path
+from ranksieve._types import FloatArray, IntArray
+from ranksieve.forward import Quadratic, Rules, fit_set, forward_path
 from ranksieve.leave_out import Folds
 from ranksieve.objective import Objective
 from ranksieve.path import Progress, SparsePath, collect, path_grid, walk, warn_of_gaps
-from ranksieve.penalties import L1, SlopedPenalty
-from ranksieve.solvers import Problem, ProxNewton
+from ranksieve.penalties import L1, ElasticNet, SlopedPenalty
+from ranksieve.solvers import Problem, ProxNewton, Result
 
 MAX_ITER = 100
 NEGLIGIBLE = 0.1  # share of the largest weight at which the log penalty's slope has halved
 MOST_FORWARD = 15  # features that forward selection goes up to
-EXTENSION = 10.0  # the factor by which a grid grows whose end is the best
-MAX_EXTENSIONS = 2
+PATH = "l1"  # the family that others start from
+RIDGE_SHARE = 1e-3  # of α: keeps a refit bounded when its features separate every pair
 SIZES_WINDOW = 3  # sizes of a forward selection over which held-out values are averaged
+
+
+class ProgressCount:
+    """Progress over several sequences of fits as one count."""
+
+    def __init__(self, progress: Progress | None, n_fits: int) -> None:
+        self._progress, self.n_fits, self._started = progress, n_fits, 0
+
+    def next(self) -> Progress:
+        """What the next sequence reports to."""
+        if self._progress is None:
+            return lambda done, total: None
+        report, before = self._progress, self._started
+        self._started += 1
+        self.n_fits = max(self.n_fits, self._started)
+        return lambda done, total: report(before * total + done, self.n_fits * total)
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,6 +62,7 @@ class Task:
     tol: float
     most: int | None
     window: int
+    progress: ProgressCount
 
     @property
     def path_end(self) -> int | None:
@@ -57,12 +74,14 @@ class Task:
 class Fitted:
     """Models of all training data, and without each fold (points × folds × features; None: no folds).
 
-    Values are averaged over ``window`` neighbouring points. ``ended`` says that the sequence was cut off
-    before its end, so the last points lack neighbours.
+    ``penalties`` is what each of them minimises beside the loss. Held-out values are averaged over ``window``
+    neighbouring points. ``ended`` says that the sequence was cut off before its end, so its last points lack
+    neighbours.
     """
 
     label: str
     models: SparsePath
+    penalties: list[SlopedPenalty]
     without: FloatArray | None
     window: int
     ended: bool = False
@@ -77,7 +96,8 @@ class Fitted:
         without = None
         if self.without is not None and other.without is not None:
             without = np.concatenate([self.without, other.without])
-        return replace(other, models=self.models.then(other.models), without=without)
+        models, penalties = self.models.then(other.models), [*self.penalties, *other.penalties]
+        return replace(other, models=models, penalties=penalties, without=without)
 
 
 def l1_family(
@@ -86,22 +106,22 @@ def l1_family(
     """The certified path; with ``grid`` and ``start`` its continuation."""
     point, whole = path_grid(task.objective, task.penalty, task.n_alphas, task.alphas, task.min_ratio)
     grid = whole if grid is None else grid
-    beyond = task.window // 2
-    results = walk(
-        task.objective, task.penalty, grid, point if start is None else start, task.tol, task.path_end, beyond
-    )
+    results: list[Result] = []
+    without: list[FloatArray] = []
+    n_folds = len(task.folds or ())
+    penalties = [task.penalty.scaled(alpha) for alpha in grid.tolist()]
+    for result in walk(
+        task.objective, task.penalty, grid, point if start is None else start, task.tol, task.path_end,
+        task.window // 2, progress=task.progress.next(),
+    ):  # fmt: skip
+        if task.folds is not None:
+            slopes = penalties[len(results)].slopes(task.objective.n_features)
+            without.append(task.folds.minima(result.point, [slopes] * n_folds))
+        results.append(replace(result, point=None))
     models = collect(grid[: len(results)], results, task.names)
     warn_of_gaps(models, task.tol, MAX_ITER)
-    without = None
-    if task.folds is not None:
-        n_folds, d = len(task.folds), task.objective.n_features
-        without = np.array(
-            [
-                task.folds.minima(w, [task.penalty.scaled(float(alpha)).slopes(d)] * n_folds)
-                for alpha, w in zip(models.alphas, models.coefs, strict=True)
-            ]
-        )
-    return Fitted(label, models, without, task.window, len(results) < len(grid))
+    ended, folds = len(results) < len(grid), np.array(without) if without else None
+    return Fitted(label, models, penalties[: len(results)], folds, task.window, ended)
 
 
 def log_family(task: Task, path: Fitted) -> Fitted | None:
@@ -110,41 +130,86 @@ def log_family(task: Task, path: Fitted) -> Fitted | None:
     α Σ_j v_j|w_j| with v_j = 1/(1 + t_j/ε), t_j = |w_j|·√h_j as a share of the largest, w the weights of the
     path's point and h_j the curvature of the feature alone: one step of the log penalty's majorisation.
     """
-    if not isinstance(task.penalty, L1):
+    penalty = task.penalty
+    if not isinstance(penalty, L1):
         return None
-    base = np.ones(task.objective.n_features) if task.penalty.weights is None else task.penalty.weights
+    base = np.ones(task.objective.n_features) if penalty.weights is None else penalty.weights
     size = np.sqrt(task.objective.curvatures(task.objective.at_zero))
 
     def reweighted(alpha: float, w: FloatArray) -> L1:
         importance = np.abs(w) * size
         share = importance / max(float(importance.max()), np.finfo(np.float64).tiny)
-        return replace(task.penalty, alpha=alpha, weights=base / (1.0 + share / NEGLIGIBLE))
+        return replace(penalty, alpha=alpha, weights=base / (1.0 + share / NEGLIGIBLE))
 
-    results, without = [], []
-    for k, alpha in enumerate(path.models.alphas.tolist()):
-        w = path.models.coefs[k]
-        problem = Problem(task.objective, reweighted(alpha, w))
-        results.append(replace(ProxNewton(task.tol, MAX_ITER).solve(problem, w), point=None))
+    results, without, report = [], [], task.progress.next()
+    alphas, coefs = path.models.alphas.tolist(), path.models.coefs
+    penalties: list[SlopedPenalty] = [reweighted(alpha, w) for alpha, w in zip(alphas, coefs, strict=True)]
+    for k, (alpha, w) in enumerate(zip(alphas, coefs, strict=True)):
+        result = ProxNewton(task.tol, MAX_ITER).solve(Problem(task.objective, penalties[k]), w)
+        results.append(replace(result, point=None))
         if task.folds is not None and path.without is not None:
             slopes = [reweighted(alpha, part).slopes(len(w)) for part in path.without[k]]
-            without.append(task.folds.minima(results[-1].w, slopes))
+            without.append(task.folds.minima(result.point, slopes))
+        report(k + 1, len(path.models))
     models = collect(path.models.alphas, results, task.names)
-    return Fitted("log", models, np.array(without) if without else None, path.window, path.ended)
+    return Fitted("log", models, penalties, np.array(without) if without else None, path.window, path.ended)
 
 
-def forward_family(task: Task, path: Fitted, label: str = "forward") -> Fitted | None:
+def forward_family(task: Task, path: Fitted | None = None, label: str = "forward") -> Fitted | None:
     """Forward selection with swaps, one set for each number of features, fitted without ℓ1."""
     most = MOST_FORWARD if task.most is None else min(task.most, MOST_FORWARD)
     models, without = forward_path(
-        task.objective, most + SIZES_WINDOW // 2, task.rules, task.folds, names=task.names, tol=task.tol
-    )
+        task.objective, most + SIZES_WINDOW // 2, task.rules, task.folds, names=task.names, tol=task.tol,
+        progress=task.progress.next(),
+    )  # fmt: skip
     if not len(models):
         return None
-    return Fitted(label, models, without, SIZES_WINDOW, ended=len(models) > most)
+    penalties = [_ridge(task, float(ridge)) for ridge in models.alphas]
+    return Fitted(label, models, penalties, without, SIZES_WINDOW, ended=len(models) > most)
+
+
+def _ridge(task: Task, ridge: float) -> SlopedPenalty:
+    return ElasticNet(ridge, signs=task.rules.signs, l1_ratio=0.0)
+
+
+def refitted_family(task: Task, path: Fitted) -> Fitted:
+    """The features of each point of the path, fitted again without ℓ1 (ridge of α/1000)."""
+    known: dict[bytes, tuple[Result, list[FloatArray]]] = {}
+    results, without, report = [], [], task.progress.next()
+    for k, (alpha, w) in enumerate(zip(path.models.alphas.tolist(), path.models.coefs, strict=True)):
+        versions = [w, *(() if path.without is None else path.without[k])]
+        sets = [np.flatnonzero(version) for version in versions]
+        key = b"|".join(chosen.tobytes() for chosen in sets)
+        if key not in known:
+            known[key] = _refitted(task, sets, w, RIDGE_SHARE * alpha)
+        results.append(known[key][0])
+        without.append(known[key][1])
+        report(k + 1, len(path.models))
+    models = collect(RIDGE_SHARE * path.models.alphas, results, task.names)
+    folds = None if path.without is None else np.array(without)
+    penalties = [_ridge(task, RIDGE_SHARE * alpha) for alpha in path.models.alphas.tolist()]
+    return Fitted("refitted", models, penalties, folds, path.window, path.ended)
+
+
+def _refitted(
+    task: Task, sets: list[IntArray], start: FloatArray, ridge: float
+) -> tuple[Result, list[FloatArray]]:
+    """(fit of the first set to all data, one step from it of each other set without its fold)."""
+    result = fit_set(task.objective, sets[0].tolist(), start, ridge, task.rules.signs, task.tol)
+    if task.folds is None:
+        return replace(result, point=None), []
+    near = task.folds.near(result.point, np.unique(np.concatenate(sets)))
+    weights = [
+        Quadratic(part, ridge, task.rules).weights(chosen.tolist())
+        for part, chosen in zip(near, sets[1:], strict=True)
+    ]
+    return replace(result, point=None), weights
 
 
 FAMILIES: dict[str, Callable[[Task, Fitted], Fitted | None]] = {
-    "l1": lambda task, path: path,
+    PATH: lambda task, path: path,
     "log": log_family,
+    "refitted": refitted_family,
     "forward": forward_family,
 }
+DEFAULT_FAMILIES = (PATH, "log", "forward")

@@ -10,9 +10,8 @@ import numpy as np
 from ranksieve._types import BoolArray, FloatArray, IntArray
 from ranksieve.data.dataset import Dataset
 from ranksieve.estimators.candidates import Candidates
-from ranksieve.estimators.choice import standard_error
+from ranksieve.estimators.held_out import standard_error
 from ranksieve.estimators.sparse_ranker import SparseRanker
-from ranksieve.metrics.profiles import as_profile
 from ranksieve.path import Progress
 
 
@@ -95,14 +94,14 @@ def frontier(
 def frontier_of(candidates: Candidates, feature_names: tuple[str, ...]) -> Frontier:
     """The frontier of candidates within their budget."""
     budget, validation = candidates.budget, candidates.families[0].validation
-    allowed = budget.allows(candidates.coefs)
+    allowed = candidates.allowed
     coefs, values = candidates.coefs[allowed], candidates.values[allowed]
     labels = [family.label for family in candidates.families for _ in family.models.alphas]
     mean, n_features = np.asarray(values.mean(axis=1)), np.count_nonzero(coefs, axis=1)
     costs = None if budget.costs is None else budget.costs.of_models(coefs)
     return Frontier(
         metric=validation.metric,
-        profile=as_profile(validation.profile).name,
+        profile=validation.profile.name,
         feature_names=feature_names,
         families=tuple(np.array(labels)[allowed].tolist()),
         alphas=np.concatenate([family.models.alphas for family in candidates.families])[allowed],

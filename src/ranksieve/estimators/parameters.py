@@ -13,7 +13,7 @@ from types import NoneType, UnionType
 from typing import Annotated, Any, TypeAlias, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
-from sklearn.utils._param_validation import Interval, StrOptions, validate_parameter_constraints
+from sklearn.utils._param_validation import Interval, Options, StrOptions, validate_parameter_constraints
 
 from ranksieve.preparation.missing import FILLS
 from ranksieve.preparation.normalise import NORMALISATIONS
@@ -28,7 +28,11 @@ Positive: TypeAlias = Annotated[float, Interval(Real, 0, np.inf, closed="neither
 NotNegative: TypeAlias = Annotated[float, Interval(Real, 0, np.inf, closed="left")]
 Share: TypeAlias = Annotated[float, Interval(Real, 0, 1, closed="neither")]
 Count: TypeAlias = Annotated[int, Interval(Integral, 1, None, closed="left")]
-Folds: TypeAlias = Annotated[int, Interval(Integral, 2, None, closed="left")]
+FoldCount: TypeAlias = (
+    Annotated[int, Interval(Integral, 2, None, closed="left")]
+    | Annotated[int, Options(Integral, {0})]
+    | Annotated[str, one_of(("auto",))]
+)
 Seed: TypeAlias = Annotated[int, Interval(Integral, 0, None, closed="left")]
 Normalise: TypeAlias = Annotated[str, one_of(NORMALISATIONS)]
 Missing: TypeAlias = Annotated[str, one_of(("error", *FILLS))]

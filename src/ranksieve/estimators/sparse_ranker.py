@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import KW_ONLY, dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, field
 from numbers import Real
 from typing import Annotated, Any, ClassVar, Self
 
@@ -11,74 +11,101 @@ import numpy as np
 from sklearn.utils._param_validation import Interval
 
 from ranksieve._types import FloatArray
-from ranksieve.data.dataset import Dataset
+from ranksieve._util.messages import lookup
+from ranksieve.data.dataset import Dataset, joined
 from ranksieve.data.features import as_sign
 from ranksieve.estimators.base import LinearRanker, all_or_nothing
-from ranksieve.estimators.candidates import REFITS, Candidates, Family, ProgressCount, Recipe, Search
-from ranksieve.estimators.choice import RULES, Budget, warn_if_blind
+from ranksieve.estimators.candidates import Candidates, beyond_budget, plain_families, warn_if_blind
+from ranksieve.estimators.choice import RULES, Budget, Confidence
 from ranksieve.estimators.cost_candidates import families_by_cost
-from ranksieve.estimators.parameters import Count, Folds, Positive, Seed, Share, one_of
+from ranksieve.estimators.families import DEFAULT_FAMILIES, FAMILIES, ProgressCount, Task
+from ranksieve.estimators.held_out import HeldOut, Validation, check_valid, warn_of_shared_queries
+from ranksieve.estimators.parameters import Count, FoldCount, Positive, Seed, Share, one_of
 from ranksieve.formats.feature_tables import as_costs
+from ranksieve.forward import Rules
+from ranksieve.leave_out import Folds
 from ranksieve.metrics import PROFILES, Profile, parse, profile_for
-from ranksieve.metrics.profiles import as_profile
-from ranksieve.path import Progress
+from ranksieve.objective import make_objective
+from ranksieve.path import Progress, SparsePath, as_penalty
 from ranksieve.penalties import SlopedPenalty
 from ranksieve.penalties.constraints import Constraints, Features, Signs, make_constraints
+from ranksieve.solvers import Problem, ProxNewton
 
-PATH_OPTIONS = ("penalty", "l1_ratio", "n_alphas", "alphas", "min_ratio", "tol", "max_features")
+AUTO_FOLDS = 10
+ENOUGH_QUERIES = 1000  # validation queries with pairs: so many tell more than cross-validation could add
+N_BUDGETS = 8  # limits for which features are bought, where they have costs
 
 
 @dataclass(eq=False, repr=False)
 class SparseRanker(LinearRanker):
-    """The best sparse linear ranker: fit the certified path, choose a point on held-out queries.
+    """The best linear ranker with few features: of several families of models the one that ranks best.
 
-    min_w (1/p) Σ_{pairs} max(0, 1 − ⟨w, x_i − x_j⟩)² + α Σ_j v_j|w_j| for a grid of α; each point carries a
-    duality gap of at most ``tol`` times its objective. With ``feature_costs`` there are several paths: plain,
-    with v_j = cost_j^γ, and over the features that ``max_cost`` buys; the choice is among all their points.
+    The ℓ1 path: min_w (1/p) Σ_{pairs} max(0, 1 − ⟨w, x_i − x_j⟩)² + α Σ_j v_j|w_j| for a grid of α, each
+    point with a duality gap of at most ``tol`` times its objective. Beside it the log penalty, which shrinks
+    large weights less, and forward selection with swaps, which does not shrink at all. All their models are
+    measured on the same held-out queries: those of ``valid``, and by cross-validation those of the training
+    data. Values are averaged over neighbouring models, and the best average within the budget is chosen.
 
     Parameters
     ----------
     max_features : int, optional
-        Choose among the points with at most this many features.
+        Choose among models with at most this many features.
     metric : str
         What the choice maximises, such as "ndcg@10" or "map".
     profile : str or Profile, optional
-        Metric conventions: "letor", "mslr", "standard" or "trec"; default: those that the data to choose on
-        come with ("letor" for LETOR's folds), else "standard". ``validation_.profile`` says which.
+        Metric conventions: "letor", "mslr" or "standard". Default: those that the validation data (else the
+        training data) come with ("letor" for LETOR's folds), else "standard".
     feature_costs : file, mapping, sequence or FeatureCosts, optional
         What each feature costs, alone or in groups that are paid once; see :func:`ranksieve.read_costs`.
     max_cost : float, optional
-        Choose among the models that cost at most this much.
+        Choose among models that cost at most this much.
     must_have, must_not, signs
         Features that are free of ℓ1, features that are never used, and signs that weights must have; as in
         :func:`ranksieve.sparse_path`.
     rule : "best" or "one_standard_error"
-        The best point, or the one with the fewest features (with costs: the cheapest) within a standard error
+        The best model, or the one with the fewest features (with costs: the cheapest) within a standard error
         (over queries) of it.
-    refit : "shrunk" or "unshrunk"
-        Keep the weights of the path, or refit the chosen features without ℓ1 (ridge of α/1000).
-    penalty, weights, l1_ratio, n_alphas, alphas, min_ratio, tol
-        As in :func:`ranksieve.sparse_path`.
-    cv : int
-        Query-level folds used when ``fit`` gets no validation set.
+    families : sequence of str
+        The models to choose from: "l1" (the path), "log", "forward", "refitted" (the path's features, fitted
+        again without ℓ1).
+    smoothing : int
+        Neighbouring points of a path over which held-out values are averaged; 1: none.
+    refit_on : "train" or "all"
+        With "all" the weights of the chosen features are fitted again on training and validation data.
+    penalty, weights, l1_ratio, alphas, min_ratio, tol
+        As in :func:`ranksieve.sparse_path`. A grid whose end is best goes on to smaller α, up to 100 times.
+    n_alphas : int
+        Points of the path.
+    cv : "auto" or int
+        Folds of training queries that are held out in turn; 0: ``valid`` alone is. "auto": 10, or 0 where
+        ``valid`` has 1,000 queries with pairs.
     random_state : int
-        Shuffles queries into folds.
-    normalise : "none", "z", "min_max", "query_min_max" or "query_z"
-        How features are scaled, learned on the training data or within each query; part of the ranker.
-    missing : "error", "zero", "query_min" or "column_mean"
-        What takes the place of a missing feature, here and in ``predict``.
+        Deals queries into folds.
+    normalise, missing
+        As in every ranker; see :mod:`ranksieve.preparation`.
 
     Attributes
     ----------
     coef_, support_, alpha_, objective_, gap_, n_iter_
-        The chosen ranker and its certificate.
-    path_ : Path
-        All points of the path that the ranker was chosen from.
+        The chosen ranker; objective and gap of the problem that its weights solve: ``family_`` at ``alpha_``
+        (for "forward" the ridge).
+    family_ : str
+        The family that it comes from.
+    path_ : SparsePath
+        All models of that family.
     validation_ : Validation
-        Held-out metric of each point, per query.
+        How they rank the held-out queries.
+    confidence_ : Confidence
+        Interval of the metric, tied models, how often each feature would be chosen again, and what the budget
+        costs.
     costs_ : FeatureCosts or None
         What features cost.
     """
+
+    family_: str = field(init=False)
+    path_: SparsePath = field(init=False)
+    validation_: Validation = field(init=False)
+    confidence_: Confidence = field(init=False)
 
     uses_valid: ClassVar[bool] = True
     max_features: Count | None = None
@@ -91,15 +118,17 @@ class SparseRanker(LinearRanker):
     signs: Signs | None = None
     profile: str | Profile | None = None
     rule: Annotated[str, one_of(RULES)] = "best"
-    refit: Annotated[str, one_of(REFITS)] = "shrunk"
+    families: Sequence[str] = DEFAULT_FAMILIES
+    smoothing: Count = 7
+    refit_on: Annotated[str, one_of(("train", "all"))] = "train"
     penalty: str | SlopedPenalty = "l1"
     weights: Any = None
     l1_ratio: float | None = None
-    n_alphas: Count = 100
+    n_alphas: Count = 60
     alphas: Any = None
     min_ratio: Share = 1e-3
     tol: Positive = 1e-6
-    cv: Folds = 5
+    cv: FoldCount = "auto"
     random_state: Seed = 0
 
     @all_or_nothing
@@ -113,7 +142,7 @@ class SparseRanker(LinearRanker):
         query_weight: FloatArray | None = None,
         progress: Progress | None = None,
     ) -> Self:
-        """Fit the path on the data and choose its point on ``valid``, or by query-level cross-validation.
+        """Fit the families on the data and choose the model that ranks held-out queries best.
 
         Parameters
         ----------
@@ -121,7 +150,7 @@ class SparseRanker(LinearRanker):
         y, qid : arrays
             Labels and query ids, unless X is a Dataset.
         valid : Dataset, optional
-            Held-out queries for the choice.
+            Further held-out queries for the choice; see ``cv``.
         query_weight : array, optional
             One weight per query, in order of first appearance: with 2 a query counts as two, with 0 as none.
         progress : callable, optional
@@ -129,8 +158,9 @@ class SparseRanker(LinearRanker):
         """
         check_valid(valid)
         given, weight = self._given_data(X, y, qid, query_weight, valid)
-        candidates = self._candidates(given, valid, weight, progress)
-        self._adopt(*candidates.choose(RULES[self.rule]))
+        self._adopt(self._candidates(given, valid, weight, progress))
+        if self.refit_on == "all" and valid is not None:
+            self._refit(given, valid, weight)
         return self
 
     def candidates(
@@ -138,14 +168,13 @@ class SparseRanker(LinearRanker):
         data: Dataset,
         valid: Dataset | None = None,
         *,
-        n_budgets: int = 1,
+        n_budgets: int = N_BUDGETS,
         query_weight: FloatArray | None = None,
         progress: Progress | None = None,
     ) -> Candidates:
         """The models that ``fit`` chooses from, each measured on held-out queries.
 
-        With costs and ``n_budgets`` above 1, features are bought for that many budgets up to ``max_cost`` (or
-        the cost of all features) instead of for ``max_cost`` alone.
+        With costs, features are bought for ``n_budgets`` limits.
         """
         check_valid(valid)
         trial = self._twin()  # the ranker itself learns nothing
@@ -163,33 +192,73 @@ class SparseRanker(LinearRanker):
         valid: Dataset | None,
         query_weight: FloatArray | None,
         progress: Progress | None,
-        n_budgets: int = 1,
+        n_budgets: int = N_BUDGETS,
     ) -> Candidates:
         data = self._prepared_for_learning(given, query_weight)
-        if valid is not None and valid.n_features != data.n_features:
-            raise ValueError(
-                f"training data have {data.n_features} features but valid has {valid.n_features}"
-            )
+        held = None if valid is None else self._checked_valid(given, valid)
         constraints = make_constraints(data.feature_names, self.must_have, self.must_not, self.signs)
-        recipe, budget = self._recipe(constraints), self._budget(data)
+        budget = self._budget(data)
         budget.check_must_have(constraints.unpenalised)
-        n_folds = 0 if valid is not None else _folds(self.cv, data.n_queries)
-        # one query cannot be held out from itself: it is its own validation set
-        measured = given if valid is None else self._held_out(valid)
-        search = self._search(data, measured, n_folds, query_weight, progress)
-        families = (
-            (search.family(recipe),)
-            if budget.costs is None
-            else families_by_cost(search, recipe, budget, budget.costs, constraints.unpenalised, n_budgets)
+        folds = self._folds(data, valid, query_weight)
+        profile = profile_for(self.profile, given if valid is None else valid)
+        held_out = HeldOut(self._scores_with, self.metric, profile, given, folds, held)
+        task = self._task(
+            data, constraints, folds, query_weight, ProgressCount(progress, len(self.families) + 1)
         )
-        warn_if_blind([family.validation for family in families])
-        return Candidates(families, budget)
+        if budget.costs is None:
+            path, families = plain_families(task, held_out, self._families())
+        else:
+            path, families = families_by_cost(
+                task, held_out, self._families(), budget, budget.costs, n_budgets
+            )
+        warn_if_blind(families)
+        return Candidates(families, budget, beyond_budget(task, path, held_out))
 
-    def _recipe(self, constraints: Constraints) -> Recipe:
-        options = {name: getattr(self, name) for name in PATH_OPTIONS}
-        options |= {"weights": constraints.weights(self.weights), "signs": constraints.signs}
-        label = self.penalty if isinstance(self.penalty, str) else self.penalty.name
-        return Recipe(label, options, REFITS[self.refit])
+    def _families(self) -> Sequence[str]:
+        names = [self.families] if isinstance(self.families, str) else list(self.families)
+        for name in names:
+            lookup(FAMILIES, name, "family of models")
+        if not names:
+            raise ValueError(f"families is empty; name at least one of {', '.join(FAMILIES)}")
+        return names
+
+    def _checked_valid(self, given: Dataset, valid: Dataset) -> Dataset:
+        if valid.n_features != given.n_features:
+            raise ValueError(
+                f"training data have {given.n_features} features but valid has {valid.n_features}"
+            )
+        held = self._held_out(valid)
+        warn_of_shared_queries(given, held)
+        return held
+
+    def _folds(self, data: Dataset, valid: Dataset | None, query_weight: FloatArray | None) -> Folds | None:
+        """Folds of the training queries; none of too few queries, or if there are enough to choose on."""
+        n_folds = AUTO_FOLDS if isinstance(self.cv, str) else self.cv
+        if isinstance(self.cv, str) and valid is not None:
+            n_folds = 0 if np.count_nonzero(valid.pairs_per_query) >= ENOUGH_QUERIES else AUTO_FOLDS
+        if n_folds == 0 and valid is None:
+            raise ValueError("cv=0 leaves no query to choose on; give validation data, or cv of 2 or more")
+        n_folds = min(n_folds, int(np.count_nonzero(data.pairs_per_query)))
+        return Folds(data, n_folds, self.random_state, query_weight) if n_folds > 1 else None
+
+    def _task(
+        self,
+        data: Dataset,
+        constraints: Constraints,
+        folds: Folds | None,
+        query_weight: FloatArray | None,
+        progress: ProgressCount,
+    ) -> Task:
+        objective = make_objective(data, query_weight=query_weight) if folds is None else folds.objective
+        weights = constraints.weights(self.weights)
+        penalty = as_penalty(self.penalty, weights, self.l1_ratio, constraints.signs)
+        usable = objective.varies if weights is None else objective.varies & np.isfinite(weights)
+        fixed = np.flatnonzero(constraints.unpenalised & usable)
+        rules = Rules(usable, tuple(fixed.tolist()), constraints.signs)
+        return Task(
+            objective, data.feature_names, penalty, rules, folds, self.n_alphas, self.alphas, self.min_ratio,
+            self.tol, self.max_features, self.smoothing, progress,
+        )  # fmt: skip
 
     def _budget(self, data: Dataset) -> Budget:
         names = data.feature_names
@@ -197,30 +266,30 @@ class SparseRanker(LinearRanker):
         costs = None if self.costs_ is None else self.costs_.columns(names)
         return Budget(self.max_features, self.max_cost, costs)
 
-    def _search(
-        self,
-        data: Dataset,
-        measured: Dataset,
-        n_folds: int,
-        query_weight: FloatArray | None,
-        progress: Progress | None,
-    ) -> Search:
-        profile = profile_for(self.profile, measured)
-        return Search(
-            data, measured, self._scores_with, query_weight, self.metric, profile, n_folds,
-            self.random_state, self.max_features, ProgressCount(progress, 1 + n_folds),
-        )  # fmt: skip
-
-    def _adopt(self, family: Family, chosen: int) -> None:
+    def _adopt(self, candidates: Candidates) -> None:
+        row = candidates.choose(RULES[self.rule])
+        family, self.chosen_ = candidates.place(row)
         models = family.models
-        self.path_, self.validation_ = family.path, family.validation
-        self.chosen_ = chosen
-        self.alpha_ = float(models.alphas[chosen])
-        self.coef_ = models.coefs[chosen].copy()
-        self.objective_ = float(models.objectives[chosen])
-        self.gap_ = float(models.gaps[chosen])
-        self.n_iter_ = int(models.n_iter.sum())
+        self.family_, self.path_, self.validation_ = family.label, models, family.validation
+        self._penalty = family.fitted.penalties[self.chosen_]
+        self.confidence_ = candidates.confidence(row, self.random_state)
+        self.alpha_ = float(models.alphas[self.chosen_])
+        self.coef_ = models.coefs[self.chosen_].copy()
+        self.objective_ = float(models.objectives[self.chosen_])
+        self.gap_ = float(models.gaps[self.chosen_])
+        self.n_iter_ = int(sum(part.models.n_iter.sum() for part in candidates.families))
         self.trace_ = models.trace
+
+    def _refit(self, given: Dataset, valid: Dataset, query_weight: FloatArray | None) -> None:
+        """The chosen features, with the weights that training and validation data give them together."""
+        both = self._prepared(joined(given, self._held_out(valid)))
+        weight = None
+        if query_weight is not None:
+            weight = np.concatenate([query_weight, np.ones(valid.n_queries)])
+        problem = Problem(make_objective(both, query_weight=weight), self._penalty, usable=self.coef_ != 0)
+        result = ProxNewton(self.tol).solve(problem, self.coef_)
+        self.coef_, self.objective_, self.gap_ = result.w, float(result.objective), float(result.gap)
+        self.n_iter_ += result.n_iter
 
     def _plain_parameters(self) -> dict[str, Any]:
         """With the costs of a file, and signs by the names of the features."""
@@ -239,33 +308,14 @@ class SparseRanker(LinearRanker):
         return {**super()._certificate(), "alpha": self.alpha_}
 
     def _chosen_by(self) -> dict[str, str] | None:
-        profile = as_profile(self.validation_.profile)
+        profile = self.validation_.profile
         if PROFILES.get(profile.name) != profile:
             return None  # a profile of the caller's own has no name that a file could tell
         return {"metric": str(parse(self.validation_.metric)), "profile": profile.name}
 
     def _measured(self) -> dict[str, float]:
         names, told = self._names(), self.validation_
-        measured = {
-            f"validation {told.metric} ({as_profile(told.profile).name})": float(told.mean[self.chosen_])
-        }
+        measured = {f"validation {told.metric} ({told.profile.name})": float(told.mean[self.chosen_])}
         if self.costs_ is not None:
             measured["cost"] = self.costs_.of(names[j] for j in self.support_)
         return measured
-
-
-def check_valid(valid: Any) -> None:
-    """Validation data are a Dataset in which some ranking is better than another, or None."""
-    if valid is None:
-        return
-    if not isinstance(valid, Dataset):
-        raise ValueError(f"valid must be a Dataset, got {type(valid).__name__}; give Dataset(X, y, qid)")
-    if not valid.pairs_per_query.any():
-        raise ValueError(
-            "no query of the validation data has documents of different labels, so all models rank them "
-            "equally well; give other validation data, or none for cross-validation"
-        )
-
-
-def _folds(cv: int, n_queries: int) -> int:
-    return min(cv, n_queries) if n_queries > 1 else 0

@@ -11,7 +11,7 @@ from ranksieve._types import FloatArray
 from ranksieve._util.json_values import nonzero_weights
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.matrix import dense_columns
-from ranksieve.estimators.choice import standard_error
+from ranksieve.estimators.held_out import standard_error
 from ranksieve.experiment.fold_run import CURVE_METRICS, Place
 from ranksieve.experiment.results import STUDIES_FOLDER
 from ranksieve.formats.folds import Fold
