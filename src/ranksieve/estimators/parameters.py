@@ -15,7 +15,7 @@ from typing import Annotated, Any, TypeAlias, Union, get_args, get_origin, get_t
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions, validate_parameter_constraints
 
-from ranksieve.preparation.missing import FILLS
+from ranksieve.preparation.missing import RANKER_POLICIES
 from ranksieve.preparation.normalise import NORMALISATIONS
 
 
@@ -31,7 +31,7 @@ Count: TypeAlias = Annotated[int, Interval(Integral, 1, None, closed="left")]
 Folds: TypeAlias = Annotated[int, Interval(Integral, 2, None, closed="left")]
 Seed: TypeAlias = Annotated[int, Interval(Integral, 0, None, closed="left")]
 Normalise: TypeAlias = Annotated[str, one_of(NORMALISATIONS)]
-Missing: TypeAlias = Annotated[str, one_of(("error", *FILLS))]
+Missing: TypeAlias = Annotated[str, one_of(RANKER_POLICIES)]
 
 
 def check_parameters(estimator: Any) -> None:
