@@ -190,7 +190,11 @@ class LinearModel:
         u/t where x is missing, as a fill of m + (u/t)·(s/w) does, and −u·d/t everywhere.
         """
         missing, normalisation = self.preparation.missing, self.preparation.normalisation
-        place = {term.name: j for j, term in enumerate(self.terms)}
+        place = {
+            term.name: j
+            for j, term in enumerate(self.terms)
+            if term.weight or term.name in missing.indicators
+        }
         folded = {name: source for name, source in missing.indicators.items() if source in place}
         if not folded:
             return self
@@ -255,7 +259,10 @@ class LinearModel:
             if width != self.n_features:
                 raise ValueError(f"the model was trained on {self.n_features} features but X has {width}")
             return np.array([term.index for term in self.terms])
-        place, about = {name: column for column, name in enumerate(names)}, self.preparation.missing.indicators
+        place, about = (
+            {name: column for column, name in enumerate(names)},
+            self.preparation.missing.indicators,
+        )
         read = [about.get(name, name) for name in self.names]
         missing = [name for name in dict.fromkeys(read) if name not in place]
         if missing:

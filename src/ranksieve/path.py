@@ -10,11 +10,14 @@ import numpy as np
 
 from ranksieve._parallel import single_threaded_blas
 from ranksieve._types import BoolArray, FloatArray, IntArray
-from ranksieve.data.dataset import Dataset, check_finite
+from ranksieve.data.dataset import Dataset
 from ranksieve.losses import Loss
+from ranksieve.losses.base import checked_query_weight
 from ranksieve.objective import Objective, Point, make_objective
 from ranksieve.penalties import PENALTIES, SlopedPenalty, offering
 from ranksieve.penalties.constraints import Features, Signs, make_constraints
+from ranksieve.preparation import UNPREPARED, Preparation
+from ranksieve.preparation.missing import RANKER_POLICIES, check_policy
 from ranksieve.solvers import Problem, ProxNewton, Result, Trace
 from ranksieve.solvers.base import warn_of_tolerance
 
@@ -24,7 +27,10 @@ Progress = Callable[[int, int], None]
 
 @dataclass(frozen=True, eq=False)
 class SparsePath:
-    """Rankers of falling regularisation: row k of ``coefs`` minimises f + α_k·penalty up to ``gaps[k]``."""
+    """Rankers of falling regularisation: row k of ``coefs`` minimises f + α_k·penalty up to ``gaps[k]``.
+
+    The weights are for features as ``preparation.apply`` gives them, which are called ``feature_names``.
+    """
 
     alphas: FloatArray
     coefs: FloatArray
@@ -34,6 +40,7 @@ class SparsePath:
     converged: BoolArray
     seconds: FloatArray
     feature_names: tuple[str, ...]
+    preparation: Preparation = UNPREPARED
 
     def __len__(self) -> int:
         return len(self.alphas)
@@ -66,8 +73,10 @@ class SparsePath:
             "n_iter",
             "converged",
         )
-        return {name: getattr(self, name).tolist() for name in arrays} | {
-            "features": list(self.feature_names)
+        return {
+            **{name: getattr(self, name).tolist() for name in arrays},
+            "features": list(self.feature_names),
+            **self.preparation.to_dict(),
         }
 
 
@@ -90,6 +99,8 @@ def sparse_path(
     max_features: int | None = None,
     loss: str | Loss = "squared_hinge",
     query_weight: FloatArray | None = None,
+    normalise: str = "none",
+    missing: str = "auto",
     max_iter: int = 100,
     progress: Progress | None = None,
 ) -> SparsePath:
@@ -123,10 +134,13 @@ def sparse_path(
         f; it needs a Hessian, and its minimum must be ≥ 0 for the gaps to be proofs.
     query_weight : array, optional
         One weight per query, in order of first appearance.
+    normalise, missing
+        How features are scaled and missing ones replaced, as in :class:`ranksieve.SparseRanker`; by default
+        they stay as they are, and missing ones get their mean, with a word.
     """
     if not tol > 0:
         raise ValueError(f"tol must be a number > 0, got {tol}")
-    check_finite(data)
+    preparation, data = _prepared(data, normalise, missing, query_weight)
     objective = make_objective(data, loss, query_weight)
     constraints = make_constraints(data.feature_names, must_have, must_not, signs)
     weights = constraints.weights(weights)
@@ -143,7 +157,7 @@ def sparse_path(
             start, largest = _unpenalised_optimum(objective, family, alone, unpenalised, max_iter)
             grid = _grid(largest, n_alphas, min_ratio)
         results = _walk(objective, family, grid, start, tol, max_iter, max_features, progress)
-    path = _collect(grid[: len(results)], results, data.feature_names)
+    path = _collect(grid[: len(results)], results, data.feature_names, preparation)
     if not path.converged.all():
         warn_of_tolerance(
             f"{np.sum(~path.converged)} of {len(path)} points of the path did not reach a relative gap of "
@@ -151,6 +165,17 @@ def sparse_path(
             "or normalise the features"
         )
     return path
+
+
+def _prepared(
+    data: Dataset, normalise: str, missing: str, query_weight: FloatArray | None
+) -> tuple[Preparation, Dataset]:
+    check_policy(missing, RANKER_POLICIES)
+    rows = None
+    if query_weight is not None:
+        rows = data.queries.of_rows(checked_query_weight(query_weight, data.n_queries))
+    preparation, filled = Preparation.learn_and_fill(data, normalise, missing, rows)
+    return preparation, preparation.normalisation.for_learning(filled)
 
 
 def as_penalty(
@@ -256,7 +281,9 @@ def _walk(
     return results
 
 
-def _collect(grid: FloatArray, results: list[Result], names: tuple[str, ...]) -> SparsePath:
+def _collect(
+    grid: FloatArray, results: list[Result], names: tuple[str, ...], preparation: Preparation
+) -> SparsePath:
     return SparsePath(
         alphas=grid,
         coefs=np.array([r.w for r in results]),
@@ -266,4 +293,5 @@ def _collect(grid: FloatArray, results: list[Result], names: tuple[str, ...]) ->
         converged=np.array([r.converged for r in results]),
         seconds=np.cumsum([r.trace.seconds[-1] for r in results]),
         feature_names=names,
+        preparation=preparation,
     )

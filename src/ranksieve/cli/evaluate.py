@@ -103,7 +103,7 @@ def evaluator(
     if model_files:
         data, models = scoring.read(source, model_files)
     else:  # without a model features do not matter
-        data = read_data(source, "keep")
+        data = read_data(source)
 
     def on_data(file: str) -> Evaluation:
         scores = finite_scores(models[file], data) if file in models else _scores_of(file, data, source)

@@ -26,7 +26,12 @@ MODEL_STARTS = (b"##", b"{")  # a file of scores begins with a number
 # --- Inputs ----------------------------------------------------------------------------------------------
 
 
-def read_data(path: str, missing: str = "error") -> rs.Dataset:
+def read_to_learn(path: str, missing: str) -> rs.Dataset:
+    """Read a data set for a ranker with this policy: it fills missing values, but the reader refuses them."""
+    return read_data(path, "error" if missing == "error" else "keep")
+
+
+def read_data(path: str, missing: str = "keep") -> rs.Dataset:
     """Read a data set, with a bar on a terminal."""
     with progress(f"reading {path}"):
         return rs.read_dataset(path, missing=missing)
@@ -82,9 +87,7 @@ def read_with_models(
     from ranksieve.foreign import open_model
 
     files = {file: open_model(file) for file in model_files}
-    own = [file.own for file in files.values()]
-    fills = any(model is None or (model.missing is not None and model.missing.fills) for model in own)
-    data = read_data(data_file, missing or ("keep" if fills else "error"))
+    data = read_data(data_file, missing or "keep")
     models = {name: file.read(data.feature_names, first_feature) for name, file in files.items()}
     width = max(model.n_features for model in models.values())
     if width > data.n_features and data.feature_names == numbered_names(data.n_features):

@@ -360,7 +360,9 @@ class LinearRanker(Ranker):
         all_names, about = self._names(), self.missing_.indicators
         names = [all_names[j] for j in columns]
         place = {all_names[j]: j for j in range(self.n_features_in_)} if about else {}
-        sources = [place[about[name]] if name in about else int(j) for name, j in zip(names, columns, strict=True)]
+        sources = [
+            place[about[name]] if name in about else int(j) for name, j in zip(names, columns, strict=True)
+        ]
         return LinearModel(
             terms=tuple(map(Term, names, sources, weights.tolist())),
             n_features=self.n_features_in_,

@@ -17,7 +17,7 @@ from ranksieve.estimators.base import LinearRanker, all_or_nothing
 from ranksieve.estimators.candidates import REFITS, Candidates, Family, ProgressCount, Recipe, Search
 from ranksieve.estimators.choice import RULES, Budget, warn_if_blind
 from ranksieve.estimators.cost_candidates import families_by_cost
-from ranksieve.estimators.parameters import Count, Folds, Positive, Seed, Share, one_of
+from ranksieve.estimators.parameters import Count, Folds, Normalise, Positive, Seed, Share, one_of
 from ranksieve.formats.feature_tables import as_costs
 from ranksieve.metrics import Profile
 from ranksieve.metrics.profiles import as_profile
@@ -62,10 +62,11 @@ class SparseRanker(LinearRanker):
         Query-level folds used when ``fit`` gets no validation set.
     random_state : int
         Shuffles queries into folds.
-    normalise : "none", "z", "min_max", "query_min_max" or "query_z"
+    normalise : "z", "within_z", "min_max", "query_min_max", "query_z" or "none"
         How features are scaled, learned on the training data or within each query; part of the ranker.
-    missing : "error", "zero", "query_min" or "column_mean"
-        What takes the place of a missing feature, here and in ``predict``.
+    missing : "auto", "error", "zero", "query_min", "column_mean" or "indicator"
+        What takes the place of a missing feature, here and in ``predict``: "auto" puts the training mean and
+        says so, "indicator" puts it and learns a weight for its being missing.
 
     Attributes
     ----------
@@ -100,6 +101,7 @@ class SparseRanker(LinearRanker):
     tol: Positive = 1e-6
     cv: Folds = 5
     random_state: Seed = 0
+    normalise: Normalise = "z"
 
     @all_or_nothing
     def fit(
@@ -165,9 +167,9 @@ class SparseRanker(LinearRanker):
         n_budgets: int = 1,
     ) -> Candidates:
         data = self._prepared_for_learning(given, query_weight)
-        if valid is not None and valid.n_features != data.n_features:
+        if valid is not None and valid.n_features != given.n_features:
             raise ValueError(
-                f"training data have {data.n_features} features but valid has {valid.n_features}"
+                f"training data have {given.n_features} features but valid has {valid.n_features}"
             )
         constraints = make_constraints(data.feature_names, self.must_have, self.must_not, self.signs)
         recipe, budget = self._recipe(constraints), self._budget(data)
@@ -191,8 +193,11 @@ class SparseRanker(LinearRanker):
         return Recipe(label, options, REFITS[self.refit])
 
     def _budget(self, data: Dataset) -> Budget:
-        names = data.feature_names
-        self.costs_ = None if self.feature_costs is None else as_costs(self.feature_costs, names)
+        names, indicators = data.feature_names, self.missing_.indicators
+        given = [name for name in names if name not in indicators]
+        self.costs_ = None
+        if self.feature_costs is not None:
+            self.costs_ = as_costs(self.feature_costs, given).with_indicators(indicators)
         costs = None if self.costs_ is None else self.costs_.columns(names)
         return Budget(self.max_features, self.max_cost, costs)
 

@@ -147,7 +147,9 @@ class MissingPolicy:
         about = self.indicators
         if not any(name in about for name in features):
             return MissingPolicy("column_mean", tuple(features), means)
-        return MissingPolicy(INDICATOR, tuple(features), means, tuple(about.get(name, "") for name in features))
+        return MissingPolicy(
+            INDICATOR, tuple(features), means, tuple(about.get(name, "") for name in features)
+        )
 
 
 KEPT = MissingPolicy("keep")
