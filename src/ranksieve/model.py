@@ -190,12 +190,8 @@ class LinearModel:
         u/t where x is missing, as a fill of m + (u/t)·(s/w) does, and −u·d/t everywhere.
         """
         missing, normalisation = self.preparation.missing, self.preparation.normalisation
-        place = {
-            term.name: j
-            for j, term in enumerate(self.terms)
-            if term.weight or term.name in missing.indicators
-        }
-        folded = {name: source for name, source in missing.indicators.items() if source in place}
+        place, weights = {name: j for j, name in enumerate(self.names)}, self.weights
+        folded = {i: of for i, of in missing.indicators.items() if of in place and weights[place[of]]}
         if not folded:
             return self
         centre, scale = (
@@ -203,7 +199,7 @@ class LinearModel:
             if normalisation.learns
             else (np.zeros(len(self.terms)), np.ones(len(self.terms)))
         )
-        fills, per_unit, intercept = list(missing.means), self.weights / scale, self.intercept
+        fills, per_unit, intercept = list(missing.means), weights / scale, self.intercept
         for name, source in folded.items():
             i, j = place[name], place[source]
             fills[j] += float(per_unit[i] / per_unit[j])
@@ -259,10 +255,8 @@ class LinearModel:
             if width != self.n_features:
                 raise ValueError(f"the model was trained on {self.n_features} features but X has {width}")
             return np.array([term.index for term in self.terms])
-        place, about = (
-            {name: column for column, name in enumerate(names)},
-            self.preparation.missing.indicators,
-        )
+        place = {name: column for column, name in enumerate(names)}
+        about = self.preparation.missing.indicators
         read = [about.get(name, name) for name in self.names]
         missing = [name for name in dict.fromkeys(read) if name not in place]
         if missing:

@@ -223,7 +223,7 @@ def test_our_own_format_says_everything(tmp_path):
 @pytest.mark.parametrize("target", [target for target in EXPORTS if target not in ("json", "onnx", "python")])
 def test_engines_that_put_zero_are_told_the_means(target, tmp_path):
     model = model_of(WEIGHTS["positive"], missing="column_mean")
-    with pytest.warns(UserWarning, match=r"training mean but .* puts 0; give each .*bm25_title \d"):
+    with pytest.warns(UserWarning, match=r"learned but .* puts 0; give each .*bm25_title \d"):
         exported(model, target, tmp_path, sample=TEST)
 
 

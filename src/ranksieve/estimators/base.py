@@ -359,10 +359,8 @@ class LinearRanker(Ranker):
     def _model_of(self, columns: IntArray, weights: FloatArray) -> LinearModel:
         all_names, about = self._names(), self.missing_.indicators
         names = [all_names[j] for j in columns]
-        place = {all_names[j]: j for j in range(self.n_features_in_)} if about else {}
-        sources = [
-            place[about[name]] if name in about else int(j) for name, j in zip(names, columns, strict=True)
-        ]
+        place = {name: j for j, name in enumerate(all_names)} if about else {}
+        sources = [place[about[all_names[j]]] if all_names[j] in about else j for j in columns.tolist()]
         return LinearModel(
             terms=tuple(map(Term, names, sources, weights.tolist())),
             n_features=self.n_features_in_,

@@ -143,7 +143,11 @@ def _folds(
 def _prepared_folds(data_set: str, folds: Sequence[Fold], normalise: str, missing: str) -> list[Fold]:
     """The folds as methods see them; a word about missing values or scales is said once."""
     with warnings.catch_warnings(record=True) as caught:
-        prepared = [_prepared(fold, normalise, missing) for fold in folds]
+        warnings.simplefilter("always")
+        prepared = [
+            _prepared(f"{data_set}, fold {number}", fold, normalise, missing)
+            for number, fold in enumerate(folds, start=1)
+        ]
         if normalise == "none":
             warn_of_scales(prepared[0].train)
     for warning in {one.category: one for one in reversed(caught)}.values():
@@ -151,9 +155,12 @@ def _prepared_folds(data_set: str, folds: Sequence[Fold], normalise: str, missin
     return prepared
 
 
-def _prepared(fold: Fold, normalise: str, missing: str) -> Fold:
-    learned = Preparation.learn(fold.train, normalise, missing)
-    return Fold(*(learned.for_learning(part) for part in fold))
+def _prepared(label: str, fold: Fold, normalise: str, missing: str) -> Fold:
+    try:
+        learned = Preparation.learn(fold.train, normalise, missing)
+        return Fold(*(learned.for_learning(part) for part in fold))
+    except ValueError as error:
+        raise ValueError(f"{label}: {error}") from error
 
 
 def fitting_profile(data_set: str, folds: Sequence[Fold], given: str | None) -> str:

@@ -61,7 +61,7 @@ class FeatureSelector(SelectorMixin, LinearRanker):  # type: ignore[misc]
         """
         if self.missing == INDICATOR:
             raise ValueError(
-                f"a selector chooses among the columns it is given, so {type(self).__name__} has no place for "
+                f"{type(self).__name__} chooses among the columns it is given, so it has no place for "
                 "indicators of missing values; choose another policy, such as missing='column_mean'"
             )
         given, weight = self._given_data(X, y, qid, query_weight)
