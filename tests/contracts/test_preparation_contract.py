@@ -158,7 +158,7 @@ def test_complete_data_teach_no_fills(name):
     default = ranker(name, normalise="z").fit(complete)
     strict = ranker(name, normalise="z", missing="error").fit(complete)
     assert default.preparation_ == strict.preparation_
-    for unseen in (TEST, TEST.X):
+    for unseen in (TEST, pd.DataFrame(TEST.X, columns=list(TEST.feature_names))):
         with pytest.raises(ValueError, match=r'is missing \(NaN\); .* fit with missing="column_mean"'):
             default.predict(unseen)
 
@@ -176,10 +176,12 @@ def test_missing_is_a_feature_of_its_own(name, tmp_path):
     by_hand = ranker(name, normalise="within_z", missing="column_mean")
     by_hand.fit(TRAIN.replace_features(marked, [*TRAIN.feature_names, *sources]))
     scores = wanted.predict(TEST)
-    unseen = np.hstack([TEST.X, np.isnan(TEST.X)])
+    unseen = TEST.replace_features(np.hstack([TEST.X, np.isnan(TEST.X)]), [*TEST.feature_names, *sources])
     np.testing.assert_array_equal(scores, by_hand.predict(unseen))
-    np.testing.assert_array_equal(scores, wanted.predict(TEST.X))
-    np.testing.assert_allclose(scores, wanted.predict(sp.csr_array(TEST.X)), rtol=1e-12)
+    frame = pd.DataFrame(TEST.X, columns=list(TEST.feature_names))
+    np.testing.assert_array_equal(scores, wanted.predict(frame))
+    sparse = TEST.replace_features(sp.csr_array(TEST.X))
+    np.testing.assert_allclose(scores, wanted.predict(sparse), rtol=1e-12, atol=1e-12)
     if isinstance(wanted, LinearRanker):
         model = wanted.to_model()
         model.save(tmp_path / "model.json")
