@@ -82,8 +82,8 @@ class Objective:
         return np.concatenate(map_blocks(lambda a, b: self._rows(a, b) @ w, self._cuts))
 
     def gradient(self, point: Point) -> FloatArray:
-        """Xᵀ∇loss / normaliser."""
-        return np.asarray(self._transposed(point.at.gradient) / self.loss.normaliser)
+        """Xᵀ∇loss / normaliser; 0, and no rounding error, for a feature that does not vary within queries."""
+        return np.where(self.varies, self._transposed(point.at.gradient) / self.loss.normaliser, 0.0)
 
     def hessian(self, point: Point, columns: IntArray) -> FloatArray:
         """The block of the (generalised) Hessian on ``columns``: X_Aᵀ S X_A / normaliser."""
@@ -193,6 +193,7 @@ class Objective:
             _, among, far = np.intersect1d(columns, self._far, return_indices=True)
             query = queries.query_of_grouped[start:stop]
             block[:, among] -= self._first[query][:, far]
+        block[:, ~self.varies[columns]] = 0.0  # a constant would make noise of its rounding errors
         return block
 
 

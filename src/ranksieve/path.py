@@ -10,6 +10,7 @@ import numpy as np
 
 from ranksieve._parallel import single_threaded_blas
 from ranksieve._types import BoolArray, FloatArray, IntArray
+from ranksieve._util.json_values import plain
 from ranksieve.data.dataset import Dataset
 from ranksieve.losses import Loss
 from ranksieve.losses.base import checked_query_weight
@@ -76,7 +77,7 @@ class SparsePath:
         return {
             **{name: getattr(self, name).tolist() for name in arrays},
             "features": list(self.feature_names),
-            **self.preparation.to_dict(),
+            **plain(self.preparation.to_dict()),
         }
 
 

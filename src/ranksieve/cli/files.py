@@ -26,9 +26,9 @@ MODEL_STARTS = (b"##", b"{")  # a file of scores begins with a number
 # --- Inputs ----------------------------------------------------------------------------------------------
 
 
-def read_to_learn(path: str, missing: str) -> rs.Dataset:
-    """Read a data set for a ranker with this policy: it fills missing values, but the reader refuses them."""
-    return read_data(path, "error" if missing == "error" else "keep")
+def kept_for(missing: str) -> str:
+    """The reader's policy for a ranker's: the ranker fills, but it is the reader that knows the line to refuse."""
+    return "error" if missing == "error" else "keep"
 
 
 def read_data(path: str, missing: str = "keep") -> rs.Dataset:
@@ -99,8 +99,8 @@ def _without_policy(model: Scorer) -> Scorer:
     """The model with missing values left as they are: the command line has dealt with them."""
     from ranksieve.preparation import KEPT
 
-    if not isinstance(model, rs.LinearModel):
-        return model
+    if not isinstance(model, rs.LinearModel) or model.preparation.missing.indicators:
+        return model  # indicators are part of the score
     return replace(model, preparation=replace(model.preparation, missing=KEPT))
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 import ranksieve as rs
-from ranksieve.cli.files import read_to_learn, read_with_models
+from ranksieve.cli.files import kept_for, read_data, read_with_models
 
 if TYPE_CHECKING:  # these take long to load
     from ranksieve.foreign import Scorer
@@ -67,10 +67,10 @@ class FitData:
 
         ``missing`` is the ranker's policy.
         """
-        data = read_to_learn(self.train, missing)
+        data = read_data(self.train, kept_for(missing))
         if self.valid is None:
             return data, None
-        held_out = read_to_learn(self.valid, missing)
+        held_out = read_data(self.valid, kept_for(missing))
         if data.n_features != held_out.n_features:
             widest = max(data.n_features, held_out.n_features)
             raise ValueError(

@@ -10,7 +10,7 @@ import typer
 import ranksieve as rs
 from ranksieve._util.messages import shortened
 from ranksieve.cli.app import command
-from ranksieve.cli.files import beside, check_outputs, read_to_learn, write_text
+from ranksieve.cli.files import beside, check_outputs, kept_for, read_data, write_text
 from ranksieve.cli.options import NORMALISE, RANKER_MISSING, Json, Train
 from ranksieve.cli.output import emit_json, json_text, progress, table, while_doing, words
 
@@ -54,7 +54,7 @@ def path(
     check_outputs([output], [train])
     check_kind(normalise)
     check_policy(missing, RANKER_POLICIES)
-    data = read_to_learn(train, missing)
+    data = read_data(train, kept_for(missing))
     title = f"fitting {train}"
     with progress(title) as bar, while_doing(title):
         found = rs.sparse_path(

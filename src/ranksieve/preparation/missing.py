@@ -236,6 +236,7 @@ def fill_missing(dataset: Dataset, policy: str) -> Dataset:
     query's present values, ``"column_mean"`` its mean over all present values (both 0 where none is
     present), ``"keep"`` leaves NaN. What a sparse matrix does not store is present and 0.
     """
+    check_policy(policy)
     return MissingPolicy(policy).apply(dataset)
 
 
