@@ -27,7 +27,7 @@ MODEL_STARTS = (b"##", b"{")  # a file of scores begins with a number
 
 
 def kept_for(missing: str) -> str:
-    """The reader's policy for a ranker's: the ranker fills, but it is the reader that knows the line to refuse."""
+    """The reader's policy for a ranker's: the ranker fills, but the reader knows the line to refuse."""
     return "error" if missing == "error" else "keep"
 
 
