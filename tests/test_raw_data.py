@@ -12,6 +12,8 @@ import ranksieve as rs
 from ranksieve.data.costs import make_costs
 from ranksieve.export import EXPORTS, export_model
 from ranksieve.formats.folds import deal_folds
+from ranksieve.measures import feature_importance, feature_similarity
+from ranksieve.objective import make_objective
 from ranksieve.preparation.missing import learn_missing
 from ranksieve.preparation.scales import ScaleWarning
 from tests.conftest import QUICK
@@ -112,6 +114,23 @@ def test_later_chunks_and_files_are_refused_with_a_cure(tmp_path):
     rs.write_letor(TRAIN, tmp_path / "train.txt")
     with pytest.raises(ValueError, match=r"train.txt:\d+: feature \d is missing .* choose missing="):
         rs.MinBatSRank().fit_file(tmp_path / "train.txt", n_features=4)
+
+
+@pytest.mark.parametrize("kind", [np.asarray, sp.csr_array])
+@pytest.mark.parametrize(
+    "use",
+    [
+        make_objective,
+        lambda data: feature_importance("pearson", data),
+        lambda data: feature_similarity("kendall", data),
+        lambda data: rs.sparse_path(data, missing="error"),
+        lambda data: rs.frontier(data, missing="error"),
+    ],
+)
+def test_what_cannot_fill_names_feature_row_and_cure(use, kind):
+    sentence = r"feature \w+ of row \d+ \(query \d+\) is missing \(NaN\); fill missing values with"
+    with pytest.raises(ValueError, match=sentence):
+        use(TRAIN.replace_features(kind(TRAIN.X)))
 
 
 def test_a_state_of_minbatsrank_keeps_indicators(tmp_path):

@@ -10,7 +10,7 @@ import numpy as np
 
 from ranksieve._parallel import map_blocks, split_blocks
 from ranksieve._types import FloatArray, IntArray, Matrix
-from ranksieve.data.dataset import Dataset
+from ranksieve.data.dataset import Dataset, check_finite
 from ranksieve.data.matrix import dense_block, is_sparse, rows_to_multiply, spread_and_largest, with_columns
 from ranksieve.losses import LOSSES
 from ranksieve.losses.base import BoundLoss, Loss, ScoreValue
@@ -201,6 +201,7 @@ def make_objective(
     data: Dataset, loss: str | Loss = "squared_hinge", query_weight: FloatArray | None = None
 ) -> Objective:
     """The mean loss of a data set; a loss by its name in LOSSES, or as it is."""
+    check_finite(data)
     family = LOSSES[loss]() if isinstance(loss, str) else loss
     return Objective(data.X, family.bind(data.y, data.queries, query_weight), data.feature_names)
 
