@@ -177,9 +177,14 @@ def learn_missing(data: Dataset, policy: str, row_weight: FloatArray | None = No
     means = np.concatenate([_present_means(block, weight) for _, block in column_blocks(data.X)])
     marked = np.flatnonzero((holes > 0) & (holes < data.n_docs)) if policy == INDICATOR else ()
     about = [data.feature_names[j] for j in marked]
+    indicators = [f"{name} is missing" for name in about]
+    for name in set(indicators).intersection(data.feature_names):
+        raise ValueError(
+            f"the data have a feature {name!r} already; rename it, because indicators are called so"
+        )
     learned = MissingPolicy(
         INDICATOR,
-        (*data.feature_names, *(f"{name} is missing" for name in about)),
+        (*data.feature_names, *indicators),
         (*means.tolist(), *(0.0 for _ in about)),
         (*("" for _ in data.feature_names), *about),
     )
