@@ -54,7 +54,7 @@ def test_a_budget_is_never_exceeded(halves, k, cost, refit, rule, must_have, cv)
 
 def test_the_choice_is_the_best_candidate_within_the_budget(halves):
     train, valid = halves
-    ranker = SparseRanker(4, feature_costs=COSTS, max_cost=6, **QUICK)
+    ranker = SparseRanker(4, feature_costs=COSTS, max_cost=6, normalise="none", **QUICK)
     candidates = ranker.candidates(train, valid)
     means = []
     for w in candidates.coefs:
@@ -121,7 +121,12 @@ def test_must_haves_without_costs(halves):
     ranker = SparseRanker(3, must_have=["f8"], signs=dict.fromkeys(range(7), "+"), **QUICK)
     ranker.fit(train, valid=valid)
     path = sparse_path(
-        train, n_alphas=12, must_have=["f8"], signs=dict.fromkeys(range(7), "+"), max_features=3
+        train,
+        n_alphas=12,
+        must_have=["f8"],
+        signs=dict.fromkeys(range(7), "+"),
+        max_features=3,
+        normalise="z",
     )
     np.testing.assert_array_equal(ranker.path_.coefs, path.coefs)
     assert ranker.coef_[7] != 0

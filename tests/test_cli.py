@@ -221,7 +221,7 @@ def test_set_reads_python_values_and_words(home, here):
 def test_path_writes_every_point(home, here):
     text = run("path", home / "train.txt", "--n-alphas", 20, "-o", "path.json").stdout
     content = json.loads(Path("path.json").read_text())
-    expected = rs.sparse_path(rs.read_letor(home / "train.txt"), n_alphas=20)
+    expected = rs.sparse_path(rs.read_letor(home / "train.txt"), n_alphas=20, normalise="z")
     assert content == expected.to_dict()
     assert max(content["relative_gaps"]) <= 1e-6
     rows = [line for line in text.splitlines() if "e-" in line or "e+" in line]
@@ -233,7 +233,18 @@ def test_path_writes_every_point(home, here):
 
 
 def test_path_json_and_elastic_net(home):
-    options = ("--penalty", "elastic_net", "--l1-ratio", 0.5, "--n-alphas", 5, "--tol", 1e-8)
+    options = (
+        "--penalty",
+        "elastic_net",
+        "--l1-ratio",
+        0.5,
+        "--n-alphas",
+        5,
+        "--tol",
+        1e-8,
+        "--normalise",
+        "none",
+    )
     content = json.loads(run("path", home / "train.txt", *options, "--json").stdout)
     data = rs.read_letor(home / "train.txt")
     assert content == rs.sparse_path(data, "elastic_net", 5, tol=1e-8, l1_ratio=0.5).to_dict()
@@ -500,7 +511,7 @@ def test_convert_fills_missing_values(here):
 # --- Bad input: the sentence -----------------------------------------------------------------------------
 
 GOOD = "1 qid:1 1:0.5 2:0.1\n0 qid:1 1:0.2 2:1\n"
-BAD_FILES = {
+HOLES = {
     "nan": (
         "1 qid:1 1:0.5 2:nan\n0 qid:1 1:0.2 2:1\n",
         "bad.txt:1: feature 2 is missing (NULL or NaN); choose",
@@ -509,6 +520,8 @@ BAD_FILES = {
         GOOD + "1 qid:2 1:NULL\n",
         "bad.txt:3: feature 1 is missing (NULL or NaN); choose --missing zero, query_min, column_mean",
     ),
+}
+BAD_FILES = {
     "inf": (GOOD + "1 qid:2 1:inf\n", "bad.txt:3: feature 1 is 'inf'; values must be finite numbers"),
     "empty": ("", "bad.txt: holds no documents"),
     "one": ("1 qid:1 1:0.5\n", "fitting bad.txt: there is no pair to learn from"),
@@ -530,14 +543,52 @@ def test_bad_training_file(case, here):
     assert os.listdir(here) == ["bad.txt"]
 
 
+@pytest.mark.parametrize("case", HOLES)
+def test_missing_values_are_refused_on_demand(case, here):
+    content, sentence = HOLES[case]
+    put(here / "bad.txt", content)
+    assert sentence in refused("fit", "bad.txt", "--missing", "error", "-o", "m.json")
+    assert sentence in refused("path", "bad.txt", "--missing", "error")
+    assert os.listdir(here) == ["bad.txt"]
+
+
+def test_missing_values_are_filled_with_one_line(here):
+    put(here / "d.txt", HOLES["null"][0] + "0 qid:2 1:0.2 2:1\n")
+    result = run("fit", "d.txt", "--profile", "standard", "-o", "m.json")
+    assert any("1 of 2 features has missing values" in line for line in result.stderr.splitlines())
+    assert rs.load_model("m.json").missing.policy == "column_mean"
+    run("rank", "m.json", "d.txt")
+    run("inspect", "d.txt")
+    run("convert", "d.txt", "d.parquet")
+    assert np.isnan(rs.read_dataset("d.parquet").X).sum() == 1
+
+
+def test_a_model_with_indicators_scores_raw_files(home, here):
+    data = rs.read_letor(home / "train.txt")
+    X = data.X.copy()
+    X[np.random.default_rng(0).random(len(X)) < 0.3, 0] = np.nan
+    rs.write_letor(data.replace_features(X), "holes.txt")
+    asked = ("--missing", "indicator", "--set", "must_have=f1 is missing", *QUICK)
+    run("fit", "holes.txt", *asked, "-o", "m.json", "--report", "page.html")
+    model = rs.load_model("m.json")
+    assert "f1 is missing" in model.names
+    scores = [float(line) for line in run("rank", "m.json", "holes.txt").stdout.split()]
+    assert scores == model.predict(rs.read_letor("holes.txt")).tolist()
+    zeros = [float(line) for line in run("rank", "m.json", "holes.txt", "--missing", "zero").stdout.split()]
+    assert zeros == model.predict(rs.read_letor("holes.txt", missing="zero")).tolist()
+    run("evaluate", "holes.txt", "--model", "m.json")
+    assert "f1 is missing" in run("explain", "m.json", "holes.txt", "--query", data.qid[0]).stdout
+    run("explain", "m.json", "holes.txt", "--drop")
+
+
 def test_missing_values_with_a_policy(here):
-    put(here / "d.txt", BAD_FILES["nan"][0])
+    put(here / "d.txt", HOLES["nan"][0])
     run("fit", "d.txt", "--missing", "query_min", "--profile", "standard", "-o", "m.json")
     for policy in ("zeros", "keep"):
         sentence = refused("fit", "d.txt", "--missing", policy, "-o", "m.json")
         assert sentence == (
-            f"--missing {policy} is not a policy for a ranker; "
-            "choose one of error, zero, query_min, column_mean"
+            f"--missing {policy} is unknown; "
+            "choose one of auto, error, zero, query_min, column_mean, indicator"
         )
 
 

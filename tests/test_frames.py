@@ -77,11 +77,12 @@ def test_nulls_follow_the_policy(kind):
     with pytest.raises(
         ValueError, match=r'feature bm25 of row 0 \(query a\) is missing; choose missing="zero"'
     ):
-        from_frame(frame)
+        from_frame(frame, missing="error")
     assert from_frame(frame, missing="zero").X[:, :2].tolist() == [[0, 3], [2, 0], [3, 5]]
     assert from_frame(frame, missing="query_min").X[:, :2].tolist() == [[2, 3], [2, 3], [3, 5]]
     assert from_frame(frame, missing="column_mean").X[:, :2].tolist() == [[2.5, 3], [2, 4], [3, 5]]
     assert np.isnan(from_frame(frame, missing="keep").X).sum() == 2
+    assert np.isnan(from_frame(frame).X).sum() == 2
 
 
 @kinds
@@ -194,7 +195,8 @@ def test_bad_parquet_files(tmp_path):
     path.write_bytes(path.read_bytes()[:-20])
     assert parquet_message(path).startswith(": is not a sound parquet file (")
     pl.DataFrame(COLUMNS | {"bm25": [None, 1, 2]}).write_parquet(path)
-    assert parquet_message(path).startswith(": feature bm25 of row 0 (query a) is missing")
+    refused = parquet_message(path, missing="error")
+    assert refused.startswith(": feature bm25 of row 0 (query a) is missing")
     assert parquet_message(path, qid="nope").startswith(": there is no column 'nope' among qid, bm25")
     pq.write_table(pa.table([[1], [0], [1.0], [2.0]], names=["qid", "label", "bm25", "bm25"]), path)
     assert parquet_message(path).startswith(": Expected unique column names, got")

@@ -389,8 +389,11 @@ def test_missing_policies(policy, expected, sparse):
     np.testing.assert_array_equal(data.X.toarray() if sparse else data.X, expected)
 
 
-def test_missing_is_an_error_by_default():
-    assert message("1 qid:1 1:4\n\n1 qid:1 7:NULL 8:NULL\n1 qid:1 1:NULL\n") == (
+def test_missing_is_kept_by_default_and_an_error_on_demand():
+    text = "1 qid:1 1:4\n\n1 qid:1 7:NULL 8:NULL\n1 qid:1 1:NULL\n"
+    with written(text, ".txt") as path:
+        assert np.isnan(read_letor(path).X).sum() == 3
+    assert message(text, missing="error") == (
         "data.txt:3: feature 7 is missing (NULL or NaN); "
         'choose missing="zero", "query_min", "column_mean" or "keep"'
     )
@@ -468,7 +471,8 @@ def test_the_first_faulty_line_is_named():
     later = "1 qid:1 foo\n"
     assert message("1 qid:1 3:1 3:2\n" + later).startswith("data.txt:1: feature 3 occurs twice")
     assert message("1 qid:1 3:1e999\n" + later).startswith("data.txt:1: feature 3 is 1e999")
-    assert message("1 qid:1 3:NULL\n" + later).startswith("data.txt:1: feature 3 is missing")
+    refused = message("1 qid:1 3:NULL\n" + later, missing="error")
+    assert refused.startswith("data.txt:1: feature 3 is missing")
     assert message(b"1 qid:\xff 3:1\n" + later.encode()).startswith("data.txt:1: the query id")
     assert message("1 qid:1 1:1 9:1e999 5:x\n").startswith("data.txt:1: ")
 

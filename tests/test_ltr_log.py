@@ -138,7 +138,9 @@ def test_documents_without_a_judgement(log):
 
 def test_missing_values_follow_the_policy(log):
     path = log(*FORMS["json lines"])
-    assert sentence(path).startswith(": feature body of row 1 (query 1) is missing; choose missing=")
+    refused = sentence(path, missing="error")
+    assert refused.startswith(": feature body of row 1 (query 1) is missing; choose missing=")
+    assert np.isnan(rs.read_ltr_log(path, JUDGED).X).sum() == 1
     assert rs.read_ltr_log(path, JUDGED, missing="query_min").X[1].tolist() == [2.5, 10.75]
 
 

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ranksieve.data.dataset import Dataset
-from ranksieve.preparation.missing import MISSING_POLICIES, fill_missing
+from ranksieve.preparation.missing import MISSING_POLICIES, MissingPolicy, fill_missing, learn_missing
 
 cells = st.sampled_from([0.0, 1.0, -2.0, 5.0, float("nan"), float("nan")])
 matrices = st.integers(1, 4).flatmap(
@@ -77,6 +77,36 @@ def test_a_read_only_map_is_not_written_to(tmp_path):
     mapped = np.load(tmp_path / "X.npy", mmap_mode="r")
     assert fill_missing(Dataset(mapped, [1, 0], ["a", "b"]), "zero").X.tolist() == [[1, 2], [3, 0]]
     assert np.isnan(np.load(tmp_path / "X.npy")[1, 1])
+
+
+@settings(max_examples=60, deadline=None)
+@given(matrices)
+def test_indicators_are_one_where_a_value_is_missing(rows):
+    X = np.array(rows)
+    holes = np.isnan(X).sum(axis=0)
+    data = Dataset(X, np.zeros(len(X)), ["a"] * len(X))
+    if (holes == len(X)).all():
+        with pytest.raises(ValueError, match="features are missing in all"):
+            learn_missing(data, "indicator")
+        return
+    learned = learn_missing(data, "indicator")
+    marked = np.flatnonzero((holes > 0) & (holes < len(X)))
+    assert learned.indicators == {f"f{j + 1} is missing": f"f{j + 1}" for j in marked}
+    assert learned.policy == ("indicator" if len(marked) else "column_mean")
+    filled = learn_missing(data, "column_mean").apply(data).X
+    expected = np.hstack([filled, np.isnan(X[:, marked])])
+    np.testing.assert_array_equal(learned.apply(data).X, expected)
+    sparse = data.replace_features(sp.csr_array(X))
+    np.testing.assert_allclose(learned.apply(sparse).X.toarray(), expected, rtol=1e-15)
+    np.testing.assert_array_equal(X, np.array(rows))
+
+
+def test_an_indicator_needs_to_say_of_what():
+    with pytest.raises(ValueError, match="says of 1 features what they indicate, but has 2"):
+        MissingPolicy("indicator", ("x", "y"), (0.0, 0.0), ("",))
+    data = Dataset([[1.0, 0.0], [np.nan, 1.0]], [0, 1], ["a", "a"], ["x", "x is missing"])
+    with pytest.raises(ValueError, match="the data have a feature 'x is missing' already; rename it"):
+        learn_missing(data, "indicator")
 
 
 def test_unknown_policy():

@@ -23,14 +23,14 @@ from ranksieve.data.dataset import Dataset
 from ranksieve.formats.letor import write_letor
 from ranksieve.model import LinearModel, Term, load_model
 from ranksieve.preparation import KEPT, MissingPolicy, Preparation
-from ranksieve.preparation.missing import learn_missing
+from ranksieve.preparation.missing import RANKER_POLICIES, learn_missing
 from ranksieve.preparation.normalise import NORMALISATIONS, Normalisation, learn_normalisation
 from tests.conftest import random_dataset
 from tests.refusals import among, wrong
 from tests.test_cli import refused, run
 
 KINDS = [kind for kind in NORMALISATIONS if kind != "none"]
-COLUMNWISE = ["z", "min_max"]
+COLUMNWISE = ["z", "within_z", "min_max"]
 PER_QUERY = ["query_min_max", "query_z"]
 
 cells = st.floats(-1e6, 1e6).map(lambda value: round(value, 3)) | st.sampled_from([0.0, 0.1, 1e-3])
@@ -49,7 +49,23 @@ def normalised_cell(values, x, kind):
     return (x - mean) / math.sqrt(math.fsum((v - mean) ** 2 for v in values) / len(values))
 
 
+def pooled_by_cell(X, qid):
+    """x less the mean of all, as a multiple of the deviation from means of queries, column by column."""
+    columns = []
+    for x in X.T.tolist():
+        own = [[v for v, q in zip(x, qid, strict=True) if q == mine] for mine in qid]
+        squares = [
+            0.0 if min(group) == max(group) else (v - math.fsum(group) / len(group)) ** 2
+            for v, group in zip(x, own, strict=True)
+        ]
+        scale = math.sqrt(math.fsum(squares) / len(x)) or 1.0
+        columns.append([(v - math.fsum(x) / len(x)) / scale for v in x])
+    return np.array(columns).T
+
+
 def normalised_by_cell(X, qid, kind):
+    if kind == "within_z":
+        return pooled_by_cell(X, qid)
     rows = [[k for k in range(len(X)) if not kind.startswith("query") or qid[k] == q] for q in qid]
     return np.array(
         [
@@ -131,7 +147,9 @@ def test_what_has_no_scale_is_named(small, bad):
 
 
 def test_unknown_kind(small):
-    with pytest.raises(ValueError, match="normalise='zed' is unknown; choose one of none, z, min_max, query"):
+    with pytest.raises(
+        ValueError, match="normalise='zed' is unknown; choose one of none, z, within_z, min_max, query"
+    ):
         learn_normalisation(small, "zed")
 
 
@@ -339,7 +357,7 @@ def data():
 
 
 def ranker(**options):
-    return SparseRanker(n_alphas=15, profile="standard", **options)
+    return SparseRanker(**{"n_alphas": 15, "profile": "standard", "normalise": "none", **options})
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -388,7 +406,7 @@ def test_missing_values_are_filled_in_fit_and_predict(policy, data):
 
 def test_missing_and_infinite_values_without_a_policy_are_refused(data):
     with pytest.raises(ValueError, match=r"is missing \(NaN\)"):
-        ranker().fit(with_holes(data))
+        ranker(missing="error").fit(with_holes(data))
     with pytest.raises(ValueError, match=r"is missing \(NaN\)"):
         ranker().fit(data, valid=with_holes(data))
     with pytest.raises(ValueError, match=r"is missing \(NaN\)"):
@@ -402,8 +420,8 @@ def test_missing_and_infinite_values_without_a_policy_are_refused(data):
 @pytest.mark.parametrize(
     ("bad", "sentence"),
     [
-        wrong("SparseRanker", among("none", "z", "min_max", "query_min_max", "query_z"), normalise="zed"),
-        wrong("SparseRanker", among("error", "zero", "query_min", "column_mean"), missing="guess"),
+        wrong("SparseRanker", among(*NORMALISATIONS), normalise="zed"),
+        wrong("SparseRanker", among(*RANKER_POLICIES), missing="guess"),
     ],
 )
 def test_unknown_choices_are_refused(bad, sentence, data):
@@ -485,6 +503,6 @@ def test_evaluate_and_compare_use_each_models_policy(files):
 
 def test_wrong_choices_are_refused_before_reading(files):
     assert "--normalise zed is unknown" in refused("fit", "nowhere.txt", "--normalise", "zed", "-o", "m.json")
-    assert "--missing guess is not a policy for a ranker" in refused(
+    assert "--missing guess is unknown; choose one of auto, error" in refused(
         "fit", "nowhere.txt", "--missing", "guess", "-o", "m.json"
     )

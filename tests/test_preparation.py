@@ -46,11 +46,12 @@ def test_what_a_sparse_matrix_learns_from_has_the_same_differences(holes):
     np.testing.assert_allclose(X - X[0], exact - exact[0], rtol=1e-9, atol=1e-12)
 
 
-def test_rows_count_by_their_weights(holes):
+@pytest.mark.parametrize("kind", ["z", "within_z"])
+def test_rows_count_by_their_weights(kind, holes):
     weight = np.random.default_rng(2).integers(1, 4, holes.n_docs)
     repeated = holes.select_rows(np.repeat(np.arange(holes.n_docs), weight))
-    weighted = Preparation.learn(holes, "z", "column_mean", weight.astype(float))
-    plain = Preparation.learn(repeated, "z", "column_mean")
+    weighted = Preparation.learn(holes, kind, "column_mean", weight.astype(float))
+    plain = Preparation.learn(repeated, kind, "column_mean")
     np.testing.assert_allclose(weighted.missing.means, plain.missing.means)
     np.testing.assert_allclose(weighted.normalisation.centre, plain.normalisation.centre)
     np.testing.assert_allclose(weighted.normalisation.scale, plain.normalisation.scale)
@@ -63,12 +64,17 @@ def test_some_of_the_features(holes):
     expected = learned.apply(holes).X[:, [3, 1]]
     np.testing.assert_array_equal(some.transform(holes.X[:, [3, 1]], holes.queries), expected)
     assert UNPREPARED.of(["f4"]) == UNPREPARED
+    marked = Preparation.learn(holes, "within_z", "indicator")
+    assert marked.of(["f4", "f2"]).missing.policy == "column_mean"
+    both = marked.of(["f2", "f2 is missing"])
+    expected = marked.apply(holes).X[:, [1, 5]]
+    np.testing.assert_array_equal(both.transform(holes.X[:, [1, 1]], holes.queries), expected)
 
 
 @pytest.mark.parametrize("kind", NORMALISATIONS)
-@pytest.mark.parametrize("policy", ["error", "keep", *FILLS])
+@pytest.mark.parametrize("policy", ["error", "keep", "indicator", *FILLS])
 def test_json_and_back(kind, policy, holes):
-    data = holes if policy in FILLS else random_dataset()
+    data = random_dataset() if policy in ("error", "keep") else holes
     learned = Preparation.learn(data, kind, policy)
     again = Preparation.from_dict(json.loads(json.dumps(learned.to_dict())))
     assert again == learned

@@ -243,7 +243,7 @@ def test_page_tells_costs_and_how_features_were_prepared(tmp_path):
     write_report(build_content(ranker.fit(data)), tmp_path / "r.html")
     text = text_of((tmp_path / "r.html").read_text(encoding="utf-8"))
     assert "normalise query_z" in text
-    assert "missing error" in text
+    assert "missing auto" in text
     assert "Its features cost" not in text
     costs = dict(zip(data.feature_names, (1.5, 1, 1, 1, 1), strict=True))
     paid = SparseRanker(n_alphas=15, profile="standard", feature_costs=costs, max_cost=2.5)

@@ -33,8 +33,9 @@ def halves(data):
 def test_chooses_the_best_point_of_the_path_on_validation(train):
     a, b = halves(train)
     fitted = SparseRanker(metric="map", profile="standard").fit(a, valid=b)
-    path = sparse_path(a)
-    means = [evaluate(b.X @ w, b, ["map"], "standard").mean["map"] for w in path.coefs]
+    path = sparse_path(a, normalise="z")
+    seen = path.preparation.apply(b).X
+    means = [evaluate(seen @ w, b, ["map"], "standard").mean["map"] for w in path.coefs]
     used = path.n_nonzero >= 1
     assert fitted.validation_.mean[fitted.chosen_] == pytest.approx(np.max(np.array(means)[used]))
     np.testing.assert_array_equal(fitted.coef_, path.coefs[fitted.chosen_])
@@ -89,7 +90,8 @@ def test_unshrunk_weights_minimise_the_loss_on_the_support(train):
     a, b = halves(train)
     fitted = SparseRanker(4, "ndcg@5", refit="unshrunk").fit(a, valid=b)
     support = fitted.support_
-    kept = a.replace_features(a.X[:, support], [f"x{j}" for j in support])
+    seen = fitted.preparation_.apply(a).X
+    kept = a.replace_features(seen[:, support], [f"x{j}" for j in support])
     expected = prox_newton(make_objective(kept), Ridge(1e-3 * fitted.alpha_), tol=1e-10)
     np.testing.assert_allclose(fitted.coef_[support], expected.w, atol=1e-4)
     shrunk = fitted.path_.coefs[fitted.chosen_]

@@ -100,7 +100,8 @@ def test_missing_values_are_refused_with_their_line(tmp_path):
     path = tmp_path / "data.txt"
     path.write_text("1 qid:a 1:3\n0 qid:a 1:NULL\n")
     with pytest.raises(ValueError, match=r"data\.txt:2: feature 1 is missing"):
-        list(stream_letor(path, n_features=1, chunk_bytes=1))
+        list(stream_letor(path, n_features=1, chunk_bytes=1, missing="error"))
+    assert np.isnan(np.vstack([part.X for part in stream_letor(path, n_features=1)])).sum() == 1
 
 
 @pytest.mark.parametrize(

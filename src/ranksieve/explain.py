@@ -171,7 +171,7 @@ def drop_costs(
     :func:`ranksieve.evaluate`. Rows are by metric, the greatest loss first.
     """
     _check_linear(model)
-    specs, saved = parse_all(metrics), _savings(model.names, feature_costs)
+    specs, saved = parse_all(metrics), _savings(model, feature_costs)
     evaluator, inputs = Evaluator(data, profile), _inputs(model, data)
     learn_from = None if train is None else (_inputs(model, train), train)
 
@@ -264,11 +264,13 @@ def _refitted(inputs: FloatArray, train: Dataset, kept: IntArray) -> FloatArray:
 
 
 def _savings(
-    names: list[str], feature_costs: Mapping[str, Any] | FeatureCosts | None
+    model: LinearModel, feature_costs: Mapping[str, Any] | FeatureCosts | None
 ) -> list[float] | list[None]:
+    names, indicators = model.names, model.preparation.missing.indicators
     if feature_costs is None:
         return [None] * len(names)
-    costs = as_costs(feature_costs, names)
+    given = [name for name in names if name not in indicators]
+    costs = as_costs(feature_costs, given).with_indicators(indicators)
     return [costs.of(names) - costs.of([n for n in names if n != name]) for name in names]
 
 

@@ -26,7 +26,7 @@ FORMAT = "ranksieve-linear-model"
 FORMAT_VERSION = 3
 READABLE_VERSIONS = (1, 2, 3)  # before 3 only the training data have a fingerprint
 NORMALISATION = {"kind": str, "features": [str], "centre": [float], "scale": [float]}
-MISSING = {"policy": str, "features": [str], "means": [float]}
+MISSING = {"policy": str, "features": [str], "means": [float], "indicates": ([str], ())}
 CHOSEN_BY = {"metric": str, "profile": str}
 SHAPE = {
     "format": str,
@@ -52,7 +52,10 @@ Prepare = Callable[[FloatArray], FloatArray]
 
 @dataclass(frozen=True)
 class Term:
-    """One feature in use: its name, its column in the training data (from 0), its weight."""
+    """One feature in use: its name, its column in the training data (from 0), its weight.
+
+    The column of an indicator is that of the feature whose absence it tells.
+    """
 
     name: str
     index: int
@@ -110,9 +113,10 @@ class LinearModel:
 
     @property
     def coef(self) -> FloatArray:
-        """Weights of all features of the training data, zeros included."""
-        w = np.zeros(self.n_features)
-        w[[term.index for term in self.terms]] = self.weights
+        """Weights of all features of the training data, zeros included; without those of indicators."""
+        w, about = np.zeros(self.n_features), self.preparation.missing.indicators
+        terms = [term for term in self.terms if term.name not in about]
+        w[[term.index for term in terms]] = [term.weight for term in terms]
         return w
 
     @property
@@ -183,6 +187,33 @@ class LinearModel:
         filling = replace(self.preparation, normalisation=NOT_NORMALISED)
         return replace(self, terms=tuple(terms), intercept=self.intercept - offset, preparation=filling)
 
+    def without_indicators(self) -> LinearModel:
+        """The same scores without the indicators whose features are in use: these get other fills.
+
+        w·(x − c)/s with x filled by m, and u·(i − d)/t with i = 1 where x is missing, else 0: the second adds
+        u/t where x is missing, as a fill of m + (u/t)·(s/w) does, and −u·d/t everywhere.
+        """
+        missing, normalisation = self.preparation.missing, self.preparation.normalisation
+        place, weights = {name: j for j, name in enumerate(self.names)}, self.weights
+        folded = {i: of for i, of in missing.indicators.items() if of in place and weights[place[of]]}
+        if not folded:
+            return self
+        centre, scale = (
+            (np.array(normalisation.centre), np.array(normalisation.scale))
+            if normalisation.learns
+            else (np.zeros(len(self.terms)), np.ones(len(self.terms)))
+        )
+        fills, per_unit, intercept = list(missing.means), weights / scale, self.intercept
+        for name, source in folded.items():
+            i, j = place[name], place[source]
+            fills[j] += float(per_unit[i] / per_unit[j])
+            intercept -= float(per_unit[i] * centre[i])
+        terms = tuple(term for term in self.terms if term.name not in folded)
+        filling = replace(self.preparation, missing=replace(missing, means=tuple(fills)))
+        return replace(
+            self, terms=terms, intercept=intercept, preparation=filling.of([term.name for term in terms])
+        )
+
     def _located(self, X: Dataset | Matrix) -> tuple[Matrix, IntArray]:
         names: tuple[str, ...] | list[str] | None
         matrix, names = (X.X, X.feature_names) if isinstance(X, Dataset) else as_matrix(X)
@@ -215,9 +246,10 @@ class LinearModel:
             holes = np.flatnonzero(np.isnan(dense_block(matrix, slice(row, row + 1), columns)[0]))
             if len(holes):
                 raise ValueError(
-                    f"feature {self.names[holes[0]]} of row {row} is missing, and the model was fitted with "
-                    "missing='error'; fill missing values first, or fit with missing='zero', 'query_min' or "
-                    "'column_mean'"
+                    f"feature {self.names[holes[0]]} of row {row} is missing, and the model has nothing to "
+                    "put there, because none was missing in its training data or it was fitted with "
+                    "missing='error'; fill missing values first, or fit with missing='column_mean', 'zero' "
+                    "or 'query_min'"
                 )
 
     def _columns(self, width: int, names: tuple[str, ...] | list[str] | None) -> IntArray:
@@ -228,12 +260,14 @@ class LinearModel:
                 raise ValueError(f"the model was trained on {self.n_features} features but X has {width}")
             return np.array([term.index for term in self.terms])
         place = {name: column for column, name in enumerate(names)}
-        missing = [name for name in self.names if name not in place]
+        about = self.preparation.missing.indicators
+        read = [about.get(name, name) for name in self.names]
+        missing = [name for name in dict.fromkeys(read) if name not in place]
         if missing:
             raise ValueError(
                 f"the data lack {len(missing)} of the model's features: {', '.join(missing[:10])}"
             )
-        return np.array([place[name] for name in self.names])
+        return np.array([place[name] for name in read])
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON."""
@@ -347,8 +381,9 @@ def _check(model: LinearModel) -> None:
     checked(list(model.data.values()), [str], "data")
     if model.n_features > MOST_FEATURES:
         raise ValueError(f"n_features is {model.n_features}; expected at most {MOST_FEATURES}")
-    indices = [term.index for term in model.terms]
-    if len(set(indices)) < len(indices) or len(set(model.names)) < len(indices):
+    indices, about = [term.index for term in model.terms], model.preparation.missing.indicators
+    columns = {(term.index, term.name in about) for term in model.terms}
+    if len(columns) < len(indices) or len(set(model.names)) < len(indices):
         raise ValueError("a feature occurs twice")
     if any(not 0 <= index < model.n_features for index in [0, *indices]):
         raise ValueError(f"a feature index is outside 0..{model.n_features - 1}")

@@ -10,7 +10,7 @@ import numpy as np
 
 from ranksieve._parallel import map_blocks, split_blocks
 from ranksieve._types import FloatArray, IntArray, Matrix
-from ranksieve.data.dataset import Dataset
+from ranksieve.data.dataset import Dataset, check_finite
 from ranksieve.data.matrix import dense_block, is_sparse, rows_to_multiply, spread_and_largest, with_columns
 from ranksieve.losses import LOSSES
 from ranksieve.losses.base import BoundLoss, Loss, ScoreValue
@@ -82,8 +82,8 @@ class Objective:
         return np.concatenate(map_blocks(lambda a, b: self._rows(a, b) @ w, self._cuts))
 
     def gradient(self, point: Point) -> FloatArray:
-        """Xᵀ∇loss / normaliser."""
-        return np.asarray(self._transposed(point.at.gradient) / self.loss.normaliser)
+        """Xᵀ∇loss / normaliser; 0, and no rounding error, for a feature that does not vary within queries."""
+        return np.where(self.varies, self._transposed(point.at.gradient) / self.loss.normaliser, 0.0)
 
     def hessian(self, point: Point, columns: IntArray) -> FloatArray:
         """The block of the (generalised) Hessian on ``columns``: X_Aᵀ S X_A / normaliser."""
@@ -231,6 +231,7 @@ class Objective:
             _, among, far = np.intersect1d(columns, self._far, return_indices=True)
             query = queries.query_of_grouped[start:stop]
             block[:, among] -= self._first[query][:, far]
+        block[:, ~self.varies[columns]] = 0.0  # a constant would make noise of its rounding errors
         return block
 
 
@@ -238,6 +239,7 @@ def make_objective(
     data: Dataset, loss: str | Loss = "squared_hinge", query_weight: FloatArray | None = None
 ) -> Objective:
     """The mean loss of a data set; a loss by its name in LOSSES, or as it is."""
+    check_finite(data)
     family = LOSSES[loss]() if isinstance(loss, str) else loss
     return Objective(data.X, family.bind(data.y, data.queries, query_weight), data.feature_names)
 

@@ -10,11 +10,15 @@ import numpy as np
 
 from ranksieve._parallel import single_threaded_blas
 from ranksieve._types import BoolArray, FloatArray, IntArray
-from ranksieve.data.dataset import Dataset, check_finite
+from ranksieve._util.json_values import plain
+from ranksieve.data.dataset import Dataset
 from ranksieve.losses import Loss
+from ranksieve.losses.base import checked_query_weight
 from ranksieve.objective import Objective, Point, make_objective
 from ranksieve.penalties import L1, PENALTIES, SlopedPenalty, offering
 from ranksieve.penalties.constraints import Features, Signs, make_constraints
+from ranksieve.preparation import UNPREPARED, Preparation
+from ranksieve.preparation.missing import RANKER_POLICIES, check_policy
 from ranksieve.solvers import Problem, ProxNewton, Result, Trace
 from ranksieve.solvers.base import warn_of_tolerance
 
@@ -24,7 +28,10 @@ Progress = Callable[[int, int], None]
 
 @dataclass(frozen=True, eq=False)
 class SparsePath:
-    """Rankers of falling regularisation: row k of ``coefs`` minimises f + α_k·penalty up to ``gaps[k]``."""
+    """Rankers of falling regularisation: row k of ``coefs`` minimises f + α_k·penalty up to ``gaps[k]``.
+
+    The weights are for features as ``preparation.apply`` gives them, which are called ``feature_names``.
+    """
 
     alphas: FloatArray
     coefs: FloatArray
@@ -34,6 +41,7 @@ class SparsePath:
     converged: BoolArray
     seconds: FloatArray
     feature_names: tuple[str, ...]
+    preparation: Preparation = UNPREPARED
 
     def __len__(self) -> int:
         return len(self.alphas)
@@ -56,7 +64,7 @@ class SparsePath:
 
     def then(self, other: SparsePath) -> SparsePath:
         """This path, continued by another."""
-        arrays = [field.name for field in fields(self) if field.name != "feature_names"]
+        arrays = [name for name in vars(self) if name not in ("feature_names", "preparation")]
         joined: dict[str, Any] = {
             name: np.concatenate([getattr(self, name), getattr(other, name)]) for name in arrays
         }
@@ -75,8 +83,10 @@ class SparsePath:
             "n_iter",
             "converged",
         )
-        return {name: getattr(self, name).tolist() for name in arrays} | {
-            "features": list(self.feature_names)
+        return {
+            **{name: getattr(self, name).tolist() for name in arrays},
+            "features": list(self.feature_names),
+            **plain(self.preparation.to_dict()),
         }
 
 
@@ -99,6 +109,8 @@ def sparse_path(
     max_features: int | None = None,
     loss: str | Loss = "squared_hinge",
     query_weight: FloatArray | None = None,
+    normalise: str = "none",
+    missing: str = "auto",
     max_iter: int = 100,
     progress: Progress | None = None,
 ) -> SparsePath:
@@ -132,10 +144,13 @@ def sparse_path(
         f; it needs a Hessian, and its minimum must be ≥ 0 for the gaps to be proofs.
     query_weight : array, optional
         One weight per query, in order of first appearance.
+    normalise, missing
+        How features are scaled and missing ones replaced, as in :class:`ranksieve.SparseRanker`; by default
+        they stay as they are, and missing ones get their mean, with a word.
     """
     if not tol > 0:
         raise ValueError(f"tol must be a number > 0, got {tol}")
-    check_finite(data)
+    preparation, data = _prepared(data, normalise, missing, query_weight)
     objective = make_objective(data, loss, query_weight)
     constraints = make_constraints(data.feature_names, must_have, must_not, signs)
     family = as_penalty(penalty, constraints.weights(weights), l1_ratio, constraints.signs)
@@ -144,7 +159,7 @@ def sparse_path(
         most = None if max_features is None else 2 * max_features
         points = walk(objective, family, grid, start, tol, most, max_iter=max_iter, progress=progress)
         results = [replace(result, point=None) for result in points]
-    path = collect(grid[: len(results)], results, data.feature_names)
+    path = collect(grid[: len(results)], results, data.feature_names, preparation)
     warn_of_gaps(path, tol, max_iter)
     return path
 
@@ -175,6 +190,17 @@ def path_grid(
         return objective.at_zero, _grid(largest, n_alphas, min_ratio)
     start, largest = _unpenalised_optimum(objective, family, family.weights == 0, max_iter)
     return start, _grid(largest, n_alphas, min_ratio)
+
+
+def _prepared(
+    data: Dataset, normalise: str, missing: str, query_weight: FloatArray | None
+) -> tuple[Preparation, Dataset]:
+    check_policy(missing, RANKER_POLICIES)
+    rows = None
+    if query_weight is not None:
+        rows = data.queries.of_rows(checked_query_weight(query_weight, data.n_queries))
+    preparation, filled = Preparation.learn_and_fill(data, normalise, missing, rows)
+    return preparation, preparation.normalisation.for_learning(filled)
 
 
 def as_penalty(
@@ -284,7 +310,12 @@ def walk(
             last = k + beyond
 
 
-def collect(grid: FloatArray, results: Sequence[Result], names: tuple[str, ...]) -> SparsePath:
+def collect(
+    grid: FloatArray,
+    results: Sequence[Result],
+    names: tuple[str, ...],
+    preparation: Preparation = UNPREPARED,
+) -> SparsePath:
     """One point per result."""
     return SparsePath(
         alphas=grid,
@@ -295,4 +326,5 @@ def collect(grid: FloatArray, results: Sequence[Result], names: tuple[str, ...])
         converged=np.array([r.converged for r in results]),
         seconds=np.cumsum([r.trace.seconds[-1] for r in results]),
         feature_names=names,
+        preparation=preparation,
     )

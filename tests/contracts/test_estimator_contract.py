@@ -145,7 +145,8 @@ def test_a_linear_ranker_says_how_near_the_optimum_it_is(linear, data):
     assert fitted.n_iter_ >= 1
     assert len(fitted.trace_) >= 1
     np.testing.assert_array_equal(fitted.support_, np.flatnonzero(fitted.coef_))
-    np.testing.assert_allclose(fitted.predict(data), data.X @ fitted.coef_, rtol=1e-10, atol=1e-12)
+    seen = fitted.preparation_.apply(data).X
+    np.testing.assert_allclose(fitted.predict(data), seen @ fitted.coef_, rtol=1e-10, atol=1e-12)
 
 
 def test_model_file_gives_the_same_scores(linear, data, tmp_path):
@@ -179,7 +180,7 @@ def test_missing_values_are_named(estimator, data):
     X = data.X.copy()
     X[7, 2] = np.nan
     with pytest.raises(ValueError, match=r"feature f3 of row 7 \(query \d+\) is missing \(NaN\)"):
-        estimator.fit(Dataset(X, data.y, data.qid))
+        estimator.set_params(missing="error").fit(Dataset(X, data.y, data.qid))
 
 
 def test_no_pairs(estimator):

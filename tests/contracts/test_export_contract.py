@@ -120,7 +120,7 @@ def test_scores_are_the_models(target, label, tmp_path):
         assert theirs.min() >= 0
 
 
-@pytest.mark.parametrize("kind", [None, "z", "min_max"])
+@pytest.mark.parametrize("kind", [None, "z", "within_z", "min_max"])
 def test_the_python_module_gives_every_bit_in_a_bare_interpreter(kind, tmp_path):
     model = model_of(WEIGHTS["negative"], kind, -2.5)
     result = exported(model, "python", tmp_path)
@@ -137,7 +137,7 @@ def test_random_models_pass_as_well(target, tmp_path):
     for trial in range(1 if target == "python" else 12):
         weights = rng.normal(size=6) * (rng.random(6) < 0.7) / TRAIN.X.std(axis=0)
         weights[0] += 0.1
-        kind = (None, "z", "min_max")[trial % 3]
+        kind = (None, "z", "within_z", "min_max")[trial % 4]
         model = model_of(weights, kind, float(rng.normal()))
         (tmp_path / str(trial)).mkdir()
         check_parity(model, target, exported(model, target, tmp_path / str(trial), sample=TEST), TEST)
@@ -223,7 +223,7 @@ def test_our_own_format_says_everything(tmp_path):
 @pytest.mark.parametrize("target", [target for target in EXPORTS if target not in ("json", "onnx", "python")])
 def test_engines_that_put_zero_are_told_the_means(target, tmp_path):
     model = model_of(WEIGHTS["positive"], missing="column_mean")
-    with pytest.warns(UserWarning, match=r"training mean but .* puts 0; give each .*bm25_title \d"):
+    with pytest.warns(UserWarning, match=r"learned but .* puts 0; give each .*bm25_title \d"):
         exported(model, target, tmp_path, sample=TEST)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -13,6 +15,7 @@ from ranksieve.data.dataset import Dataset
 from ranksieve.estimators.base import LinearRanker, Ranker
 from ranksieve.model import load_model
 from ranksieve.preparation import Preparation
+from ranksieve.preparation.scales import ScaleWarning
 from ranksieve.selection.base import FeatureSelector
 from tests.conftest import QUICK, random_dataset
 
@@ -75,13 +78,15 @@ def test_the_same_as_preparing_by_hand(name, fitted):
     def prepared(data):
         return data.replace_features((np.nan_to_num(data.X) - mean) / deviation)
 
-    by_hand = ranker(name).fit(prepared(TRAIN))
+    by_hand = ranker(name, normalise="none").fit(prepared(TRAIN))
     np.testing.assert_allclose(fitted.predict(TEST), by_hand.predict(prepared(TEST)), rtol=1e-6, atol=1e-8)
 
 
 def test_it_makes_a_difference(name, fitted):
     filled = TRAIN.replace_features(np.nan_to_num(TRAIN.X))
-    other = ranker(name, missing="zero").fit(filled)
+    told = pytest.warns(ScaleWarning) if RANKERS[name].scale_matters else nullcontext()
+    with told:
+        other = ranker(name, normalise="none", missing="zero").fit(filled)
     if name not in ("RankBoost", "LambdaMART"):  # thresholds do not care about scales
         assert not np.allclose(fitted.predict(TEST), other.predict(TEST))
 
@@ -127,15 +132,61 @@ def test_within_queries_the_order_of_the_rows_does_not_matter(within_queries):
     np.testing.assert_allclose(scores, within_queries.predict(TEST)[rows], rtol=1e-9, atol=1e-12)
 
 
-def test_holes_are_refused_unless_they_are_filled(name, fitted):
-    with pytest.raises(ValueError, match=r"feature signal_\d of row \d+ .* is missing \(NaN\)"):
-        ranker(name, normalise="z").fit(TRAIN)
-    with pytest.raises(ValueError, match=r"contains NaN"):
-        ranker(name, normalise="z").fit(TRAIN.X, TRAIN.y, qid=TRAIN.qid)
+def test_holes_are_refused_on_demand(name, fitted):
+    strict = ranker(name, normalise="z", missing="error")
+    with pytest.raises(ValueError, match=r"feature signal_\d of row \d+ .* is missing \(NaN\); fill"):
+        strict.fit(TRAIN)
+    with pytest.raises(ValueError, match=r"feature f\d of row \d+ .* is missing \(NaN\); fill"):
+        strict.fit(TRAIN.X, TRAIN.y, qid=TRAIN.qid)
     infinite = TEST.X.copy()
     infinite[0, 0] = np.inf
     with pytest.raises(ValueError, match=r"feature signal_0 of row 0 .* is inf; features must be finite"):
         fitted.predict(TEST.replace_features(infinite))
+
+
+def test_by_default_holes_get_the_mean_with_a_word(name):
+    with pytest.warns(UserWarning, match=r"6 of 6 features have missing values \(signal_\d in") as told:
+        default = ranker(name, normalise="z").fit(TRAIN)
+    assert len(told) == 1
+    assert default.missing_.policy == "column_mean"
+    silent = ranker(name, normalise="z", missing="column_mean").fit(TRAIN)
+    np.testing.assert_array_equal(default.predict(TEST), silent.predict(TEST))
+
+
+def test_complete_data_teach_no_fills(name):
+    complete = TRAIN.replace_features(np.nan_to_num(TRAIN.X))
+    default = ranker(name, normalise="z").fit(complete)
+    strict = ranker(name, normalise="z", missing="error").fit(complete)
+    assert default.preparation_ == strict.preparation_
+    for unseen in (TEST, pd.DataFrame(TEST.X, columns=list(TEST.feature_names))):
+        with pytest.raises(ValueError, match=r'is missing \(NaN\); .* fit with missing="column_mean"'):
+            default.predict(unseen)
+
+
+def test_missing_is_a_feature_of_its_own(name, tmp_path):
+    wanted = ranker(name, normalise="within_z", missing="indicator")
+    if name in SELECTORS:
+        with pytest.raises(ValueError, match=r"has no place for indicators of missing values"):
+            wanted.fit(TRAIN)
+        return
+    wanted.fit(TRAIN)
+    sources = {f"{feature} is missing": feature for feature in TRAIN.feature_names}
+    assert wanted.missing_.indicators == sources
+    marked = np.hstack([TRAIN.X, np.isnan(TRAIN.X)])
+    by_hand = ranker(name, normalise="within_z", missing="column_mean")
+    by_hand.fit(TRAIN.replace_features(marked, [*TRAIN.feature_names, *sources]))
+    scores = wanted.predict(TEST)
+    unseen = TEST.replace_features(np.hstack([TEST.X, np.isnan(TEST.X)]), [*TEST.feature_names, *sources])
+    np.testing.assert_array_equal(scores, by_hand.predict(unseen))
+    frame = pd.DataFrame(TEST.X, columns=list(TEST.feature_names))
+    np.testing.assert_array_equal(scores, wanted.predict(frame))
+    sparse = TEST.replace_features(sp.csr_array(TEST.X))
+    np.testing.assert_allclose(scores, wanted.predict(sparse), rtol=1e-12, atol=1e-12)
+    if isinstance(wanted, LinearRanker):
+        model = wanted.to_model()
+        model.save(tmp_path / "model.json")
+        np.testing.assert_array_equal(load_model(tmp_path / "model.json").predict(TEST), scores)
+        np.testing.assert_allclose(model.without_indicators().predict(TEST), scores, rtol=1e-9, atol=1e-9)
 
 
 @pytest.mark.parametrize("name", SELECTORS)

@@ -11,7 +11,7 @@ import typer
 
 import ranksieve as rs
 from ranksieve.cli.app import command
-from ranksieve.cli.options import Json, comma_separated
+from ranksieve.cli.options import NORMALISE, RANKER_MISSING, Json, comma_separated
 from ranksieve.cli.output import INTERRUPTED, emit_json, progress, say, table, words
 
 if TYPE_CHECKING:  # these take long to load
@@ -55,6 +55,8 @@ def bench(
             "default letor for LETOR's folds with labels up to 2, else standard.",
         ),
     ] = None,
+    normalise: Annotated[str, NORMALISE] = "auto",
+    missing: Annotated[str, RANKER_MISSING] = "auto",
     baseline: Annotated[
         str | None, typer.Option(metavar="METHOD", help="What the others are compared with; default ranksvm.")
     ] = None,
@@ -89,6 +91,8 @@ def bench(
                 grid=grid,
                 select=select,
                 profile=profile,
+                normalise=normalise,
+                missing=missing,
                 n_jobs=jobs or available_threads(),
                 progress=bar,
             )

@@ -107,7 +107,7 @@ def evaluator(
     if model_files:
         data, models = scoring.read(source, model_files)
     else:  # without a model features do not matter
-        data = read_data(source, "keep")
+        data = read_data(source)
     measures = measures_for(models, data, metrics.metric, metrics.profile, also=("map",))
 
     def on_data(file: str) -> Evaluation:

@@ -26,7 +26,12 @@ MODEL_STARTS = (b"##", b"{")  # a file of scores begins with a number
 # --- Inputs ----------------------------------------------------------------------------------------------
 
 
-def read_data(path: str, missing: str = "error") -> rs.Dataset:
+def kept_for(missing: str) -> str:
+    """The reader's policy for a ranker's: the ranker fills, but the reader knows the line to refuse."""
+    return "error" if missing == "error" else "keep"
+
+
+def read_data(path: str, missing: str = "keep") -> rs.Dataset:
     """Read a data set, with a bar on a terminal."""
     with progress(f"reading {path}"):
         return rs.read_dataset(path, missing=missing)
@@ -82,9 +87,7 @@ def read_with_models(
     from ranksieve.foreign import open_model
 
     files = {file: open_model(file) for file in model_files}
-    own = [file.own for file in files.values()]
-    fills = any(model is None or (model.missing is not None and model.missing.fills) for model in own)
-    data = read_data(data_file, missing or ("keep" if fills else "error"))
+    data = read_data(data_file, missing or "keep")
     models = {name: file.read(data.feature_names, first_feature) for name, file in files.items()}
     width = max(model.n_features for model in models.values())
     if width > data.n_features and data.feature_names == numbered_names(data.n_features):
@@ -96,8 +99,8 @@ def _without_policy(model: Scorer) -> Scorer:
     """The model with missing values left as they are: the command line has dealt with them."""
     from ranksieve.preparation import KEPT
 
-    if not isinstance(model, rs.LinearModel):
-        return model
+    if not isinstance(model, rs.LinearModel) or model.preparation.missing.indicators:
+        return model  # indicators are part of the score
     return replace(model, preparation=replace(model.preparation, missing=KEPT))
 
 

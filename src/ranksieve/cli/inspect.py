@@ -25,7 +25,7 @@ def inspect(*, data: Data, as_json: Json = False) -> None:
 
     Counts queries, labels and pairs, and names constant, duplicate and missing features.
     """
-    figures = rs.describe(read_data(data, "keep")).to_dict()
+    figures = rs.describe(read_data(data)).to_dict()
     if as_json:
         emit_json(figures)
     else:

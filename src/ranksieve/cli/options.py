@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 import ranksieve as rs
-from ranksieve.cli.files import read_data, read_with_models
+from ranksieve.cli.files import kept_for, read_data, read_with_models
 
 if TYPE_CHECKING:  # these take long to load
     from ranksieve.foreign import Scorer
@@ -23,6 +23,14 @@ Missing = Annotated[
     str,
     typer.Option(metavar="POLICY", help="Missing values: error, zero, query_min, column_mean or keep."),
 ]
+RANKER_MISSING = typer.Option(
+    metavar="POLICY",
+    help="Missing values: auto, error, zero, query_min, column_mean or indicator; auto is column_mean with a "
+    "word about it.",
+)
+NORMALISE = typer.Option(
+    metavar="KIND", help="Scaling: none, z, within_z, min_max, query_min_max or query_z."
+)
 Conventions = Annotated[
     str | None,
     typer.Option(
@@ -57,15 +65,12 @@ class FitData:
     def read(self, missing: str) -> tuple[rs.Dataset, rs.Dataset | None]:
         """Training and validation data of equal width; a ranker finds the columns by name.
 
-        ``missing`` is the ranker's policy; where it fills missing values, it is the ranker that does it.
+        ``missing`` is the ranker's policy.
         """
-        from ranksieve.preparation.missing import MissingPolicy
-
-        policy = "keep" if MissingPolicy(missing).fills else missing
-        data = read_data(self.train, policy)
+        data = read_data(self.train, kept_for(missing))
         if self.valid is None:
             return data, None
-        held_out = read_data(self.valid, policy)
+        held_out = read_data(self.valid, kept_for(missing))
         if data.n_features != held_out.n_features:
             widest = max(data.n_features, held_out.n_features)
             raise ValueError(
@@ -110,18 +115,8 @@ class RankerOptions:
         str | None,
         typer.Option(metavar="A=+,B=-", help="Signs that weights must have; or a CSV file feature,sign."),
     ] = None
-    normalise: Annotated[
-        str | None,
-        typer.Option(
-            metavar="KIND", help="Scaling: none, z, min_max, query_min_max or query_z; kept in the model."
-        ),
-    ] = None
-    missing: Annotated[
-        str | None,
-        typer.Option(
-            metavar="POLICY", help="Missing values: error, zero, query_min or column_mean; kept in the model."
-        ),
-    ] = None
+    normalise: Annotated[str | None, NORMALISE] = None
+    missing: Annotated[str | None, RANKER_MISSING] = None
 
     @property
     def files(self) -> tuple[str | None, ...]:
@@ -132,7 +127,7 @@ class RankerOptions:
         """Those that are given, by the names of the ranker's parameters, checked as far as can be."""
         from ranksieve.metrics import parse
         from ranksieve.metrics.profiles import as_profile
-        from ranksieve.preparation.missing import FILLS
+        from ranksieve.preparation.missing import RANKER_POLICIES, check_policy
         from ranksieve.preparation.normalise import check_kind
 
         if self.max_cost is not None and self.costs is None:
@@ -143,9 +138,8 @@ class RankerOptions:
             as_profile(self.profile)
         if self.normalise is not None:
             check_kind(self.normalise)
-        if self.missing not in (None, "error", *FILLS):
-            known = ", ".join(["error", *FILLS])
-            raise ValueError(f"--missing {self.missing} is not a policy for a ranker; choose one of {known}")
+        if self.missing is not None:
+            check_policy(self.missing, RANKER_POLICIES)
         values = {
             "max_features": self.max_features,
             "metric": self.metric,

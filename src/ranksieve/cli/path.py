@@ -10,8 +10,8 @@ import typer
 import ranksieve as rs
 from ranksieve._util.messages import shortened
 from ranksieve.cli.app import command
-from ranksieve.cli.files import beside, check_outputs, read_data, write_text
-from ranksieve.cli.options import Json, Missing, Train
+from ranksieve.cli.files import beside, check_outputs, kept_for, read_data, write_text
+from ranksieve.cli.options import NORMALISE, RANKER_MISSING, Json, Train
 from ranksieve.cli.output import emit_json, json_text, progress, table, while_doing, words
 
 SHOWN_POINTS = 10
@@ -32,7 +32,8 @@ def path(
     tol: Annotated[
         float, typer.Option(metavar="T", help="Largest duality gap, as a share of the objective.")
     ] = 1e-6,
-    missing: Missing = "error",
+    normalise: Annotated[str, NORMALISE] = "auto",
+    missing: Annotated[str, RANKER_MISSING] = "auto",
     output: Annotated[
         str | None, typer.Option("-o", "--output", metavar="FILE", help="Write all points as JSON.")
     ] = None,
@@ -41,17 +42,25 @@ def path(
     """Fit rankers from no feature to many, each with its proof.
 
     The proof is a duality gap: how far the objective can be from the best possible. The table shows about
-    ten points of the path; the JSON file holds all of them with their weights.
+    ten points of the path; the JSON file holds all of them with their weights, which are for the features as
+    they are scaled.
     """
+    from ranksieve.preparation.missing import RANKER_POLICIES, check_policy
+    from ranksieve.preparation.normalise import check_kind
     from ranksieve.report import certificate
 
     if l1_ratio is not None and penalty == "l1":
         raise ValueError("--l1-ratio belongs to --penalty elastic_net; with l1 leave it out")
     check_outputs([output], [train])
-    data = read_data(train, missing)
+    check_kind(normalise)
+    check_policy(missing, RANKER_POLICIES)
+    data = read_data(train, kept_for(missing))
     title = f"fitting {train}"
     with progress(title) as bar, while_doing(title):
-        found = rs.sparse_path(data, penalty, n_alphas, tol=tol, l1_ratio=l1_ratio, progress=bar)
+        found = rs.sparse_path(
+            data, penalty, n_alphas, tol=tol, l1_ratio=l1_ratio, normalise=normalise, missing=missing,
+            progress=bar,
+        )  # fmt: skip
     if output is not None:
         write_text(json_text(found.to_dict()), output)
     with beside(output):

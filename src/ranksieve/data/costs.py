@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -68,6 +68,18 @@ class FeatureCosts:
             if unit[column] == len(units):
                 units.append(CostUnit(name, self._default_for(name), (name,)))
         return ColumnCosts(unit, np.array([u.cost for u in units]), tuple(u.name for u in units))
+
+    def with_indicators(self, indicators: Mapping[str, str]) -> FeatureCosts:
+        """With further features, each of which comes with one that is priced: both are paid once."""
+        units = list(self.units)
+        for name, source in indicators.items():
+            if name in self._unit_of:
+                continue
+            number = self._unit_of.get(source, len(units))
+            if number == len(units):
+                units.append(CostUnit(source, self._default_for(source), (source,)))
+            units[number] = replace(units[number], features=(*units[number].features, name))
+        return replace(self, units=tuple(units)) if indicators else self
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON, as :func:`read_costs` reads it."""

@@ -14,14 +14,15 @@ from ranksieve.data.matrix import FLOATS, as_csr, buffers, first_not_finite, is_
 from ranksieve.data.queries import Queries, as_id_array, group_queries, local_levels, pairs_per_query
 
 FINGERPRINT_DIGITS = 16
+MISSING_ADVICE = 'fill missing values with ranksieve.fill_missing, or fit with missing="column_mean"'
 
 
 class Dataset:
     """Judged documents: ``X`` (n × d), graded labels ``y`` and query ids ``qid``.
 
     Rows keep the order they came in. ``X`` may be dense float32/float64 (also memory-mapped) or any scipy
-    sparse matrix (kept as CSR); other numbers become float64. A missing value is NaN; learning refuses it
-    until :func:`ranksieve.fill_missing` has replaced it.
+    sparse matrix (kept as CSR); other numbers become float64. A missing value is NaN; rankers replace it as
+    their parameter ``missing`` says.
 
     Parameters
     ----------
@@ -255,7 +256,7 @@ def check_finite(data: Dataset, allow_missing: bool = False) -> None:
     value, (row, column) = data.X[place], place
     what, advice = f"{value}", "features must be finite"
     if np.isnan(value):
-        what, advice = "missing (NaN)", "fill missing values with ranksieve.fill_missing"
+        what, advice = "missing (NaN)", MISSING_ADVICE
     raise ValueError(
         f"feature {data.feature_names[column]} of row {row} (query {data.qid[row]}) is {what}; {advice}"
     )

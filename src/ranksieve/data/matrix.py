@@ -144,7 +144,8 @@ def dense_block(X: Matrix, rows: slice | IntArray, columns: IntArray) -> FloatAr
     place[columns] = np.arange(len(columns))
     values = np.zeros((last - first, len(columns)))
     add_stored(X.data, X.indices, X.indptr, first, place, values)
-    return values
+    last_of_equals = place[columns]  # the same column may be asked for twice
+    return values if (last_of_equals == np.arange(len(columns))).all() else values[:, last_of_equals]
 
 
 def dense_stored_columns(X: Matrix) -> tuple[FloatArray, IntArray]:
@@ -247,7 +248,23 @@ def spread_and_largest(X: Matrix, queries: Queries, cuts: IntArray) -> tuple[Flo
     return np.max(spreads, axis=0), np.max(sizes, axis=0)
 
 
+def missing_per_column(X: Matrix) -> IntArray:
+    """How many values of each column are NaN."""
+    if sp.issparse(X):
+        return np.bincount(X.indices[np.isnan(X.data)], minlength=X.shape[1])
+    return np.asarray(sum(np.isnan(block).sum(axis=0) for _, block in _row_slices(X)))
+
+
 # Changed matrices
+
+
+def mark_missing(X: Matrix, columns: IntArray) -> None:
+    """Put 1 where a value of these columns is NaN and 0 where it is not, in place."""
+    if sp.issparse(X):
+        entries = np.isin(X.indices, columns)
+        X.data[entries] = np.isnan(X.data[entries])
+    else:
+        X[:, columns] = np.isnan(X[:, columns])
 
 
 def replace_missing(X: Matrix, fill: Callable[[int, FloatArray], FloatArray]) -> None:

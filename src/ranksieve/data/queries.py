@@ -62,6 +62,10 @@ class Queries:
         restored[self.order] = grouped
         return restored
 
+    def of_rows(self, per_query: AnyArray) -> AnyArray:
+        """The value of each row's query, in input order."""
+        return self.restore(np.repeat(per_query, self.sizes))
+
     def rows(self, queries: IntArray | BoolArray) -> IntArray:
         """Row numbers, ascending, of the chosen queries (numbers or mask)."""
         chosen = np.zeros(self.n_queries, dtype=bool)

@@ -72,6 +72,7 @@ class AdaRank(PlainFit, LinearRanker):
     J. Xu, H. Li: AdaRank: A Boosting Algorithm for Information Retrieval, SIGIR 2007.
     """
 
+    scale_matters = False
     metric: str = "ndcg@10"
     n_rounds: Count = 100
     _: KW_ONLY

@@ -29,6 +29,7 @@ from ranksieve.measures.columns import counted, row_weights
 from ranksieve.metrics import evaluate
 from ranksieve.model import LinearModel, Term
 from ranksieve.preparation import MissingPolicy, Normalisation, Preparation
+from ranksieve.preparation.scales import warn_of_scales
 from ranksieve.solvers.base import Callback, Trace, relative
 
 ONE_QUERY = (
@@ -67,7 +68,7 @@ class Prepared(BaseEstimator):  # type: ignore[misc]
 
     _: KW_ONLY
     normalise: Normalise = "none"
-    missing: Missing = "error"
+    missing: Missing = "auto"
 
 
 class Ranker(Prepared):
@@ -84,6 +85,7 @@ class Ranker(Prepared):
     __metadata_request__score: ClassVar[dict[str, Any]] = {"qid": "groups"}
 
     uses_valid: ClassVar[bool] = False  # whether fit takes validation data, to choose among models of its own
+    scale_matters: ClassVar[bool] = True  # whether a feature in other units gives another ranker
     preparation_ = Preparation(MissingPolicy("error"))
     n_features_in_: int
     _learned_with: Mapping[str, Any]  # parameters
@@ -145,8 +147,9 @@ class Ranker(Prepared):
         return {name: plain(value) for name, value in self.get_params(deep=False).items()}
 
     def _names(self) -> list[str]:
+        """Of the features that are learned from: those given, then indicators of missing ones."""
         names = getattr(self, "feature_names_in_", numbered_names(self.n_features_in_))
-        return [str(name) for name in names]
+        return [*(str(name) for name in names), *self.missing_.indicators]
 
     def _given_data(
         self,
@@ -189,20 +192,18 @@ class Ranker(Prepared):
             dtype=[np.float64, np.float32],
             y_numeric=True,
             ensure_min_samples=2,
-            ensure_all_finite="allow-nan" if self._fills else True,
+            ensure_all_finite="allow-nan",
         )
         if qid is None:
             warn_caller(ONE_QUERY.format(n=matrix.shape[0]))
         return self._dataset(matrix, labels, qid)
 
-    @property
-    def _fills(self) -> bool:
-        return MissingPolicy(self.missing).fills
-
     def _prepared_for_learning(self, data: Dataset, query_weight: FloatArray | None = None) -> Dataset:
         """Learn from the training data how to fill and normalise, and do it."""
         rows = None if query_weight is None else row_weights(data, query_weight)
         self.preparation_, filled = Preparation.learn_and_fill(data, self.normalise, self.missing, rows)
+        if self.scale_matters and self.normalise == "none":
+            warn_of_scales(filled)
         return self._normalised(filled)
 
     def _prepared(self, data: Dataset) -> Dataset:
@@ -226,16 +227,18 @@ class Ranker(Prepared):
     def _checked_features(self, X: Any) -> Matrix:
         if isinstance(X, Dataset):
             data = self._in_training_order(X)
-            check_finite(data, allow_missing=self.preparation_.fills)
-            return data.X
-        return validate_data(
-            self,
-            X,
-            reset=False,
-            accept_sparse="csr",
-            dtype=[np.float64, np.float32],
-            ensure_all_finite="allow-nan" if self.preparation_.fills else True,
-        )
+        else:
+            matrix = validate_data(
+                self,
+                X,
+                reset=False,
+                accept_sparse="csr",
+                dtype=[np.float64, np.float32],
+                ensure_all_finite="allow-nan",
+            )
+            data = self._dataset(matrix, np.zeros(matrix.shape[0]), None)
+        check_finite(data, allow_missing=self.preparation_.fills)
+        return data.X
 
     def _in_training_order(self, data: Dataset) -> Dataset:
         """The data with the columns of the training data in their order, found by name.
@@ -264,7 +267,7 @@ class Ranker(Prepared):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
-        tags.input_tags.allow_nan = self._fills
+        tags.input_tags.allow_nan = self.missing != "error"
         tags.target_tags.required = True
         return tags
 
@@ -355,10 +358,12 @@ class LinearRanker(Ranker):
         return self._model_of(used, np.ones(len(used))).predict_with(coefs[:, used], data.X, data.qid)
 
     def _model_of(self, columns: IntArray, weights: FloatArray) -> LinearModel:
-        all_names = self._names()
+        all_names, about = self._names(), self.missing_.indicators
         names = [all_names[j] for j in columns]
+        place = {name: j for j, name in enumerate(all_names)} if about else {}
+        sources = [place[about[all_names[j]]] if all_names[j] in about else j for j in columns.tolist()]
         return LinearModel(
-            terms=tuple(map(Term, names, columns.tolist(), weights.tolist())),
+            terms=tuple(map(Term, names, sources, weights.tolist())),
             n_features=self.n_features_in_,
             preparation=self.preparation_.of(names),
         )

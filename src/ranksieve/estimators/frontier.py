@@ -88,7 +88,7 @@ def frontier(
     candidates = ranker.candidates(
         data, valid, n_budgets=n_budgets, query_weight=query_weight, progress=progress
     )
-    return frontier_of(candidates, data.feature_names)
+    return frontier_of(candidates, candidates.families[0].models.feature_names)
 
 
 def frontier_of(candidates: Candidates, feature_names: tuple[str, ...]) -> Frontier:

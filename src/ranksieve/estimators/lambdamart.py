@@ -69,6 +69,7 @@ class LambdaMART(PlainFit):
     Information Retrieval 13(3), 2010. G. Ke et al.: LightGBM, NIPS 2017.
     """
 
+    scale_matters = False
     n_rounds: Count = 200
     _: KW_ONLY
     learning_rate: Positive = 0.05

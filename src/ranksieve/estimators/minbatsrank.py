@@ -126,7 +126,8 @@ class MinBatSRank(IterativeRanker):
 
         Chunks learned one after another give the bits of ``fit`` with ``n_epochs=1, shuffle=False`` on all of
         them. A chunk without a pair changes nothing. What ``normalise`` and ``missing`` have to know of the
-        data, they learn from the first chunk.
+        data, they learn from the first chunk: with ``missing="auto"`` and nothing missing there, a later
+        chunk with missing values is refused.
         """
         rule, data = self._rule(), self._chunk(X, y, qid)
         state = self._previous(data.feature_names, True)
@@ -148,10 +149,11 @@ class MinBatSRank(IterativeRanker):
         """Learn from a LETOR file of any size, read ``n_epochs`` times in bounded memory.
 
         Queries come in the order of the file each time: the bits are those of ``fit`` with ``shuffle=False``.
-        ``missing`` is by default the ranker's own; the other arguments are those of
+        ``missing`` is by default the ranker's own, where "auto" refuses missing values: their means are not
+        known while the file is read. The other arguments are those of
         :func:`ranksieve.formats.letor_stream.stream_letor`.
         """
-        policy = self.missing if missing is None else missing
+        policy = missing or ("error" if self.missing == "auto" else self.missing)
         rule, state = self._rule(), self._previous(numbered_names(n_features), self.warm_start)
         if self.normalise != "none":
             raise ValueError(
@@ -200,7 +202,7 @@ class MinBatSRank(IterativeRanker):
         """Take parameters and state from a file of :meth:`save_state`."""
         parameters, names, self.preparation_, state = _read_state(path)
         self.set_params(**parameters)
-        self.n_features_in_ = len(state.w)
+        self.n_features_in_ = len(state.w) - len(self.missing_.indicators)
         if names is not None:
             self.feature_names_in_ = np.array(names, dtype=object)
         return self._adopt_state(state, self._names())
@@ -262,9 +264,10 @@ def _read_state(path: PathLike) -> tuple[dict[str, Any], list[str] | None, Prepa
         if content["format"] != FORMAT or content["format_version"] != FORMAT_VERSION:
             raise ValueError(f"its format is not {FORMAT}, version {FORMAT_VERSION}")
         state, names = FtrlState.from_dict(content["state"]), content["feature_names"]
-        if names is not None and len(names) != len(state.w):
-            raise ValueError(f"{len(names)} names for {len(state.w)} features")
         preparation = Preparation.from_dict(content.get("preparation", WITHOUT_PREPARATION))
+        n_features = len(state.w) - len(preparation.missing.indicators)
+        if names is not None and len(names) != n_features:
+            raise ValueError(f"{len(names)} names for {n_features} features")
         return dict(content["parameters"]), names, preparation, state
     except (KeyError, TypeError, ValueError) as error:
         reason = f"no {error}" if isinstance(error, KeyError) else error

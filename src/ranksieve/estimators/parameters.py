@@ -15,8 +15,8 @@ from typing import Annotated, Any, TypeAlias, Union, get_args, get_origin, get_t
 import numpy as np
 from sklearn.utils._param_validation import Interval, Options, StrOptions, validate_parameter_constraints
 
-from ranksieve.preparation.missing import FILLS
-from ranksieve.preparation.normalise import NORMALISATIONS
+from ranksieve.preparation.missing import RANKER_POLICIES
+from ranksieve.preparation.normalise import NORMALISE
 
 
 def one_of(names: Iterable[str]) -> StrOptions:
@@ -34,8 +34,8 @@ FoldCount: TypeAlias = (
     | Annotated[str, one_of(("auto",))]
 )
 Seed: TypeAlias = Annotated[int, Interval(Integral, 0, None, closed="left")]
-Normalise: TypeAlias = Annotated[str, one_of(NORMALISATIONS)]
-Missing: TypeAlias = Annotated[str, one_of(("error", *FILLS))]
+Normalise: TypeAlias = Annotated[str, one_of(NORMALISE)]
+Missing: TypeAlias = Annotated[str, one_of(RANKER_POLICIES)]
 
 
 def check_parameters(estimator: Any) -> None:

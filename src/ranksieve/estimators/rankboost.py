@@ -61,6 +61,7 @@ class RankBoost(PlainFit):
     Journal of Machine Learning Research 4, 2003. Pairs of all levels start with the same weight.
     """
 
+    scale_matters = False
     n_rounds: Count = 300
     _: KW_ONLY
     n_thresholds: Annotated[int, Interval(Integral, 1, MOST_THRESHOLDS, closed="both")] = 255

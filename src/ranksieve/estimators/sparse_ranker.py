@@ -20,7 +20,7 @@ from ranksieve.estimators.choice import RULES, Budget, Confidence
 from ranksieve.estimators.cost_candidates import families_by_cost
 from ranksieve.estimators.families import DEFAULT_FAMILIES, FAMILIES, ProgressCount, Task
 from ranksieve.estimators.held_out import HeldOut, Validation, check_valid, warn_of_shared_queries
-from ranksieve.estimators.parameters import Count, FoldCount, Positive, Seed, Share, one_of
+from ranksieve.estimators.parameters import Count, FoldCount, Normalise, Positive, Seed, Share, one_of
 from ranksieve.formats.feature_tables import as_costs
 from ranksieve.forward import Rules
 from ranksieve.leave_out import Folds
@@ -81,8 +81,12 @@ class SparseRanker(LinearRanker):
         ``valid`` has 1,000 queries with pairs.
     random_state : int
         Deals queries into folds.
-    normalise, missing
-        As in every ranker; see :mod:`ranksieve.preparation`.
+    normalise : "auto", "none", "z", "within_z", "min_max", "query_min_max" or "query_z"
+        How features are scaled, learned on the training data or within each query; part of the ranker. "auto"
+        leaves features of [0, 1] as they are and scales others by their deviation within queries.
+    missing : "auto", "error", "zero", "query_min", "column_mean" or "indicator"
+        What takes the place of a missing feature, here and in ``predict``: "auto" puts the training mean and
+        says so, "indicator" puts it and learns a weight for its being missing.
 
     Attributes
     ----------
@@ -130,6 +134,7 @@ class SparseRanker(LinearRanker):
     tol: Positive = 1e-6
     cv: FoldCount = "auto"
     random_state: Seed = 0
+    normalise: Normalise = "auto"
 
     @all_or_nothing
     def fit(
@@ -261,8 +266,11 @@ class SparseRanker(LinearRanker):
         )  # fmt: skip
 
     def _budget(self, data: Dataset) -> Budget:
-        names = data.feature_names
-        self.costs_ = None if self.feature_costs is None else as_costs(self.feature_costs, names)
+        names, indicators = data.feature_names, self.missing_.indicators
+        given = [name for name in names if name not in indicators]
+        self.costs_ = None
+        if self.feature_costs is not None:
+            self.costs_ = as_costs(self.feature_costs, given).with_indicators(indicators)
         costs = None if self.costs_ is None else self.costs_.columns(names)
         return Budget(self.max_features, self.max_cost, costs)
 

@@ -49,7 +49,7 @@ def selection_frequency(
     Returns
     -------
     array
-        f, one share per feature.
+        f, one share per feature, those of indicators of missing values last.
     """
     check_is_fitted(ranker)
     if ranker.costs_ is not None:
@@ -68,7 +68,7 @@ def selection_frequency(
             f"got {len(queries)}"
         )
     rng, given, options = np.random.default_rng(seed), prepared(ranker, data), ranker.path_options()
-    used = np.zeros(data.n_features)
+    used = np.zeros(given.n_features)
     for done in range(1, n_subsamples + 1):
         part = np.sort(rng.choice(queries, max(1, int(share * len(queries))), replace=False))
         path = sparse_path(given.select_queries(part), alphas=[ranker.alpha_], tol=TOL, **options)
@@ -80,5 +80,4 @@ def selection_frequency(
 
 def prepared(ranker: Ranker, data: Dataset) -> Dataset:
     """The data as a fitted ranker sees them: missing values filled, features normalised."""
-    filled = ranker.missing_.apply(data) if ranker.missing_.fills else data
-    return ranker.normalisation_.for_learning(filled)
+    return ranker.preparation_.for_learning(data)

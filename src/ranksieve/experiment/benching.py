@@ -14,7 +14,7 @@ import numpy as np
 from joblib import Parallel, delayed
 
 from ranksieve._parallel import use_threads
-from ranksieve._util.messages import lookup
+from ranksieve._util.messages import lookup, warn_caller
 from ranksieve.experiment.fold_run import GridPoint, Place, identity_of, make_places, run_fold
 from ranksieve.experiment.results import STUDIES_FOLDER, Results, load_results
 from ranksieve.experiment.studies import IDENTITY, STUDIES, run_studies
@@ -23,6 +23,10 @@ from ranksieve.formats.load import read_dataset
 from ranksieve.methods import GRIDS, METHODS, Method, within
 from ranksieve.metrics import parse
 from ranksieve.metrics.profiles import as_profile, profile_for, wider_scales
+from ranksieve.preparation import Preparation
+from ranksieve.preparation.missing import RANKER_POLICIES, check_policy
+from ranksieve.preparation.normalise import check_kind
+from ranksieve.preparation.scales import warn_of_scales
 
 PAPER_METHODS = (
     "fenchelrank", "fsmrank", "minbatsrank", "ranksvm-l1", "ranksvm-log", "ranksvm-mcp", "ranksvm-l0.5",
@@ -51,6 +55,8 @@ def bench(
     grid: str = "paper",
     select: str | None = None,
     profile: str | None = None,
+    normalise: str = "auto",
+    missing: str = "auto",
     studies: bool = True,
     n_jobs: int = 1,
     progress: Progress | None = None,
@@ -79,6 +85,9 @@ def bench(
     profile : str, optional
         Metric conventions. By default, for each data set, ``letor`` if it is one of LETOR's folds and its
         labels are on that scale (0 to 2), else ``standard``; tables and files say which.
+    normalise, missing : str
+        How features are scaled and missing ones replaced, for all methods alike: learned on the train part of
+        each fold. The papers' methods take features as they are.
     studies : bool
         Whether to measure also what the pictures show beside the methods: single features, paths, solvers.
     n_jobs : int
@@ -98,6 +107,8 @@ def bench(
     for name, method in chosen.items():
         if not method.grid:
             raise ValueError(f"the grid of {name} is empty: give at least one set of parameters")
+    check_kind(normalise)
+    check_policy(missing, RANKER_POLICIES)
     thin = lookup(GRIDS, grid, "grid")
     folder = Path(out)
     if folder.exists() and not folder.is_dir():
@@ -107,7 +118,8 @@ def bench(
     tasks: list[Task] = []
     for data_set, folds in found.items():
         by = fitting_profile(data_set, folds, profile)
-        for place in make_places(folder, _checked_name(data_set), folds, by):
+        prepared = _prepared_folds(data_set, folds, normalise, missing)
+        for place in make_places(folder, _checked_name(data_set), prepared, by):
             tasks += _tasks(place, chosen, grids, select, studies)
     for task in tasks:  # all of them before any begins: what is refused leaves nothing behind
         task.check()
@@ -126,6 +138,29 @@ def _folds(
     found = find_collections(source)
     paths = {name: lookup(found, name, "data set") for name in names or found}
     return {name: load_letor_folds(path, widen=False) for name, path in paths.items()}
+
+
+def _prepared_folds(data_set: str, folds: Sequence[Fold], normalise: str, missing: str) -> list[Fold]:
+    """The folds as methods see them; a word about missing values or scales is said once."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        prepared = [
+            _prepared(f"{data_set}, fold {number}", fold, normalise, missing)
+            for number, fold in enumerate(folds, start=1)
+        ]
+        if normalise == "none":
+            warn_of_scales(prepared[0].train)
+    for warning in {one.category: one for one in reversed(caught)}.values():
+        warn_caller(f"{data_set}: {warning.message}", warning.category)
+    return prepared
+
+
+def _prepared(label: str, fold: Fold, normalise: str, missing: str) -> Fold:
+    try:
+        learned = Preparation.learn(fold.train, normalise, missing)
+        return Fold(*(learned.for_learning(part) for part in fold))
+    except ValueError as error:
+        raise ValueError(f"{label}: {error}") from error
 
 
 def fitting_profile(data_set: str, folds: Sequence[Fold], given: str | None) -> str:

@@ -26,11 +26,16 @@ from ranksieve.formats.folds import Fold
 from ranksieve.methods import Method
 from ranksieve.metrics import Evaluator, Profile
 from ranksieve.model import linear_scores, linear_scores_of_models
+from ranksieve.preparation.scales import ScaleWarning
 
 CUTOFFS = range(1, 11)
 ALL_METRICS = (*(f"ndcg@{k}" for k in CUTOFFS), *(f"p@{k}" for k in CUTOFFS), "map", "mrr", "err@10")
 CURVE_METRICS = ("ndcg@10", "map")
 NO_FEATURES = -1.0  # a model without features ranks by input order alone: the last choice
+UNPREPARED = {
+    "normalise": "none",
+    "missing": "error",
+}  # parameters of rankers: the folds are prepared already
 LIBRARIES = ("numpy", "scipy", "scikit-learn", "numba")
 
 GridPoint = Mapping[str, Any]
@@ -112,7 +117,7 @@ def identity_of(name: str, method: Method, grid: Sequence[GridPoint], select: st
     """What all fits of one file share beside the data."""
     return {
         "method": name, "grid": grid, "select": select, "metrics": ALL_METRICS,
-        "parameters": method.parameters,
+        "parameters": {**method.parameters, **UNPREPARED},
     }  # fmt: skip
 
 
@@ -200,7 +205,7 @@ def trials(
     """
     evaluator = Evaluator(fold.valid, profile)
     for number, point in points:
-        ranker = make(**point)
+        ranker = make(**point).set_params(**UNPREPARED)
         began = time.perf_counter()
         _learn(ranker, fold, select, profile, start if warm else None)
         seconds = time.perf_counter() - began
@@ -218,6 +223,7 @@ def weights_of(ranker: Ranker, n_features: int) -> FloatArray:
 def _learn(ranker: Ranker, fold: Fold, select: str, profile: str | Profile, start: FloatArray | None) -> None:
     with warnings.catch_warnings():  # the gap of each fit is in its certificate
         warnings.simplefilter("ignore", ConvergenceWarning)
+        warnings.simplefilter("ignore", ScaleWarning)  # bench says it once
         if ranker.uses_valid:
             ranker.set_params(metric=select, profile=profile).fit(fold.train, valid=fold.valid)
         else:

@@ -75,7 +75,25 @@ def check_model_name(rule: NameRule, name: str) -> None:
     rule.check(name, "the model name", "choose another one (option name)")
 
 
-def check_exportable(model: LinearModel, engine: str) -> None:
+def exportable(model: LinearModel, engine: str, *, indicators: bool = False) -> LinearModel:
+    """The model without indicators of missing values, as far as fills of their features can stand for them.
+
+    Refused are a model without features, one whose scores depend on the other documents of a query and,
+    unless ``indicators`` says that the engine can compute them, one with indicators that are left.
+    """
+    _check_exportable(model, engine)
+    folded = model.without_indicators()
+    left = folded.preparation.missing.indicators
+    if left and not indicators:
+        source = next(iter(left.values()))
+        raise ValueError(
+            f"the model uses whether {source} is missing but not {source} itself, which {engine} cannot "
+            "compute; export to python, onnx or json, or fit with missing='column_mean'"
+        )
+    return folded
+
+
+def _check_exportable(model: LinearModel, engine: str) -> None:
     """Refuse a model without features, and one whose scores depend on the other documents of a query."""
     if not model.weights.any():
         raise ValueError(
@@ -96,15 +114,15 @@ def check_exportable(model: LinearModel, engine: str) -> None:
 
 
 def warn_of_means(model: LinearModel, engine: str) -> None:
-    """Say which default a feature needs in an engine that puts 0 where it is missing."""
+    """Say which default each feature needs in an engine that puts 0 where it is missing."""
     missing = model.preparation.missing
     if not missing.learns:
         return
     pairs = zip(model.names, missing.means, strict=True)
     means = ", ".join(f"{name} {mean:.6g}" for name, mean in pairs)
     warnings.warn(
-        f"the model fills a missing feature with its training mean but {engine} puts 0; give each feature "
-        f"its mean as default value in its own definition ({means})",
+        f"the model replaces a missing feature by a number that it learned but {engine} puts 0; give each "
+        f"feature this default value in its own definition ({means})",
         UserWarning,
         stacklevel=2,
     )
@@ -126,6 +144,21 @@ def engine_names(
             "after renaming; correct the map of names"
         )
     return [str(name) for name in theirs]  # NumPy's text shows its type in source code
+
+
+def names_read(model: LinearModel) -> list[str]:
+    """The features that are read: an indicator reads the one that it is about."""
+    about = model.preparation.missing.indicators
+    return [about.get(name, name) for name in model.names]
+
+
+def fills_of(model: LinearModel) -> list[float] | None:
+    """What stands where each feature is missing, 1 for an indicator; None if nothing does."""
+    policy, about = model.preparation.missing, model.preparation.missing.indicators
+    if not policy.fills:
+        return None
+    means = policy.means or (0.0,) * len(model.terms)
+    return [1.0 if name in about else mean for name, mean in zip(model.names, means, strict=True)]
 
 
 def columnwise(model: LinearModel) -> tuple[FloatArray, FloatArray]:

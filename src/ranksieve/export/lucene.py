@@ -17,9 +17,9 @@ from ranksieve.data.dataset import Dataset
 from ranksieve.export.base import (
     ANY_NAME,
     Options,
-    check_exportable,
     columnwise,
     engine_names,
+    exportable,
     float32,
     scale32,
     warn_of_means,
@@ -57,7 +57,7 @@ def lucene_terms(
     model: LinearModel, options: Options, engine: str
 ) -> tuple[tuple[LuceneTerm, ...], tuple[str, ...]]:
     """The features in use with float32 weights and normalisers that carry the constant, and what to tell."""
-    check_exportable(model, engine)
+    model = exportable(model, engine)
     warn_of_means(model, engine)
     names = engine_names(model.names, options.names, ANY_NAME, engine)
     normalisers = _normalisers(model, names)

@@ -16,11 +16,13 @@ from ranksieve.export.base import (
     FILE_NAME,
     Options,
     Product,
-    check_exportable,
     check_model_name,
     columnwise,
     engine_names,
+    exportable,
+    fills_of,
     float32,
+    names_read,
     scale32,
     weight32,
 )
@@ -38,8 +40,8 @@ def onnx(model: LinearModel, options: Options) -> Product:
     The names of the input's columns are in the metadata under ``features``, as JSON.
     """
     check_model_name(FILE_NAME, options.name)
-    check_exportable(model, "ONNX")
-    names = engine_names(model.names, options.names, ANY_NAME, "ONNX")
+    model = exportable(model, "ONNX", indicators=True)
+    names = engine_names(names_read(model), options.names, ANY_NAME, "ONNX")
     dtype = lookup(PRECISIONS, options.dtype, "dtype")
     if dtype == np.float32:
         _check_float32(model)
@@ -58,13 +60,20 @@ def _check_float32(model: LinearModel) -> None:
 
 
 def _steps(model: LinearModel) -> tuple[list[Step], dict[str, AnyArray]]:
-    """[Where(IsNaN(x), fill, x)] → [(x − centre) / scale] → x·w → + intercept, and the constants of it."""
+    """[Where(IsNaN(x), fill, x)] → [(x − centre) / scale] → x·w → + intercept, and the constants of it.
+
+    The value of an indicator is 1 where its feature is missing, else 0·x.
+    """
     steps: list[Step] = []
     constants: dict[str, AnyArray] = {"weights": model.weights, "intercept": np.array(model.intercept)}
     x = "features"
     if model.preparation.fills:
-        constants["fill"] = np.array(model.preparation.missing.means or [0.0])
-        steps += [("IsNaN", [x], "holes"), ("Where", ["holes", "fill", x], "filled")]
+        about, value = model.preparation.missing.indicators, x
+        if about:
+            constants["counts"] = np.array([float(name not in about) for name in model.names])
+            steps, value = [("Mul", [x, "counts"], "counted")], "counted"
+        constants["fill"] = np.array(fills_of(model) if model.preparation.missing.learns else [0.0])
+        steps += [("IsNaN", [x], "holes"), ("Where", ["holes", "fill", value], "filled")]
         x = "filled"
     if model.preparation.normalisation.learns:
         constants["centre"], constants["scale"] = columnwise(model)

@@ -10,10 +10,12 @@ from ranksieve.export.base import (
     FILE_NAME,
     Options,
     Product,
-    check_exportable,
     check_model_name,
     columnwise,
     engine_names,
+    exportable,
+    fills_of,
+    names_read,
 )
 from ranksieve.model import LinearModel
 
@@ -33,7 +35,7 @@ INTERCEPT = $intercept
 FEATURES: dict[str, tuple[float, float, float, float | None]] = {
 $features
 }
-
+$indicators
 
 def score(features: Mapping[str, float]) -> float:
     """The score of a document with these values; the higher, the better."""
@@ -44,7 +46,7 @@ def score(features: Mapping[str, float]) -> float:
             if default is None:
                 raise ValueError(f"feature {name!r} is missing")
             value = default
-        total += weight * ((value - centre) / scale)
+$present        total += weight * ((value - centre) / scale)
     return total + INTERCEPT
 
 
@@ -54,24 +56,32 @@ def rank(documents: Iterable[Mapping[str, float]]) -> list[Mapping[str, float]]:
 ''')
 
 
+INDICATORS = """
+# features of which counts only whether they are missing: 1 if they are, else 0
+INDICATORS = {names!r}
+"""
+PRESENT = """\
+        elif name in INDICATORS:
+            value = 0.0
+"""
+
+
 def python(model: LinearModel, options: Options) -> Product:
     """A module with ``score`` and ``rank``, whose scores are the model's to the last bit."""
     check_model_name(FILE_NAME, options.name)
-    check_exportable(model, "a Python function of one document")
-    names = engine_names(model.names, options.names, ANY_NAME, "Python")
+    model = exportable(model, "a Python function of one document", indicators=True)
+    names, about = names_read(model), model.preparation.missing.indicators
+    names = engine_names(names, options.names, ANY_NAME, "Python")
     centre, scale = columnwise(model)
-    rows = zip(names, model.weights.tolist(), centre.tolist(), scale.tolist(), _defaults(model), strict=True)
+    fills: list[float] | list[None] = fills_of(model) or [None] * len(model.terms)
+    rows = zip(names, model.weights.tolist(), centre.tolist(), scale.tolist(), fills, strict=True)
+    marked = [name for name, term in zip(names, model.terms, strict=True) if term.name in about]
     text = MODULE.substitute(
         name=options.name,
         version=__version__,
         intercept=repr(model.intercept),
         features="\n".join(f"    {name!r}: {tuple(numbers)!r}," for name, *numbers in rows),
+        indicators=INDICATORS.format(names=marked) if marked else "",
+        present=PRESENT if marked else "",
     )
     return Product({f"{options.name}.py": text})
-
-
-def _defaults(model: LinearModel) -> list[float | None]:
-    policy = model.preparation.missing
-    if not policy.fills:
-        return [None] * len(model.terms)
-    return list(policy.means) if policy.learns else [0.0] * len(model.terms)

@@ -8,9 +8,9 @@ from ranksieve.export.base import (
     NameRule,
     Options,
     Product,
-    check_exportable,
     check_model_name,
     engine_names,
+    exportable,
     warn_of_means,
 )
 from ranksieve.model import LinearModel
@@ -25,7 +25,7 @@ def ranklib(model: LinearModel, options: Options) -> Product:
     the constant of intercept and normalisation, which the format cannot hold.
     """
     check_model_name(FILE_NAME, options.name)
-    check_exportable(model, "RankLib")
+    model = exportable(model, "RankLib")
     warn_of_means(model, "RankLib")
     folded = model.folded()
     columns = {term.name: str(term.index + 1) for term in model.terms}

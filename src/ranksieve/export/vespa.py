@@ -13,9 +13,9 @@ from ranksieve.export.base import (
     Options,
     Product,
     as_json,
-    check_exportable,
     check_model_name,
     engine_names,
+    exportable,
     warn_of_means,
 )
 from ranksieve.model import LinearModel, Term
@@ -37,7 +37,7 @@ ADVICE = "map every feature to a Vespa feature with the option names"
 def vespa(model: LinearModel, options: Options) -> Product:
     """A rank profile that computes the model in double precision, and an example query."""
     check_model_name(PROFILE_NAME, options.name)
-    check_exportable(model, "Vespa")
+    model = exportable(model, "Vespa")
     warn_of_means(model, "Vespa")
     folded = model.folded()
     features = _features(folded, options)

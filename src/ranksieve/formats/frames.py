@@ -31,7 +31,7 @@ def from_frame(
     label: str = "label",
     doc_id: str | None = None,
     features: Sequence[str] | None = None,
-    missing: str = "error",
+    missing: str = "keep",
 ) -> Dataset:
     """Take a data set from a pandas, polars or arrow table.
 
@@ -45,8 +45,8 @@ def from_frame(
         The column of document ids; default ``doc_id`` if there is one.
     features : sequence of str, optional
         The feature columns; default all others, except a text column ``comment``.
-    missing : {"error", "zero", "query_min", "column_mean", "keep"}
-        What becomes of null and NaN, see :func:`fill_missing`.
+    missing : {"keep", "error", "zero", "query_min", "column_mean"}
+        What becomes of null and NaN, see :func:`fill_missing`; rankers deal with NaN that is kept.
     """
     check_policy(missing)
     table = _narwhals_frame(frame)
@@ -72,7 +72,7 @@ def read_parquet(
     qid: str = "qid",
     label: str = "label",
     doc_id: str | None = None,
-    missing: str = "error",
+    missing: str = "keep",
 ) -> Dataset:
     """Read a parquet file with one row per document; the columns are those of :func:`from_frame`."""
     parquet, arrow = _extra("pyarrow.parquet"), _extra("pyarrow")

@@ -29,7 +29,7 @@ def read_letor(
     path: PathLike | Sequence[PathLike],
     *,
     n_features: int | None = None,
-    missing: str = "error",
+    missing: str = "keep",
     sparse: bool = False,
     dtype: DTypeLike = np.float64,
     _chunk_bytes: int = CHUNK_BYTES,
@@ -47,8 +47,8 @@ def read_letor(
         ``-`` is standard input. Several files make one data set; equal ids are one query.
     n_features : int, optional
         Number of columns; default: the largest index, up to ten million. A larger index is an error.
-    missing : {"error", "zero", "query_min", "column_mean", "keep"}
-        What becomes of ``NULL`` and ``NaN``, see :func:`fill_missing`.
+    missing : {"keep", "error", "zero", "query_min", "column_mean"}
+        What becomes of ``NULL`` and ``NaN``, see :func:`fill_missing`; rankers deal with NaN that is kept.
     sparse : bool
         CSR with the features that the lines give, instead of a dense matrix.
     dtype : float64 or float32

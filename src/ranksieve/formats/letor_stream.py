@@ -39,7 +39,7 @@ def stream_letor(
     path: PathLike,
     *,
     n_features: int,
-    missing: str = "error",
+    missing: str = "keep",
     sparse: bool = False,
     dtype: DTypeLike = np.float64,
     chunk_bytes: int = CHUNK_BYTES,
@@ -56,7 +56,7 @@ def stream_letor(
         ``-`` is standard input.
     n_features : int
         Number of columns; a larger index is an error.
-    missing : {"error", "zero", "query_min", "keep"}
+    missing : {"keep", "error", "zero", "query_min"}
         What becomes of ``NULL`` and ``NaN``, see :func:`fill_missing`; a column's mean needs the whole file.
     sparse, dtype
         As in :func:`read_letor`.

@@ -47,7 +47,7 @@ def read_ltr_log(
     *,
     entry: str | None = None,
     unjudged: str = "drop",
-    missing: str = "error",
+    missing: str = "keep",
 ) -> Dataset:
     """Join the features that a search engine logged with judgements.
 
@@ -64,7 +64,7 @@ def read_ltr_log(
         The log entry to take, such as ``log_entry1``; default: all of them side by side.
     unjudged : {"drop", "zero"}
         Documents without a judgement: leave out, or grade 0. Queries without any are left out.
-    missing : {"error", "zero", "query_min", "column_mean", "keep"}
+    missing : {"keep", "error", "zero", "query_min", "column_mean"}
         What becomes of features without a value (the engine's query did not match the document), see
         :func:`fill_missing`.
     """

@@ -8,7 +8,7 @@ import numpy as np
 
 from ranksieve._types import FloatArray
 from ranksieve._util.messages import lookup
-from ranksieve.data.dataset import Dataset
+from ranksieve.data.dataset import Dataset, check_finite
 from ranksieve.measures import importance, similarity
 
 IMPORTANCES: dict[str, importance.Importance] = {
@@ -33,6 +33,7 @@ __all__ = ["IMPORTANCES", "SIMILARITIES", "feature_importance", "feature_similar
 def feature_importance(measure: Any, data: Dataset, query_weight: FloatArray | None = None) -> FloatArray:
     """Importance of each feature by a name of IMPORTANCES, or the given array, checked."""
     if isinstance(measure, str):
+        check_finite(data)
         return lookup(IMPORTANCES, measure, "importance")(data, query_weight)
     values = _numbers("importance", measure)
     if values.shape != (data.n_features,):
@@ -50,6 +51,7 @@ def feature_importance(measure: Any, data: Dataset, query_weight: FloatArray | N
 
 def feature_similarity(measure: Any, data: Dataset, query_weight: FloatArray | None = None) -> FloatArray:
     """Similarity of each two features by a name of SIMILARITIES, or the given matrix, checked."""
+    check_finite(data)
     return similarity_measure(measure, data.n_features)(data, query_weight)
 
 

@@ -36,7 +36,7 @@ def counted(data: Dataset, query_weight: FloatArray | None) -> tuple[Dataset, Fl
 
 def row_weights(data: Dataset, query_weight: FloatArray) -> FloatArray:
     """Each row's query weight, in input order."""
-    return np.asarray(data.queries.restore(np.repeat(query_weight, data.queries.sizes)))
+    return np.asarray(data.queries.of_rows(query_weight))
 
 
 class Standard:

@@ -30,7 +30,7 @@ class Preparation:
         cls,
         data: Dataset,
         normalise: str = "none",
-        missing: str = "error",
+        missing: str = "auto",
         row_weight: FloatArray | None = None,
     ) -> Preparation:
         """Learn from the training data what the kind of normalisation and the missing policy need.
@@ -90,9 +90,12 @@ class Preparation:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON; what does nothing is None."""
+        missing = asdict(self.missing)
+        if not self.missing.indicates:
+            del missing["indicates"]
         return {
             "normalisation": None if self.normalisation.kind == "none" else asdict(self.normalisation),
-            "missing": None if self.missing.policy == "keep" else asdict(self.missing),
+            "missing": None if self.missing.policy == "keep" else missing,
         }
 
     @classmethod

@@ -1,4 +1,4 @@
-"""Missing values: refuse them, keep them, or replace them."""
+"""Missing values: refuse them, keep them, replace them, or replace and mark them."""
 
 from __future__ import annotations
 
@@ -7,9 +7,18 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ranksieve._types import FloatArray, Matrix
+from ranksieve._types import FloatArray, IntArray, Matrix
+from ranksieve._util.messages import shortened, warn_caller
 from ranksieve.data.dataset import Dataset
-from ranksieve.data.matrix import column_blocks, first_place, own_copy, replace_missing, stored_values
+from ranksieve.data.matrix import (
+    column_blocks,
+    first_place,
+    mark_missing,
+    missing_per_column,
+    own_copy,
+    replace_missing,
+    stored_values,
+)
 from ranksieve.data.queries import Queries
 
 Fill = Callable[[FloatArray, Queries], FloatArray]
@@ -33,13 +42,16 @@ def _column_mean(column: FloatArray, queries: Queries) -> FloatArray:
 
 FILLS: dict[str, Fill] = {"zero": _zero, "query_min": _query_min, "column_mean": _column_mean}
 MISSING_POLICIES = ("error", *FILLS, "keep")
+INDICATOR = "indicator"
+RANKER_POLICIES = ("auto", "error", *FILLS, INDICATOR)
+LEARNED = ("column_mean", INDICATOR)
 OTHER_POLICIES = "choose missing=" + ", ".join(f'"{name}"' for name in FILLS) + ' or "keep"'
 
 
-def check_policy(policy: str) -> None:
-    """Refuse a policy that is not in the table."""
-    if policy not in MISSING_POLICIES:
-        raise ValueError(f"missing={policy!r} is unknown; choose one of {', '.join(MISSING_POLICIES)}")
+def check_policy(policy: str, known: Sequence[str] = MISSING_POLICIES) -> None:
+    """Refuse a policy that is not among those known."""
+    if policy not in known:
+        raise ValueError(f"missing={policy!r} is unknown; choose one of {', '.join(known)}")
 
 
 @dataclass(frozen=True)
@@ -48,40 +60,59 @@ class MissingPolicy:
 
     "zero" puts 0, "query_min" the feature's least value over the documents of the query that are scored
     together, "column_mean" the mean of the present training values: ``means``, one for each of ``features``
-    (without them the mean of the data at hand). "error" refuses missing values and "keep" leaves them.
+    (without them the mean of the data at hand). "indicator" does the same and has further features that are
+    1 where another one is missing, else 0: ``indicates`` names that one, and is "" for a feature of the data.
+    "error" refuses missing values and "keep" leaves them.
     """
 
     policy: str
     features: tuple[str, ...] = ()
     means: tuple[float, ...] = ()
+    indicates: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        check_policy(self.policy)
-        object.__setattr__(self, "features", tuple(str(name) for name in self.features))
-        object.__setattr__(self, "means", tuple(float(mean) for mean in self.means))
+        check_policy(self.policy, (*MISSING_POLICIES, INDICATOR))
+        for name, kind in (("features", str), ("means", float), ("indicates", str)):
+            object.__setattr__(self, name, tuple(kind(value) for value in getattr(self, name)))
         if len(self.means) != len(self.features) or not np.isfinite(self.means).all():
             raise ValueError(
                 f"missing={self.policy!r} needs one finite mean per feature, got {len(self.means)} for "
                 f"{len(self.features)} features"
             )
+        if len(self.indicates) != (len(self.features) if self.policy == INDICATOR else 0):
+            raise ValueError(
+                f"missing={self.policy!r} says of {len(self.indicates)} features what they indicate, "
+                f"but has {len(self.features)}"
+            )
 
     @property
     def fills(self) -> bool:
         """Whether it replaces missing values."""
-        return self.policy in FILLS
+        return self.policy in FILLS or self.policy == INDICATOR
 
     @property
     def learns(self) -> bool:
         """Whether it remembers something of the training data."""
-        return self.policy == "column_mean"
+        return self.policy in LEARNED
 
     @property
     def per_query(self) -> bool:
         """Whether it needs the query of each row."""
         return self.policy == "query_min"
 
+    @property
+    def indicators(self) -> dict[str, str]:
+        """The features that are 1 where another one is missing, with the name of that one."""
+        pairs = zip(self.features, self.indicates, strict=True) if self.indicates else ()
+        return {name: source for name, source in pairs if source}
+
     def fill(self, X: Matrix, queries: Queries) -> None:
-        """Replace the NaNs of a matrix that nobody else holds, whose columns are ``features`` if any."""
+        """Replace the NaNs of a matrix that nobody else holds, whose columns are ``features`` if any.
+
+        The column of an indicator holds the values of the feature that it is about.
+        """
+        if self.indicates:
+            mark_missing(X, np.flatnonzero([bool(source) for source in self.indicates]))
         if self.means:
             replace_missing(X, lambda j, column: np.full(len(column), self.means[j]))
             return
@@ -89,23 +120,36 @@ class MissingPolicy:
         replace_missing(X, lambda j, column: value_of(column, queries))
 
     def apply(self, data: Dataset) -> Dataset:
-        """The data with missing values replaced, refused ("error") or kept."""
-        if self.policy == "keep" or not has_missing(data.X):
+        """The data with missing values replaced, refused ("error") or kept; indicators come last."""
+        if self.policy == "keep" or not (self.indicates or has_missing(data.X)):
             return data
         if self.policy == "error":
             _refuse(data)
         if self.features:
-            check_same_features(self.features, data, "missing values")
-        X = own_copy(data.X)
+            indicators = self.indicators
+            given = [name for name in self.features if name not in indicators]
+            check_same_features(given, data, "missing values")
+        if not self.indicates:
+            X = own_copy(data.X)
+            self.fill(X, data.queries)
+            return data.replace_features(X)
+        place = {name: j for j, name in enumerate(data.feature_names)}
+        X = data.X[:, [place[indicators.get(name, name)] for name in self.features]]
         self.fill(X, data.queries)
-        return data.replace_features(X)
+        return data.replace_features(X, self.features)
 
     def of(self, features: Sequence[str]) -> MissingPolicy:
         """The policy for some of the features, in the order given."""
         if not self.features:
             return self
-        mean = dict(zip(self.features, self.means, strict=True))
-        return MissingPolicy(self.policy, tuple(features), tuple(mean[name] for name in features))
+        place = {name: j for j, name in enumerate(self.features)}
+        means = tuple(self.means[place[name]] for name in features)
+        about = self.indicators
+        if not any(name in about for name in features):
+            return MissingPolicy("column_mean", tuple(features), means)
+        return MissingPolicy(
+            INDICATOR, tuple(features), means, tuple(about.get(name, "") for name in features)
+        )
 
 
 KEPT = MissingPolicy("keep")
@@ -114,14 +158,64 @@ KEPT = MissingPolicy("keep")
 def learn_missing(data: Dataset, policy: str, row_weight: FloatArray | None = None) -> MissingPolicy:
     """A policy with what it has to remember: the means of the present values, 0 if there are none.
 
-    ``row_weight`` says as how many documents each counts (1 without).
+    "auto" is "column_mean" with a word about it where values are missing, else "error". ``row_weight`` says
+    as how many documents each row counts (1 without).
     """
-    stateless = MissingPolicy(policy)
-    if not stateless.learns:
-        return stateless
+    if policy == "auto" and not has_missing(data.X):
+        return MissingPolicy("error")
+    if policy not in (*LEARNED, "auto"):
+        return MissingPolicy(policy)
+    holes = missing_per_column(data.X)
+    if holes.min() == data.n_docs:
+        raise ValueError(
+            f"all {data.n_features} features are missing in all {data.n_docs} rows, so there is nothing to "
+            "learn from; check how the data were read"
+        )
+    if policy == "auto":
+        warn_caller(_word(data, holes))
     weight = np.ones(data.n_docs) if row_weight is None else row_weight
     means = np.concatenate([_present_means(block, weight) for _, block in column_blocks(data.X)])
-    return MissingPolicy(policy, data.feature_names, tuple(means.tolist()))
+    marked = np.flatnonzero((holes > 0) & (holes < data.n_docs)) if policy == INDICATOR else ()
+    about = [data.feature_names[j] for j in marked]
+    indicators = [f"{name} is missing" for name in about]
+    for name in set(indicators).intersection(data.feature_names):
+        raise ValueError(
+            f"the data have a feature {name!r} already; rename it, because indicators are called so"
+        )
+    learned = MissingPolicy(
+        INDICATOR,
+        (*data.feature_names, *indicators),
+        (*means.tolist(), *(0.0 for _ in about)),
+        (*("" for _ in data.feature_names), *about),
+    )
+    return learned.of(learned.features)  # "column_mean" if there is no indicator
+
+
+NAMED = 3  # features in a word about missing values
+
+
+def _word(data: Dataset, holes: IntArray) -> str:
+    """Which features have missing values, those with the most first, and what becomes of them."""
+    partly = [j for j in np.argsort(-holes, kind="stable") if 0 < holes[j] < data.n_docs]
+    named = [f"{data.feature_names[j]} in {100 * holes[j] / data.n_docs:.3g} %" for j in partly]
+    never = [data.feature_names[j] for j in np.flatnonzero(holes == data.n_docs)]
+    words = []
+    if partly:
+        named[0] += " of the rows"
+        words.append(
+            f"{_count(partly, data)} missing values ({shortened(named, NAMED)}); each is filled with its "
+            "training mean, which the model keeps"
+        )
+    if never:
+        words.append(
+            f"{_count(never, data)} no value in any row, so no use is made of it ({shortened(never, NAMED)})"
+        )
+    *others, last = (f'"{name}"' for name in RANKER_POLICIES if name != "auto")
+    return "; ".join([*words, f"choose with missing={', '.join(others)} or {last}"])
+
+
+def _count(some: Sequence[object], data: Dataset) -> str:
+    return f"{len(some)} of {data.n_features} features {'has' if len(some) == 1 else 'have'}"
 
 
 def _present_means(columns: FloatArray, weight: FloatArray) -> FloatArray:
@@ -147,6 +241,7 @@ def fill_missing(dataset: Dataset, policy: str) -> Dataset:
     query's present values, ``"column_mean"`` its mean over all present values (both 0 where none is
     present), ``"keep"`` leaves NaN. What a sparse matrix does not store is present and 0.
     """
+    check_policy(policy)
     return MissingPolicy(policy).apply(dataset)
 
 

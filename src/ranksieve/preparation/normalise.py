@@ -9,17 +9,18 @@ import numpy as np
 
 from ranksieve._types import FloatArray, IntArray
 from ranksieve.data.dataset import Dataset
-from ranksieve.data.matrix import column_blocks, divided_columns, is_sparse
+from ranksieve.data.matrix import column_blocks, divided_columns, is_sparse, stored_values
 from ranksieve.data.queries import Queries
 from ranksieve.preparation.missing import check_same_features
+from ranksieve.preparation.scales import scales_differ
 
 Statistics = Callable[[FloatArray, IntArray, FloatArray], tuple[FloatArray, FloatArray]]
 
 
-def _mean_and_deviation(
+def _moments(
     values: FloatArray, starts: IntArray, weight: FloatArray
-) -> tuple[FloatArray, FloatArray]:
-    """Mean and standard deviation √(Σ(x − mean)²/n) of each group of rows; (x, 1) where all are x.
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Mean and Σ(x − mean)² of each group of rows, and how many rows it counts as; (x, 0) where all are x.
 
     ``weight`` says as how many rows each counts.
     """
@@ -28,9 +29,27 @@ def _mean_and_deviation(
     least, greatest = _extremes(values, starts)
     mean = np.add.reduceat(share * values, starts) / count
     from_mean = values - np.repeat(mean, np.diff(starts, append=len(values)), axis=0)
-    deviation = np.sqrt(np.add.reduceat(share * from_mean**2, starts) / count)
-    constant = (least == greatest) | (deviation == 0)  # rounding makes the mean of equal values differ
-    return np.where(constant, least, mean), np.where(constant, 1.0, deviation)
+    squares = np.add.reduceat(share * from_mean**2, starts)
+    constant = (least == greatest) | (squares == 0)  # rounding makes the mean of equal values differ
+    return np.where(constant, least, mean), np.where(constant, 0.0, squares), count
+
+
+def _mean_and_deviation(
+    values: FloatArray, starts: IntArray, weight: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Mean and standard deviation √(Σ(x − mean)²/n) of each group of rows; (x, 1) where all are x."""
+    mean, squares, count = _moments(values, starts, weight)
+    deviation = np.sqrt(squares / count)
+    return mean, np.where(deviation == 0, 1.0, deviation)
+
+
+def _mean_and_pooled_deviation(
+    values: FloatArray, starts: IntArray, weight: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Mean of all rows and √(Σ(x − mean of its group)²/n) over all; scale 1 where every group is constant."""
+    overall, _, count = _moments(values, np.array([0]), weight)
+    deviation = np.sqrt(np.sum(_moments(values, starts, weight)[1], axis=0, keepdims=True) / count)
+    return overall, np.where(deviation == 0, 1.0, deviation)
 
 
 def _least_and_range(
@@ -47,10 +66,14 @@ def _extremes(values: FloatArray, starts: IntArray) -> tuple[FloatArray, FloatAr
 
 @dataclass(frozen=True)
 class Kind:
-    """x → (x − centre) / scale, where ``statistics`` gives centre and scale of all rows or of each query."""
+    """x → (x − centre) / scale, where ``statistics`` gives centre and scale of all rows or of each query.
+
+    With ``pooled`` they are of all rows, but the statistics see which rows belong to one query.
+    """
 
     statistics: Statistics | None = None
     per_query: bool = False
+    pooled: bool = False
 
     @property
     def learns(self) -> bool:
@@ -61,25 +84,43 @@ class Kind:
 NORMALISATIONS: dict[str, Kind] = {
     "none": Kind(),
     "z": Kind(_mean_and_deviation),
+    "within_z": Kind(_mean_and_pooled_deviation, pooled=True),
     "min_max": Kind(_least_and_range),
     "query_min_max": Kind(_least_and_range, per_query=True),
     "query_z": Kind(_mean_and_deviation, per_query=True),
 }
 
 
-def check_kind(kind: str) -> None:
+AUTO = "auto"  # what the data need: nothing if they are on one scale already, else "within_z"
+NORMALISE = (AUTO, *NORMALISATIONS)
+
+
+def check_kind(kind: str, known: Sequence[str] = NORMALISE) -> None:
     """Refuse a kind that is not in the table."""
-    if kind not in NORMALISATIONS:
-        raise ValueError(f"normalise={kind!r} is unknown; choose one of {', '.join(NORMALISATIONS)}")
+    if kind not in known:
+        raise ValueError(f"normalise={kind!r} is unknown; choose one of {', '.join(known)}")
+
+
+def kind_for(data: Dataset) -> str:
+    """The kind that "auto" stands for.
+
+    Features of [0, 1] whose ranges differ at most a thousandfold, as LETOR's, have been scaled before; others
+    are brought to one scale by "within_z": by the deviations that rankings are made of.
+    """
+    values = stored_values(data.X)
+    scaled = np.min(values, initial=0.0) >= 0.0 and np.max(values, initial=0.0) <= 1.0
+    return "none" if scaled and not scales_differ(data) else "within_z"
 
 
 @dataclass(frozen=True)
 class Normalisation:
     """x → (x − centre) / scale in float64.
 
-    "z" takes the mean and the standard deviation (÷ n) of the training data, "min_max" their least value and
-    range: one of each for each of ``features``. "query_z" and "query_min_max" take those of the query's own
-    documents and learn nothing. What is constant has scale 1, so it becomes 0.
+    "z" takes the mean and the standard deviation (÷ n) of the training data, "within_z" the mean and the
+    deviation of documents from the mean of their query, "min_max" the least value and the range: one of each
+    for each of ``features``. "query_z" and "query_min_max" take those of the query's own documents and learn
+    nothing. What is constant has scale 1, so it becomes 0; for "within_z" constant within every query is
+    enough for scale 1.
     """
 
     kind: str
@@ -88,7 +129,7 @@ class Normalisation:
     scale: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
-        check_kind(self.kind)
+        check_kind(self.kind, tuple(NORMALISATIONS))
         object.__setattr__(self, "features", tuple(str(name) for name in self.features))
         for name in ("centre", "scale"):
             object.__setattr__(self, name, tuple(float(value) for value in getattr(self, name)))
@@ -178,12 +219,18 @@ def learn_normalisation(data: Dataset, kind: str, row_weight: FloatArray | None 
     ``row_weight`` says as how many documents each counts (1 without).
     """
     check_kind(kind)
+    kind = kind_for(data) if kind == AUTO else kind
     statistics = NORMALISATIONS[kind].statistics
     if statistics is None or not NORMALISATIONS[kind].learns:
         return Normalisation(kind)
-    weight, all_rows = np.ones(data.n_docs) if row_weight is None else row_weight, np.array([0])
+    weight = np.ones(data.n_docs) if row_weight is None else row_weight
+    rows: slice | IntArray = slice(None)
+    starts = np.array([0])
+    if NORMALISATIONS[kind].pooled:
+        rows, starts = data.queries.order, data.queries.offsets[:-1]
     with np.errstate(over="ignore", invalid="ignore"):
-        parts = [np.vstack(statistics(block, all_rows, weight)) for _, block in column_blocks(data.X)]
+        found = (statistics(block[rows], starts, weight[rows]) for _, block in column_blocks(data.X))
+        parts = [np.vstack(centre_and_scale) for centre_and_scale in found]
     centre, scale = np.hstack(parts)
     _check_learned(data, centre, scale)
     return Normalisation(kind, data.feature_names, tuple(centre.tolist()), tuple(scale.tolist()))

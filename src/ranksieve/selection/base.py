@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from abc import abstractmethod
 from typing import Any, Self
 
@@ -16,6 +17,8 @@ from ranksieve.data.dataset import Dataset
 from ranksieve.data.describe import varying_columns
 from ranksieve.estimators import RankSVM
 from ranksieve.estimators.base import LinearRanker, Prepared, all_or_nothing
+from ranksieve.preparation.missing import INDICATOR
+from ranksieve.preparation.scales import ScaleWarning
 from ranksieve.solvers import Trace
 
 NOTHING_TO_CHOOSE = (
@@ -56,6 +59,11 @@ class FeatureSelector(SelectorMixin, LinearRanker):  # type: ignore[misc]
         query_weight : array, optional
             One weight per query, in order of first appearance: with 2 a query counts as two, with 0 as none.
         """
+        if self.missing == INDICATOR:
+            raise ValueError(
+                f"{type(self).__name__} chooses among the columns it is given, so it has no place for "
+                "indicators of missing values; choose another policy, such as missing='column_mean'"
+            )
         given, weight = self._given_data(X, y, qid, query_weight)
         data, base = self._prepared_for_learning(given, weight), fresh_base(self.base)
         self.selected_ = self._select(data, usable_features(data), weight)
@@ -123,28 +131,31 @@ def fresh_base(base: Any) -> Any:
             f"base must be a linear ranker such as RankSVM(), got {type(base).__name__}, which has no "
             f"{' and no '.join(missing)}"
         )
-    _refuse_preparation(base)
-    return clone(base)
+    return _unprepared(base) if isinstance(base, Prepared) else clone(base)
 
 
-def _refuse_preparation(base: Any) -> None:
-    """A base gets features that the selector has prepared; it must not prepare them again."""
-    names = ("normalise", "missing") if isinstance(base, Prepared) else ()
+def _unprepared(base: Prepared) -> Any:
+    """A copy that takes features as they are: the selector has prepared them, once for the choice and it."""
     asked = " and ".join(
-        f"{name}={getattr(base, name)!r}" for name in names if getattr(base, name) != getattr(Prepared, name)
+        f"{name}={getattr(base, name)!r}"
+        for name in ("normalise", "missing")
+        if getattr(base, name) != getattr(type(base), name)
     )
     if asked:
         raise ValueError(
             f"base has {asked}, but the selector prepares the features, once for the choice and the base; "
             f"give {asked} to the selector instead"
         )
+    return clone(base).set_params(normalise="none", missing="error")
 
 
 def fit_on(base: Any, data: Dataset, columns: IntArray, query_weight: FloatArray | None) -> Any:
     """``base``, fitted on some columns."""
     names = [data.feature_names[j] for j in columns]
     narrow = data.replace_features(data.X[:, columns], names)
-    base.fit(narrow, **_weighted(base, query_weight))
+    with warnings.catch_warnings():  # the selector has said it
+        warnings.simplefilter("ignore", ScaleWarning)
+        base.fit(narrow, **_weighted(base, query_weight))
     if np.shape(getattr(base, "coef_", ())) != (len(columns),):
         kind = type(base).__name__
         raise ValueError(
