@@ -137,27 +137,23 @@ class BudgetedRanker(LinearRanker):
         parse(self.metric)
         method = self._method()
         given, weight = self._given_data(X, y, qid, query_weight, valid)
-        measured = given if valid is None else self._in_training_order(valid)
         data = self._prepared_for_learning(given, weight)
+        measured = given if valid is None else self._held_out(valid)
         n_folds = min(self.cv, data.n_queries) if valid is None and data.n_queries > 1 else 0
         search = self._search(method, data, n_folds, progress)
         candidates = search.candidates(data, weight)
-        coefs = np.array([candidate.coef for candidate in candidates])
-        allowed = np.flatnonzero(search.budget.allows(coefs))
-        if not len(allowed):
+        coefs, profile = weights_of(candidates), profile_for(self.profile, measured)
+        if not search.budget.allows(coefs).any():
             raise ValueError(
                 f"{method.title} uses no feature with any of the {len(candidates)} settings that were tried; "
                 "give parameters that leave it some"
             )
-        profile = profile_for(self.profile, measured)
         if n_folds:
             values = self._cross_validated(search, data, measured, weight, n_folds, profile)
         else:  # one query cannot be held out from itself: it is its own validation set
             values = self._values(coefs, measured, profile)
-        self.validation_ = _validation(self.metric, profile, values, measured)
-        size = np.count_nonzero(coefs[allowed], axis=1)
-        self.chosen_ = int(allowed[np.lexsort((size, -self.validation_.mean[allowed]))[0]])
-        self.points_ = search.grid
+        self.points_, self.validation_ = search.grid, _validation(self.metric, profile, values, measured)
+        self.chosen_ = _best(coefs, self.validation_.mean, search.budget)
         self._adopt(candidates[self.chosen_])
         return self
 
@@ -186,14 +182,15 @@ class BudgetedRanker(LinearRanker):
         varies = varying_columns(data)
         if costs is not None:
             check_affordable(budget, costs, varies.astype(np.float64), np.zeros(len(names), dtype=bool))
-        n_usable = max(1, min(self.max_features or len(names), np.count_nonzero(varies)))
+        points = self._grid(method, max(1, min(self.max_features or len(names), int(varies.sum()))))
+        return Search(method, points, budget, _counter(progress, len(points) * (1 + n_folds)))
+
+    def _grid(self, method: Method, n_usable: int) -> Sequence[Point]:
+        """The points of the method's grid that differ in what is not fixed, with sizes up to ``n_usable``."""
         grid = within(method.grid, method, n_usable)
-        points = [
-            {**point, **(self.parameters or {})} for point in (grid if method.warm else thinned(grid))
-        ]
-        points = [point for k, point in enumerate(points) if point not in points[:k]]
-        total = len(points) * (1 + n_folds)
-        return Search(method, points, budget, _counter(progress, total))
+        points: Sequence[Point] = grid if method.warm else thinned(grid)
+        points = within([{**point, **(self.parameters or {})} for point in points], method, n_usable)
+        return [point for k, point in enumerate(points) if point not in points[:k]]
 
     def _cross_validated(
         self,
@@ -217,14 +214,14 @@ class BudgetedRanker(LinearRanker):
                     f"cross-validation fails without the queries of fold {fold + 1} of {n_folds}: {error}; "
                     "give validation data, or another cv or random_state"
                 ) from None
-            coefs = np.array([candidate.coef for candidate in candidates])
-            values[:, ~others] = self._values(coefs, measured.select_queries(~others), profile)
+            held_out = measured.select_queries(~others)
+            values[:, ~others] = self._values(weights_of(candidates), held_out, profile)
         return values
 
     def _values(self, coefs: FloatArray, held_out: Dataset, profile: Profile) -> FloatArray:
         """Metric (candidates × queries); without features a candidate ranks as badly as can be.
 
-        Equal scores would keep the order of the input, which is the best one in data that are sorted by label.
+        Equal scores would keep the order of the input, the best one in data that are sorted by label.
         """
         scores = self._scores_with(coefs, held_out)
         scores[:, ~coefs.any(axis=1)] = -held_out.y[:, None]
@@ -242,8 +239,7 @@ class BudgetedRanker(LinearRanker):
 
     def to_model(self) -> LinearModel:
         """The chosen ranker as a model that can be saved, exported and explained."""
-        model = super().to_model()
-        return replace(model, method=type(self.ranker_).__name__)
+        return replace(super().to_model(), method=type(self.ranker_).__name__)
 
     def _plain_parameters(self) -> dict[str, Any]:
         """Those of the chosen ranker, with the budget and how it was chosen."""
@@ -289,6 +285,11 @@ class Candidate:
     told: Sequence[tuple[type[Warning], str]]
 
 
+def weights_of(candidates: Sequence[Candidate]) -> FloatArray:
+    """Weights, one row per candidate."""
+    return np.array([candidate.coef for candidate in candidates])
+
+
 @dataclass(frozen=True, eq=False)
 class Search:
     """What candidates are: the points of a grid of a method, each brought within the budget."""
@@ -323,7 +324,7 @@ class Search:
     ) -> Candidate:
         narrow = data if len(columns) == data.n_features else data.select_features(columns)
         if self.method.size:  # no more features than there are to choose from
-            n_usable = max(1, np.count_nonzero(varying_columns(narrow)))
+            n_usable = max(1, int(varying_columns(narrow).sum()))
             point = within([point], self.method, n_usable)[0]
         ranker = cast("Any", self.method.make(**point))
         if start is not None:
@@ -374,6 +375,13 @@ def _counter(progress: Progress | None, total: int) -> Callable[[], None]:
             progress(done, total)
 
     return count
+
+
+def _best(coefs: FloatArray, means: FloatArray, budget: Budget) -> int:
+    """The highest mean within the budget; of equals the fewest features, then the first."""
+    allowed = np.flatnonzero(budget.allows(coefs))
+    size = np.count_nonzero(coefs[allowed], axis=1)
+    return int(allowed[np.lexsort((size, -means[allowed]))[0]])
 
 
 def _validation(metric: str, profile: Profile, values: FloatArray, data: Dataset) -> Validation:
