@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.estimator_checks import check_estimator
 
 import ranksieve as rs
 from ranksieve.budgeted import spread_in_queries, strongest_columns
@@ -154,6 +155,8 @@ def test_what_is_fixed_is_not_chosen(parts):
     assert fixed.to_model().chosen_by is None
     half = rs.BudgetedRanker("gas", 2, parameters={"C": 3.0}).fit(train, valid=valid)
     assert half.points_ == [{"k": 2, "C": 3.0}]
+    cut = rs.BudgetedRanker("gas", 2, parameters={"k": 7, "C": 3.0}).fit(train, valid=valid)
+    assert np.array_equal(cut.coef_, half.coef_)
     wide = rs.BudgetedRanker("gas", parameters={"k": 99, "C": 1.0}).fit(train, valid=valid)
     assert wide.to_model().parameters["k"] == train.n_features
 
@@ -178,6 +181,11 @@ def _with_holes(data: rs.Dataset) -> rs.Dataset:
     X = 100.0 * np.array(data.X) + 7.0
     X[::5, 2] = np.nan
     return data.replace_features(X)
+
+
+@pytest.mark.filterwarnings("ignore:qid is None")
+def test_scikit_learn_s_rules():
+    check_estimator(rs.BudgetedRanker("ranksvm", 2), on_skip=None)
 
 
 def test_weights_of_queries(parts):

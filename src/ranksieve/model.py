@@ -71,8 +71,8 @@ class LinearModel:
     ``certificate`` holds the objective and the duality gap of the fit, and ``n_features`` if the fit was
     restricted to that many; ``metrics`` what was measured, ``data`` short names for the exact content of what
     it learned from (``train``, ``valid``, ``query_weight``), ``version`` the release that wrote it.
-    ``chosen_by`` names the ``metric`` and the ``profile`` (its conventions) that the model was chosen by, None
-    if it was not chosen among others.
+    ``chosen_by`` names the ``metric`` and the ``profile`` (its conventions) that the model was chosen by,
+    None if it was not chosen among others.
     """
 
     terms: tuple[Term, ...]
