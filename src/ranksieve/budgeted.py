@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
-from numbers import Real
+from numbers import Integral, Real
 from typing import Annotated, Any, ClassVar, Self, cast
 
 import numpy as np
@@ -19,8 +19,8 @@ from ranksieve.data.describe import varying_columns
 from ranksieve.data.matrix import column_blocks
 from ranksieve.estimators.base import LinearRanker, all_or_nothing
 from ranksieve.estimators.choice import Budget, Validation, fits
-from ranksieve.estimators.cost_candidates import affordable_columns, check_affordable
-from ranksieve.estimators.parameters import Count, Folds, Seed
+from ranksieve.estimators.cost_candidates import check_affordable
+from ranksieve.estimators.parameters import Count, Seed
 from ranksieve.estimators.sparse_ranker import check_valid
 from ranksieve.formats.feature_tables import as_costs
 from ranksieve.methods import Method, find_method, thinned, within
@@ -105,7 +105,7 @@ class BudgetedRanker(LinearRanker):
     feature_costs: Any = None
     max_cost: Annotated[float, Interval(Real, 0, np.inf, closed="both")] | None = None
     profile: str | Profile | None = None
-    cv: Folds = 5
+    cv: Annotated[int, Interval(Integral, 2, None, closed="left")] = 5
     random_state: Seed = 0
 
     @all_or_nothing
@@ -345,14 +345,13 @@ def payable_columns(budget: Budget, n_features: int) -> IntArray:
 
 
 def strongest_columns(coef: FloatArray, spread: FloatArray, budget: Budget) -> IntArray:
-    """The columns in use with the largest |w_j|·spread_j, as many as the budget allows."""
-    used = np.flatnonzero(coef)
-    order = used[np.argsort(-np.abs(coef[used]) * spread[used], kind="stable")]
-    if budget.costs is not None and budget.max_cost is not None:
-        units = np.array(list(dict.fromkeys(budget.costs.unit[order].tolist())))
-        paid = affordable_columns(units, budget.costs, budget.max_cost, np.zeros(len(coef), dtype=bool))
-        order = order[paid[order]]
-    return np.sort(order[: budget.max_features])
+    """Of the columns in use, in the order of falling |w_j|·spread_j, each with which the budget is kept."""
+    used, kept = np.flatnonzero(coef), np.zeros_like(coef)
+    for j in used[np.argsort(-np.abs(coef[used]) * spread[used], kind="stable")]:
+        kept[j] = 1.0
+        if not budget.allows(kept[None])[0]:
+            kept[j] = 0.0
+    return np.flatnonzero(kept)
 
 
 def spread_in_queries(data: Dataset) -> FloatArray:
