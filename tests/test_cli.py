@@ -744,9 +744,8 @@ def test_options_that_a_method_does_not_have(home, here, monkeypatch):
 
     monkeypatch.setitem(METHODS, "plain", Method("Plain", make=Plain))
     fit = ("fit", home / "train.txt", "-o", "m.json", "--method", "plain")
-    sentence = refused(*fit, "--max-features", 3)
-    assert sentence == "--max-features does not apply to plain, which has no such parameter; leave it out"
-    assert "--valid does not apply to plain" in refused(*fit, "--valid", home / "vali.txt")
+    sentence = refused(*fit, "--must-not", "f3")
+    assert sentence == "--must-not does not apply to plain, which has no such parameter; leave it out"
 
 
 def test_bad_scores(home, here):

@@ -80,8 +80,8 @@ def test_signs_from_a_file(here):
         (["--signs", "signs.csv"], "signs.csv: there is no such file"),
         (["--signs", "f1=+,f2=-,f1=-"], "--signs: 'f1' is named twice in f1=+,f2=-,f1=-; name it once"),
         (
-            ["--method", "ranksvm", "--costs", "ms.csv"],
-            "--costs does not apply to ranksvm, which has no such parameter; leave it out",
+            ["--method", "ranksvm", "--must-have", "f1"],
+            "--must-have does not apply to ranksvm, which has no such parameter; leave it out",
         ),
     ],
 )

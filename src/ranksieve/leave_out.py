@@ -8,16 +8,22 @@ sides on the way: the squared hinge is quadratic as long as none does.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from ranksieve._parallel import map_blocks
 from ranksieve._types import FloatArray, IntArray
 from ranksieve.data.dataset import Dataset
+from ranksieve.kernels.linear import minima_without
 from ranksieve.objective import Objective, Point, make_objective
 from ranksieve.penalties.base import Slopes
 from ranksieve.solvers.prox_newton import model_minimum
 
+SETTLED = 1e-2  # share of the largest violation
+MAX_SWEEPS = 1000  # of coordinate descent
+N_BLOCKS = 8  # of folds, for threads
 NEAR = 0.6  # a feature whose gradient without some fold reaches this share of its slope may join there
 
 
@@ -30,10 +36,10 @@ class SecondOrder:
     hessian: FloatArray
     columns: IntArray
 
-    def minimum(self, slopes: Slopes, polish: bool = True) -> FloatArray:
+    def minimum(self, slopes: Slopes) -> FloatArray:
         """argmin of the second-order model plus the penalty; other columns keep their weights."""
         z = self.w.copy()
-        z[self.columns] = model_minimum(self.hessian, slopes, self.w, self.gradient, self.columns, polish)
+        z[self.columns] = model_minimum(self.hessian, slopes, self.w, self.gradient, self.columns)
         return z
 
 
@@ -47,6 +53,8 @@ class Folds:
     ----------
     queries : list of array
         The numbers of each fold's queries in the data given, ascending.
+    dealings : list of range
+        The folds of each way to deal, in which every query is once.
     """
 
     def __init__(
@@ -56,10 +64,12 @@ class Folds:
         dealt = np.concatenate([order[has_pairs[order]], order[~has_pairs[order]]])
         n_parts = min(2 * n_folds, int(np.count_nonzero(has_pairs)))
         parts = [dealt[part::n_parts] for part in range(n_parts)]  # those with pairs first: each has some
-        self._members = [[part] for part in range(n_parts)]
+        self._members = np.arange(n_parts)[:, None]
+        self.dealings = [range(n_parts)]
         if n_parts == 2 * n_folds:
-            pairs = [*range(0, n_parts, 2), *range(1, n_parts, 2)]
-            self._members = [[part, (part + 1) % n_parts] for part in pairs]
+            firsts = np.concatenate([np.arange(0, n_parts, 2), np.arange(1, n_parts, 2)])
+            self._members = np.column_stack([firsts, (firsts + 1) % n_parts])
+            self.dealings = [range(n_folds), range(n_folds, n_parts)]
         self.queries: list[IntArray] = [
             np.sort(np.concatenate([parts[k] for k in fold])) for fold in self._members
         ]
@@ -76,35 +86,44 @@ class Folds:
     def __len__(self) -> int:
         return len(self.queries)
 
-    def minima(self, point: Point, slopes: list[Slopes]) -> FloatArray:
+    def minima(self, point: Point, slopes: Sequence[Slopes]) -> FloatArray:
         """The model without each fold (folds × features), near the optimum of all data.
 
         ``slopes`` is the penalty of each.
         """
         gradients = self.objective.gradients(point, self._cuts)
-        without = np.array([self._left(gradients, fold) for fold in self._members])
-        facing = np.array([penalty.facing(g) for penalty, g in zip(slopes, without, strict=True)])
-        columns = np.flatnonzero((point.w != 0) | (np.abs(without) >= NEAR * facing).any(axis=0))
-        models = self._without(point, columns, without)
-        return np.array(
-            [model.minimum(penalty, polish=False) for model, penalty in zip(models, slopes, strict=True)]
-        )
+        columns = self._joining(point.w, gradients, slopes)
+        hessians = self.objective.hessians(point, columns, self._cuts)
+        up, down = (np.array([getattr(one, side)[columns] for one in slopes]) for side in ("up", "down"))
+        ridge, z = np.array([one.ridge for one in slopes]), np.empty((len(self), len(columns)))
+        given = (np.ascontiguousarray(gradients[:, columns]), hessians, self._pairs, self._members)
+
+        def work(first: int, last: int) -> None:
+            minima_without(
+                *given, point.w[columns], up, down, ridge, SETTLED, MAX_SWEEPS, first, last, z
+            )  # fmt: skip
+
+        map_blocks(work, np.unique(np.linspace(0, len(self), N_BLOCKS + 1).astype(int)))
+        models = np.zeros((len(self), len(point.w)))
+        models[:, columns] = z
+        return models
 
     def near(self, point: Point, columns: IntArray) -> list[SecondOrder]:
         """f without each fold, to second order."""
-        gradients = self.objective.gradients(point, self._cuts)
-        without = np.array([self._left(gradients, fold) for fold in self._members])
-        return self._without(point, columns, without)
-
-    def _without(self, point: Point, columns: IntArray, gradients: FloatArray) -> list[SecondOrder]:
-        hessians = self.objective.hessians(point, columns, self._cuts)
+        gradients = self._without(self.objective.gradients(point, self._cuts))
+        hessians = self._without(self.objective.hessians(point, columns, self._cuts))
         return [
-            SecondOrder(point.w, g, self._left(hessians, fold), columns)
-            for g, fold in zip(gradients, self._members, strict=True)
+            SecondOrder(point.w, g, hessian, columns) for g, hessian in zip(gradients, hessians, strict=True)
         ]
 
-    def _left(self, shares: FloatArray, fold: list[int]) -> FloatArray:
-        """The mean over the pairs outside a fold, from the sums over those of each part."""
-        others = np.ones(len(self._pairs), dtype=bool)
-        others[fold] = False
-        return np.asarray(shares[others].sum(axis=0) / self._pairs[others].sum())
+    def _joining(self, w: FloatArray, gradients: FloatArray, slopes: Sequence[Slopes]) -> IntArray:
+        """Features in use, and those whose gradient without some fold comes near its slope."""
+        without = self._without(gradients)
+        facing = np.array([penalty.facing(g) for penalty, g in zip(slopes, without, strict=True)])
+        return np.flatnonzero((w != 0) | (np.abs(without) >= NEAR * facing).any(axis=0))
+
+    def _without(self, shares: FloatArray) -> FloatArray:
+        """Means over the pairs outside each fold, from the sums over those of each part."""
+        pairs = self._pairs.sum() - self._pairs[self._members].sum(axis=1)
+        left = shares.sum(axis=0) - shares[self._members].sum(axis=1)
+        return np.asarray(left / pairs.reshape(-1, *[1] * (shares.ndim - 1)))

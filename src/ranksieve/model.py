@@ -71,10 +71,11 @@ class LinearModel:
 
     ``preparation`` says what replaces a missing x_j (by default nothing, and the score is NaN) and how x_j is
     normalised; it holds what the features in use need and no more.
-    ``certificate`` holds the objective and the duality gap of the fit, ``metrics`` what was measured,
-    ``data`` short names for the exact content of what it learned from (``train``, ``valid``,
-    ``query_weight``), ``version`` the release that wrote it. ``chosen_by`` names the ``metric`` and the
-    ``profile`` (its conventions) that the model was chosen by, None if it was not chosen among others.
+    ``certificate`` holds the objective and the duality gap of the fit, and ``n_features`` if the fit was
+    restricted to that many; ``metrics`` what was measured, ``data`` short names for the exact content of what
+    it learned from (``train``, ``valid``, ``query_weight``), ``version`` the release that wrote it.
+    ``chosen_by`` names the ``metric`` and the ``profile`` (its conventions) that the model was chosen by,
+    None if it was not chosen among others.
     """
 
     terms: tuple[Term, ...]

@@ -87,15 +87,21 @@ class Objective:
 
     def hessian(self, point: Point, columns: IntArray) -> FloatArray:
         """The block of the (generalised) Hessian on ``columns``: X_Aᵀ S X_A / normaliser."""
-        halves = map_blocks(lambda a, b: self._half_hessian(point, columns, a, b), self.loss.cuts)
-        half = _ordered_sum(halves) / self.loss.normaliser
+
+        def work(first: int, last: int) -> FloatArray:
+            V, R = self._columns_and_curvature(point, columns, first, last)
+            return np.asarray(V.T @ R)
+
+        half = _ordered_sum(map_blocks(work, self.loss.cuts)) / self.loss.normaliser
         return np.asarray(half + half.T)
 
-    def _half_hessian(self, point: Point, columns: IntArray, first: int, last: int) -> FloatArray:
-        """R with R + Rᵀ the share of the queries first..last in the Hessian block."""
+    def _columns_and_curvature(
+        self, point: Point, columns: IntArray, first: int, last: int
+    ) -> tuple[FloatArray, FloatArray]:
+        """(V, R) with VᵀR + RᵀV the share of the queries first..last in the Hessian block."""
         offsets = self.loss.queries.offsets
         V = self._grouped_columns(int(offsets[first]), int(offsets[last]), columns)
-        return np.asarray(V.T @ self.loss.half_curvature(point.at, first, last, V))
+        return V, self.loss.half_curvature(point.at, first, last, V)
 
     def gradients(self, point: Point, cuts: IntArray) -> FloatArray:
         """What the queries between each two cuts add to the gradient, as a sum."""
@@ -109,17 +115,26 @@ class Objective:
 
     def hessians(self, point: Point, columns: IntArray, cuts: IntArray) -> FloatArray:
         """What the queries between each two cuts add to the Hessian block, as a sum."""
-        halves = np.array(map_blocks(lambda a, b: self._half_hessian(point, columns, a, b), cuts))
+        offsets, halves = self.loss.queries.offsets, np.zeros((len(cuts) - 1, len(columns), len(columns)))
+
+        def work(first: int, last: int) -> list[tuple[int, FloatArray]]:
+            V, R = self._columns_and_curvature(point, columns, first, last)
+            bounds = offsets[np.clip(cuts, first, last)] - offsets[first]
+            met = np.flatnonzero(np.diff(bounds))
+            return [(int(k), V[bounds[k] : bounds[k + 1]].T @ R[bounds[k] : bounds[k + 1]]) for k in met]
+
+        for shares in map_blocks(work, self.loss.cuts):
+            for k, half in shares:
+                halves[k] += half
         return np.asarray(halves + halves.transpose(0, 2, 1))
 
     def curvatures(self, point: Point) -> FloatArray:
         """The diagonal of the (generalised) Hessian."""
-        offsets, everything = self.loss.queries.offsets, np.arange(self.n_features)
+        everything = np.arange(self.n_features)
 
         def work(first: int, last: int) -> FloatArray:
-            V = self._grouped_columns(int(offsets[first]), int(offsets[last]), everything)
-            half = self.loss.half_curvature(point.at, first, last, V)
-            return np.asarray(np.einsum("ij,ij->j", V, half))
+            V, R = self._columns_and_curvature(point, everything, first, last)
+            return np.asarray(np.einsum("ij,ij->j", V, R))
 
         return np.asarray(2.0 * _ordered_sum(map_blocks(work, self.loss.cuts)) / self.loss.normaliser)
 

@@ -24,6 +24,7 @@ if TYPE_CHECKING:  # these take long to load
 
 REPORT_METRICS = ("ndcg@1", "ndcg@3", "ndcg@5", "ndcg@10", "map", "mrr")
 N_SUBSAMPLES = 50
+CHOICE = ("max_features", "feature_costs", "max_cost", "metric", "profile")
 
 
 @command(
@@ -49,7 +50,9 @@ def fit(
     """Learn a sparse ranker and write it to a file.
 
     The default method fits a whole path of models, from no feature to many, each with a proof of how near
-    the best possible it is, and keeps the one that ranks held-out queries best.
+    the best possible it is, and keeps the one that ranks held-out queries best. Another method is fitted
+    with its defaults, or with what --set says; with a budget, --valid, --metric or --profile its parameters
+    are chosen on held-out queries too, from a grid of its own.
     """
     from ranksieve.methods import find_method
     from ranksieve.report import build_content, require_extra, write_report
@@ -57,9 +60,7 @@ def fit(
     inputs = [*source.files, *wanted.files]
     check_inputs(*inputs)
     entry = find_method(method.lower())
-    ranker = make_ranker(entry, method, settings or [], wanted.parameters())
-    if source.valid is not None and not entry.uses_valid:
-        raise ValueError(f"--valid does not apply to {method}, which has nothing to choose; leave it out")
+    ranker = make_ranker(entry, method, settings or [], wanted.parameters(), source.valid is not None)
     check_outputs([output, report], inputs)
     if report:
         require_extra()
@@ -99,19 +100,26 @@ def fit(
 
 
 def make_ranker(
-    entry: Method, method: str, settings: Sequence[str], given: Mapping[str, Any]
+    entry: Method, method: str, settings: Sequence[str], given: Mapping[str, Any], measures: bool = False
 ) -> LinearRanker:
-    """A linear ranker with the parameters of --set and of options of their own."""
+    """A linear ranker with the parameters of --set and of options of their own.
+
+    Options about the choice (``CHOICE``), or data to choose on (``measures``), make a ranker that chooses, of
+    a method that does not do so by itself.
+    """
     if not entry.linear:
         raise ValueError(f"{method} is not linear, so it has no model file; use it from Python")
     for name in given:
-        if name not in entry.parameters:
-            option = {"feature_costs": "--costs"}.get(name, "--" + name.replace("_", "-"))
+        if name not in entry.parameters and name not in CHOICE:
+            option = "--" + name.replace("_", "-")
             raise ValueError(
                 f"{option} does not apply to {method}, which has no such parameter; leave it out"
             )
     parameters = dict(_setting(text, method, entry.parameters) for text in settings)
-    return cast("LinearRanker", entry.make(**{**parameters, **given}))
+    if entry.uses_valid or not (measures or given.keys() & set(CHOICE)):
+        return cast("LinearRanker", entry.make(**{**parameters, **given}))
+    preparation = {name: parameters.pop(name) for name in ("normalise", "missing") if name in parameters}
+    return rs.BudgetedRanker(entry, parameters=parameters, **(preparation | dict(given)))
 
 
 def _setting(text: str, method: str, defaults: Mapping[str, Any]) -> tuple[str, Any]:
@@ -139,10 +147,10 @@ def _setting(text: str, method: str, defaults: Mapping[str, Any]) -> tuple[str, 
 
 
 def reporters(entry: Method, ranker: LinearRanker, bar: Progress | None) -> dict[str, Any]:
-    """The argument of ``fit`` that drives the bar: by points of the path, or by iterations."""
+    """The argument of ``fit`` that drives the bar: by candidates for the choice, or by iterations."""
     if bar is None:
         return {}
-    if entry.uses_valid:
+    if ranker.uses_valid:
         return {"progress": bar}
     if not entry.rounds:
         return {}
@@ -205,9 +213,10 @@ def show_model(model: rs.LinearModel, choice: str, uncounted: str = "") -> None:
         table(["feature", "weight"], [(term.name, f"{term.weight:+.5g}") for term in ordered])
     else:
         words(f"{model.method} chose none of the {model.n_features} features, so all scores are equal.")
+    verb = "chosen" if model.chosen_by else "measured"
     for name, value in model.metrics.items():
         if name != "cost":
-            words(f"{name.capitalize()}: {value:.4f}, chosen {choice}.")
+            words(f"{name.capitalize()}: {value:.4f}, {verb} {choice}.")
     if uncounted:
         words(uncounted)
     if "cost" in model.metrics:
@@ -216,4 +225,5 @@ def show_model(model: rs.LinearModel, choice: str, uncounted: str = "") -> None:
     proof = model.certificate
     if "objective" in proof:
         at = f" at alpha = {proof['alpha']:.4g}" if "alpha" in proof else ""
+        at += f", restricted to {proof['n_features']} features" if "n_features" in proof else ""
         words(f"Objective{at}: {proof['objective']:.6g}, {certificate(proof.get('relative_gap'))}.")

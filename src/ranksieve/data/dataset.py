@@ -117,6 +117,10 @@ class Dataset:
             comments=self.comments, truth=truth, source=self.source, profile=self.profile,
         )  # fmt: skip
 
+    def select_features(self, columns: IntArray) -> Dataset:
+        """The same rows with the chosen columns, in the order given."""
+        return self.replace_features(self.X[:, columns], [self.feature_names[j] for j in columns])
+
     def widened(self, n_features: int) -> Dataset:
         """With columns of zeros up to ``n_features``, which is what an absent LETOR feature means."""
         if self.n_features == n_features:

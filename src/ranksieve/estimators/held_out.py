@@ -92,26 +92,27 @@ class HeldOut:
         valid: Dataset | None,
     ) -> None:
         self._score, self.metric, self.profile = score, metric, profile
-        self._queries = [] if folds is None else folds.queries
-        given = train if valid is None and folds is None else valid
-        self._n_train = 0 if folds is None else train.n_queries
-        parts = [train.select_queries(queries) for queries in self._queries]
-        self._parts = parts if given is None else [*parts, given]
-        self._evaluators = [Evaluator(part, profile) for part in self._parts]
-        ids = [train.queries.ids] if folds is not None else []
-        self.query_ids: AnyArray = np.concatenate(ids if given is None else [*ids, given.queries.ids])
+        self._train, self._folds = train, folds
+        self._rows = [] if folds is None else [train.queries.rows(queries) for queries in folds.queries]
+        self._parts = [train.select_rows(rows) for rows in self._rows]
+        self._valid = train if valid is None and folds is None else valid
+        self._given = [data for data in (train if folds else None, self._valid) if data is not None]
+        self._evaluators = [Evaluator(data, profile) for data in self._given]
+        self.query_ids: AnyArray = np.concatenate([data.queries.ids for data in self._given])
 
     def measure(self, fitted: Fitted) -> Validation:
         """How the models of a family rank the queries; of a query that is held out twice the mean of both."""
-        n_folds = len(self._queries)
-        coefs = [*(fitted.without[:, k] for k in range(n_folds))] if fitted.without is not None else []
-        coefs += [fitted.models.coefs] * (len(self._parts) - n_folds)
-        measured = [
-            evaluator.evaluate_many(self._score(weights, part), self.metric)
-            for weights, part, evaluator in zip(coefs, self._parts, self._evaluators, strict=True)
-        ]
+        rankings = []
+        if self._folds is not None and fitted.without is not None:
+            rankings.append([self._scores_of(dealing, fitted.without) for dealing in self._folds.dealings])
+        if self._valid is not None:
+            rankings.append([self._scores(fitted.models.coefs, self._valid)])
         values = np.concatenate(
-            [self._mean_of_folds(measured[:n_folds], len(fitted.models)), *measured[n_folds:]], 1
+            [
+                np.mean([evaluator.evaluate_many(scores, self.metric) for scores in given], axis=0)
+                for evaluator, given in zip(self._evaluators, rankings, strict=True)
+            ],
+            axis=1,
         )
         defined = ~np.isnan(values[0])  # whether a query has a value depends on its labels alone
         if not defined.any():
@@ -121,12 +122,18 @@ class HeldOut:
         kept = np.ascontiguousarray(values[:, defined])
         return Validation(self.metric, self.profile, kept, self.query_ids[defined], fitted.window)
 
-    def _mean_of_folds(self, measured: list[FloatArray], n_models: int) -> FloatArray:
-        sums, times = np.zeros((n_models, self._n_train)), np.zeros(self._n_train)
-        for queries, values in zip(self._queries, measured, strict=True):
-            sums[:, queries] += values
-            times[queries] += 1
-        return np.asarray(sums / times)
+    def _scores_of(self, dealing: range, without: FloatArray) -> FloatArray:
+        """Scores of the training data (documents × models), each query's by the models without its fold."""
+        scores = np.empty((self._train.n_docs, len(without)))
+        for fold in dealing:
+            scores[self._rows[fold]] = self._scores(without[:, fold], self._parts[fold])
+        return scores
+
+    def _scores(self, coefs: FloatArray, data: Dataset) -> FloatArray:
+        """Scores; the worst for models without a feature, whose equal ones mean the order of the input."""
+        scores = self._score(coefs, data)
+        scores[:, ~coefs.any(axis=1)] = -data.y[:, None]
+        return scores
 
 
 def check_valid(valid: Any) -> None:

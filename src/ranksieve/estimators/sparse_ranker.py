@@ -31,7 +31,7 @@ from ranksieve.penalties import SlopedPenalty
 from ranksieve.penalties.constraints import Constraints, Features, Signs, make_constraints
 from ranksieve.solvers import Problem, ProxNewton
 
-AUTO_FOLDS = 10
+AUTO_FOLDS = 20
 ENOUGH_QUERIES = 1000  # validation queries with pairs: so many tell more than cross-validation could add
 N_BUDGETS = 8  # limits for which features are bought, where they have costs
 
@@ -77,7 +77,7 @@ class SparseRanker(LinearRanker):
     n_alphas : int
         Points of the path.
     cv : "auto" or int
-        Folds of training queries that are held out in turn; 0: ``valid`` alone is. "auto": 10, or 0 where
+        Folds of training queries that are held out in turn; 0: ``valid`` alone is. "auto": 20, or 0 where
         ``valid`` has 1,000 queries with pairs.
     random_state : int
         Deals queries into folds.

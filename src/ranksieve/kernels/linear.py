@@ -101,3 +101,32 @@ def minimise_quadratic(hessian, gradient, w, up, down, ridge, tol, max_sweeps):
         if largest <= tol:
             break
     return z
+
+
+@njit(cache=True, nogil=True)
+def minima_without(gradients, hessians, pairs, members, w, up, down, ridge, tol, max_sweeps, first, last, z):
+    """z[k] = the minimum of :func:`minimise_quadratic` without the parts members[k], for k in first..last.
+
+    ``gradients`` and ``hessians`` hold sums over the ``pairs`` of each part; up[k], down[k] are the slopes.
+    A coordinate is settled when it moves its slope by no more than ``tol`` times the largest violation.
+    """
+    whole_g, whole_h, n_pairs = gradients.sum(axis=0), hessians.sum(axis=0), pairs.sum()
+    for k in range(first, last):
+        g, h, left = whole_g.copy(), whole_h.copy(), n_pairs
+        for part in members[k]:
+            g -= gradients[part]
+            h -= hessians[part]
+            left -= pairs[part]
+        g /= left
+        h /= left
+        largest = 0.0
+        for j in range(len(w)):
+            if w[j] > 0:
+                off = abs(g[j] + up[k, j] + ridge[k] * w[j])
+            elif w[j] < 0:
+                off = abs(g[j] - down[k, j] + ridge[k] * w[j])
+            else:
+                off = max(0.0, -g[j] - up[k, j], g[j] - down[k, j])
+            if off < np.inf:
+                largest = max(largest, off)
+        z[k] = minimise_quadratic(h, g, w, up[k], down[k], ridge[k], tol * largest, max_sweeps)

@@ -208,7 +208,7 @@ def _feature_table(ranker: LinearRanker, support: Support) -> FeatureTable:
 
 def _against_densest(ranker: Any) -> Gains | None:
     """The chosen point against the one with the most features, on the queries that guided the choice."""
-    if not ranker.uses_valid:
+    if not hasattr(ranker, "path_"):
         return None
     validation, used = ranker.validation_, ranker.path_.n_nonzero
     densest = int(np.argmax(used))
@@ -238,8 +238,10 @@ def _answers(model: Mapping[str, Any], support: Support, gains: Gains | None) ->
 
 
 def _sure(model: Mapping[str, Any], support: Support) -> Answer:
-    gap = model["certificate"].get("relative_gap")
+    gap, fitted_on = model["certificate"].get("relative_gap"), model["certificate"].get("n_features")
     fit = f"The fit is {certificate(gap)}."
+    if gap is not None and fitted_on is not None:
+        fit = f"The fit is {certificate(gap)} with the {counted(fitted_on, 'feature')} it was restricted to."
     if support.frequency is None:
         return Answer(SURE, "no proof" if gap is None else f"gap {percent(gap)}", fit)
     terms = _by_weight(model)

@@ -46,7 +46,7 @@ class Curves:
 
 def curves_of_ranker(ranker: Any) -> Curves | None:
     """The path of a fitted ranker with its validation; None if it has no path."""
-    if not ranker.uses_valid:
+    if not hasattr(ranker, "path_"):
         return None
     path, validation = ranker.path_, ranker.validation_
     return Curves(

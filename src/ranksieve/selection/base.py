@@ -151,11 +151,9 @@ def _unprepared(base: Prepared) -> Any:
 
 def fit_on(base: Any, data: Dataset, columns: IntArray, query_weight: FloatArray | None) -> Any:
     """``base``, fitted on some columns."""
-    names = [data.feature_names[j] for j in columns]
-    narrow = data.replace_features(data.X[:, columns], names)
     with warnings.catch_warnings():  # the selector has said it
         warnings.simplefilter("ignore", ScaleWarning)
-        base.fit(narrow, **_weighted(base, query_weight))
+        base.fit(data.select_features(columns), **weighted(base, query_weight))
     if np.shape(getattr(base, "coef_", ())) != (len(columns),):
         kind = type(base).__name__
         raise ValueError(
@@ -165,7 +163,8 @@ def fit_on(base: Any, data: Dataset, columns: IntArray, query_weight: FloatArray
     return base
 
 
-def _weighted(base: Any, query_weight: FloatArray | None) -> dict[str, Any]:
+def weighted(base: Any, query_weight: FloatArray | None) -> dict[str, Any]:
+    """The argument of ``base.fit`` for weights of queries; none without them."""
     if query_weight is None:
         return {}
     if not has_fit_parameter(base, "query_weight"):

@@ -65,24 +65,16 @@ def working_set(slopes: Slopes, w: FloatArray, g: FloatArray) -> IntArray:
 
 
 def model_minimum(
-    hessian: FloatArray,
-    slopes: Slopes,
-    w: FloatArray,
-    g: FloatArray,
-    columns: IntArray,
-    polish: bool = True,
+    hessian: FloatArray, slopes: Slopes, w: FloatArray, g: FloatArray, columns: IntArray
 ) -> FloatArray:
-    """argmin_z of g·(z − w) + ½(z − w)ᵀH(z − w) + penalty(z) over the working set.
-
-    Without ``polish`` its last digits are those of coordinate descent.
-    """
+    """argmin_z of g·(z − w) + ½(z − w)ᵀH(z − w) + penalty(z) over the working set."""
     violation = float(np.max(slopes.violation(w, g)[columns], initial=0.0))
     here = Slopes(slopes.up[columns], slopes.down[columns], slopes.ridge)
     start, slope = w[columns], g[columns]
     z = minimise_quadratic(
         hessian, slope, start, here.up, here.down, here.ridge, 1e-3 * violation, MAX_SWEEPS
     )
-    return _polished(hessian, here, start, slope, np.asarray(z)) if polish else np.asarray(z)
+    return _polished(hessian, here, start, slope, np.asarray(z))
 
 
 def _polished(hessian: FloatArray, slopes: Slopes, w: FloatArray, g: FloatArray, z: FloatArray) -> FloatArray:

@@ -1,0 +1,324 @@
+"""BudgetedRanker: every linear method within a budget, in Python and at the command line."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.estimator_checks import check_estimator
+
+import ranksieve as rs
+from ranksieve.budgeted import spread_in_queries, strongest_columns
+from ranksieve.estimators.choice import Budget
+from ranksieve.methods import METHODS, Method, find_method, parameter_grid
+from tests.test_cli import refused, run
+
+LINEAR = [name for name, method in METHODS.items() if method.linear and not method.uses_valid]
+FAST = {
+    "stabilityselection": {"n_subsamples": 6},
+    "tgrank": {"max_iter": 200},
+    "rsrank": {"alpha": 0.01},
+    "sparserank": {"max_iter": 200},
+}
+GROUPED = {"features": {"*": 1.0}, "groups": {"pair": {"cost": 1.5, "features": ["f1", "f2"]}}}
+
+
+@pytest.fixture(autouse=True)
+def quiet():
+    """A tiny grid is not about convergence."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        yield
+
+
+@pytest.fixture(scope="module")
+def parts():
+    data = rs.make_ranking(n_queries=30, n_features=8, n_informative=4, seed=1)
+    return data.select_queries(range(18)), data.select_queries(range(18, 30))
+
+
+def short(name: str) -> Method:
+    """The method with the two ends of its grid."""
+    method = find_method(name)
+    return replace(method, grid=list(method.grid)[:: max(1, len(method.grid) - 1)][:2])
+
+
+@pytest.mark.parametrize("name", LINEAR)
+def test_no_method_exceeds_a_number_of_features(name, parts, tmp_path):
+    train, valid = parts
+    ranker = rs.BudgetedRanker(short(name), max_features=2, parameters=FAST.get(name)).fit(train, valid=valid)
+    assert 1 <= np.count_nonzero(ranker.coef_) <= 2
+    assert ranker.coef_.shape == (train.n_features,)
+    model = ranker.to_model()
+    assert model.method == type(find_method(name).make()).__name__
+    assert model.n_features == train.n_features
+    assert model.parameters["max_features"] == 2
+    assert set(model.data) == {"train", "valid"}
+    model.save(tmp_path / "m.json")
+    loaded = rs.load_model(tmp_path / "m.json")
+    assert np.array_equal(loaded.predict(valid), ranker.predict(valid))
+    assert loaded.to_dict() == model.to_dict()
+
+
+@pytest.mark.parametrize("name", LINEAR)
+def test_no_method_exceeds_a_cost_whose_groups_are_paid_once(name, parts):
+    train, valid = parts
+    ranker = rs.BudgetedRanker(
+        short(name), feature_costs=GROUPED, max_cost=2.6, parameters=FAST.get(name)
+    ).fit(train, valid=valid)
+    model = ranker.to_model()
+    assert model.terms
+    assert ranker.costs_ is not None
+    assert model.metrics["cost"] == ranker.costs_.of(model.names) <= 2.6
+    assert model.parameters["feature_costs"]["groups"] == GROUPED["groups"]
+
+
+@pytest.mark.parametrize("name", ["ranksvm-l1", "ranksvm", "adarank-ndcg", "fsrank", "fsmsvm", "fbpcrank"])
+def test_cross_validation_without_validation_data(name, parts):
+    train, _ = parts
+    counts: list[tuple[int, int]] = []
+    ranker = rs.BudgetedRanker(short(name), max_features=3, cv=3)
+    ranker.fit(train, progress=lambda *count: counts.append(count))
+    model, n = ranker.to_model(), len(ranker.points_)
+    assert len(model.terms) <= 3
+    assert ranker.validation_.values.shape == (n, train.n_queries)
+    assert model.parameters["choice"] == {"candidates": n, "cv": 3, "random_state": 0}
+    assert counts == [(k, 4 * n) for k in range(1, 4 * n + 1)]
+    assert set(model.data) == {"train"}
+    assert np.array_equal(clone(ranker).fit(train).coef_, ranker.coef_)
+
+
+def test_what_is_measured_is_what_evaluate_measures(parts):
+    train, valid = parts
+    ranker = rs.BudgetedRanker("ranksvm-l1", max_features=3, metric="map", profile="letor")
+    ranker.fit(train, valid=valid)
+    expected = rs.evaluate(ranker.predict(valid), valid, ["map"], "letor").mean["map"]
+    assert ranker.to_model().metrics == {"validation map (letor)": expected}
+    assert ranker.to_model().chosen_by == {"metric": "map", "profile": "letor"}
+    assert expected == ranker.validation_.mean.max()
+
+
+def test_without_a_budget_the_chosen_point_is_the_method_s_own_fit(parts):
+    train, valid = parts
+    ranker = rs.BudgetedRanker("ranksvm").fit(train, valid=valid)
+    plain = find_method("ranksvm").make(**ranker.points_[ranker.chosen_]).fit(train)
+    assert np.array_equal(ranker.coef_, plain.coef_)
+    assert ranker.to_model().certificate == plain.to_model().certificate
+    assert np.array_equal(ranker.predict(valid), plain.predict(valid))
+
+
+def test_a_restricted_fit_says_so_in_its_certificate(parts):
+    train, valid = parts
+    ranker = rs.BudgetedRanker("ranksvm", 3).fit(train, valid=valid)
+    narrow = train.select_features(ranker.columns_)
+    plain = find_method("ranksvm").make(**ranker.points_[ranker.chosen_]).fit(narrow)
+    assert np.array_equal(plain.coef_, ranker.coef_[ranker.columns_])
+    assert ranker.to_model().certificate == {**plain.to_model().certificate, "n_features": 3}
+
+
+def test_the_strongest_features_are_kept():
+    coef, spread = np.array([0.0, 5.0, -2.0, 1.0]), np.array([9.0, 0.1, 1.0, 1.0])
+    assert strongest_columns(coef, spread, Budget(2)).tolist() == [2, 3]
+    costs = rs.FeatureCosts((), 1.0).columns(["a", "b", "c", "d"])
+    assert strongest_columns(coef, spread, Budget(None, 1.0, costs)).tolist() == [2]
+    dear = replace(costs, prices=np.array([1.0, 1.0, 1.0, 3.0]))
+    assert strongest_columns(coef, spread, Budget(None, 2.0, dear)).tolist() == [1, 2]
+
+
+def test_the_spread_of_a_feature_is_that_within_queries():
+    X = np.array([[1.0, 0.0], [3.0, 0.0], [5.0, 7.0], [5.0, 7.0]])
+    data = rs.Dataset(X, [0, 1, 0, 1], [1, 1, 2, 2])
+    assert spread_in_queries(data).tolist() == [0.5, 0.0]
+    assert spread_in_queries(data.select_rows(np.array([0, 2, 1, 3]))).tolist() == [0.5, 0.0]
+
+
+def test_features_above_the_whole_budget_are_never_tried(parts):
+    """The strongest features are all too dear, and a cheap one is kept instead."""
+    train, valid = parts
+    strong = rs.BudgetedRanker("ranksvm-l1", 1).fit(train, valid=valid).to_model().names
+    costs = {"*": 1.0, **dict.fromkeys(strong, 5.0)}
+    cheap = rs.BudgetedRanker("ranksvm-l1", feature_costs=costs, max_cost=1.0).fit(train, valid=valid)
+    assert len(cheap.support_) == 1
+    assert not set(cheap.to_model().names) & set(strong)
+
+
+def test_what_is_fixed_is_not_chosen(parts):
+    train, valid = parts
+    fixed = rs.BudgetedRanker("ranksvm", 2, parameters={"C": 3.0}).fit(train, valid=valid)
+    assert fixed.points_ == [{"C": 3.0}]
+    assert fixed.to_model().chosen_by is None
+    half = rs.BudgetedRanker("gas", 2, parameters={"C": 3.0}).fit(train, valid=valid)
+    assert half.points_ == [{"k": 2, "C": 3.0}]
+    cut = rs.BudgetedRanker("gas", 2, parameters={"k": 7, "C": 3.0}).fit(train, valid=valid)
+    assert np.array_equal(cut.coef_, half.coef_)
+    wide = rs.BudgetedRanker("gas", parameters={"k": 99, "C": 1.0}).fit(train, valid=valid)
+    assert wide.to_model().parameters["k"] == train.n_features
+
+
+def test_the_grid_is_the_papers_where_fits_start_from_one_another(parts):
+    train, valid = parts
+    assert len(rs.BudgetedRanker("ranksvm-l1", 2).fit(train, valid=valid).points_) == 40
+    assert len(rs.BudgetedRanker("ranksvm", 2).fit(train, valid=valid).points_) == 5
+
+
+def test_normalised_and_filled_features(parts):
+    train, valid = (_with_holes(part) for part in parts)
+    ranker = rs.BudgetedRanker("ranksvm", 3, normalise="z", missing="column_mean").fit(train, valid=valid)
+    model = ranker.to_model()
+    assert (model.parameters["normalise"], model.parameters["missing"]) == ("z", "column_mean")
+    assert model.normalisation is not None
+    assert np.array_equal(model.predict(valid), ranker.predict(valid))
+    assert rs.BudgetedRanker("ranksvm", 3, normalise="query_z", missing="zero", cv=2).fit(train).coef_.any()
+
+
+def _with_holes(data: rs.Dataset) -> rs.Dataset:
+    X = 100.0 * np.array(data.X) + 7.0
+    X[::5, 2] = np.nan
+    return data.replace_features(X)
+
+
+@pytest.mark.filterwarnings("ignore:qid is None")
+def test_scikit_learn_s_rules():
+    check_estimator(rs.BudgetedRanker("ranksvm", 2), on_skip=None)
+
+
+def test_weights_of_queries(parts):
+    train, valid = parts
+    weight = np.ones(train.n_queries)
+    weight[:5] = 0.0
+    ranker = rs.BudgetedRanker("ranksvm", 3, cv=2)
+    of_some = clone(ranker).fit(train.select_queries(range(5, train.n_queries)), valid=valid)
+    assert np.array_equal(clone(ranker).fit(train, valid=valid, query_weight=weight).coef_, of_some.coef_)
+    assert clone(ranker).fit(train, query_weight=weight).validation_.values.shape[1] == train.n_queries - 5
+
+
+def test_a_single_query_is_measured_on_itself(parts):
+    train, _ = parts
+    alone = train.select_queries([0])
+    ranker = rs.BudgetedRanker("ranksvm", 2).fit(alone)
+    expected = rs.evaluate(ranker.predict(alone), alone, ["ndcg@10"]).mean["ndcg@10"]
+    assert ranker.validation_.mean[ranker.chosen_] == expected
+
+
+def test_a_model_without_features_does_not_win_by_the_order_of_sorted_data(parts):
+    """In data sorted by label, equal scores would be a perfect ranking of a fold."""
+    train, _ = parts
+    ordered = train.select_rows(np.argsort(-train.y, kind="stable"))
+    alphas = [0.9999 * float(rs.sparse_path(ordered, n_alphas=2).alphas[0]), 0.01]
+    method = replace(find_method("ranksvm-l1"), grid=parameter_grid(alpha=alphas))
+    ranker = rs.BudgetedRanker(method).fit(ordered)
+    assert ranker.points_[ranker.chosen_] == {"alpha": 0.01}
+    worst = rs.evaluate(-ordered.y, ordered, ["ndcg@10"]).per_query["ndcg@10"]
+    assert np.sum(ranker.validation_.values[0] == worst) >= ordered.n_queries / 5
+
+
+@pytest.mark.parametrize(
+    ("method", "options", "words"),
+    [
+        ("lambdamart", {}, "LambdaMART is not linear"),
+        ("sparseranker", {}, "SparseRanker chooses within a budget by itself"),
+        ("ranksvn", {}, "did you mean 'ranksvm'"),
+        (3, {}, "method must be a name or a Method, got int"),
+        ("ranksvm", {"parameters": {"c": 1.0}}, "unknown parameter of RankSVM-Primal 'c'"),
+        ("ranksvm", {"parameters": {"normalise": "z"}}, "give normalise to BudgetedRanker itself"),
+        ("ranksvm", {"max_features": 0}, "max_features"),
+        ("ranksvm", {"max_cost": 1.0}, "max_cost=1 needs feature_costs"),
+        (
+            "ranksvm",
+            {"feature_costs": GROUPED, "max_cost": 0.5},
+            "max_cost=0.5 buys nothing to rank by: 'f3' alone costs 1 and is the cheapest; "
+            "raise max_cost to at least 1",
+        ),
+        ("ranksvm-l1", {"parameters": {"alpha": 1e6}}, "uses no feature with any of the 1 settings"),
+        ("ranksvm", {"metric": "ndgc@10"}, "did you mean 'ndcg'"),
+    ],
+)
+def test_refusals(method, options, words, parts):
+    train, valid = parts
+    with pytest.raises(ValueError) as refusal:
+        rs.BudgetedRanker(method, **options).fit(train, valid=valid)
+    assert words in str(refusal.value)
+
+
+def test_a_fold_that_cannot_be_fitted_is_named():
+    X = np.random.default_rng(0).normal(size=(6, 2))
+    data = rs.Dataset(X, [0, 1, 0, 0, 0, 0], [1, 1, 2, 2, 3, 3])
+    with pytest.raises(ValueError, match="cross-validation fails without the queries of fold"):
+        rs.BudgetedRanker("ranksvm", 1).fit(data)
+
+
+# --- The command line ------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def here(parts, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for part, name in zip(parts, ("train.txt", "vali.txt"), strict=True):
+        rs.write_letor(part, name)
+    Path("ms.csv").write_text("feature,cost,group\n*,1,\nf1,1.5,pair\nf2,1.5,pair\n", encoding="utf-8")
+    return tmp_path
+
+
+def fit(*options):
+    return ("fit", "train.txt", "-o", "m.json", *options)
+
+
+@pytest.mark.parametrize("method", ["ranksvm-l1", "adarank-ndcg", "fsrank"])
+def test_fit_within_a_number_of_features(method, here):
+    options = ("--max-features", 2, "--valid", "vali.txt", "--metric", "map", "--profile", "letor")
+    text = run(*fit("--method", method, *options, "--report", "r.html")).stdout
+    model = rs.load_model("m.json")
+    assert 1 <= len(model.terms) <= 2
+    assert model.chosen_by == {"metric": "map", "profile": "letor"}
+    value = model.metrics["validation map (letor)"]
+    assert f"Validation map (letor): {value:.4f}, chosen on vali.txt." in text
+    page = Path("r.html").read_text(encoding="utf-8")
+    assert f"Validation map (letor) is <strong>{value:.4f}</strong>, chosen on vali.txt." in page
+    assert all(term.name in page for term in model.terms)
+
+
+def test_fit_within_a_cost(here):
+    options = ("--costs", "ms.csv", "--max-cost", 2.6, "--report", "r.html", "--json")
+    content = json.loads(run(*fit("--method", "ranksvm", *options)).stdout)
+    model = rs.load_model("m.json")
+    assert model.metrics["cost"] == rs.read_costs("ms.csv").of(model.names) <= 2.6
+    assert content["choice"] == "by 5-fold cross-validation over queries"
+    page = Path("r.html").read_text(encoding="utf-8")
+    assert f"Its features cost <strong>{model.metrics['cost']:g}</strong> of at most 2.6" in page
+    assert f"{model.certificate['n_features']} features it was restricted to" in page
+
+
+def test_validation_data_only_measure_where_all_is_fixed(here):
+    text = run(
+        *fit("--method", "ranksvm", "--set", "C=2", "--set", "normalise=z", "--valid", "vali.txt")
+    ).stdout
+    model = rs.load_model("m.json")
+    assert (model.parameters["C"], model.parameters["normalise"]) == (2, "z")
+    assert model.chosen_by is None
+    assert "measured on vali.txt." in text
+
+
+def test_without_any_wish_a_method_is_fitted_as_its_defaults_say(here):
+    run(*fit("--method", "ranksvm"))
+    plain = find_method("ranksvm").make().fit(rs.read_letor("train.txt")).to_model()
+    assert rs.load_model("m.json").to_dict() == plain.to_dict()
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        (["--must-have", "f1", "--max-features", 2], "--must-have does not apply to ranksvm"),
+        (["--signs", "f1=+", "--valid", "vali.txt"], "--signs does not apply to ranksvm"),
+        (["--max-cost", "3"], "--max-cost 3 needs --costs FILE"),
+        (["--costs", "ms.csv", "--max-cost", "0.5"], "--max-cost 0.5 buys nothing to rank by: 'f3' alone"),
+    ],
+)
+def test_what_does_not_apply(options, sentence, here):
+    assert sentence in refused(*fit("--method", "ranksvm", *options))
+    assert not (here / "m.json").exists()
