@@ -24,6 +24,7 @@ T = TypeVar("T")
 
 BLOCK_ROWS = 1024
 MAX_BLOCKS = 64
+LEAST_SHARE = 6  # blocks: with fewer a thread costs more time than it saves
 
 _threads: ContextVar[int | None] = ContextVar("ranksieve_threads", default=None)
 _here = local()  # .busy while this thread works on a block
@@ -63,7 +64,7 @@ def map_blocks(work: Callable[[int, int], T], cuts: IntArray) -> list[T]:
     Called from within a block it uses no further threads: those of the pool may all be waiting for this one.
     """
     blocks = list(zip(cuts[:-1].tolist(), cuts[1:].tolist(), strict=True))
-    n_threads = 1 if getattr(_here, "busy", False) else min(available_threads(), len(blocks))
+    n_threads = 1 if getattr(_here, "busy", False) else min(available_threads(), len(blocks) // LEAST_SHARE)
     if n_threads <= 1:
         return [work(start, stop) for start, stop in blocks]
     shares = [blocks[k::n_threads] for k in range(n_threads)]

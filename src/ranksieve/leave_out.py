@@ -44,10 +44,10 @@ class SecondOrder:
 
 
 class Folds:
-    """The training queries, each held out twice: dealt into 2K parts in a ring, a fold is two neighbours.
+    """The training queries, dealt into K·m parts in a ring; a fold is m neighbouring parts.
 
-    So there are two ways to deal K folds, which average out what the dealing adds to the noise. Of fewer than
-    2K queries that have pairs each is a fold of its own. ``objective`` is that of all data.
+    So K folds hold all queries, and there are m ways to cut the ring into K folds, which average out what
+    the dealing adds to the noise: every query is held out m times. ``objective`` is that of all data.
 
     Attributes
     ----------
@@ -58,18 +58,21 @@ class Folds:
     """
 
     def __init__(
-        self, data: Dataset, n_folds: int, seed: int = 0, query_weight: FloatArray | None = None
+        self,
+        data: Dataset,
+        n_folds: int,
+        repeats: int = 1,
+        seed: int = 0,
+        query_weight: FloatArray | None = None,
     ) -> None:
         has_pairs, order = data.pairs_per_query > 0, np.random.default_rng(seed).permutation(data.n_queries)
         dealt = np.concatenate([order[has_pairs[order]], order[~has_pairs[order]]])
-        n_parts = min(2 * n_folds, int(np.count_nonzero(has_pairs)))
+        n_folds = min(n_folds, int(np.count_nonzero(has_pairs)))
+        repeats = min(repeats, int(np.count_nonzero(has_pairs)) // n_folds)
+        n_parts = n_folds * repeats
         parts = [dealt[part::n_parts] for part in range(n_parts)]  # those with pairs first: each has some
-        self._members = np.arange(n_parts)[:, None]
-        self.dealings = [range(n_parts)]
-        if n_parts == 2 * n_folds:
-            firsts = np.concatenate([np.arange(0, n_parts, 2), np.arange(1, n_parts, 2)])
-            self._members = np.column_stack([firsts, (firsts + 1) % n_parts])
-            self.dealings = [range(n_folds), range(n_folds, n_parts)]
+        self._members = (np.arange(n_parts)[:, None] + np.arange(repeats)) % n_parts
+        self.dealings = [range(start, n_parts, repeats) for start in range(repeats)]
         self.queries: list[IntArray] = [
             np.sort(np.concatenate([parts[k] for k in fold])) for fold in self._members
         ]

@@ -58,6 +58,7 @@ class Objective:
         self.n_features = int(X.shape[1])
         self._cuts = split_blocks(np.arange(X.shape[0] + 1))
         self._at_zero: Point | None = None
+        self._latest: tuple[ScoreValue, IntArray, FloatArray] | None = None  # of hessians: at, columns, sum
         spread, largest = spread_and_largest(X, loss.queries, loss.cuts)
         self.varies = spread > 0
         self._far = np.flatnonzero(largest > np.where(self.varies, FAR * spread, NOISY * _least(spread)))
@@ -87,6 +88,8 @@ class Objective:
 
     def hessian(self, point: Point, columns: IntArray) -> FloatArray:
         """The block of the (generalised) Hessian on ``columns``: X_Aᵀ S X_A / normaliser."""
+        if (known := self._known_hessian(point, columns)) is not None:
+            return known
 
         def work(first: int, last: int) -> FloatArray:
             V, R = self._columns_and_curvature(point, columns, first, last)
@@ -126,7 +129,19 @@ class Objective:
         for shares in map_blocks(work, self.loss.cuts):
             for k, half in shares:
                 halves[k] += half
-        return np.asarray(halves + halves.transpose(0, 2, 1))
+        hessians = np.asarray(halves + halves.transpose(0, 2, 1))
+        self._latest = (point.at, columns, _ordered_sum(list(hessians)) / self.loss.normaliser)
+        return hessians
+
+    def _known_hessian(self, point: Point, columns: IntArray) -> FloatArray | None:
+        """The block, if :meth:`hessians` has just computed it at the same point."""
+        if self._latest is None or self._latest[0] is not point.at:
+            return None
+        _, known, hessian = self._latest
+        place = np.searchsorted(known, columns)
+        if len(known) == 0 or not np.array_equal(known[np.minimum(place, len(known) - 1)], columns):
+            return None
+        return np.ascontiguousarray(hessian[np.ix_(place, place)])
 
     def curvatures(self, point: Point) -> FloatArray:
         """The diagonal of the (generalised) Hessian."""
@@ -142,7 +157,8 @@ class Objective:
         """The same loss as a function of the weights of some columns."""
         part = object.__new__(Objective)
         part.__dict__ |= self.__dict__
-        part.X, part.n_features, part._at_zero = self.X[:, columns], len(columns), None
+        part.X, part.n_features = self.X[:, columns], len(columns)
+        part._at_zero, part._latest = None, None
         part.varies, part.reach = self.varies[columns], self.reach[columns]
         _, part._far, among = np.intersect1d(columns, self._far, return_indices=True)
         if len(self._far):

@@ -21,8 +21,8 @@ from ranksieve.estimators.families import FAMILIES, PATH, Fitted, Task, l1_famil
 from ranksieve.estimators.held_out import HeldOut, Validation
 from ranksieve.path import SparsePath, path_grid
 
-EXTENSION = 10.0  # the factor by which a grid grows whose end is the best
-MAX_EXTENSIONS = 2
+EXTENSION = 10.0**0.5  # the factor by which a grid goes on, as long as its best point is within it of its end
+MAX_EXTENSIONS = 6
 COARSE = 8  # beyond the budget a path goes on with every eighth point, to see what the budget costs
 
 
@@ -92,18 +92,15 @@ class Candidates:
 
     def confidence(self, chosen: int, seed: int) -> Confidence:
         """How sure the choice is."""
-        points = np.flatnonzero(self.allowed)
-        values, coefs = self.values, self.coefs
-        among, used = values[points], np.count_nonzero(coefs, axis=1)
-        place = int(np.searchsorted(points, chosen))
-        tied = points[tied_with(among, place)]
-        again = points[chosen_again(among, self.budget.sizes(coefs[points]), seed)]
-        free, free_features = self._unrestricted()
-        mean, low, high = interval(values[chosen])
+        points, used = np.flatnonzero(self.allowed), np.count_nonzero(self.coefs, axis=1)
+        values = self.values[points]
+        tied = points[tied_with(values, int(np.searchsorted(points, chosen)))]
+        again = points[chosen_again(values, self.budget.sizes(self.coefs[points]), seed)]
+        family, k = self.place(chosen)
+        own, (free, free_features) = family.validation.values[k], self._unrestricted()
         return Confidence(
-            mean, low, high, values.shape[1], len(tied) - 1, int(used[tied].min()),
-            np.mean([self._uses(row) for row in again], axis=0),
-            *interval(free - values[chosen]), free_features,
+            *interval(own), len(own), len(tied) - 1, int(used[tied].min()),
+            np.mean([self._uses(row) for row in again], axis=0), *interval(free - own), free_features,
         )  # fmt: skip
 
     def _uses(self, row: int) -> FloatArray:
@@ -114,11 +111,12 @@ class Candidates:
         return np.asarray(np.mean(versions != 0, axis=0))
 
     def _unrestricted(self) -> tuple[FloatArray, int]:
-        """The values of the best model without a budget, and how many features it uses."""
+        """The held-out values of the best model without a budget, and how many features it uses."""
         families = [*self.families, *([] if self.beyond is None else [self.beyond])]
-        values = np.concatenate([family.validation.smoothed for family in families])
+        mean = np.concatenate([family.validation.mean for family in families])
         used = np.concatenate([family.models.n_nonzero for family in families])
-        best = int(np.lexsort((used, -values.mean(axis=1)))[0])
+        values = np.concatenate([family.validation.values for family in families])
+        best = int(np.lexsort((used, -mean))[0])
         return values[best], int(used[best])
 
 
@@ -135,15 +133,13 @@ def extended_path(task: Task, held_out: HeldOut) -> tuple[Fitted, Family]:
     path = l1_family(task)
     family = Family.of(path, held_out)
     for _ in range(MAX_EXTENSIONS):
-        if path.ended or not _best_at_end(family):
-            return path, family
-        if task.alphas is not None:
+        if path.ended or task.alphas is not None or not _best_at_end(family):
             break
         n_more = max(1, round(np.log(EXTENSION) / -np.log(task.min_ratio) * (task.n_alphas - 1)))
         grid = path.models.alphas[-1] * np.geomspace(1.0, 1.0 / EXTENSION, n_more + 1)[1:]
         path = path.then(l1_family(task, grid=grid, start=path.models.coefs[-1]))
         family = Family.of(path, held_out)
-    if _best_at_end(family) and not path.ended:
+    if not path.ended and int(np.argmax(family.validation.mean)) == len(path.models) - 1 > 0:
         warn_caller(
             f"the best point of the path is its last, α = {path.models.alphas[-1]:.3g} with "
             f"{path.models.n_nonzero[-1]} features; smaller alphas may be better still"
@@ -152,10 +148,9 @@ def extended_path(task: Task, held_out: HeldOut) -> tuple[Fitted, Family]:
 
 
 def _best_at_end(family: Family) -> bool:
-    """Whether the best model of a path is one of its last, where neighbours are missing."""
-    used = family.models.n_nonzero > 0
-    mean = np.where(used, family.validation.mean, -np.inf)
-    return bool(used.any() and np.argmax(mean) >= max(1, len(mean) - family.validation.window // 2))
+    """Whether the best model of a path is so near its end that a better one may lie beyond."""
+    best = family.models.alphas[np.argmax(family.validation.mean)]
+    return bool(family.models.n_nonzero.any() and best < EXTENSION * family.models.alphas[-1])
 
 
 def beyond_budget(task: Task, path: Fitted, held_out: HeldOut) -> Family | None:

@@ -11,13 +11,12 @@ import numpy as np
 
 from ranksieve._types import AnyArray, BoolArray, FloatArray, IntArray
 from ranksieve.data.costs import ColumnCosts
-from ranksieve.estimators.held_out import standard_error
+from ranksieve.estimators.held_out import TIED, standard_error, tied
 
 Rule = Callable[[FloatArray, AnyArray], int]
 """From held-out values (models × queries) and the models' sizes to the model preferred."""
 ROUNDING = 1e-9  # share of a cost budget that sums of costs may be off by
 DRAWS = 200  # bootstrap samples of the held-out queries
-TIED = 1.96  # standard errors of a difference within which two models are tied
 
 
 def fits(cost: Any, limit: float) -> Any:
@@ -139,8 +138,7 @@ def interval(values: FloatArray) -> tuple[float, float, float]:
 
 def tied_with(values: FloatArray, chosen: int) -> BoolArray:
     """Which models (rows) are tied with one of them, itself included."""
-    difference = values - values[chosen]
-    return np.asarray(np.abs(difference.mean(axis=1)) <= TIED * standard_error(difference))
+    return tied(values - values[chosen])
 
 
 def chosen_again(values: FloatArray, sizes: AnyArray, seed: int) -> IntArray:

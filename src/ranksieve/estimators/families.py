@@ -14,14 +14,14 @@ import numpy as np
 from ranksieve._types import FloatArray, IntArray
 from ranksieve.forward import Quadratic, Rules, fit_set, forward_path
 from ranksieve.leave_out import Folds
-from ranksieve.objective import Objective
+from ranksieve.objective import Objective, Point
 from ranksieve.path import Progress, SparsePath, collect, path_grid, walk, warn_of_gaps
 from ranksieve.penalties import L1, ElasticNet, SlopedPenalty
 from ranksieve.solvers import Problem, ProxNewton, Result
 
 MAX_ITER = 100
 NEGLIGIBLE = 0.1  # share of the largest weight at which the log penalty's slope has halved
-MOST_FORWARD = 15  # features that forward selection goes up to
+MOST_FORWARD = 12  # features that forward selection goes up to
 PATH = "l1"  # the family that others start from
 RIDGE_SHARE = 1e-3  # of α: keeps a refit bounded when its features separate every pair
 SIZES_WINDOW = 3  # sizes of a forward selection over which held-out values are averaged
@@ -144,11 +144,13 @@ def log_family(task: Task, path: Fitted) -> Fitted | None:
     results, without, report = [], [], task.progress.next()
     alphas, coefs = path.models.alphas.tolist(), path.models.coefs
     penalties: list[SlopedPenalty] = [reweighted(alpha, w) for alpha, w in zip(alphas, coefs, strict=True)]
-    for k, (alpha, w) in enumerate(zip(alphas, coefs, strict=True)):
-        result = ProxNewton(task.tol, MAX_ITER).solve(Problem(task.objective, penalties[k]), w)
+    point: Point | None = None
+    for k, alpha in enumerate(alphas):
+        result = ProxNewton(task.tol, MAX_ITER).solve(Problem(task.objective, penalties[k]), point)
+        point = result.point
         results.append(replace(result, point=None))
         if task.folds is not None and path.without is not None:
-            slopes = [reweighted(alpha, part).slopes(len(w)) for part in path.without[k]]
+            slopes = [reweighted(alpha, part).slopes(len(size)) for part in path.without[k]]
             without.append(task.folds.minima(result.point, slopes))
         report(k + 1, len(path.models))
     models = collect(path.models.alphas, results, task.names)

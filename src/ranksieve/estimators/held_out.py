@@ -9,13 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from ranksieve._types import AnyArray, FloatArray
+from ranksieve._types import AnyArray, BoolArray, FloatArray
 from ranksieve._util.messages import warn_caller
 from ranksieve.data.dataset import Dataset, fingerprint
 from ranksieve.estimators.families import Fitted
 from ranksieve.leave_out import Folds
 from ranksieve.metrics import Evaluator, Profile
 
+TIED = 1.96  # standard errors of a mean within which it may be 0
 Score = Callable[[FloatArray, Dataset], FloatArray]
 """From weights (models × features) and data to scores (documents × models), with the bits of ``predict``."""
 
@@ -24,9 +25,8 @@ Score = Callable[[FloatArray, Dataset], FloatArray]
 class Validation:
     """Held-out metric of each model of a family: ``values`` (points × queries that have a value).
 
-    Neighbours of a sequence are nearly the same model, so the mean over ``window`` of them (fewer at its
-    ends) tells more of a point than its own value, which is part noise. All that is derived from values
-    (``mean``, ``standard_error``) is derived from those means, ``smoothed``.
+    A value is part noise, and neighbours of a sequence are nearly the same model: the mean over ``window`` of
+    them (fewer at the ends), ``smoothed``, is what models are chosen by.
     """
 
     metric: str
@@ -42,12 +42,12 @@ class Validation:
 
     @property
     def mean(self) -> FloatArray:
-        """Mean over queries of the smoothed values, one per point."""
+        """What models are chosen by: the mean over queries of the smoothed values, one per point."""
         return np.asarray(self.smoothed.mean(axis=1))
 
     @property
     def standard_error(self) -> FloatArray:
-        """Standard error of the mean over queries."""
+        """Standard error over queries of ``mean``."""
         return standard_error(self.smoothed)
 
     def to_dict(self) -> dict[str, Any]:
@@ -62,11 +62,13 @@ class Validation:
 def averaged(values: FloatArray, window: int) -> FloatArray:
     """The mean of each row and its ``window // 2`` neighbours on either side, as far as there are any."""
     reach, n = window // 2, len(values)
-    if reach == 0 or n == 0:
-        return values
-    sums = np.concatenate([np.zeros((1, values.shape[1])), np.cumsum(values, axis=0)])
-    first, last = np.maximum(np.arange(n) - reach, 0), np.minimum(np.arange(n) + reach + 1, n)
-    return np.asarray((sums[last] - sums[first]) / (last - first)[:, None])
+    near = np.abs(np.subtract.outer(np.arange(n), np.arange(n))) <= reach
+    return np.asarray((near / near.sum(axis=1, keepdims=True)) @ values) if reach else values
+
+
+def tied(differences: FloatArray) -> BoolArray:
+    """Whether the mean of each row is within 1.96 standard errors of 0."""
+    return np.asarray(np.abs(differences.mean(axis=1)) <= TIED * standard_error(differences))
 
 
 def standard_error(values: FloatArray) -> FloatArray:

@@ -31,7 +31,8 @@ from ranksieve.penalties import SlopedPenalty
 from ranksieve.penalties.constraints import Constraints, Features, Signs, make_constraints
 from ranksieve.solvers import Problem, ProxNewton
 
-AUTO_FOLDS = 20
+AUTO_FOLDS = 5
+REPEATS = 6  # ways to deal the folds
 ENOUGH_QUERIES = 1000  # validation queries with pairs: so many tell more than cross-validation could add
 N_BUDGETS = 8  # limits for which features are bought, where they have costs
 
@@ -73,12 +74,13 @@ class SparseRanker(LinearRanker):
     refit_on : "train" or "all"
         With "all" the weights of the chosen features are fitted again on training and validation data.
     penalty, weights, l1_ratio, alphas, min_ratio, tol
-        As in :func:`ranksieve.sparse_path`. A grid whose end is best goes on to smaller α, up to 100 times.
+        As in :func:`ranksieve.sparse_path`. A grid whose best point is near its end goes on to smaller α, a
+        thousandfold at most.
     n_alphas : int
         Points of the path.
     cv : "auto" or int
-        Folds of training queries that are held out in turn; 0: ``valid`` alone is. "auto": 20, or 0 where
-        ``valid`` has 1,000 queries with pairs.
+        Folds of training queries that are held out in turn, dealt in six ways; 0: ``valid`` alone is held
+        out. "auto": 5, or 0 where ``valid`` has 1,000 queries with pairs.
     random_state : int
         Deals queries into folds.
     normalise : "auto", "none", "z", "within_z", "min_max", "query_min_max" or "query_z"
@@ -123,14 +125,14 @@ class SparseRanker(LinearRanker):
     profile: str | Profile | None = None
     rule: Annotated[str, one_of(RULES)] = "best"
     families: Sequence[str] = DEFAULT_FAMILIES
-    smoothing: Count = 7
+    smoothing: Count = 5
     refit_on: Annotated[str, one_of(("train", "all"))] = "train"
     penalty: str | SlopedPenalty = "l1"
     weights: Any = None
     l1_ratio: float | None = None
-    n_alphas: Count = 60
+    n_alphas: Count = 25
     alphas: Any = None
-    min_ratio: Share = 1e-3
+    min_ratio: Share = 1e-2
     tol: Positive = 1e-6
     cv: FoldCount = "auto"
     random_state: Seed = 0
@@ -243,8 +245,8 @@ class SparseRanker(LinearRanker):
             n_folds = 0 if np.count_nonzero(valid.pairs_per_query) >= ENOUGH_QUERIES else AUTO_FOLDS
         if n_folds == 0 and valid is None:
             raise ValueError("cv=0 leaves no query to choose on; give validation data, or cv of 2 or more")
-        n_folds = min(n_folds, int(np.count_nonzero(data.pairs_per_query)))
-        return Folds(data, n_folds, self.random_state, query_weight) if n_folds > 1 else None
+        enough = np.count_nonzero(data.pairs_per_query) > 1
+        return Folds(data, n_folds, REPEATS, self.random_state, query_weight) if n_folds and enough else None
 
     def _task(
         self,

@@ -130,6 +130,14 @@ def partner_rows(t, level, order, offsets, first, last, side, rows, sums):
 
 
 @njit(cache=True, nogil=True)
+def degree_less(degree, rows, weight, sums):
+    """sums[i] ← degree[i]·rows[i] − weight[i]·sums[i]."""
+    for i in range(rows.shape[0]):
+        for c in range(rows.shape[1]):
+            sums[i, c] = degree[i] * rows[i, c] - weight[i] * sums[i, c]
+
+
+@njit(cache=True, nogil=True)
 def weighted_partner_rows(t, level, order, offsets, first, last, side, weights, rows, sums):
     """:func:`partner_rows` with weights[level of the document, level of its partner] in every sum."""
     longest, highest = _room(level, offsets, first, last)

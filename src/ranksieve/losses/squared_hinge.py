@@ -9,7 +9,7 @@ import numpy as np
 
 from ranksieve._types import FloatArray, IntArray
 from ranksieve.data.queries import Queries
-from ranksieve.kernels.pairs import partner_rows, weighted_partner_rows, weighted_partners
+from ranksieve.kernels.pairs import degree_less, partner_rows, weighted_partner_rows, weighted_partners
 from ranksieve.losses.base import ScoreValue
 from ranksieve.losses.sorted_scores import LOWER, UPPER, PairLoss
 
@@ -60,14 +60,14 @@ class BoundSquaredHinge(PairLoss):
         """R = deg·V − 2N, N_i the sum of V over i's active lower partners: VᵀR + RᵀV = 2 VᵀLV."""
         sums = np.zeros_like(V)
         self._partner_rows(at.state, first, last, LOWER, V, sums)
-        return self._degree_less(at.state, first, last, V, 2.0 * sums)
+        return self._degree_less(at.state, first, last, V, sums, 2.0)
 
     def curvature(self, at: ScoreValue, first: int, last: int, V: FloatArray) -> FloatArray:
         """S·V = 2LV = 2(deg·V − N), N_i the sum of V over all of i's active partners."""
         sums = np.zeros_like(V)
         for side in (LOWER, UPPER):
             self._partner_rows(at.state, first, last, side, V, sums)
-        return 2.0 * self._degree_less(at.state, first, last, V, sums)
+        return 2.0 * self._degree_less(at.state, first, last, V, sums, 1.0)
 
     def dual(self, value: float, slack: float, scale: float) -> float:
         """D = 2c·(1/p)Σξ − c²·(1/p)Σξ² for the dual point 2cξ."""
@@ -80,11 +80,12 @@ class BoundSquaredHinge(PairLoss):
         partner_rows(state.t, self.level, state.order, self.queries.offsets, first, last, side, V, sums)
 
     def _degree_less(
-        self, state: PairState, first: int, last: int, V: FloatArray, sums: FloatArray
+        self, state: PairState, first: int, last: int, V: FloatArray, sums: FloatArray, times: float
     ) -> FloatArray:
-        """deg·V − sums, the sums times their query's weight (which the degree holds already)."""
+        """deg·V − times·sums, the sums times their query's weight (which the degree holds already)."""
         rows = slice(self.queries.offsets[first], self.queries.offsets[last])
-        return np.asarray(state.degree[rows, None] * V - self._row_weight[rows, None] * sums)
+        degree_less(state.degree[rows], V, times * self._row_weight[rows], sums)
+        return sums
 
 
 class WeightedSquaredHinge(BoundSquaredHinge):
