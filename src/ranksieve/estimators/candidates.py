@@ -19,11 +19,13 @@ from ranksieve.estimators.choice import (
 )
 from ranksieve.estimators.families import FAMILIES, PATH, Fitted, Task, l1_family
 from ranksieve.estimators.held_out import HeldOut, Validation
-from ranksieve.path import SparsePath, path_grid
+from ranksieve.path import SparsePath
 
 EXTENSION = 10.0**0.5  # the factor by which a grid goes on, as long as its best point is within it of its end
 MAX_EXTENSIONS = 6
-COARSE = 8  # beyond the budget a path goes on with every eighth point, to see what the budget costs
+COARSE = 5.0  # beyond the budget a path goes on in steps of this factor, to see what the budget costs
+MAX_COARSE = 5
+COARSE_TOL = 1e-4
 
 
 @dataclass(frozen=True, eq=False)
@@ -154,15 +156,21 @@ def _best_at_end(family: Family) -> bool:
 
 
 def beyond_budget(task: Task, path: Fitted, held_out: HeldOut) -> Family | None:
-    """Models of the path that exceed the budget, at a few points of the rest of the grid."""
+    """Models of the path that exceed the budget, in coarse steps of α, as long as they become better."""
     if not path.ended:
         return None
-    rest = path_grid(task.objective, task.penalty, task.n_alphas, task.alphas, task.min_ratio)[1]
-    grid = rest[len(path.models) :][COARSE - 1 :: COARSE]
-    if not len(grid):
-        return None
-    coarse = l1_family(replace(task, most=None, window=1), grid=grid, start=path.models.coefs[-1])
-    return Family.of(coarse, held_out)
+    free = replace(task, most=None, window=1, tol=max(task.tol, COARSE_TOL))
+    fitted, best = None, -np.inf
+    for step in range(1, MAX_COARSE + 1):
+        grid = path.models.alphas[-1:] / COARSE**step
+        start = (path if fitted is None else fitted).models.coefs[-1]
+        point = l1_family(free, grid=grid, start=start)
+        fitted = point if fitted is None else fitted.then(point)
+        mean = float(held_out.measure(point).mean[0])
+        if mean <= best:
+            break
+        best = mean
+    return None if fitted is None else Family.of(fitted, held_out)
 
 
 def warn_if_blind(families: Iterable[Family]) -> None:
