@@ -268,7 +268,7 @@ class BudgetedRanker(LinearRanker):
     def _measured(self) -> dict[str, float]:
         told = self.validation_
         profile = as_profile(told.profile).name
-        measured = {f"validation {told.metric} ({profile})": float(told.mean[self.chosen_])}
+        measured = {f"held-out {told.metric} ({profile})": float(told.mean[self.chosen_])}
         if self.costs_ is not None:
             names = self._names()
             measured["cost"] = self.costs_.of(names[j] for j in self.support_)

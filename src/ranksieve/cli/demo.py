@@ -35,7 +35,7 @@ def demo(
     """
     import numpy as np
 
-    from ranksieve.cli.fit import feature_support
+    from ranksieve.cli.fit import feature_strength
     from ranksieve.report import build_content, require_extra, write_report
 
     Path(out).mkdir(parents=True, exist_ok=True)
@@ -67,7 +67,7 @@ def demo(
         choice=f"on {valid.n_queries} held-out queries",
         evaluations=evaluations,
         truth=truth,
-        support=feature_support(ranker, train),
+        support=feature_strength(ranker, train),
         gains=_gains(evaluations),
     )
     write_report(content, page)
@@ -115,7 +115,8 @@ def _gains(evaluations: dict[str, Evaluation]) -> Any:
 
 
 def _show(ranker: rs.SparseRanker, evaluations: dict[str, Evaluation], truth: Any, seconds: float) -> None:
-    from ranksieve.report import certificate, planted_features
+    from ranksieve.report import planted_features
+    from ranksieve.report.choice_words import optimality
 
     planted = planted_features(truth, ranker)
     rows = (("found", planted.found), ("missed", planted.missed), ("in addition", planted.extra))
@@ -129,6 +130,5 @@ def _show(ranker: rs.SparseRanker, evaluations: dict[str, Evaluation], truth: An
         [f"{PROFILE} profile", *metrics],
         [(label, *(f"{e.mean[m]:.4f}" for m in metrics)) for label, e in evaluations.items()],
     )
-    proof = ranker.to_model().certificate
-    words(f"Certificate: the objective {proof['objective']:.6g} is {certificate(proof['relative_gap'])}.")
-    words(f"Time: {len(ranker.path_)} models in {seconds:.2f} seconds.")
+    words(optimality(ranker.to_model().certificate))
+    words(f"Time: {len(ranker.candidates_.coefs)} models in {seconds:.2f} seconds.")

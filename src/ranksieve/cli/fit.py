@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
@@ -23,7 +22,6 @@ if TYPE_CHECKING:  # these take long to load
     from ranksieve.report import Support
 
 REPORT_METRICS = ("ndcg@1", "ndcg@3", "ndcg@5", "ndcg@10", "map", "mrr")
-N_SUBSAMPLES = 50
 CHOICE = ("max_features", "feature_costs", "max_cost", "metric", "profile")
 
 
@@ -78,7 +76,7 @@ def fit(
             profile = ranker.get_params(deep=False).get("profile")
             scores = ranker.predict(held_out)
             evaluations[f"{source.valid}"] = rs.evaluate(scores, held_out, REPORT_METRICS, profile)
-        support = feature_support(ranker, data)
+        support = feature_strength(ranker, data)
         content = build_content(
             ranker, choice=choice, evaluations=evaluations, support=support, uncounted=uncounted
         )
@@ -95,7 +93,7 @@ def fit(
                 }
             )
         else:
-            show_model(model, choice, uncounted)
+            show_model(ranker, model, choice, uncounted)
             words(f"Wrote {output}{f' and {report}' if report else ''}.")
 
 
@@ -164,16 +162,17 @@ def reporters(entry: Method, ranker: LinearRanker, bar: Progress | None) -> dict
 def how_chosen(ranker: LinearRanker, data: rs.Dataset, valid: str | None) -> str:
     """What guided the choice, in words; nothing for a method without one."""
     parameters = ranker.get_params(deep=False)
-    if valid is not None or "cv" not in parameters:
-        return f"on {valid}" if valid else ""
-    folds = min(parameters["cv"], data.n_queries)
-    return f"by {folds}-fold cross-validation over queries" if folds > 1 else "on the training data"
+    folds = getattr(ranker, "n_folds_", 0)
+    if "cv" in parameters and not isinstance(ranker, rs.SparseRanker) and valid is None:
+        folds = min(parameters["cv"], data.n_queries)
+    crossed = f"by {folds}-fold cross-validation over the training queries" if folds > 1 else ""
+    if valid is None and "cv" in parameters:
+        return crossed or "on the training data"
+    return " and ".join(filter(None, [f"on {valid}" if valid else "", crossed]))
 
 
-def feature_support(ranker: LinearRanker, data: rs.Dataset) -> Support:
-    """How sure each feature is: how often refits of a path use it, and how it ranks alone."""
-    import numpy as np
-
+def feature_strength(ranker: LinearRanker, data: rs.Dataset) -> Support:
+    """How each feature ranks alone."""
     from ranksieve.estimators.stability import prepared
     from ranksieve.measures.importance import single_feature
     from ranksieve.metrics import profile_for
@@ -182,13 +181,7 @@ def feature_support(ranker: LinearRanker, data: rs.Dataset) -> Support:
     parameters = ranker.get_params(deep=False)
     metric, profile = parameters.get("metric", "ndcg@10"), profile_for(parameters.get("profile"), data)
     strength = single_feature(prepared(ranker, data), metric, None, profile)
-    alone = Support(strength=strength, metric=metric, profile=profile.name)
-    on_one_path = isinstance(ranker, rs.SparseRanker) and ranker.costs_ is None
-    if not on_one_path or np.count_nonzero(data.pairs_per_query) < 2:
-        return alone
-    with progress("refitting on half of the queries") as bar:
-        frequency = rs.selection_frequency(ranker, data, N_SUBSAMPLES, progress=bar)
-    return replace(alone, frequency=frequency, n_subsamples=N_SUBSAMPLES)
+    return Support(strength=strength, metric=metric, profile=profile.name)
 
 
 def too_short_to_count(ranker: Any, measured: rs.Dataset) -> str:
@@ -203,27 +196,41 @@ def too_short_to_count(ranker: Any, measured: rs.Dataset) -> str:
     return short_lists(rs.evaluate(np.zeros(measured.n_docs), measured, by.metric, by.profile))
 
 
-def show_model(model: rs.LinearModel, choice: str, uncounted: str = "") -> None:
-    """Features, weights, metric and certificate."""
-    from ranksieve.report import certificate
+def show_model(ranker: LinearRanker, model: rs.LinearModel, choice: str, uncounted: str = "") -> None:
+    """The headline, then features and weights, then what is proven."""
+    from ranksieve.report.choice_words import choice_sentences, optimality
 
-    ordered = sorted(model.terms, key=lambda term: -abs(term.weight))
-    if ordered:
-        words(f"{model.method} uses {len(ordered)} of {model.n_features} features.")
-        table(["feature", "weight"], [(term.name, f"{term.weight:+.5g}") for term in ordered])
-    else:
-        words(f"{model.method} chose none of the {model.n_features} features, so all scores are equal.")
+    count = f"{len(model.terms) or 'none'} of {model.n_features} features"
+    words(f"{model.method} uses {count}{'' if model.terms else ', so all scores are equal'}.")
     verb = "chosen" if model.chosen_by else "measured"
-    for name, value in model.metrics.items():
-        if name != "cost":
-            words(f"{name.capitalize()}: {value:.4f}, {verb} {choice}.")
+    measured = [
+        f"{name.capitalize()}: {value:.4f}, {verb} {choice}."
+        for name, value in model.metrics.items()
+        if name != "cost"
+    ]
+    for sentence in choice_sentences(ranker, choice) or measured:
+        words(sentence)
     if uncounted:
         words(uncounted)
     if "cost" in model.metrics:
         limit = model.parameters.get("max_cost")
         words(f"Cost: {model.metrics['cost']:g}{'' if limit is None else f' of at most {float(limit):g}'}.")
-    proof = model.certificate
-    if "objective" in proof:
-        at = f" at alpha = {proof['alpha']:.4g}" if "alpha" in proof else ""
-        at += f", restricted to {proof['n_features']} features" if "n_features" in proof else ""
-        words(f"Objective{at}: {proof['objective']:.6g}, {certificate(proof.get('relative_gap'))}.")
+    if model.terms:
+        table(*_feature_rows(ranker, model))
+    if proof := optimality(model.certificate):
+        words(proof)
+
+
+def _feature_rows(ranker: Any, model: rs.LinearModel) -> tuple[list[str], list[tuple[str, ...]]]:
+    """Headings and rows: features by falling weight, and how often each would be chosen again."""
+    from ranksieve.report.words import percent_text
+
+    again = {}
+    if (sure := getattr(ranker, "confidence_", None)) is not None:
+        again = dict(zip(ranker.path_.feature_names, sure.frequency.tolist(), strict=True))
+    ordered = sorted(model.terms, key=lambda term: -abs(term.weight))
+    rows: list[tuple[str, ...]] = [(term.name, f"{term.weight:+.5g}") for term in ordered]
+    if not again:
+        return ["feature", "weight"], rows
+    rows = [(*row, percent_text(again[row[0]])) for row in rows]
+    return ["feature", "weight", "chosen again"], rows

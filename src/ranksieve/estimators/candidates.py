@@ -99,7 +99,7 @@ class Candidates:
         tied = points[tied_with(values, int(np.searchsorted(points, chosen)))]
         again = points[chosen_again(values, self.budget.sizes(self.coefs[points]), seed)]
         family, k = self.place(chosen)
-        own, (free, free_features) = family.validation.values[k], self._unrestricted()
+        own, (free, free_features) = family.validation.values[k], self.unrestricted()
         return Confidence(
             *interval(own), len(own), len(tied) - 1, int(used[tied].min()),
             np.mean([self._uses(row) for row in again], axis=0), *interval(free - own), free_features,
@@ -112,7 +112,13 @@ class Candidates:
         versions = family.models.coefs[k][None] if without is None else without[k]
         return np.asarray(np.mean(versions != 0, axis=0))
 
-    def _unrestricted(self) -> tuple[FloatArray, int]:
+    def densest(self) -> tuple[FloatArray, int]:
+        """The held-out values of the model with the most features, and how many these are."""
+        family = max(self.families, key=lambda one: int(one.models.n_nonzero.max()))
+        k = int(np.argmax(family.models.n_nonzero))
+        return family.validation.values[k], int(family.models.n_nonzero[k])
+
+    def unrestricted(self) -> tuple[FloatArray, int]:
         """The held-out values of the best model without a budget, and how many features it uses."""
         families = [*self.families, *([] if self.beyond is None else [self.beyond])]
         mean = np.concatenate([family.validation.mean for family in families])

@@ -53,7 +53,7 @@ def weighted(task: Task, costs: ColumnCosts) -> Iterator[tuple[str, Task]]:
     given = np.ones(len(costs.unit)) if task.penalty.weights is None else task.penalty.weights
     for power in POWERS:
         penalty = replace(task.penalty, weights=given * cost_weights(costs, power))
-        yield f"ℓ1 × cost^{power:g}", replace(task, penalty=penalty)
+        yield f"{PATH} × cost^{power:g}", replace(task, penalty=penalty)
 
 
 def _bought(task: Task, costs: ColumnCosts, limit: float) -> Fitted | None:

@@ -23,6 +23,7 @@ MAX_ITER = 100
 NEGLIGIBLE = 0.1  # share of the largest weight at which the log penalty's slope has halved
 MOST_FORWARD = 12  # features that forward selection goes up to
 PATH = "l1"  # the family that others start from
+RIDGED = ("forward", "refitted")  # families without ℓ1
 RIDGE_SHARE = 1e-3  # of α: keeps a refit bounded when its features separate every pair
 SIZES_WINDOW = 3  # sizes of a forward selection over which held-out values are averaged
 
@@ -87,6 +88,11 @@ class Fitted:
     ended: bool = False
 
     @property
+    def kind(self) -> str:
+        """Its name in FAMILIES."""
+        return self.label.partition(" ")[0]
+
+    @property
     def complete(self) -> int:
         """Points that have all their neighbours."""
         return len(self.models) - (self.window // 2 if self.ended else 0)
@@ -101,7 +107,7 @@ class Fitted:
 
 
 def l1_family(
-    task: Task, label: str = "ℓ1", grid: FloatArray | None = None, start: FloatArray | None = None
+    task: Task, label: str = PATH, grid: FloatArray | None = None, start: FloatArray | None = None
 ) -> Fitted:
     """The certified path; with ``grid`` and ``start`` its continuation."""
     point, whole = path_grid(task.objective, task.penalty, task.n_alphas, task.alphas, task.min_ratio)
@@ -187,7 +193,7 @@ def refitted_family(task: Task, path: Fitted) -> Fitted:
         results.append(known[key][0])
         without.append(known[key][1])
         report(k + 1, len(path.models))
-    models = collect(RIDGE_SHARE * path.models.alphas, results, task.names)
+    models = collect(path.models.alphas, results, task.names)
     folds = None if path.without is None else np.array(without)
     penalties = [_ridge(task, RIDGE_SHARE * alpha) for alpha in path.models.alphas.tolist()]
     return Fitted("refitted", models, penalties, folds, path.window, path.ended)

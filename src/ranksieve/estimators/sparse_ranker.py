@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import KW_ONLY, dataclass, field, replace
 from numbers import Real
 from typing import Annotated, Any, ClassVar, Self
 
@@ -18,7 +18,7 @@ from ranksieve.estimators.base import LinearRanker, all_or_nothing
 from ranksieve.estimators.candidates import Candidates, beyond_budget, plain_families, warn_if_blind
 from ranksieve.estimators.choice import RULES, Budget, Confidence
 from ranksieve.estimators.cost_candidates import families_by_cost
-from ranksieve.estimators.families import DEFAULT_FAMILIES, FAMILIES, ProgressCount, Task
+from ranksieve.estimators.families import DEFAULT_FAMILIES, FAMILIES, RIDGED, ProgressCount, Task, l1_family
 from ranksieve.estimators.held_out import HeldOut, Validation, check_valid, warn_of_shared_queries
 from ranksieve.estimators.parameters import Count, FoldCount, Normalise, Positive, Seed, Share, one_of
 from ranksieve.formats.feature_tables import as_costs
@@ -93,14 +93,18 @@ class SparseRanker(LinearRanker):
     Attributes
     ----------
     coef_, support_, alpha_, objective_, gap_, n_iter_
-        The chosen ranker; objective and gap of the problem that its weights solve: ``family_`` at ``alpha_``
-        (for "forward" the ridge).
+        The chosen ranker; objective and gap of the problem that its weights solve: ``family_`` at ``alpha_``,
+        the strength of its ℓ1 (of its ridge for "forward" and "refitted", which have no ℓ1).
     family_ : str
-        The family that it comes from.
+        The family that it comes from, such as "l1", "forward" or "l1 × cost^0.5".
     path_ : SparsePath
         All models of that family.
     validation_ : Validation
         How they rank the held-out queries.
+    candidates_ : Candidates
+        All families.
+    n_folds_ : int
+        Folds of training queries that were held out in turn; 0 if none were.
     confidence_ : Confidence
         Interval of the metric, tied models, how often each feature would be chosen again, and what the budget
         costs.
@@ -112,6 +116,8 @@ class SparseRanker(LinearRanker):
     path_: SparsePath = field(init=False)
     validation_: Validation = field(init=False)
     confidence_: Confidence = field(init=False)
+    candidates_: Candidates = field(init=False)
+    n_folds_: int = field(init=False)
 
     uses_valid: ClassVar[bool] = True
     max_features: Count | None = None
@@ -188,10 +194,21 @@ class SparseRanker(LinearRanker):
         given, weight = trial._given_data(data, None, None, query_weight, valid)
         return trial._candidates(given, valid, weight, progress, n_budgets)
 
-    def path_options(self) -> dict[str, Any]:
-        """Arguments of :func:`ranksieve.sparse_path` that say what is minimised, less those of the grid."""
-        names = ("penalty", "weights", "l1_ratio", "signs", "must_have", "must_not")
-        return {name: getattr(self, name) for name in names}
+    def refit_on_part(self, data: Dataset, tol: float) -> FloatArray:
+        """The weights that the chosen family gives other data, prepared already, at the chosen point."""
+        constraints = make_constraints(data.feature_names, self.must_have, self.must_not, self.signs)
+        task = replace(
+            self._task(data, constraints, None, None, ProgressCount(None, 1)),
+            alphas=self.path_.alphas[[self.chosen_]], most=None, window=1, tol=tol,
+        )  # fmt: skip
+        kind = self.family_.partition(" ")[0]
+        if kind == "forward":
+            task = replace(task, alphas=None, n_alphas=1, most=len(self.support_))
+        fitted = FAMILIES[kind](task, l1_family(task))
+        if fitted is None:
+            raise ValueError(f"the {kind} family has no model of these data")
+        largest = min(len(fitted.models), len(self.support_)) - 1
+        return np.asarray(fitted.models.coefs[largest if kind == "forward" else 0])
 
     def _candidates(
         self,
@@ -245,8 +262,11 @@ class SparseRanker(LinearRanker):
             n_folds = 0 if np.count_nonzero(valid.pairs_per_query) >= ENOUGH_QUERIES else AUTO_FOLDS
         if n_folds == 0 and valid is None:
             raise ValueError("cv=0 leaves no query to choose on; give validation data, or cv of 2 or more")
-        enough = np.count_nonzero(data.pairs_per_query) > 1
-        return Folds(data, n_folds, REPEATS, self.random_state, query_weight) if n_folds and enough else None
+        self.n_folds_ = min(n_folds, int(np.count_nonzero(data.pairs_per_query)))
+        if self.n_folds_ < 2:
+            self.n_folds_ = 0
+            return None
+        return Folds(data, self.n_folds_, REPEATS, self.random_state, query_weight)
 
     def _task(
         self,
@@ -281,9 +301,9 @@ class SparseRanker(LinearRanker):
         family, self.chosen_ = candidates.place(row)
         models = family.models
         self.family_, self.path_, self.validation_ = family.label, models, family.validation
-        self._penalty = family.fitted.penalties[self.chosen_]
+        self.candidates_, self._penalty = candidates, family.fitted.penalties[self.chosen_]
         self.confidence_ = candidates.confidence(row, self.random_state)
-        self.alpha_ = float(models.alphas[self.chosen_])
+        self.alpha_ = float(self._penalty.alpha)
         self.coef_ = models.coefs[self.chosen_].copy()
         self.objective_ = float(models.objectives[self.chosen_])
         self.gap_ = float(models.gaps[self.chosen_])
@@ -315,7 +335,8 @@ class SparseRanker(LinearRanker):
         return held
 
     def _certificate(self) -> dict[str, float]:
-        return {**super()._certificate(), "alpha": self.alpha_}
+        strength = "ridge" if self.family_.partition(" ")[0] in RIDGED else "alpha"
+        return {**super()._certificate(), strength: self.alpha_}
 
     def _chosen_by(self) -> dict[str, str] | None:
         profile = self.validation_.profile
@@ -325,7 +346,7 @@ class SparseRanker(LinearRanker):
 
     def _measured(self) -> dict[str, float]:
         names, told = self._names(), self.validation_
-        measured = {f"validation {told.metric} ({told.profile.name})": float(told.mean[self.chosen_])}
+        measured = {f"held-out {told.metric} ({told.profile.name})": self.confidence_.mean}
         if self.costs_ is not None:
             measured["cost"] = self.costs_.of(names[j] for j in self.support_)
         return measured

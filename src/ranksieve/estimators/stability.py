@@ -9,7 +9,7 @@ from ranksieve._types import FloatArray
 from ranksieve.data.dataset import Dataset
 from ranksieve.estimators.base import Ranker
 from ranksieve.estimators.sparse_ranker import SparseRanker
-from ranksieve.path import Progress, sparse_path
+from ranksieve.path import Progress
 
 TOL = 1e-4  # which features are in use needs no sharper optimum
 
@@ -22,11 +22,13 @@ def selection_frequency(
     seed: int = 0,
     progress: Progress | None = None,
 ) -> FloatArray:
-    """How often each feature is used by refits at the chosen α on random parts of the queries.
+    """How often each feature is used by refits of the chosen family on random parts of the queries.
 
-    f_j = (1/B) Σ_b 1[w_j(Q_b) ≠ 0], where w(Q) minimises the ranker's objective at its ``alpha_`` over the
-    queries Q, and Q_1, …, Q_B are ``share`` of the queries that have pairs, drawn without replacement. A
-    feature that returns in nearly all of them does not owe its place to a few queries.
+    f_j = (1/B) Σ_b 1[w_j(Q_b) ≠ 0], where w(Q) is the ranker's family at its chosen point (its α, or for
+    forward selection its number of features) over the queries Q, and Q_1, …, Q_B are ``share`` of the queries
+    that have pairs, drawn without replacement. A feature that returns in nearly all of them does not owe its
+    place to a few queries. ``ranker.confidence_.frequency`` asks another question: how often a feature would
+    be chosen again if other queries had been held out.
     :class:`ranksieve.StabilitySelection` takes the maximum over a grid of α instead, and chooses by it.
 
     Parameters
@@ -67,12 +69,11 @@ def selection_frequency(
             "refits on a part of the queries need at least 2 that have documents with different labels, "
             f"got {len(queries)}"
         )
-    rng, given, options = np.random.default_rng(seed), prepared(ranker, data), ranker.path_options()
+    rng, given = np.random.default_rng(seed), prepared(ranker, data)
     used = np.zeros(given.n_features)
     for done in range(1, n_subsamples + 1):
         part = np.sort(rng.choice(queries, max(1, int(share * len(queries))), replace=False))
-        path = sparse_path(given.select_queries(part), alphas=[ranker.alpha_], tol=TOL, **options)
-        used += path.coefs[0] != 0
+        used += ranker.refit_on_part(given.select_queries(part), TOL) != 0
         if progress is not None:
             progress(done, n_subsamples)
     return used / n_subsamples

@@ -11,11 +11,15 @@ import numpy as np
 
 from ranksieve._types import AnyArray, FloatArray
 from ranksieve._util.atomic import atomic_write
+from ranksieve.estimators.choice import DRAWS
+from ranksieve.estimators.sparse_ranker import SparseRanker
+from ranksieve.report.candidates_figure import candidates_figure
+from ranksieve.report.canvas import Figure
+from ranksieve.report.choice_words import choice_sentences, optimality
 from ranksieve.report.gains import Gains, difference, gain_answers
 from ranksieve.report.page import SURE, WHICH, Answer, Column, FeatureTable, feature_table, render_page
 from ranksieve.report.path_explorer import Curves, curves_of_ranker, feature_colours, path_explorer
 from ranksieve.report.words import (
-    certificate,
     counted,
     listed,
     metric_text,
@@ -46,14 +50,11 @@ class Planted:
 
 @dataclass(frozen=True, eq=False)
 class Support:
-    """How sure the features are, one value per feature; None for what was not measured.
+    """What each feature is worth by itself; None if it was not measured.
 
-    ``frequency`` is the share of ``n_subsamples`` refits on half of the queries that use the feature,
-    ``strength`` the metric of ranking the training data by the feature alone.
+    ``strength`` is the metric of ranking the training data by the feature alone.
     """
 
-    frequency: FloatArray | None = None
-    n_subsamples: int = 0
     strength: FloatArray | None = None
     metric: str = ""
     profile: str = ""
@@ -64,7 +65,8 @@ class Content:
     """A report: ``model`` as :meth:`LinearModel.to_dict` gives it, metric means by what they describe.
 
     ``choice`` says in words how the model was chosen, ``uncounted`` which lists were too short to guide it,
-    ``profile`` which conventions the metrics follow, ``too_short`` which lists were too short for them.
+    ``profile`` which conventions the metrics follow, ``too_short`` which lists were too short for them,
+    ``headline`` what came of the choice. ``candidates`` is the figure of all candidates.
     """
 
     title: str
@@ -79,6 +81,8 @@ class Content:
     gains: Gains | None = None
     uncounted: str = ""
     too_short: Sequence[str] = ()
+    headline: Sequence[str] = ()
+    candidates: Figure | None = None
 
     @property
     def terms(self) -> list[Mapping[str, Any]]:
@@ -99,7 +103,12 @@ class Content:
             "normalise": normalisation["kind"] if normalisation else "none",
         }
         chosen_by = self.model["chosen_by"] or {}
-        return dict(sorted({**prepared, **self.model["parameters"], **chosen_by}.items()))
+        return dict(sorted({**self.model["parameters"], **prepared, **chosen_by}.items()))
+
+    @property
+    def proof(self) -> str:
+        """What the certificate proves."""
+        return optimality(self.model["certificate"])
 
 
 def write_report(content: Content, path: str | os.PathLike[str]) -> None:
@@ -114,7 +123,7 @@ def render(content: Content) -> str:
     chosen = [term["name"] for term in content.terms]
     metrics = dict.fromkeys(metric for means in content.measured.values() for metric in means)
     data = {
-        "figures": {},
+        "figures": {} if content.candidates is None else {"candidates": content.candidates},
         "explorers": {} if content.curves is None else {"path": [path_explorer(content.curves, chosen)]},
         "gains": {} if content.gains is None else {"gains": content.gains.page_data()},
         "features": {},
@@ -149,22 +158,22 @@ def build_content(
     truth : array, optional
         Planted weights of synthetic data.
     support : Support, optional
-        How sure each feature is.
+        What each feature is worth by itself.
     gains : Gains, optional
-        The ranker under the name "chosen" against a baseline, query by query; default the densest point of
-        its path on the queries that guided the choice.
+        The ranker under the name "chosen" against a baseline, query by query; default the best candidate
+        without a budget, or the densest, on the queries that guided the choice.
     uncounted : str
         Which of these queries were too short to count, as a sentence.
     """
     model = ranker.to_model().to_dict()
     evaluations = evaluations or {}
     support = support or Support()
-    gains = gains or _against_densest(ranker)
+    gains = gains or _against_the_best(ranker)
     return Content(
         title,
         model,
         _feature_table(ranker, support),
-        _answers(model, support, gains),
+        _answers(ranker, model, gains),
         curves_of_ranker(ranker),
         choice,
         {label: dict(evaluation.mean) for label, evaluation in evaluations.items()},
@@ -173,6 +182,8 @@ def build_content(
         gains,
         uncounted,
         [f"{label}: {short_lists(one)}" for label, one in evaluations.items() if one.too_short],
+        choice_sentences(ranker, choice),
+        candidates_figure(ranker) if isinstance(ranker, SparseRanker) else None,
     )
 
 
@@ -190,66 +201,72 @@ def _by_weight(model: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     return sorted(model["terms"], key=lambda term: -abs(term["weight"]))
 
 
-def _feature_table(ranker: LinearRanker, support: Support) -> FeatureTable:
-    refits = (
-        f"Share of {support.n_subsamples} refits at the same α, each on a random half of the queries, that "
-        "use the feature."
+def _feature_table(ranker: Any, support: Support) -> FeatureTable:
+    again = (
+        f"Share of {DRAWS} resamplings of the held-out queries in which the best candidate uses the feature."
     )
     alone = f"Training metric ({support.profile} profile) of ranking by the feature alone, up or down."
     columns = (
         Column("weight", "weight", weight_text, "Weight in the model."),
-        Column("frequency", "frequency", percent_text, refits),
+        Column("frequency", "chosen again", percent_text, again),
         Column("strength", f"alone, {metric_title(support.metric)}", metric_text, alone),
     )
-    values = {"weight": ranker.coef_, "frequency": support.frequency, "strength": support.strength}
+    sure = getattr(ranker, "confidence_", None)
+    frequency = None if sure is None else sure.frequency
+    values = {"weight": ranker.coef_, "frequency": frequency, "strength": support.strength}
     measured = {key: value for key, value in values.items() if value is not None}
-    return feature_table(columns, [str(name) for name in ranker.feature_names_in_], measured)
+    return feature_table(columns, ranker._names(), measured)
 
 
-def _against_densest(ranker: Any) -> Gains | None:
-    """The chosen point against the one with the most features, on the queries that guided the choice."""
-    if not hasattr(ranker, "path_"):
+def _against_the_best(ranker: Any) -> Gains | None:
+    """The chosen model against the best without a budget, else the densest, on the held-out queries."""
+    if not isinstance(ranker, SparseRanker):
         return None
-    validation, used = ranker.validation_, ranker.path_.n_nonzero
-    densest = int(np.argmax(used))
-    if densest == ranker.chosen_:
+    validation, candidates = ranker.validation_, ranker.candidates_
+    own = validation.values[ranker.chosen_]
+    theirs, used = candidates.unrestricted()
+    baseline = f"the best model without a budget ({counted(used, 'feature')})"
+    if np.array_equal(own, theirs):
+        theirs, used = candidates.densest()
+        baseline = f"the densest candidate ({counted(used, 'feature')})"
+    if np.array_equal(own, theirs):
         return None
     return Gains(
         validation.metric,
         f"on the {counted(len(validation.query_ids), 'query', 'queries')} that also guided the choice",
-        f"the densest model of the path ({used[densest]} features)",
+        baseline,
         validation.query_ids.tolist(),
-        validation.values[densest],
-        {OURS: ("Chosen model", validation.values[ranker.chosen_])},
+        theirs,
+        {OURS: ("Chosen model", own)},
         guided=True,
     )
 
 
-def _answers(model: Mapping[str, Any], support: Support, gains: Gains | None) -> list[Answer]:
+def _answers(ranker: Any, model: Mapping[str, Any], gains: Gains | None) -> list[Answer]:
     """Which features, how sure, and, against a baseline, what is lost and whether that is significant."""
     names = [term["name"] for term in _by_weight(model)]
     which = "None was chosen, so all scores are equal."
     if names:
         which = f"{listed(names)}, the largest weight first."
-    answers = [Answer(WHICH, f"{len(names)} of {model['n_features']}", which), _sure(model, support)]
+    answers = [Answer(WHICH, f"{len(names)} of {model['n_features']}", which), _sure(ranker, model)]
     if gains is not None:
         answers += gain_answers(gains, OURS, difference(gains.ours[OURS][1], gains.theirs))
     return answers
 
 
-def _sure(model: Mapping[str, Any], support: Support) -> Answer:
-    gap, fitted_on = model["certificate"].get("relative_gap"), model["certificate"].get("n_features")
-    fit = f"The fit is {certificate(gap)}."
-    if gap is not None and fitted_on is not None:
-        fit = f"The fit is {certificate(gap)} with the {counted(fitted_on, 'feature')} it was restricted to."
-    if support.frequency is None:
-        return Answer(SURE, "no proof" if gap is None else f"gap {percent(gap)}", fit)
-    terms = _by_weight(model)
-    often = [term["name"] for term in terms if support.frequency[term["index"]] >= OFTEN]
-    rest = [term["name"] for term in terms if support.frequency[term["index"]] < OFTEN]
+def _sure(ranker: Any, model: Mapping[str, Any]) -> Answer:
+    """How often the features would be chosen again; of a ranker that made no choice, what is proven."""
+    sure = getattr(ranker, "confidence_", None)
+    if sure is None:
+        gap = model["certificate"].get("relative_gap")
+        short = "no proof" if gap is None else f"gap {percent(gap)}"
+        return Answer(SURE, short, optimality(model["certificate"]))
+    share = dict(zip(ranker._names(), sure.frequency.tolist(), strict=True))
+    names = [term["name"] for term in _by_weight(model)]
+    rest = [name for name in names if share[name] < OFTEN]
     details = (
-        f"{len(often)} of its {counted(len(terms), 'feature')} return in at least {percent_text(OFTEN)} of "
-        f"{support.n_subsamples} refits on random halves of the queries"
+        f"{len(names) - len(rest)} of its {counted(len(names), 'feature')} would be chosen again in at least "
+        f"{percent_text(OFTEN)} of {DRAWS} resamplings of the held-out queries"
     )
     doubtful = f"; less sure: {listed(rest, 6)}" if rest else ""
-    return Answer(SURE, f"{len(often)} of {len(terms)} stable", f"{details}{doubtful}. {fit}")
+    return Answer(SURE, f"{len(names) - len(rest)} of {len(names)} stable", f"{details}{doubtful}.")

@@ -150,7 +150,7 @@ function explore(root) {
     readings(root.querySelector(".readings"), path, k);
     root.querySelector(".change").textContent = changes(path, k);
     weights(root.querySelector("tbody"), path, k);
-    slider.setAttribute("aria-valuetext", `α = ${path.alphas[k].toPrecision(3)}, ${path.n_nonzero[k]} features`);
+    slider.setAttribute("aria-valuetext", path.by === "α" ? `α = ${path.alphas[k].toPrecision(3)}, ${path.n_nonzero[k]} features` : `${path.n_nonzero[k]} features`);
     for (const end of ["x0", "x1"]) path.figure.layout.shapes[1][end] = path.alphas[k];
     if (!asked && plotted.has(plot)) {
       asked = true;
@@ -166,9 +166,9 @@ function explore(root) {
 function readings(list, path, k) {
   const metric = path.metric.toUpperCase();
   const shown = [
-    ["α", path.alphas[k].toPrecision(3)],
+    ...(path.by === "α" ? [["α", path.alphas[k].toPrecision(3)]] : []),
     ["features", String(path.n_nonzero[k])],
-    [`validation ${metric}`, `${path.mean[k].toFixed(4)} ± ${path.standard_error[k].toFixed(4)}`],
+    [`held-out ${metric}`, `${path.mean[k].toFixed(4)} ± ${path.standard_error[k].toFixed(4)}`],
     ...(path.test.length ? [[`test ${metric}`, path.test[k].toFixed(4)]] : []),
     ["relative gap", path.relative_gaps[k] === 0 ? "0" : path.relative_gaps[k].toExponential(1).replace("-", "−")],
   ];
@@ -181,7 +181,7 @@ function entered(path, k) {
   return [...used(path, k)].filter(feature => !before.has(feature));
 }
 function changes(path, k) {
-  if (k === path.chosen) return "This is the chosen point: the best on validation within its limits.";
+  if (k === path.chosen) return "This is the chosen point: the best on held-out queries within its limits.";
   if (k === 0) return "The strongest penalty.";
   const now = used(path, k), names = list => list.map(feature => path.features[feature]).join(", ") || "none";
   const left = [...used(path, k - 1)].filter(feature => !now.has(feature));

@@ -16,7 +16,8 @@ from ranksieve.report.words import metric_title
 
 MAX_LINES = 60  # weight curves beyond these are neither legible nor worth their bytes
 SLIDER = (
-    "label", "alphas", "n_nonzero", "relative_gaps", "chosen", "metric", "mean", "standard_error", "test",
+    "label", "by", "alphas", "n_nonzero", "relative_gaps", "chosen", "metric", "mean", "standard_error",
+    "test",
 )  # fmt: skip
 CHOSEN = "#7f8791"
 CURSOR = "#d9534f"
@@ -24,7 +25,9 @@ CURSOR = "#d9534f"
 
 @dataclass(frozen=True)
 class Curves:
-    """A path as lists, one entry per point; ``weights`` has one list per feature, the largest first.
+    """A family of models as lists, one entry per point; ``weights`` has one list per feature, largest first.
+
+    Points go by ``alphas``, or where ``by`` says "features" by their number, which then stands there.
 
     ``points`` holds all nonzero weights of each point by name, ``test`` the metric on test data if measured.
     """
@@ -42,6 +45,7 @@ class Curves:
     standard_error: list[float]
     test: list[float] = field(default_factory=list)
     label: str = ""
+    by: str = "α"
 
 
 def curves_of_ranker(ranker: Any) -> Curves | None:
@@ -49,8 +53,10 @@ def curves_of_ranker(ranker: Any) -> Curves | None:
     if not hasattr(ranker, "path_"):
         return None
     path, validation = ranker.path_, ranker.validation_
+    by_size = ranker.family_.startswith("forward")
     return Curves(
-        alphas=path.alphas.tolist(),
+        alphas=path.n_nonzero.tolist() if by_size else path.alphas.tolist(),
+        by="features" if by_size else "α",
         objectives=path.objectives.tolist(),
         relative_gaps=path.relative_gaps.tolist(),
         n_nonzero=path.n_nonzero.tolist(),
@@ -186,11 +192,13 @@ def _path_layout(curves: Curves) -> dict[str, Any]:
     chosen = curves.alphas[curves.chosen]
     mark = {"type": "line", "xref": "x", "yref": "paper", "x0": chosen, "x1": chosen, "y0": 0, "y1": 1}
     # On a log axis plotly places shapes by value but annotations by exponent.
-    label = {"xref": "x", "yref": "paper", "x": log10(chosen), "y": 1, "yanchor": "bottom"}
+    place = log10(chosen) if curves.by == "α" else chosen
+    label = {"xref": "x", "yref": "paper", "x": place, "y": 1, "yanchor": "bottom"}
     log_axis = {"type": "log", "autorange": "reversed", "exponentformat": "power", "dtick": "D2"}
+    falling = axis("α, strong to weak", **log_axis, anchor="y3")
     return layout(
         620,
-        xaxis=axis("α, strong to weak", **log_axis, anchor="y3"),
+        xaxis=falling if curves.by == "α" else axis("features", anchor="y3"),
         yaxis=axis("weight", domain=[0.5, 1.0], zeroline=True),
         yaxis2=axis(metric_title(curves.metric), domain=[0.22, 0.45]),
         yaxis3=axis("features", domain=[0.0, 0.17], rangemode="tozero"),

@@ -1,0 +1,70 @@
+"""What came of a choice, in sentences: the held-out metric, what the budget costs, and how sure it is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ranksieve.report.words import certificate, counted, metric_text, metric_title, signed
+
+FAMILIES = {
+    "l1": "ℓ1",
+    "log": "log penalty",
+    "forward": "forward selection",
+    "refitted": "ℓ1, refitted without it",
+}
+
+
+def family_title(label: str) -> str:
+    """What a reader calls a family of models; "l1 × cost^0.5" keeps what follows the name."""
+    name, space, rest = label.partition(" ")
+    return FAMILIES.get(name, name) + space + rest
+
+
+def choice_sentences(ranker: Any, choice: str) -> list[str]:
+    """The headline of a fitted ranker: what the user asked for, and what it costs.
+
+    ``choice`` says in words that follow "chosen" what guided the choice.
+    """
+    sure = getattr(ranker, "confidence_", None)
+    if sure is None:
+        return []
+    by = ranker.validation_
+    metric = metric_title(by.metric)
+    queries = counted(sure.n_queries, "query", "queries")
+    sentences = [
+        f"Held-out {metric} ({by.profile.name} profile): {metric_text(sure.mean)}, 95 % interval "
+        f"{metric_text(sure.low)} to {metric_text(sure.high)}, over {queries}, chosen {choice}."
+    ]
+    if sure.unrestricted_features != len(ranker.support_) and sure.loss != 0:
+        sentences.append(
+            f"The best model without a budget uses {counted(sure.unrestricted_features, 'feature')} and has "
+            f"{metric_text(sure.mean + sure.loss)}: {signed(sure.loss)}, 95 % interval "
+            f"{signed(sure.loss_low)} to {signed(sure.loss_high)}."
+        )
+    return [*sentences, _tied(sure)]
+
+
+def _tied(sure: Any) -> str:
+    if sure.n_tied == 0:
+        return "No other candidate is statistically tied with it."
+    others = counted(sure.n_tied, "other candidate is", "other candidates are")
+    return f"{others} statistically tied with it; the smallest uses {counted(sure.fewest_tied, 'feature')}."
+
+
+def optimality(proof: Mapping[str, float]) -> str:
+    """What a model's certificate proves, and what it does not; empty without an objective."""
+    if "objective" not in proof:
+        return ""
+    problem = ""
+    if "alpha" in proof:
+        problem = f" at α = {proof['alpha']:.4g}"
+    if "ridge" in proof:
+        problem = f" of these features with a ridge of {proof['ridge']:.4g}"
+    if "n_features" in proof:
+        problem += f", restricted to {counted(int(proof['n_features']), 'feature')}"
+    about = (
+        "" if "relative_gap" not in proof else ": a proof about the weights, not the features or the metric"
+    )
+    gap = certificate(proof.get("relative_gap"))
+    return f"Its training objective{problem} is {proof['objective']:.6g}, {gap}{about}."
