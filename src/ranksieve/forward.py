@@ -15,7 +15,7 @@ import numpy as np
 
 from ranksieve._types import BoolArray, FloatArray, IntArray
 from ranksieve.data.costs import ColumnCosts
-from ranksieve.leave_out import Folds, SecondOrder
+from ranksieve.leave_out import SecondOrder
 from ranksieve.objective import Objective, Point
 from ranksieve.path import Progress, SparsePath, collect
 from ranksieve.penalties import ElasticNet
@@ -139,18 +139,6 @@ class Quadratic:
             return 0.0, list(chosen)
         return float(falls[j, i]), [*chosen[:i], *chosen[i + 1 :], int(columns[j])]
 
-    def search(self, chosen: Sequence[int], size: int) -> list[int]:
-        """Grow the set to ``size`` features and swap them, by this model alone."""
-        chosen = list(chosen)
-        while len(chosen) < size and (j := self.grown(chosen)) is not None:
-            chosen.append(j)
-        for _ in range(MAX_SWAPS if chosen else 0):
-            fall, after = self.best_swap(chosen)
-            if fall <= 0:
-                break
-            chosen = after
-        return chosen
-
     def weights(self, chosen: Sequence[int]) -> FloatArray:
         """The minimum over the weights of a set, in full width, each of the sign it must have."""
         up, w = np.full(len(self.model.w), np.inf), np.zeros(len(self.model.w))
@@ -195,23 +183,21 @@ class Quadratic:
 class _Search:
     """Fits of sets of features, and the second-order models around them."""
 
-    def __init__(self, objective: Objective, rules: Rules, folds: Folds | None, tol: float) -> None:
-        self.objective, self.rules, self.folds, self.tol = objective, rules, folds, tol
+    def __init__(self, objective: Objective, rules: Rules, tol: float) -> None:
+        self.objective, self.rules, self.tol = objective, rules, tol
         curvature = objective.curvatures(objective.at_zero)
-        self.ridge = RIDGE_SHARE * float(curvature[rules.usable].mean())
+        self.ridge = (
+            RIDGE_SHARE * float(np.mean(curvature, where=rules.usable)) if rules.usable.any() else 0.0
+        )
         self._size = np.sqrt(np.maximum(curvature, np.finfo(np.float64).tiny))
-        self.without = [list(rules.fixed) for _ in range(len(folds or ()))]  # the sets without each fold
 
     def near(self, point: Point, chosen: Sequence[int]) -> Quadratic:
         """The second-order model at a point."""
         g = self.objective.gradient(point)
         steepest = np.where(self.rules.joining(g, chosen), np.abs(g) / self._size, -1.0)
         short = np.argsort(-steepest, kind="stable")[:SHORTLIST]
-        kept = sorted({*chosen, *(j for part in self.without for j in part)})
-        columns = np.union1d(short[steepest[short] >= 0], np.array(kept, dtype=np.int64))
-        return self._quadratic(SecondOrder(point.w, g, self.objective.hessian(point, columns), columns))
-
-    def _quadratic(self, model: SecondOrder) -> Quadratic:
+        columns = np.union1d(short[steepest[short] >= 0], np.array(chosen, dtype=np.int64))
+        model = SecondOrder(point.w, g, self.objective.hessian(point, columns), columns)
         return Quadratic(model, self.ridge, self.rules)
 
     def settle(self, chosen: list[int], start: FloatArray) -> tuple[Result, list[int], Quadratic]:
@@ -228,14 +214,6 @@ class _Search:
             result, chosen = other, after
             near = self.near(result.point, chosen)
         return result, chosen, near
-
-    def without_folds(self, point: Point, columns: IntArray, size: int) -> list[FloatArray]:
-        """The models of a size without each fold, each set grown from that of the size before."""
-        if self.folds is None:
-            return []
-        near = [self._quadratic(model) for model in self.folds.near(point, columns)]
-        self.without = [part.search(before, size) for part, before in zip(near, self.without, strict=True)]
-        return [part.weights(chosen) for part, chosen in zip(near, self.without, strict=True)]
 
     def fit(self, chosen: list[int], start: FloatArray) -> Result:
         """Fit a set of features."""
@@ -264,19 +242,17 @@ def forward_path(
     objective: Objective,
     max_features: int,
     rules: Rules,
-    folds: Folds | None = None,
     *,
     names: tuple[str, ...],
     tol: float = 1e-6,
     progress: Progress | None = None,
-) -> tuple[SparsePath, FloatArray | None]:
-    """(the sets of 1 to ``max_features`` features, their models without each fold: sizes × folds × features).
+) -> SparsePath:
+    """Sets of 1 to ``max_features`` features; the first has the fixed features, or one.
 
-    The first set has the fixed features, or one. The path's ``alphas`` hold the ridge μ.
+    The path's ``alphas`` hold the ridge μ.
     """
-    search, chosen = _Search(objective, rules, folds, tol), list(rules.fixed)
+    search, chosen = _Search(objective, rules, tol), list(rules.fixed)
     results: list[Result] = []
-    models: list[list[FloatArray]] = []
     w, near = objective.at_zero.w, search.near(objective.at_zero, chosen)
     for size in range(max(1, len(chosen)), max_features + 1):
         if len(chosen) < size:
@@ -287,8 +263,6 @@ def forward_path(
         result, chosen, near = search.settle(chosen, w)
         w = result.w
         results.append(replace(result, point=None))
-        models.append(search.without_folds(result.point, near.model.columns, size))
         if progress is not None:
             progress(size, max_features)
-    path = collect(np.full(len(results), search.ridge), results, names)
-    return path, None if folds is None else np.array(models)
+    return collect(np.full(len(results), search.ridge), results, names)

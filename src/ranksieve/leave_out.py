@@ -65,14 +65,16 @@ class Folds:
         seed: int = 0,
         query_weight: FloatArray | None = None,
     ) -> None:
+        self._data, self._query_weight = data, query_weight
         has_pairs, order = data.pairs_per_query > 0, np.random.default_rng(seed).permutation(data.n_queries)
         dealt = np.concatenate([order[has_pairs[order]], order[~has_pairs[order]]])
         n_folds = min(n_folds, int(np.count_nonzero(has_pairs)))
         repeats = min(repeats, int(np.count_nonzero(has_pairs)) // n_folds)
         n_parts = n_folds * repeats
         parts = [dealt[part::n_parts] for part in range(n_parts)]  # those with pairs first: each has some
-        self._members = (np.arange(n_parts)[:, None] + np.arange(repeats)) % n_parts
-        self.dealings = [range(start, n_parts, repeats) for start in range(repeats)]
+        firsts = np.arange(n_parts).reshape(n_folds, repeats).T.ravel()  # dealing after dealing
+        self._members = (firsts[:, None] + np.arange(repeats)) % n_parts
+        self.dealings = [range(k * n_folds, (k + 1) * n_folds) for k in range(repeats)]
         self.queries: list[IntArray] = [
             np.sort(np.concatenate([parts[k] for k in fold])) for fold in self._members
         ]
@@ -88,6 +90,12 @@ class Folds:
 
     def __len__(self) -> int:
         return len(self.queries)
+
+    def left(self, fold: int) -> Objective:
+        """The objective of the data without a fold."""
+        others = np.setdiff1d(np.arange(self._data.n_queries), self.queries[fold])
+        weight = None if self._query_weight is None else self._query_weight[others]
+        return make_objective(self._data.select_queries(others), query_weight=weight)
 
     def minima(self, point: Point, slopes: Sequence[Slopes]) -> FloatArray:
         """The model without each fold (folds × features), near the optimum of all data.

@@ -164,16 +164,32 @@ def log_family(task: Task, path: Fitted) -> Fitted | None:
 
 
 def forward_family(task: Task, path: Fitted | None = None, label: str = "forward") -> Fitted | None:
-    """Forward selection with swaps, one set for each number of features, fitted without ℓ1."""
+    """Forward selection with swaps, one set for each number of features, fitted without ℓ1.
+
+    Other queries may choose other features, which one Newton step does not find: so folds have selections of
+    their own, in the first dealing alone.
+    """
     most = MOST_FORWARD if task.most is None else min(task.most, MOST_FORWARD)
-    models, without = forward_path(
-        task.objective, most + SIZES_WINDOW // 2, task.rules, task.folds, names=task.names, tol=task.tol,
-        progress=task.progress.next(),
-    )  # fmt: skip
+    end, report = most + SIZES_WINDOW // 2, task.progress.next()
+
+    def select(objective: Objective) -> SparsePath:
+        return forward_path(objective, end, task.rules, names=task.names, tol=task.tol, progress=report)
+
+    models, without = select(task.objective), None
     if not len(models):
         return None
+    if task.folds is not None:
+        parts = [select(task.folds.left(fold)) for fold in task.folds.dealings[0]]
+        without = np.stack([_of_length(part.coefs, len(models), models.coefs) for part in parts], axis=1)
     penalties = [_ridge(task, float(ridge)) for ridge in models.alphas]
     return Fitted(label, models, penalties, without, SIZES_WINDOW, ended=len(models) > most)
+
+
+def _of_length(coefs: FloatArray, length: int, otherwise: FloatArray) -> FloatArray:
+    """So many models, the last one again where there are fewer; without any, models that use nothing."""
+    if not len(coefs):
+        return np.zeros_like(otherwise)
+    return coefs[np.minimum(np.arange(length), len(coefs) - 1)]
 
 
 def _ridge(task: Task, ridge: float) -> SlopedPenalty:

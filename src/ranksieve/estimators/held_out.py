@@ -106,7 +106,8 @@ class HeldOut:
         """How the models of a family rank the queries; of a query that is held out twice the mean of both."""
         rankings = []
         if self._folds is not None and fitted.without is not None:
-            rankings.append([self._scores_of(dealing, fitted.without) for dealing in self._folds.dealings])
+            dealings = [one for one in self._folds.dealings if one.stop <= fitted.without.shape[1]]
+            rankings.append([self._scores_of(dealing, fitted.without) for dealing in dealings])
         if self._valid is not None:
             rankings.append([self._scores(fitted.models.coefs, self._valid)])
         values = np.concatenate(

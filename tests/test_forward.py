@@ -1,0 +1,89 @@
+"""Forward selection with swaps against enumeration, and under its rules."""
+
+from itertools import combinations
+
+import numpy as np
+import pytest
+
+import ranksieve as rs
+from ranksieve.data.costs import make_costs
+from ranksieve.forward import Rules, fit_set, forward_path
+from ranksieve.objective import make_objective
+
+DATA = rs.make_ranking(n_queries=40, n_features=9, n_informative=5, docs_per_query=12, seed=5)
+OBJECTIVE = make_objective(DATA)
+ANY = Rules(OBJECTIVE.varies)
+
+
+def sets_of(path):
+    return [np.flatnonzero(w).tolist() for w in path.coefs]
+
+
+def run(rules=ANY, most=5, data=DATA):
+    return forward_path(make_objective(data), most, rules, names=data.feature_names)
+
+
+def test_no_set_of_up_to_three_features_is_better():
+    path = run(most=3)
+    for k, objective in enumerate(path.objectives, start=1):
+        fits = (
+            fit_set(OBJECTIVE, columns, np.zeros(9), path.alphas[0], None, 1e-10)
+            for columns in combinations(range(9), k)
+        )
+        assert objective <= min(fit.objective for fit in fits) * (1 + 1e-6)
+
+
+def test_sizes_objectives_and_gaps():
+    path = run(most=9)
+    assert path.n_nonzero.tolist() == list(range(1, 10)) and without is None
+    assert (np.diff(path.objectives) < 0).all() and path.converged.all()
+    assert (path.gaps <= 1e-6 * path.objectives).all() and path.n_iter.max() < MAX_ITER
+
+
+def test_a_swap_takes_back_a_greedy_step():
+    """x₂ is the best feature alone, x₀ and x₁ together rank perfectly: greedy growth would keep x₂."""
+    rng = np.random.default_rng(0)
+    a, b = rng.normal(size=(2, 600))
+    y = (a + b > 0.5).astype(float)
+    X = np.column_stack([a, b, 0.8 * (a + b) + 0.7 * rng.normal(size=600)])
+    data = rs.Dataset(X, y, np.repeat(np.arange(30), 20))
+    assert sets_of(run(data=data, most=2, rules=Rules(np.ones(3, dtype=bool)))) == [[2], [0, 1]]
+
+
+def test_near_copies_do_not_fill_the_places():
+    strongest = sets_of(run(most=1))[0][0]
+    noise = 1e-3 * np.random.default_rng(1).normal(size=(3, DATA.n_docs))
+    copies = DATA.X[:, strongest] + noise
+    data = rs.Dataset(np.column_stack([DATA.X, copies.T]), DATA.y, DATA.qid)
+    path = run(data=data, most=4, rules=Rules(np.ones(12, dtype=bool)))
+    for chosen in sets_of(path):
+        assert len({strongest, 9, 10, 11} & set(chosen)) <= 1
+
+
+def test_fixed_features_stay_and_others_join():
+    path = run(Rules(OBJECTIVE.varies, fixed=(1, 8)), most=4)
+    assert path.n_nonzero.tolist() == [2, 3, 4]
+    assert all({1, 8} <= set(chosen) for chosen in sets_of(path))
+
+
+def test_signs_and_forbidden_features():
+    free = run(most=4).coefs[-1]
+    usable = OBJECTIVE.varies.copy()
+    usable[np.argmax(np.abs(free))] = False
+    path = run(Rules(usable, signs=-np.sign(free)), most=4)
+    assert not path.coefs[:, ~usable].any()
+    assert (path.coefs * np.sign(free) <= 0).all()
+
+
+def test_costs_are_kept():
+    costs = make_costs({"features": {"*": 1.0}, "groups": {"g": {"cost": 3.0, "features": ["f1", "f2"]}}})
+    prices = costs.columns(DATA.feature_names)
+    path = run(Rules(OBJECTIVE.varies, prices=prices, power=1.0, limit=4.0), most=9)
+    assert (prices.of_models(path.coefs) <= 4.0).all()
+    assert len(path) >= 4
+
+
+@pytest.mark.parametrize("most", [0, 1])
+def test_nothing_to_choose(most):
+    path = run(Rules(np.zeros(9, dtype=bool)), most=most)
+    assert len(path) == 0

@@ -1,0 +1,85 @@
+"""Cross-validation in one batch against fits that really leave the queries out."""
+
+import numpy as np
+import pytest
+
+import ranksieve as rs
+from ranksieve.leave_out import Folds
+from ranksieve.objective import make_objective
+from ranksieve.penalties import L1
+from ranksieve.solvers import Problem, ProxNewton
+
+DATA = rs.make_ranking(n_queries=30, n_features=12, n_informative=4, docs_per_query=15, seed=3)
+WEIGHT = np.random.default_rng(0).integers(0, 3, DATA.n_queries).astype(float)
+
+
+def optimum(data, alpha, query_weight=None):
+    problem = Problem(make_objective(data, query_weight=query_weight), L1(alpha))
+    return ProxNewton(1e-12, 200).solve(problem)
+
+
+@pytest.mark.parametrize("weight", [None, WEIGHT])
+def test_parts_add_up_to_the_whole(weight):
+    folds = Folds(DATA, 4, 2, query_weight=weight)
+    objective, cuts, columns = folds.objective, folds._cuts, np.array([0, 3, 7])
+    point = objective.evaluate(np.linspace(-0.2, 0.3, 12))
+    sums = objective.gradients(point, cuts).sum(axis=0), objective.hessians(point, columns, cuts).sum(axis=0)
+    whole = make_objective(DATA, query_weight=weight)
+    same = whole.evaluate(point.w)
+    assert np.allclose(sums[0] / objective.loss.normaliser, whole.gradient(same), rtol=1e-12, atol=1e-14)
+    assert np.allclose(sums[1] / objective.loss.normaliser, whole.hessian(same, columns), rtol=1e-12)
+
+
+def test_a_known_hessian_is_that_of_its_columns():
+    objective = Folds(DATA, 5).objective
+    point = objective.evaluate(np.full(12, 0.1))
+    fresh = objective.hessian(point, np.array([2, 5]))
+    objective.hessians(point, np.array([1, 2, 5, 8]), np.array([0, 10, 30]))
+    assert np.allclose(objective.hessian(point, np.array([2, 5])), fresh, rtol=1e-12)
+    other = objective.evaluate(np.full(12, 0.2))
+    assert not np.allclose(objective.hessian(other, np.array([2, 5])), fresh, rtol=1e-3)
+
+
+def test_every_query_is_held_out_as_often_as_there_are_dealings():
+    folds = Folds(DATA, 5, 3, seed=1)
+    assert len(folds) == 15
+    assert len(folds.dealings) == 3
+    for dealing in folds.dealings:
+        held_out = np.concatenate([folds.queries[fold] for fold in dealing])
+        assert sorted(held_out.tolist()) == list(range(DATA.n_queries))
+
+
+def test_few_queries_make_few_folds():
+    few = DATA.select_queries(np.arange(4))
+    assert len(Folds(few, 5, 6)) == 4
+    assert len(Folds(few, 2, 6)) == 4  # two ways to deal two folds
+
+
+def test_folds_have_pairs_where_most_queries_have_none():
+    y = np.where(np.isin(DATA.queries.query_of_grouped, [3, 11, 20]), DATA.y, 0.0)
+    folds = Folds(rs.Dataset(DATA.X, y, DATA.qid), 5, 6)
+    assert len(folds) == 3
+
+
+@pytest.mark.parametrize(("share", "tolerance"), [(0.5, 0.002), (0.1, 0.03)])
+@pytest.mark.parametrize("weight", [None, WEIGHT])
+def test_one_step_comes_near_the_fit_without_the_fold(share, tolerance, weight):
+    """Near w = 0 every pair is active, so the step is exact; farther away pairs change sides."""
+    folds = Folds(DATA, 5, 2, query_weight=weight)
+    alpha = share * L1().alpha_max(folds.objective.gradient(folds.objective.at_zero))
+    whole = ProxNewton(1e-12, 200).solve(Problem(folds.objective, L1(alpha)))
+    slopes = [L1(alpha).slopes(12)] * len(folds)
+    for queries, w in zip(folds.queries, folds.minima(whole.point, slopes), strict=True):
+        left = np.setdiff1d(np.arange(DATA.n_queries), queries)
+        exact = optimum(DATA.select_queries(left), alpha, None if weight is None else weight[left]).w
+        assert np.abs(w - exact).sum() <= tolerance * np.abs(exact).sum()
+        assert np.abs(w - whole.w).sum() > 0  # it is another model than that of all data
+
+
+def test_what_is_left_without_a_fold():
+    folds = Folds(DATA, 5, 2, query_weight=WEIGHT)
+    w = np.linspace(-0.1, 0.2, 12)
+    for fold, queries in enumerate(folds.queries):
+        left = np.setdiff1d(np.arange(DATA.n_queries), queries)
+        direct = make_objective(DATA.select_queries(left), query_weight=WEIGHT[left])
+        assert folds.left(fold).evaluate(w).value == direct.evaluate(w).value
