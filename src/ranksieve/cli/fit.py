@@ -113,15 +113,16 @@ def make_ranker(
             raise ValueError(
                 f"{option} does not apply to {method}, which has no such parameter; leave it out"
             )
-    parameters = dict(_setting(text, method, entry.parameters) for text in settings)
+    parameters = dict(_setting(text, method, entry) for text in settings)
     if entry.uses_valid or not (measures or given.keys() & set(CHOICE)):
         return cast("LinearRanker", entry.make(**{**parameters, **given}))
     preparation = {name: parameters.pop(name) for name in ("normalise", "missing") if name in parameters}
     return rs.BudgetedRanker(entry, parameters=parameters, **(preparation | dict(given)))
 
 
-def _setting(text: str, method: str, defaults: Mapping[str, Any]) -> tuple[str, Any]:
-    """A parameter of --set: text where its default is text, else a Python value if it can be read as one."""
+def _setting(text: str, method: str, entry: Method) -> tuple[str, Any]:
+    """A parameter of --set: text where its default is text and it may be, else a Python value if it can."""
+    from ranksieve.estimators.parameters import accepts
     from ranksieve.metrics import parse
     from ranksieve.metrics.profiles import as_profile
 
@@ -129,9 +130,10 @@ def _setting(text: str, method: str, defaults: Mapping[str, Any]) -> tuple[str, 
     if not equals:
         raise ValueError(f"--set {text} has no =; write --set name=value, for example --set n_alphas=50")
     with while_doing(f"--set {text}"):
-        default = lookup(defaults, name, f"parameter of {method}")
+        default = lookup(entry.parameters, name, f"parameter of {method}")
+    as_text = isinstance(default, str) and accepts(entry.make(), name, written)
     try:
-        value = written if isinstance(default, str) else ast.literal_eval(written)
+        value = written if as_text else ast.literal_eval(written)
     except (ValueError, SyntaxError):
         value = written
     if isinstance(default, int | float) and not isinstance(value, type(default) | int):

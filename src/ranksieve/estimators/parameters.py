@@ -44,6 +44,17 @@ def check_parameters(estimator: Any) -> None:
     validate_parameter_constraints(_constraints_of(kind), estimator.get_params(deep=False), kind.__name__)
 
 
+def accepts(estimator: Any, name: str, value: Any) -> bool:
+    """Whether a parameter may have this value, as far as its type tells."""
+    kind: Any = type(estimator)
+    constraints = {name: _constraints_of(kind).get(name, "no_validation")}
+    try:
+        validate_parameter_constraints(constraints, {name: value}, kind.__name__)
+    except ValueError:
+        return False
+    return True
+
+
 @cache
 def _constraints_of(kind: Any) -> dict[str, Any]:
     hints = get_type_hints(kind, include_extras=True)
