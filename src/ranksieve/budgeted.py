@@ -97,7 +97,7 @@ class BudgetedRanker(LinearRanker):
     validation_: Validation = field(init=False)
     costs_: FeatureCosts | None = field(init=False)
 
-    method: Any
+    method: Any = "ranksvm-l1"
     max_features: Count | None = None
     metric: str = "ndcg@10"
     _: KW_ONLY

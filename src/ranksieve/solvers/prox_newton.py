@@ -50,6 +50,8 @@ class ProxNewton(Solver):
 def _step(problem: Problem, slopes: Slopes, point: Point, g: FloatArray, primal: float) -> Point | None:
     """One Newton step, or None when rounding leaves no decrease to be had."""
     objective, columns = problem.objective, working_set(slopes, point.w, g)
+    if problem.usable is not None:
+        columns = columns[problem.usable[columns]]  # a slope of 0 lets in all others
     target = point.w.copy()
     target[columns] = model_minimum(objective.hessian(point, columns), slopes, point.w, g, columns)
     direction = target - point.w
