@@ -12,6 +12,6 @@ def five_fold(make, grid, folds, *, select="ndcg@10", profile="letor", n_jobs=1)
     """The result of one method: fitted on train, chosen on vali by ``select``, measured on test."""
     with TemporaryDirectory() as out:
         method = Method("method", make=make, grid=grid, select=select)
-        options = {"profile": profile, "n_jobs": n_jobs, "studies": False}
+        options = {"profile": profile, "n_jobs": n_jobs, "studies": False, "normalise": "none"}
         results = bench({"data": folds}, {"method": method}, out=out, **options)
         return results.data_sets["data"].results["method"]

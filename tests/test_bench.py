@@ -248,7 +248,7 @@ def test_errors_and_warnings_say_whose_they_are(synthetic_folds, tmp_path, n_job
     blank = {"toy": [without_labels(synthetic_folds[0], "valid")]}
     with pytest.raises(ValueError, match=r"^toy, fold 1, sparseranker: no query of the validation data"):
         bench(blank, ["sparseranker"], out=tmp_path / "blank", n_jobs=n_jobs)
-    blind = {"toy": [with_short_lists(synthetic_folds[0], "valid")]}
+    blind = {"toy": [with_short_lists(with_short_lists(synthetic_folds[0], "valid"), "train")]}
     with pytest.warns(UserWarning, match=r"^toy, fold 1, sparseranker: ndcg@10 .* cannot guide the choice"):
         bench(blind, ["sparseranker"], out=tmp_path / "blind", profile="letor", n_jobs=n_jobs)
 

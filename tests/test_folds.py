@@ -64,7 +64,7 @@ def test_read_options_are_passed_on(tmp_path):
     make_folds(tmp_path / "DATA", line="1 qid:1 1:NULL 2:3\n")
     assert load_letor_folds(tmp_path / "DATA", missing="zero", n_features=3)[0].test.X.tolist() == [[0, 3, 0]]
     with pytest.raises(ValueError, match=r"train\.txt:1: feature 1 is missing"):
-        load_letor_folds(tmp_path / "DATA")
+        load_letor_folds(tmp_path / "DATA", missing="error")
 
 
 def sentence(*arguments, **options):

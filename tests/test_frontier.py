@@ -22,7 +22,8 @@ from tests.conftest import COSTS, QUICK
 @pytest.fixture(scope="module")
 def found(halves):
     train, valid = halves
-    return frontier(train, valid, feature_costs=COSTS, n_budgets=3, normalise="none", **QUICK)
+    options = {"n_budgets": 3, "normalise": "none", "cv": 0, "smoothing": 1}
+    return frontier(train, valid, feature_costs=COSTS, **options, **QUICK)
 
 
 @given(st.lists(st.tuples(*[st.integers(0, 4)] * 3), min_size=1, max_size=30))

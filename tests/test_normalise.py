@@ -148,7 +148,7 @@ def test_what_has_no_scale_is_named(small, bad):
 
 def test_unknown_kind(small):
     with pytest.raises(
-        ValueError, match="normalise='zed' is unknown; choose one of none, z, within_z, min_max, query"
+        ValueError, match="normalise='zed' is unknown; choose one of auto, none, z, within_z, min_max, query"
     ):
         learn_normalisation(small, "zed")
 
@@ -420,7 +420,7 @@ def test_missing_and_infinite_values_without_a_policy_are_refused(data):
 @pytest.mark.parametrize(
     ("bad", "sentence"),
     [
-        wrong("SparseRanker", among(*NORMALISATIONS), normalise="zed"),
+        wrong("SparseRanker", among("auto", *NORMALISATIONS), normalise="zed"),
         wrong("SparseRanker", among(*RANKER_POLICIES), missing="guess"),
     ],
 )

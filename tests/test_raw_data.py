@@ -295,13 +295,13 @@ def test_bench_prepares_for_all_methods_alike(tmp_path):
     how = {"methods": methods, "grid": "fast", "studies": False}
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
-        rs.bench(folds, out=tmp_path / "raw", **how)
+        rs.bench(folds, out=tmp_path / "raw", normalise="none", **how)
     assert [one.category for one in told] == [ScaleWarning, UserWarning]
     assert str(told[0].message).startswith("films: the scales of features differ by a factor of")
     assert str(told[1].message).startswith("films: 2 of 4 features have missing values")
     results = rs.bench(folds, out=tmp_path / "z", normalise="z", missing="indicator", **how)
     method = results.data_sets["films"].results["sparseranker"]
-    ranker = rs.SparseRanker(missing="indicator", metric="ndcg@10")
+    ranker = rs.SparseRanker(missing="indicator", metric="ndcg@10", normalise="z")
     train, valid, test = folds["films"][0]
     by_hand = ranker.fit(train, valid=valid)
     np.testing.assert_allclose(method.folds[0].coef, by_hand.coef_, rtol=1e-6, atol=1e-9)

@@ -39,8 +39,9 @@ def ranker(name):
 
 
 def fit(name, train, valid, **weights):
-    chosen = {"valid": valid} if name == "sparseranker" else {}
-    return ranker(name).fit(train, **chosen, **weights)
+    if name == "sparseranker":  # folds of repeated queries would be others
+        return ranker(name).set_params(cv=0).fit(train, valid=valid, **weights)
+    return ranker(name).fit(train, **weights)
 
 
 def repeated(data, times):
@@ -96,7 +97,7 @@ def test_what_is_learned_of_the_features_goes_by_the_weights_too(normalise, miss
     times, used = how_often(0, data), which(0, data)
     for weight, same in ((times, repeated(holes, times)), (used, holes.select_queries(used))):
         one, other = (
-            SparseRanker(normalise=normalise, missing=missing, tol=1e-10, **QUICK) for _ in range(2)
+            SparseRanker(normalise=normalise, missing=missing, tol=1e-10, cv=0, **QUICK) for _ in range(2)
         )
         one.fit(holes, valid=valid, query_weight=weight.astype(float))
         other.fit(same, valid=valid)

@@ -182,7 +182,7 @@ def beyond_budget(task: Task, path: Fitted, held_out: HeldOut) -> Family | None:
 def warn_if_blind(families: Iterable[Family]) -> None:
     """Warn when the metric cannot tell any candidate from another."""
     validations = [family.validation for family in families]
-    mean, first = np.concatenate([v.mean for v in validations]), validations[0]
+    mean, first = np.concatenate([v.values.mean(axis=1) for v in validations]), validations[0]
     if len(mean) > 1 and np.ptp(mean) == 0:
         warn_caller(
             f"{first.metric} ({first.profile.name} profile) is {mean[0]:.4g} for every candidate, so it "

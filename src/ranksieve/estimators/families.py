@@ -170,7 +170,8 @@ def forward_family(task: Task, path: Fitted | None = None, label: str = "forward
     their own, in the first dealing alone.
     """
     most = MOST_FORWARD if task.most is None else min(task.most, MOST_FORWARD)
-    end, report = most + SIZES_WINDOW // 2, task.progress.next()
+    window = min(SIZES_WINDOW, task.window)
+    end, report = most + window // 2, task.progress.next()
 
     def select(objective: Objective) -> SparsePath:
         return forward_path(objective, end, task.rules, names=task.names, tol=task.tol, progress=report)
@@ -182,7 +183,7 @@ def forward_family(task: Task, path: Fitted | None = None, label: str = "forward
         parts = [select(task.folds.left(fold)) for fold in task.folds.dealings[0]]
         without = np.stack([_of_length(part.coefs, len(models), models.coefs) for part in parts], axis=1)
     penalties = [_ridge(task, float(ridge)) for ridge in models.alphas]
-    return Fitted(label, models, penalties, without, SIZES_WINDOW, ended=len(models) > most)
+    return Fitted(label, models, penalties, without, window, ended=len(models) > most)
 
 
 def _of_length(coefs: FloatArray, length: int, otherwise: FloatArray) -> FloatArray:
@@ -198,20 +199,20 @@ def _ridge(task: Task, ridge: float) -> SlopedPenalty:
 
 def refitted_family(task: Task, path: Fitted) -> Fitted:
     """The features of each point of the path, fitted again without ℓ1 (ridge of α/1000)."""
-    known: dict[bytes, tuple[Result, list[FloatArray]]] = {}
-    results, without, report = [], [], task.progress.next()
+    known: dict[bytes, tuple[Result, list[FloatArray], SlopedPenalty]] = {}  # equal sets are fitted once
+    results, without, penalties = [], [], []  # type: ignore[var-annotated]
+    report = task.progress.next()
     for k, (alpha, w) in enumerate(zip(path.models.alphas.tolist(), path.models.coefs, strict=True)):
         versions = [w, *(() if path.without is None else path.without[k])]
         sets = [np.flatnonzero(version) for version in versions]
         key = b"|".join(chosen.tobytes() for chosen in sets)
         if key not in known:
-            known[key] = _refitted(task, sets, w, RIDGE_SHARE * alpha)
-        results.append(known[key][0])
-        without.append(known[key][1])
+            known[key] = (*_refitted(task, sets, w, RIDGE_SHARE * alpha), _ridge(task, RIDGE_SHARE * alpha))
+        for kept, found in zip((results, without, penalties), known[key], strict=True):
+            kept.append(found)
         report(k + 1, len(path.models))
     models = collect(path.models.alphas, results, task.names)
     folds = None if path.without is None else np.array(without)
-    penalties = [_ridge(task, RIDGE_SHARE * alpha) for alpha in path.models.alphas.tolist()]
     return Fitted("refitted", models, penalties, folds, path.window, path.ended)
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.utils._param_validation import Interval
 
 from ranksieve._types import FloatArray
-from ranksieve._util.messages import lookup
+from ranksieve._util.messages import lookup, warn_caller
 from ranksieve.data.dataset import Dataset, joined
 from ranksieve.data.features import as_sign
 from ranksieve.estimators.base import LinearRanker, all_or_nothing
@@ -34,6 +34,10 @@ from ranksieve.solvers import Problem, ProxNewton
 AUTO_FOLDS = 5
 REPEATS = 6  # ways to deal the folds
 ENOUGH_QUERIES = 1000  # validation queries with pairs: so many tell more than cross-validation could add
+CHOSEN_ON_TRAIN = (
+    "only one query has documents of different labels, so none can be held out: the model is chosen by how "
+    "it ranks the query it was fitted on; give validation data"
+)
 N_BUDGETS = 8  # limits for which features are bought, where they have costs
 
 
@@ -265,6 +269,8 @@ class SparseRanker(LinearRanker):
         self.n_folds_ = min(n_folds, int(np.count_nonzero(data.pairs_per_query)))
         if self.n_folds_ < 2:
             self.n_folds_ = 0
+            if valid is None:
+                warn_caller(CHOSEN_ON_TRAIN)
             return None
         return Folds(data, self.n_folds_, REPEATS, self.random_state, query_weight)
 
@@ -279,9 +285,12 @@ class SparseRanker(LinearRanker):
         objective = make_objective(data, query_weight=query_weight) if folds is None else folds.objective
         weights = constraints.weights(self.weights)
         penalty = as_penalty(self.penalty, weights, self.l1_ratio, constraints.signs)
-        usable = objective.varies if weights is None else objective.varies & np.isfinite(weights)
+        slopes = penalty.slopes(objective.n_features)
+        never_up, never_down = np.isinf(slopes.up), np.isinf(slopes.down)
+        usable = objective.varies & ~(never_up & never_down)
         fixed = np.flatnonzero(constraints.unpenalised & usable)
-        rules = Rules(usable, tuple(fixed.tolist()), constraints.signs)
+        signs = never_down.astype(np.float64) - never_up
+        rules = Rules(usable, tuple(fixed.tolist()), signs if signs.any() else None)
         return Task(
             objective, data.feature_names, penalty, rules, folds, self.n_alphas, self.alphas, self.min_ratio,
             self.tol, self.max_features, self.smoothing, progress,
