@@ -10,6 +10,7 @@ import runpy
 
 BENCHMARKS = (
     "bench_reader",
+    "choice",
     "costs",
     "fenchelrank_vs_ranksvm",
     "listmle_scaling",

@@ -506,3 +506,38 @@ def test_wrong_choices_are_refused_before_reading(files):
     assert "--missing guess is unknown; choose one of auto, error" in refused(
         "fit", "nowhere.txt", "--missing", "guess", "-o", "m.json"
     )
+
+
+# --- "auto" ------------------------------------------------------------------------------------------------
+
+
+def of_scale(low, high, seed=0):
+    data = random_dataset(seed=seed, n_queries=12, n_features=3, longest=15)
+    unit = (data.X - data.X.min(axis=0)) / np.ptp(data.X, axis=0)
+    return data.replace_features(low + unit * (np.asarray(high) - low))
+
+
+@pytest.mark.parametrize(
+    ("data", "kind"),
+    [
+        (of_scale(0.0, 1.0), "none"),
+        (of_scale(0.0, [1.0, 0.5, 0.01]), "none"),
+        (of_scale(0.0, [1.0, 0.5, 1e-5]), "within_z"),
+        (of_scale(-0.5, 1.0), "within_z"),
+        (of_scale(0.0, [1.0, 1.0, 300.0]), "within_z"),
+    ],
+)
+def test_auto_leaves_alone_what_has_one_scale_already(data, kind):
+    assert learn_normalisation(data, "auto").kind == kind
+    assert learn_normalisation(data.replace_features(sp.csr_array(data.X)), "auto").kind == kind
+    fitted = SparseRanker(metric="map", cv=3).fit(data)
+    same = SparseRanker(metric="map", cv=3, normalise=kind).fit(data)
+    assert fitted.normalisation_ == same.normalisation_
+    np.testing.assert_array_equal(fitted.coef_, same.coef_)
+    model = fitted.to_model()
+    assert (model.normalisation.kind if model.normalisation else "none") == kind
+
+
+def test_auto_is_no_kind_of_its_own():
+    with pytest.raises(ValueError, match="normalise='auto' is unknown"):
+        Normalisation("auto")

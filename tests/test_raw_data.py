@@ -305,7 +305,7 @@ def test_bench_prepares_for_all_methods_alike(tmp_path):
     train, valid, test = folds["films"][0]
     by_hand = ranker.fit(train, valid=valid)
     np.testing.assert_allclose(method.folds[0].coef, by_hand.coef_, rtol=1e-6, atol=1e-9)
-    measured = rs.evaluate(by_hand.predict(test), test, ["ndcg@10"], profile="letor")
+    measured = rs.evaluate(by_hand.predict(test), test, ["ndcg@10"])
     assert method.folds[0].test.mean["ndcg@10"] == pytest.approx(measured.mean["ndcg@10"])
     with pytest.raises(ValueError, match=r"films, fold 1: feature \w+ of row \d+ .* is missing"):
         rs.bench(folds, out=tmp_path / "none", missing="error", **how)
