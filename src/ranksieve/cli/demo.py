@@ -35,7 +35,7 @@ def demo(
     """
     import numpy as np
 
-    from ranksieve.cli.fit import feature_strength
+    from ranksieve.cli.fit import feature_strength, how_chosen
     from ranksieve.report import build_content, require_extra, write_report
 
     Path(out).mkdir(parents=True, exist_ok=True)
@@ -64,7 +64,7 @@ def demo(
     content = build_content(
         ranker,
         title="Synthetic data with planted features",
-        choice=f"on {valid.n_queries} held-out queries",
+        choice=how_chosen(ranker, train, f"{valid.n_queries} validation queries"),
         evaluations=evaluations,
         truth=truth,
         support=feature_strength(ranker, train),
@@ -120,7 +120,7 @@ def _show(ranker: rs.SparseRanker, evaluations: dict[str, Evaluation], truth: An
 
     planted = planted_features(truth, ranker)
     rows = (("found", planted.found), ("missed", planted.missed), ("in addition", planted.extra))
-    words(f"Choice: the best validation {METRIC} with at most {MAX_FEATURES} features.")
+    words(f"Choice: the best held-out {METRIC} with at most {MAX_FEATURES} features.")
     table(
         ["planted features", "", "which"],
         [(label, len(names), ", ".join(names) or "none") for label, names in rows],

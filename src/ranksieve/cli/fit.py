@@ -47,10 +47,11 @@ def fit(
 ) -> None:
     """Learn a sparse ranker and write it to a file.
 
-    The default method fits a whole path of models, from no feature to many, each with a proof of how near
-    the best possible it is, and keeps the one that ranks held-out queries best. Another method is fitted
-    with its defaults, or with what --set says; with a budget, --valid, --metric or --profile its parameters
-    are chosen on held-out queries too, from a grid of its own.
+    The default method fits several families of models, each from few features to many, and keeps the one that
+    ranks held-out queries best within the budget: those of --valid, and by cross-validation those of the
+    training data. It says how sure the choice is, and proves how near the best possible the weights are.
+    Another method is fitted with its defaults, or with what --set says; with a budget, --valid, --metric or
+    --profile its parameters are chosen on held-out queries too, from a grid of its own.
     """
     from ranksieve.methods import find_method
     from ranksieve.report import build_content, require_extra, write_report
@@ -202,8 +203,10 @@ def show_model(ranker: LinearRanker, model: rs.LinearModel, choice: str, uncount
     """The headline, then features and weights, then what is proven."""
     from ranksieve.report.choice_words import choice_sentences, optimality
 
-    count = f"{len(model.terms) or 'none'} of {model.n_features} features"
-    words(f"{model.method} uses {count}{'' if model.terms else ', so all scores are equal'}.")
+    if model.terms:
+        words(f"{model.method} uses {len(model.terms)} of {model.n_features} features.")
+    else:
+        words(f"{model.method} uses none of the {model.n_features} features, so all scores are equal.")
     verb = "chosen" if model.chosen_by else "measured"
     measured = [
         f"{name.capitalize()}: {value:.4f}, {verb} {choice}."
