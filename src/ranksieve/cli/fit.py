@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Mapping, Sequence
+from functools import reduce
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
@@ -18,6 +19,7 @@ from ranksieve.cli.output import emit_json, progress, table, while_doing, words
 if TYPE_CHECKING:  # these take long to load
     from ranksieve.estimators import LinearRanker
     from ranksieve.methods import Method
+    from ranksieve.metrics import Evaluation
     from ranksieve.path import Progress
     from ranksieve.report import Support
 
@@ -69,18 +71,13 @@ def fit(
         chosen_on = {} if held_out is None else {"valid": held_out}
         ranker.fit(data, **chosen_on, **reporters(entry, ranker, bar))
     model, choice = ranker.to_model(), how_chosen(ranker, data, source.valid)
-    uncounted = too_short_to_count(ranker, data if held_out is None else held_out)
+    uncounted = too_short_to_count(ranker, data, held_out)
     model.save(output)
     if report:
-        evaluations = {}
-        if held_out is not None:
-            profile = ranker.get_params(deep=False).get("profile")
-            scores = ranker.predict(held_out)
-            evaluations[f"{source.valid}"] = rs.evaluate(scores, held_out, REPORT_METRICS, profile)
-        support = feature_strength(ranker, data)
         content = build_content(
-            ranker, choice=choice, evaluations=evaluations, support=support, uncounted=uncounted
-        )
+            ranker, choice=choice, evaluations=valid_metrics(ranker, source.valid, held_out),
+            support=feature_strength(ranker, data), uncounted=uncounted,
+        )  # fmt: skip
         write_report(content, report)
     with beside(output, report):
         if as_json:
@@ -187,15 +184,31 @@ def feature_strength(ranker: LinearRanker, data: rs.Dataset) -> Support:
     return Support(strength=strength, metric=metric, profile=profile.name)
 
 
-def too_short_to_count(ranker: Any, measured: rs.Dataset) -> str:
-    """How many lists are too short for the metric that guided the choice; no score changes that."""
+def valid_metrics(
+    ranker: LinearRanker, name: str | None, held_out: rs.Dataset | None
+) -> dict[str, Evaluation]:
+    """How the model ranks the validation queries, by words that say whether its weights have seen them."""
+    if held_out is None:
+        return {}
+    parameters = ranker.get_params(deep=False)
+    seen = ", which the weights were fitted to as well" if parameters.get("refit_on") == "all" else ""
+    scores = ranker.predict(held_out)
+    return {f"{name}{seen}": rs.evaluate(scores, held_out, REPORT_METRICS, parameters.get("profile"))}
+
+
+def too_short_to_count(ranker: Any, data: rs.Dataset, held_out: rs.Dataset | None) -> str:
+    """How many held-out lists are too short for the metric of the choice; no score changes that."""
     import numpy as np
 
+    from ranksieve.data.dataset import joined
     from ranksieve.report.words import short_lists
 
     if not ranker.uses_valid:
         return ""
-    by = ranker.validation_
+    crossed = held_out is None or getattr(ranker, "n_folds_", 0) > 0
+    parts = [part for part in (data if crossed else None, held_out) if part is not None]
+    labels = [rs.Dataset(np.zeros((part.n_docs, 1)), part.y, part.qid) for part in parts]
+    measured, by = reduce(joined, labels), ranker.validation_
     return short_lists(rs.evaluate(np.zeros(measured.n_docs), measured, by.metric, by.profile))
 
 

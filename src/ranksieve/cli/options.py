@@ -30,8 +30,8 @@ RANKER_MISSING = typer.Option(
 )
 NORMALISE = typer.Option(
     metavar="KIND",
-    help="Scaling: auto, none, z, within_z, min_max, query_min_max or query_z; auto leaves features of [0, 1] "
-    "as they are and takes within_z for others.",
+    help="Scaling: auto, none, z, within_z, min_max, query_min_max or query_z; auto leaves features of [0, "
+    "1] as they are and takes within_z for others.",
 )
 Conventions = Annotated[
     str | None,

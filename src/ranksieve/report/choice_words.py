@@ -39,8 +39,9 @@ def choice_sentences(ranker: Any, choice: str) -> list[str]:
     if sure.unrestricted_features != len(ranker.support_) and sure.loss != 0:
         budget = ranker.candidates_.budget
         limited = budget.max_features is not None or budget.max_cost is not None
+        used = counted(sure.unrestricted_features, "feature")
         sentences.append(
-            f"The best model{' without a budget' if limited else ''} uses {counted(sure.unrestricted_features, 'feature')} and has "
+            f"The best model{' without a budget' if limited else ''} uses {used} and has "
             f"{metric_text(sure.mean + sure.loss)}: {signed(sure.loss)}, 95 % interval "
             f"{signed(sure.loss_low)} to {signed(sure.loss_high)}."
         )
