@@ -84,7 +84,7 @@ ABOUT = (
             {"ridge": 0.002},
             f"Its training objective of these features with a ridge of 0.002 is 0.25, {ABOUT}",
         ),
-        ({"n_features": 4.0}, f"Its training objective, restricted to 4 features is 0.25, {ABOUT}"),
+        ({"n_features": 4.0}, f"Its training objective, restricted to 4 features, is 0.25, {ABOUT}"),
     ],
 )
 def test_certificates_say_what_they_prove(more, words):

@@ -65,7 +65,7 @@ def optimality(proof: Mapping[str, float]) -> str:
     if "ridge" in proof:
         problem = f" of these features with a ridge of {proof['ridge']:.4g}"
     if "n_features" in proof:
-        problem += f", restricted to {counted(int(proof['n_features']), 'feature')}"
+        problem += f", restricted to {counted(int(proof['n_features']), 'feature')},"
     about = (
         "" if "relative_gap" not in proof else ": a proof about the weights, not the features or the metric"
     )
