@@ -122,6 +122,7 @@ def test_importing_the_command_line_loads_no_library():
 def test_demo_writes_a_page_and_a_model(here):
     text = run("demo").stdout
     assert "of which 8 matter" in text
+    assert "over 160 queries, chosen on 40 validation queries and by 5-fold cross-validation" in text
     for words in (
         "found",
         "missed",
