@@ -49,8 +49,8 @@ def fit(
 ) -> None:
     """Learn a sparse ranker and write it to a file.
 
-    The default method fits several families of models, each from few features to many, and keeps the one that
-    ranks held-out queries best within the budget: those of --valid, and by cross-validation those of the
+    The default method fits several families of models, each from few features to many, and keeps the one
+    within the budget that ranks held-out queries best: those of --valid, and by cross-validation those of the
     training data. It says how sure the choice is, and proves how near the best possible the weights are.
     Another method is fitted with its defaults, or with what --set says; with a budget, --valid, --metric or
     --profile its parameters are chosen on held-out queries too, from a grid of its own.

@@ -59,7 +59,7 @@ class FitData:
         str | None,
         typer.Option(
             metavar="FILE",
-            help="Held-out queries to choose on; the default method pools them with cross-validation.",
+            help="Held-out queries to choose on; SparseRanker pools them with cross-validation.",
         ),
     ] = None
 
