@@ -41,6 +41,19 @@ def test_cv_may_be_a_number_or_auto(here):
     assert "cv" in refused("fit", "train.txt", *QUICK, "--set", "cv=1")
 
 
+def test_json_holds_how_sure_the_choice_is(here):
+    content = json.loads(run("fit", "train.txt", "--max-features", 3, *QUICK, "--json").stdout)
+    ranker = fitted(valid=False, max_features=3)
+    sure = ranker.confidence_
+    assert content["family"] == ranker.family_
+    told = content["confidence"]
+    assert (told["mean"], told["low"], told["high"]) == (sure.mean, sure.low, sure.high)
+    assert (told["loss"], told["n_tied"]) == (sure.loss, sure.n_tied)
+    assert told["frequency"] == {f"f{j + 1}": sure.frequency[j] for j in np.flatnonzero(sure.frequency)}
+    other = json.loads(run("fit", "train.txt", "--method", "fenchelrank", "-o", "m.json", "--json").stdout)
+    assert (other["family"], other["confidence"]) == (None, None)
+
+
 def test_families_may_be_named(here):
     run("fit", "train.txt", *QUICK, "--set", "families=['l1']")
     assert rs.load_model("m.json") == fitted(valid=False, families=["l1"]).to_model()
@@ -57,6 +70,12 @@ def test_refit_on_all_uses_the_validation_queries_too(here):
     assert both == fitted(refit_on="all").to_model()
     assert both.names == trained.names
     assert not np.array_equal(both.coef, trained.coef)
+    printed = run("fit", "train.txt", *valid, *QUICK, "--set", "refit_on=all", "--report", "r.html").stdout
+    page = Path("r.html").read_text(encoding="utf-8")
+    for text in (printed, page):
+        assert "Then its weights were fitted again, to training and validation data together." in text
+    assert "vali.txt, which the weights were fitted to as well" in page
+    assert "fitted again" not in run("fit", "train.txt", *QUICK, "--set", "refit_on=all").stdout
 
 
 @pytest.mark.parametrize("family", ["l1", "forward"])

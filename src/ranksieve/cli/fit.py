@@ -85,6 +85,8 @@ def fit(
                 {
                     "model": model.to_dict(),
                     "choice": choice,
+                    "family": getattr(ranker, "family_", None),
+                    "confidence": confidence_data(ranker),
                     "uncounted": uncounted,
                     "output": output,
                     "report": report,
@@ -182,6 +184,15 @@ def feature_strength(ranker: LinearRanker, data: rs.Dataset) -> Support:
     metric, profile = parameters.get("metric", "ndcg@10"), profile_for(parameters.get("profile"), data)
     strength = single_feature(prepared(ranker, data), metric, None, profile)
     return Support(strength=strength, metric=metric, profile=profile.name)
+
+
+def confidence_data(ranker: Any) -> dict[str, Any] | None:
+    """How sure the choice is, as plain data, features by name; None for a ranker that does not say."""
+    sure = getattr(ranker, "confidence_", None)
+    if sure is None:
+        return None
+    shares = zip(ranker.path_.feature_names, sure.frequency.tolist(), strict=True)
+    return {**sure.to_dict(), "frequency": {name: share for name, share in shares if share > 0}}
 
 
 def valid_metrics(

@@ -45,7 +45,10 @@ def choice_sentences(ranker: Any, choice: str) -> list[str]:
             f"{metric_text(sure.mean + sure.loss)}: {signed(sure.loss)}, 95 % interval "
             f"{signed(sure.loss_low)} to {signed(sure.loss_high)}."
         )
-    return [*sentences, _tied(sure)]
+    sentences.append(_tied(sure))
+    if getattr(ranker, "refit_on", "train") == "all" and "valid" in ranker.to_model().data:
+        sentences.append("Then its weights were fitted again, to training and validation data together.")
+    return sentences
 
 
 def _tied(sure: Any) -> str:
