@@ -11,7 +11,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+import ranksieve as rs
 from ranksieve.cli.demo import demo
+from ranksieve.report import build_content, write_report
 from ranksieve.report.results_page import write_results_page
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
@@ -37,7 +39,11 @@ def pages(shop_results, tmp_path_factory) -> dict[str, Path]:
     folder = tmp_path_factory.mktemp("pages")
     demo(seed=0, out=str(folder), report=str(folder / "fit.html"))
     write_results_page(shop_results, folder / "results.html")
-    return {name: folder / f"{name}.html" for name in ("fit", "results")}
+    data = rs.make_ranking(n_queries=30, n_features=8, n_informative=4, seed=0)
+    for family in ("l1", "forward"):
+        ranker = rs.SparseRanker(4, families=[family], cv=3, profile="standard").fit(data)
+        write_report(build_content(ranker), folder / f"{family}.html")
+    return {name: folder / f"{name}.html" for name in ("fit", "results", "l1", "forward")}
 
 
 @dataclass
@@ -127,7 +133,7 @@ def test_pages_draw_and_fit_the_screen(show, tmp_path, name, size, scheme):
     assert picture.stat().st_size > 10_000
 
 
-@pytest.mark.parametrize("name", ["fit", "results"])
+@pytest.mark.parametrize("name", ["l1", "forward", "results"])
 def test_slider_moves_by_value_and_by_keyboard(show, name):
     page = show(name)
     draw_all(page)
@@ -146,14 +152,44 @@ def test_slider_moves_by_value_and_by_keyboard(show, name):
     page.keyboard.press("ArrowLeft")
     shown = readings(explorer)
     assert slider.input_value() == str(last - 1)
-    assert float(shown["α"]) == pytest.approx(data["alphas"][last - 1], rel=1e-2)
-    assert shown["validation NDCG@10"].startswith(f"{data['mean'][last - 1]:.4f}")
+    if name == "forward":
+        assert "α" not in shown
+        assert slider.get_attribute("aria-valuetext") == f"{data['n_nonzero'][last - 1]} features"
+    else:
+        assert float(shown["α"]) == pytest.approx(data["alphas"][last - 1], rel=1e-2)
+    assert shown["held-out NDCG@10"].startswith(f"{data['mean'][last - 1]:.4f}")
     gap = float(shown["relative gap"].replace("−", "-"))
     assert gap == pytest.approx(data["relative_gaps"][last - 1], rel=0.1)
     cursor = "document.querySelector('.explorer .plot').layout.shapes[1].x0"
     page.wait_for_function(f"Math.abs({cursor} / {data['alphas'][last - 1]} - 1) < 1e-6")
     explorer.get_by_role("button", name="chosen point").click()
     assert slider.input_value() == str(data["chosen"])
+
+
+@pytest.mark.parametrize(
+    ("name", "label", "first"),
+    [("l1", "α", "The strongest penalty."), ("forward", "features", "The fewest features.")],
+)
+def test_explorer_says_what_its_points_go_by(show, name, label, first):
+    page = show(name)
+    draw_all(page)
+    explorer = page.locator(".explorer")
+    assert explorer.locator("label.slider").inner_text().strip() == label
+    explorer.locator("input[type=range]").fill("0")
+    assert explorer.locator(".change").inner_text() == first
+    ticks = "document.querySelector('.explorer .plot')._fullLayout.xaxis"
+    assert page.evaluate(f"[{ticks}.type, {ticks}.title.text]") == (
+        ["log", "α, strong to weak"] if name == "l1" else ["linear", "features"]
+    )
+
+
+def test_candidates_are_drawn_with_the_chosen_one(show):
+    page = show("fit")
+    draw_all(page)
+    plot = page.locator("#candidates")
+    names = plot.evaluate("plot => plot.data.map(line => line.name)")
+    assert {"ℓ1", "log penalty", "forward selection", "chosen"} <= set(names)
+    assert plot.locator(".scatterlayer .trace").count() == len(names)
 
 
 def test_explorer_shows_another_fold(show):

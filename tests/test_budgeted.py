@@ -99,7 +99,7 @@ def test_what_is_measured_is_what_evaluate_measures(parts):
     ranker = rs.BudgetedRanker("ranksvm-l1", max_features=3, metric="map", profile="letor")
     ranker.fit(train, valid=valid)
     expected = rs.evaluate(ranker.predict(valid), valid, ["map"], "letor").mean["map"]
-    assert ranker.to_model().metrics == {"validation map (letor)": expected}
+    assert ranker.to_model().metrics == {"held-out map (letor)": expected}
     assert ranker.to_model().chosen_by == {"metric": "map", "profile": "letor"}
     assert expected == ranker.validation_.mean.max()
 
@@ -276,10 +276,10 @@ def test_fit_within_a_number_of_features(method, here):
     model = rs.load_model("m.json")
     assert 1 <= len(model.terms) <= 2
     assert model.chosen_by == {"metric": "map", "profile": "letor"}
-    value = model.metrics["validation map (letor)"]
-    assert f"Validation map (letor): {value:.4f}, chosen on vali.txt." in text
+    value = model.metrics["held-out map (letor)"]
+    assert f"Held-out map (letor): {value:.4f}, chosen on vali.txt." in text
     page = Path("r.html").read_text(encoding="utf-8")
-    assert f"Validation map (letor) is <strong>{value:.4f}</strong>, chosen on vali.txt." in page
+    assert f"Held-out map (letor) is <strong>{value:.4f}</strong>, chosen on vali.txt." in page
     assert all(term.name in page for term in model.terms)
 
 
@@ -288,10 +288,10 @@ def test_fit_within_a_cost(here):
     content = json.loads(run(*fit("--method", "ranksvm", *options)).stdout)
     model = rs.load_model("m.json")
     assert model.metrics["cost"] == rs.read_costs("ms.csv").of(model.names) <= 2.6
-    assert content["choice"] == "by 5-fold cross-validation over queries"
+    assert content["choice"] == "by 5-fold cross-validation over the training queries"
     page = Path("r.html").read_text(encoding="utf-8")
     assert f"Its features cost <strong>{model.metrics['cost']:g}</strong> of at most 2.6" in page
-    assert f"{model.certificate['n_features']} features it was restricted to" in page
+    assert f"restricted to {model.certificate['n_features']} features, is" in page
 
 
 def test_validation_data_only_measure_where_all_is_fixed(here):

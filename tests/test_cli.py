@@ -17,6 +17,7 @@ from typer.testing import CliRunner
 import ranksieve as rs
 from ranksieve.cli import app
 from ranksieve.cli.demo import split_queries
+from ranksieve.report.choice_words import choice_sentences, optimality
 
 COMMANDS = (
     "demo", "fit", "frontier", "path", "rank", "evaluate", "compare", "explain", "inspect", "convert",
@@ -121,6 +122,7 @@ def test_importing_the_command_line_loads_no_library():
 def test_demo_writes_a_page_and_a_model(here):
     text = run("demo").stdout
     assert "of which 8 matter" in text
+    assert "over 160 queries, chosen on 40 validation queries and by 5-fold cross-validation" in text
     for words in (
         "found",
         "missed",
@@ -168,8 +170,9 @@ def test_fit_equals_the_library(home, here):
     assert rs.load_model("m.json") == expected
     for term in expected.terms:
         assert f"{term.weight:+.5g}" in result.stdout
-    assert f"alpha = {ranker.alpha_:.4g}" in result.stdout
-    assert f"{ranker.validation_.mean[ranker.chosen_]:.4f}" in result.stdout
+    choice = f"on {home / 'vali.txt'} and by 5-fold cross-validation over the training queries"
+    for sentence in (*choice_sentences(ranker, choice), optimality(expected.certificate)):
+        assert f"{sentence}\n" in result.stdout
     assert result.stderr == ""  # no progress without a terminal
 
 
@@ -177,7 +180,7 @@ def test_fit_prints_json_alone(home, here):
     result = run("fit", home / "train.txt", *QUICK, "-o", "m.json", "--json")
     content = json.loads(result.stdout)
     assert content["model"] == json.loads(Path("m.json").read_text())
-    assert content["choice"] == "by 2-fold cross-validation over queries"
+    assert content["choice"] == "by 2-fold cross-validation over the training queries"
     assert result.stderr == ""
 
 
@@ -203,7 +206,7 @@ def test_a_fit_that_chooses_no_feature_says_so(home, here):
     )
     n_features = rs.load_model("m.json").n_features
     assert rs.load_model("m.json").terms == ()
-    assert f"FBPCRank chose none of the {n_features} features, so all scores are equal." in result.stdout
+    assert f"FBPCRank uses none of the {n_features} features, so all scores are equal." in result.stdout
     assert "Wrote m.json and r.html." in result.stdout
     assert "lower eps" in result.stderr
     assert "None was chosen, so all scores are equal." in Path("r.html").read_text()
@@ -211,17 +214,19 @@ def test_a_fit_that_chooses_no_feature_says_so(home, here):
 
 def test_set_reads_python_values_and_words(home, here):
     run(
-        "fit", home / "train.txt", *QUICK, "--set", "alphas=[0.1, 0.05]", "--set", "refit=unshrunk", "-o", "m"
-    )
+        "fit", home / "train.txt", *QUICK, "--set", "alphas=[0.1, 0.05]", "--set", "families=['l1']",
+        "--set", "refit_on=all", "-o", "m",
+    )  # fmt: skip
     parameters = rs.load_model("m").parameters
     assert parameters["alphas"] == [0.1, 0.05]
-    assert parameters["refit"] == "unshrunk"
+    assert parameters["families"] == ["l1"]
+    assert parameters["refit_on"] == "all"
 
 
 def test_path_writes_every_point(home, here):
     text = run("path", home / "train.txt", "--n-alphas", 20, "-o", "path.json").stdout
     content = json.loads(Path("path.json").read_text())
-    expected = rs.sparse_path(rs.read_letor(home / "train.txt"), n_alphas=20, normalise="z")
+    expected = rs.sparse_path(rs.read_letor(home / "train.txt"), n_alphas=20, normalise="auto")
     assert content == expected.to_dict()
     assert max(content["relative_gaps"]) <= 1e-6
     rows = [line for line in text.splitlines() if "e-" in line or "e+" in line]
@@ -834,7 +839,7 @@ def test_warnings_are_one_line(here):
     put(here / "d.txt", GOOD)
     result = run("fit", "d.txt", "--profile", "letor", "-o", "m.json")
     (line,) = result.stderr.splitlines()
-    assert line.startswith("ranksieve: warning: ndcg@10 (letor profile) is 0 for every model on the path")
+    assert line.startswith("ranksieve: warning: ndcg@10 (letor profile) is 0 for every candidate")
 
 
 def test_interrupt_leaves_no_output(home, here):

@@ -148,7 +148,7 @@ def test_a_run_against_qrels(here, data):
     assert compared["mean"]["own"] == expected.mean
     assert compared["profile"] == "trec"
     words = run("evaluate", "--run", "own.run", "--qrels", "qrels.txt").stdout
-    assert "20 queries, trec profile." in words
+    assert "20 queries; trec profile." in words
 
 
 def test_a_run_gives_the_values_of_its_model(here, data):

@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 
 import ranksieve as rs
 from ranksieve.cli import app
+from ranksieve.data.dataset import joined
 from ranksieve.estimators.stability import prepared
 from ranksieve.experiment.benching import fitting_profile
 from ranksieve.measures.importance import single_feature
@@ -310,12 +311,13 @@ def test_short_lists_in_a_sentence():
 
 def test_fit_and_its_page_count_short_lists_out_loud(root, tmp_path):
     fold, page = root / "TOY" / "Fold1", tmp_path / "page.html"
-    vali = rs.read_letor(fold / "vali.txt")
-    sentence = short_lists(rs.evaluate(np.zeros(vali.n_docs), vali, "ndcg@10"))
+    held_out = joined(rs.read_letor(fold / "train.txt"), rs.read_letor(fold / "vali.txt"))  # folds, and valid
+    sentence = short_lists(rs.evaluate(np.zeros(held_out.n_docs), held_out, "ndcg@10"))
     assert sentence.endswith("the letor profile counts their NDCG@10 as 0 (standard does not).")
     command = ("fit", fold / "train.txt", "--valid", fold / "vali.txt", *QUICK, "-o", tmp_path / "m.json")
     text = words(*command, "--report", page)
-    assert "Validation ndcg@10 (letor): " in text
+    assert "Held-out NDCG@10 (letor profile): " in text
+    assert f"over {held_out.n_queries} queries" in text
     assert sentence in text
     shown = " ".join(page.read_text().split())
     assert sentence in shown
@@ -323,8 +325,13 @@ def test_fit_and_its_page_count_short_lists_out_loud(root, tmp_path):
     assert "documents; the letor profile counts their NDCG@3, NDCG@5 and NDCG@10 as 0" in shown
     assert '<tr><th>profile</th><td class="name">letor</td></tr>' in shown
     assert json.loads(run(*command, "--json").stdout)["uncounted"] == sentence
+    vali = rs.read_letor(fold / "vali.txt")
+    alone = short_lists(rs.evaluate(np.zeros(vali.n_docs), vali, "ndcg@10"))
+    assert json.loads(run(*command, "--set", "cv=0", "--json").stdout)["uncounted"] == alone != sentence
     assert "as 0" not in words(*command, "--profile", "standard")
-    assert "(standard): " in words("fit", root / "plain" / "train.txt", *QUICK, "-o", tmp_path / "m.json")
+    assert "(standard profile): " in words(
+        "fit", root / "plain" / "train.txt", *QUICK, "-o", tmp_path / "m.json"
+    )
 
 
 def test_strength_of_features_goes_by_the_profile_of_the_page(root, tmp_path):

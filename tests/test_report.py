@@ -12,12 +12,14 @@ import numpy as np
 import plotly.graph_objects as go
 import pytest
 
-from ranksieve.cli.fit import feature_support
+from ranksieve.cli.fit import feature_strength
 from ranksieve.data.dataset import Dataset
 from ranksieve.estimators import FenchelRank, SparseRanker
+from ranksieve.generators.ranking import make_ranking
 from ranksieve.metrics import evaluate
 from ranksieve.report import Support, build_content, certificate, write_report
 from ranksieve.report.canvas import PALETTE
+from ranksieve.report.choice_words import choice_sentences, optimality
 from ranksieve.report.fit_page import Planted, planted_features
 from ranksieve.report.path_explorer import MAX_LINES, curves_of_ranker, path_figure
 from tests.conftest import random_dataset
@@ -29,7 +31,7 @@ NASTY = ("<b>&", "</script><i>", "{{ 7 * 7 }}", '"quoted"', "plain")
 def fitted() -> tuple[SparseRanker, Dataset]:
     data = random_dataset(seed=3, n_queries=20, n_features=5)
     data = Dataset(data.X, data.y, data.qid, NASTY)
-    return SparseRanker(n_alphas=15, profile="standard").fit(data, valid=data), data
+    return SparseRanker(n_alphas=15, profile="standard", families=["l1"], cv=3).fit(data), data
 
 
 @pytest.fixture(scope="module")
@@ -38,7 +40,7 @@ def page(fitted, tmp_path_factory) -> str:
     path = tmp_path_factory.mktemp("page") / "r.html"
     truth = np.array([1.0, 0.0, 0.0, 0.0, -1.0])
     means = {"test": evaluate(ranker.predict(data), data, ["ndcg@3", "map"], "standard")}
-    support = Support(np.array([1.0, 0.9, 0.5, 0.0, 0.25]), 20, np.array([0.5, 0.4, 0.3, 0.2, 0.1]), "map")
+    support = Support(np.array([0.5, 0.4, 0.3, 0.2, 0.1]), "map", "standard")
     content = build_content(ranker, choice="on old data", evaluations=means, truth=truth, support=support)
     write_report(content, path)
     return path.read_text(encoding="utf-8")
@@ -96,8 +98,10 @@ def test_page_names_every_chosen_feature_with_its_weight(fitted, page):
         assert f"{ranker.coef_[j]:+.5g}".replace("-", "−") in text
     assert certificate(ranker.to_model().certificate["relative_gap"]) in text
     assert "on old data" in text
-    assert f"{ranker.validation_.mean[ranker.chosen_]:.4f}" in text
-    assert ranker.to_model().data.keys() == {"train", "valid"}
+    for sentence in choice_sentences(ranker, "on old data"):
+        assert sentence in text
+    assert optimality(ranker.to_model().certificate) in text
+    assert ranker.to_model().data.keys() == {"train"}
     assert all(fingerprint in text for fingerprint in ranker.to_model().data.values())
 
 
@@ -150,7 +154,7 @@ def test_planted_features(fitted):
 
 def test_many_features_do_not_swell_the_page():
     data = random_dataset(seed=1, n_queries=30, n_features=90)
-    ranker = SparseRanker(n_alphas=15, profile="standard", min_ratio=1e-4).fit(data, valid=data)
+    ranker = SparseRanker(n_alphas=15, profile="standard", min_ratio=1e-4, families=["l1"], cv=2).fit(data)
     content = build_content(ranker)
     assert np.count_nonzero(np.abs(ranker.path_.coefs).max(axis=0)) > MAX_LINES
     assert len(content.curves.weights) == MAX_LINES
@@ -184,23 +188,33 @@ def test_missing_extra_is_named(fitted, tmp_path, monkeypatch):
 
 
 def test_support_is_shown_beside_the_weights(page, fitted):
-    text = text_of(page)
-    assert "Share of 20 refits" in text
+    text, ranker = text_of(page), fitted[0]
+    assert (
+        "Share of 200 resamplings of the held-out queries in which the best candidate uses the feature"
+        in text
+    )
     assert "alone, MAP" in text
-    used = {NASTY[j] for j in fitted[0].support_}
-    stable = len(used & set(NASTY[:2]))
-    assert f"{stable} of {len(used)} stable" in text
+    often = np.count_nonzero(ranker.confidence_.frequency[ranker.support_] >= 0.9)
+    assert f"{often} of {len(ranker.support_)} stable" in text
 
 
-def test_gains_are_those_of_the_validation(fitted, page):
-    ranker, _ = fitted
-    gains = data_of(page)["gains"]["gains"]
-    densest = int(np.argmax(ranker.path_.n_nonzero))
-    values = ranker.validation_.values
-    np.testing.assert_allclose(gains["methods"]["chosen"]["values"], values[ranker.chosen_], atol=1e-6)
-    np.testing.assert_allclose(gains["theirs"], values[densest], atol=1e-6)
+@pytest.mark.parametrize("max_features", [2, None])
+def test_gains_are_those_of_the_held_out_queries(max_features, tmp_path):
+    """Against the best model without a budget; without one, against the densest."""
+    data = make_ranking(n_queries=30, n_features=10, n_informative=5, seed=0)
+    ranker = SparseRanker(max_features, n_alphas=15, profile="standard", cv=3).fit(data)
+    write_report(build_content(ranker), tmp_path / "r.html")
+    page = (tmp_path / "r.html").read_text(encoding="utf-8")
+    gains, candidates = data_of(page)["gains"]["gains"], ranker.candidates_
+    theirs, used = candidates.densest() if max_features is None else candidates.unrestricted()
+    assert used > len(ranker.support_)
+    own = ranker.validation_.values[ranker.chosen_]
+    np.testing.assert_allclose(gains["methods"]["chosen"]["values"], own, atol=1e-6)
+    np.testing.assert_allclose(gains["theirs"], theirs, atol=1e-6)
     assert gains["queries"] == [str(query) for query in ranker.validation_.query_ids]
     assert go.Figure(gains["figure"]).layout.yaxis.title.text == "change of NDCG@10"
+    baseline = "the densest candidate" if max_features is None else "the best model without a budget"
+    assert f"{baseline} ({used} features)" in text_of(page)
 
 
 def test_explorer_holds_every_point(fitted, page):
@@ -220,10 +234,9 @@ def test_explorer_holds_every_point(fitted, page):
 
 def test_a_ranker_without_a_path_has_a_page(tmp_path):
     data = random_dataset(seed=3, n_queries=20, n_features=5)
-    content = build_content(
-        FenchelRank(radius=2.0).fit(data), support=feature_support(FenchelRank().fit(data), data)
-    )
-    assert content.curves is None
+    ranker = FenchelRank(radius=2.0).fit(data)
+    content = build_content(ranker, support=feature_strength(ranker, data))
+    assert (content.curves, content.candidates, content.headline) == (None, None, [])
     assert content.gains is None
     assert [column.key for column in content.features.columns] == ["weight", "strength"]
     write_report(content, tmp_path / "r.html")
@@ -243,11 +256,56 @@ def test_page_tells_costs_and_how_features_were_prepared(tmp_path):
     write_report(build_content(ranker.fit(data)), tmp_path / "r.html")
     text = text_of((tmp_path / "r.html").read_text(encoding="utf-8"))
     assert "normalise query_z" in text
-    assert "missing auto" in text
+    assert "missing error" in text  # nothing was missing, so missing values are refused later
     assert "Its features cost" not in text
     costs = dict(zip(data.feature_names, (1.5, 1, 1, 1, 1), strict=True))
     paid = SparseRanker(n_alphas=15, profile="standard", feature_costs=costs, max_cost=2.5)
-    write_report(build_content(paid.fit(data, valid=data)), tmp_path / "r.html")
+    write_report(build_content(paid.fit(data)), tmp_path / "r.html")
     text = text_of((tmp_path / "r.html").read_text(encoding="utf-8"))
     cost = sum(costs[data.feature_names[j]] for j in paid.support_)
     assert f"Its features cost {cost:g} of at most 2.5" in text
+
+
+# --- the choice ------------------------------------------------------------------------------------------
+
+
+def test_candidates_are_drawn_family_by_family():
+    data = random_dataset(seed=3, n_queries=20, n_features=5)
+    ranker = SparseRanker(2, n_alphas=15, profile="standard", cv=3).fit(data)
+    content = build_content(ranker)
+    *lines, star = content.candidates["data"]
+    families = [*ranker.candidates_.families, ranker.candidates_.beyond]
+    assert [line["name"] for line in lines] == ["ℓ1", "log penalty", "forward selection", "beyond the budget"]
+    assert len({line["line"]["color"] for line in lines}) == len(lines)
+    for line, family in zip(lines, families, strict=True):
+        assert line["x"] == sorted(set(family.models.n_nonzero.tolist()) - {0})
+        for size, best in zip(line["x"], line["y"], strict=True):
+            assert best == family.validation.mean[family.models.n_nonzero == size].max()
+    assert (star["name"], star["x"]) == ("chosen", [len(ranker.support_)])
+    assert star["y"] == [ranker.validation_.mean[ranker.chosen_]]
+    assert go.Figure(content.candidates).layout.yaxis.title.text == "held-out NDCG@10"
+
+
+def test_page_draws_the_candidates(page, fitted):
+    figure = data_of(page)["figures"]["candidates"]
+    assert [trace["name"] for trace in figure["data"]] == ["ℓ1", "chosen"]
+    assert "The star is the chosen model." in text_of(page)
+
+
+def test_explorer_of_a_forward_selection_goes_by_the_number_of_features(tmp_path):
+    data = random_dataset(seed=3, n_queries=20, n_features=5)
+    ranker = SparseRanker(profile="standard", cv=3, families=["forward"]).fit(data)
+    write_report(build_content(ranker), tmp_path / "r.html")
+    page = (tmp_path / "r.html").read_text(encoding="utf-8")
+    (path,) = data_of(page)["explorers"]["path"]
+    assert path["by"] == "features"
+    assert path["alphas"] == path["n_nonzero"] == [1, 2, 3, 4, 5]
+    figure = go.Figure(path["figure"])
+    assert (figure.layout.xaxis.type, figure.layout.xaxis.title.text) == (None, "features")
+    assert figure.layout.annotations[0].x == figure.layout.shapes[0].x0 == len(ranker.support_)
+    assert not any("α" in (trace.hovertemplate or "") for trace in figure.data)
+    text = text_of(page)
+    assert "To the right the number of features grows" in text
+    assert "with a ridge of" in text
+    assert "α" not in text
+    assert 'aria-label="number of features"' in page

@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 import ranksieve as rs
-from ranksieve.cli.fit import feature_support
+from ranksieve.cli.fit import feature_strength
 from ranksieve.estimators.stability import prepared
 from ranksieve.measures.importance import single_feature
+from ranksieve.metrics import PROFILES
 
 
 @pytest.fixture(scope="module")
@@ -18,7 +19,9 @@ def data():
 
 @pytest.fixture(scope="module")
 def ranker(data):
-    return rs.SparseRanker(2, n_alphas=20, profile="standard", normalise="z").fit(data, valid=data)
+    """A point of the path."""
+    options = {"n_alphas": 20, "profile": "standard", "normalise": "z", "families": ["l1"]}
+    return rs.SparseRanker(2, **options).fit(data)
 
 
 def test_shares_of_refits_at_the_chosen_point(data, ranker):
@@ -38,13 +41,25 @@ def test_one_refit_is_the_path_on_the_part_that_the_seed_draws(data, ranker):
     np.testing.assert_array_equal(rs.selection_frequency(ranker, data, 1, share=0.3, seed=7), expected)
 
 
+@pytest.mark.parametrize("family", ["log", "forward", "refitted"])
+def test_refits_are_of_the_family_that_was_chosen(data, family):
+    options = {"n_alphas": 20, "profile": "standard", "families": [family]}
+    ranker = rs.SparseRanker(3, **options).fit(data)
+    assert ranker.family_ == family
+    shares = rs.selection_frequency(ranker, data, 10)
+    assert shares[np.flatnonzero(data.truth)].min() > 0.8
+    if family == "forward":  # a set of as many features in every refit
+        assert shares.sum() == pytest.approx(len(ranker.support_))
+
+
 def test_constraints_on_features_hold_in_every_refit(data):
     banned = int(np.flatnonzero(data.truth)[0])
     options = {"must_not": [banned], "must_have": ["f9"], "penalty": "elastic_net", "l1_ratio": 0.9}
-    ranker = rs.SparseRanker(n_alphas=20, profile="standard", **options).fit(data, valid=data)
-    shares = rs.selection_frequency(ranker, data, 10)
-    assert shares[banned] == 0.0
-    assert shares[8] == 1.0
+    for families in (["l1"], ["forward"]):
+        ranker = rs.SparseRanker(n_alphas=20, profile="standard", families=families, **options).fit(data)
+        shares = rs.selection_frequency(ranker, data, 10)
+        assert shares[banned] == 0.0
+        assert shares[8] == 1.0
 
 
 def test_missing_values_are_filled_as_in_the_fit(data):
@@ -53,8 +68,8 @@ def test_missing_values_are_filled_as_in_the_fit(data):
     holes = data.replace_features(X, data.feature_names)
     filled = data.replace_features(np.nan_to_num(X), data.feature_names)
     options = {"n_alphas": 10, "profile": "standard"}
-    ours = rs.SparseRanker(missing="zero", **options).fit(holes, valid=holes)
-    theirs = rs.SparseRanker(**options).fit(filled, valid=filled)
+    ours = rs.SparseRanker(missing="zero", **options).fit(holes)
+    theirs = rs.SparseRanker(**options).fit(filled)
     np.testing.assert_array_equal(
         rs.selection_frequency(ours, holes, 5), rs.selection_frequency(theirs, filled, 5)
     )
@@ -80,17 +95,15 @@ def test_one_query_cannot_be_halved(data, ranker):
 def test_a_choice_by_cost_has_no_frequencies(data):
     costs = dict.fromkeys(data.feature_names, 1.0)
     ranker = rs.SparseRanker(n_alphas=10, feature_costs=costs, max_cost=3.0, profile="standard")
-    ranker.fit(data, valid=data)
+    ranker.fit(data)
     with pytest.raises(ValueError, match="fit it without feature_costs"):
         rs.selection_frequency(ranker, data)
-    support = feature_support(ranker, data)
-    assert support.frequency is None
-    assert support.strength is not None
+    assert feature_strength(ranker, data).strength is not None
 
 
-def test_the_page_of_a_fit_shows_frequency_and_strength(data, ranker):
-    support = feature_support(ranker, data)
-    np.testing.assert_array_equal(support.frequency, rs.selection_frequency(ranker, data))
-    assert support.n_subsamples == 50
-    np.testing.assert_allclose(support.strength, single_feature(prepared(ranker, data), "ndcg@10", None))
-    assert feature_support(rs.FenchelRank().fit(data), data).frequency is None
+def test_strength_is_the_metric_of_each_feature_alone(data, ranker):
+    support = feature_strength(ranker, data)
+    assert (support.metric, support.profile) == ("ndcg@10", "standard")
+    np.testing.assert_allclose(
+        support.strength, single_feature(prepared(ranker, data), "ndcg@10", None, PROFILES["standard"])
+    )

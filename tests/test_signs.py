@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize
 
 from ranksieve.data.dataset import Dataset
+from ranksieve.estimators import SparseRanker
 from ranksieve.formats.feature_tables import read_signs
 from ranksieve.forward import fit_set
 from ranksieve.objective import make_objective
@@ -132,13 +133,24 @@ def test_signs_that_agree_with_the_optimum_change_nothing(data):
 
 def test_refitted_weights_keep_their_signs(data):
     """Over all features, some of which would take the other sign without the bound."""
-    objective, ridge = make_objective(data), 1e-3
-    assert fit_set(objective, range(6), np.zeros(6), ridge, None, 1e-8).w.min() < -0.1
-    bound = fit_set(objective, range(6), np.zeros(6), ridge, np.ones(6), 1e-8)
-    best, expected = bounded_optimum(data, np.zeros(6), np.full(6, np.inf), ridge)
-    assert bound.w.min() >= 0
-    assert bound.objective == pytest.approx(best, rel=2e-6)
-    np.testing.assert_allclose(bound.w, expected, atol=1e-2)
+    objective = make_objective(data)
+    for ridge in 1e-3 * sparse_path(data, n_alphas=3).alphas:
+        free = fit_set(objective, range(6), np.ones(6), ridge, None, 1e-6)
+        assert free.w.min() < -0.1
+        bound = fit_set(objective, range(6), np.ones(6), ridge, np.ones(6), 1e-6)
+        best, expected = bounded_optimum(data, np.zeros(6), np.full(6, np.inf), ridge)
+        assert bound.w.min() >= 0
+        assert bound.objective == pytest.approx(best, rel=2e-6)
+        np.testing.assert_allclose(bound.w, expected, atol=1e-2)
+
+
+@pytest.mark.parametrize("family", ["l1", "log", "forward", "refitted"])
+def test_all_families_keep_signs(data, family):
+    """All models, and those without each fold."""
+    ranker = SparseRanker(families=[family], signs=dict.fromkeys(NAMES, "+"), n_alphas=10, cv=3)
+    (only,) = ranker.fit(data).candidates_.families
+    assert only.models.coefs.min() >= 0
+    assert only.fitted.without.min() >= 0
 
 
 @pytest.mark.parametrize("options", [{}, {"penalty": "elastic_net", "l1_ratio": 0.7}])

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -52,8 +53,20 @@ class Rules:
         free = self.usable.copy()
         free[list(chosen)] = False
         if self.prices is not None and np.isfinite(self.limit):
-            free &= self.prices.of(np.array(chosen, dtype=np.int64)) + self._added(chosen) <= self.limit
+            free &= self._left(chosen) >= self._added(chosen)
         return free if self.signs is None else free & (self.signs * g <= 0)
+
+    def affordable(self, chosen: Sequence[int]) -> bytes:
+        """Which features the set leaves money for, as a key."""
+        if self.prices is None:
+            return b""
+        return np.packbits(self._left(chosen) >= self._added(chosen)).tobytes()
+
+    def _left(self, chosen: Sequence[int]) -> float:
+        """What the limit leaves when the set is paid."""
+        if self.prices is None:
+            return np.inf
+        return self.limit - self.prices.of(np.array(chosen, dtype=np.int64))
 
     def worth(self, gain: FloatArray, chosen: Sequence[int]) -> FloatArray:
         """Gains as the growth of a set compares them."""
@@ -180,44 +193,76 @@ class Quadratic:
         return wide
 
 
-class _Search:
-    """Fits of sets of features, and the second-order models around them."""
+class ForwardSearch:
+    """Sets of features of one objective, fitted as searches under different rules come upon them."""
 
-    def __init__(self, objective: Objective, rules: Rules, tol: float) -> None:
-        self.objective, self.rules, self.tol = objective, rules, tol
+    def __init__(self, objective: Objective, usable: BoolArray, tol: float = 1e-6) -> None:
+        self.objective, self.tol = objective, tol
         curvature = objective.curvatures(objective.at_zero)
-        self.ridge = (
-            RIDGE_SHARE * float(np.mean(curvature, where=rules.usable)) if rules.usable.any() else 0.0
-        )
+        self.ridge = RIDGE_SHARE * float(np.sum(curvature[usable])) / max(1, int(np.count_nonzero(usable)))
         self._size = np.sqrt(np.maximum(curvature, np.finfo(np.float64).tiny))
+        self._known: dict[tuple[Any, ...], tuple[Result, SecondOrder]] = {}
 
-    def near(self, point: Point, chosen: Sequence[int]) -> Quadratic:
-        """The second-order model at a point."""
-        g = self.objective.gradient(point)
-        steepest = np.where(self.rules.joining(g, chosen), np.abs(g) / self._size, -1.0)
-        short = np.argsort(-steepest, kind="stable")[:SHORTLIST]
-        columns = np.union1d(short[steepest[short] >= 0], np.array(chosen, dtype=np.int64))
-        model = SecondOrder(point.w, g, self.objective.hessian(point, columns), columns)
-        return Quadratic(model, self.ridge, self.rules)
+    def path(
+        self,
+        max_features: int,
+        rules: Rules,
+        names: tuple[str, ...],
+        progress: Progress | None = None,
+    ) -> SparsePath:
+        """Sets of 1 to ``max_features`` features; the first has the fixed features, or one.
 
-    def settle(self, chosen: list[int], start: FloatArray) -> tuple[Result, list[int], Quadratic]:
+        The path's ``alphas`` hold the ridge μ.
+        """
+        chosen, results = list(rules.fixed), []
+        near = self._quadratic(self._near(self.objective.at_zero, chosen, rules), rules)
+        for size in range(max(1, len(chosen)), max_features + 1):
+            if len(chosen) < size:
+                joining = near.grown(chosen)
+                if joining is None:
+                    break
+                chosen = [*chosen, joining]
+            result, chosen, near = self._settle(chosen, near, rules)
+            results.append(result)
+            if progress is not None:
+                progress(size, max_features)
+        return collect(np.full(len(results), self.ridge), results, names)
+
+    def _settle(
+        self, chosen: list[int], before: Quadratic, rules: Rules
+    ) -> tuple[Result, list[int], Quadratic]:
         """Fit a set and swap its features while that lowers the objective: (fit, set, model around it)."""
-        result = self.fit(chosen, start)
-        near = self.near(result.point, chosen)
+        result, near = self._fit(chosen, before.model.w, rules)
         for _ in range(MAX_SWAPS):
             fall, after = near.best_swap(chosen)
             if fall <= LEAST_GAIN * result.objective:
                 break
-            other = self.fit(after, near.weights(after))
+            other, around = self._fit(after, near.weights(after), rules)
             if other.objective >= result.objective:
                 break
-            result, chosen = other, after
-            near = self.near(result.point, chosen)
+            result, chosen, near = other, after, around
         return result, chosen, near
 
-    def fit(self, chosen: list[int], start: FloatArray) -> Result:
-        """Fit a set of features."""
-        return fit_set(self.objective, chosen, start, self.ridge, self.rules.signs, self.tol)
+    def _fit(self, chosen: list[int], start: FloatArray, rules: Rules) -> tuple[Result, Quadratic]:
+        """The fit of a set and the second-order model around it, once for all searches."""
+        key = (*sorted(chosen), rules.affordable(chosen))
+        if key not in self._known:
+            result = fit_set(self.objective, chosen, start, self.ridge, rules.signs, self.tol)
+            near = self._near(result.point, chosen, rules)
+            self._known[key] = replace(result, point=None), near
+        result, near = self._known[key]
+        return result, self._quadratic(near, rules)
+
+    def _near(self, point: Point, chosen: Sequence[int], rules: Rules) -> SecondOrder:
+        """The second-order model at a point, in the columns of the set and those of the steepest gradient."""
+        g = self.objective.gradient(point)
+        steepest = np.where(rules.joining(g, chosen), np.abs(g) / self._size, -1.0)
+        short = np.argsort(-steepest, kind="stable")[:SHORTLIST]
+        columns = np.union1d(short[steepest[short] >= 0], np.array(chosen, dtype=np.int64))
+        return SecondOrder(point.w, g, self.objective.hessian(point, columns), columns)
+
+    def _quadratic(self, model: SecondOrder, rules: Rules) -> Quadratic:
+        return Quadratic(model, self.ridge, rules)
 
 
 def fit_set(
@@ -236,33 +281,3 @@ def fit_set(
     w = np.zeros(objective.n_features)
     w[columns] = result.w
     return replace(result, w=w, point=replace(result.point, w=w))
-
-
-def forward_path(
-    objective: Objective,
-    max_features: int,
-    rules: Rules,
-    *,
-    names: tuple[str, ...],
-    tol: float = 1e-6,
-    progress: Progress | None = None,
-) -> SparsePath:
-    """Sets of 1 to ``max_features`` features; the first has the fixed features, or one.
-
-    The path's ``alphas`` hold the ridge μ.
-    """
-    search, chosen = _Search(objective, rules, tol), list(rules.fixed)
-    results: list[Result] = []
-    w, near = objective.at_zero.w, search.near(objective.at_zero, chosen)
-    for size in range(max(1, len(chosen)), max_features + 1):
-        if len(chosen) < size:
-            joining = near.grown(chosen)
-            if joining is None:
-                break
-            chosen = [*chosen, joining]
-        result, chosen, near = search.settle(chosen, w)
-        w = result.w
-        results.append(replace(result, point=None))
-        if progress is not None:
-            progress(size, max_features)
-    return collect(np.full(len(results), search.ridge), results, names)

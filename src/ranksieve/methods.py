@@ -138,8 +138,8 @@ def _selected(kind: Callable[..., Ranker], C: float = 1.0, **options: Any) -> Ra
 
 METHODS: dict[str, Method] = {
     "sparseranker": Method(
-        "SparseRanker", "the certified path", HINGE, "ℓ1, elastic net", "proximal Newton", SparseRanker,
-        rounds="",
+        "SparseRanker", "the certified path, log penalty, forward selection", HINGE,
+        "ℓ1, log, elastic net, ridge", "proximal Newton", SparseRanker, rounds="",
     ),
     "fenchelrank": Method(
         "FenchelRank", "Lai et al. 2013", HINGE, "ℓ1 ball", "Frank–Wolfe", e.FenchelRank,

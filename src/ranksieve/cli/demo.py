@@ -35,7 +35,7 @@ def demo(
     """
     import numpy as np
 
-    from ranksieve.cli.fit import feature_strength
+    from ranksieve.cli.fit import feature_strength, how_chosen
     from ranksieve.report import build_content, require_extra, write_report
 
     Path(out).mkdir(parents=True, exist_ok=True)
@@ -53,7 +53,8 @@ def demo(
         ranker.fit(train, valid=valid, progress=bar)
     seconds = time.perf_counter() - started
     evaluations = measure(ranker, train, test)
-    _show(ranker, evaluations, truth, seconds)
+    choice = how_chosen(ranker, train, f"{valid.n_queries} validation queries")
+    _show(ranker, choice, evaluations, truth, seconds)
     ranker.to_model().save(model_file)
     words(f"Wrote {model_file}.")
     try:
@@ -64,7 +65,7 @@ def demo(
     content = build_content(
         ranker,
         title="Synthetic data with planted features",
-        choice=f"on {valid.n_queries} held-out queries",
+        choice=choice,
         evaluations=evaluations,
         truth=truth,
         support=feature_strength(ranker, train),
@@ -114,13 +115,17 @@ def _gains(evaluations: dict[str, Evaluation]) -> Any:
     )
 
 
-def _show(ranker: rs.SparseRanker, evaluations: dict[str, Evaluation], truth: Any, seconds: float) -> None:
+def _show(
+    ranker: rs.SparseRanker, choice: str, evaluations: dict[str, Evaluation], truth: Any, seconds: float
+) -> None:
     from ranksieve.report import planted_features
-    from ranksieve.report.choice_words import optimality
+    from ranksieve.report.choice_words import choice_sentences, optimality
 
     planted = planted_features(truth, ranker)
     rows = (("found", planted.found), ("missed", planted.missed), ("in addition", planted.extra))
-    words(f"Choice: the best validation {METRIC} with at most {MAX_FEATURES} features.")
+    words(f"Choice: the best held-out {METRIC} with at most {MAX_FEATURES} features.")
+    for sentence in choice_sentences(ranker, choice):
+        words(sentence)
     table(
         ["planted features", "", "which"],
         [(label, len(names), ", ".join(names) or "none") for label, names in rows],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Mapping, Sequence
+from functools import reduce
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
@@ -18,6 +19,7 @@ from ranksieve.cli.output import emit_json, progress, table, while_doing, words
 if TYPE_CHECKING:  # these take long to load
     from ranksieve.estimators import LinearRanker
     from ranksieve.methods import Method
+    from ranksieve.metrics import Evaluation
     from ranksieve.path import Progress
     from ranksieve.report import Support
 
@@ -47,10 +49,11 @@ def fit(
 ) -> None:
     """Learn a sparse ranker and write it to a file.
 
-    The default method fits a whole path of models, from no feature to many, each with a proof of how near
-    the best possible it is, and keeps the one that ranks held-out queries best. Another method is fitted
-    with its defaults, or with what --set says; with a budget, --valid, --metric or --profile its parameters
-    are chosen on held-out queries too, from a grid of its own.
+    The default method fits several families of models, each from few features to many, and keeps the one
+    within the budget that ranks held-out queries best: those of --valid, and by cross-validation those of the
+    training data. It says how sure the choice is, and proves how near the best possible the weights are.
+    Another method is fitted with its defaults, or with what --set says; with a budget, --valid, --metric or
+    --profile its parameters are chosen on held-out queries too, from a grid of its own.
     """
     from ranksieve.methods import find_method
     from ranksieve.report import build_content, require_extra, write_report
@@ -68,18 +71,13 @@ def fit(
         chosen_on = {} if held_out is None else {"valid": held_out}
         ranker.fit(data, **chosen_on, **reporters(entry, ranker, bar))
     model, choice = ranker.to_model(), how_chosen(ranker, data, source.valid)
-    uncounted = too_short_to_count(ranker, data if held_out is None else held_out)
+    uncounted = too_short_to_count(ranker, data, held_out)
     model.save(output)
     if report:
-        evaluations = {}
-        if held_out is not None:
-            profile = ranker.get_params(deep=False).get("profile")
-            scores = ranker.predict(held_out)
-            evaluations[f"{source.valid}"] = rs.evaluate(scores, held_out, REPORT_METRICS, profile)
-        support = feature_strength(ranker, data)
         content = build_content(
-            ranker, choice=choice, evaluations=evaluations, support=support, uncounted=uncounted
-        )
+            ranker, choice=choice, evaluations=valid_metrics(ranker, source.valid, held_out),
+            support=feature_strength(ranker, data), uncounted=uncounted,
+        )  # fmt: skip
         write_report(content, report)
     with beside(output, report):
         if as_json:
@@ -87,6 +85,8 @@ def fit(
                 {
                     "model": model.to_dict(),
                     "choice": choice,
+                    "family": getattr(ranker, "family_", None),
+                    "confidence": confidence_data(ranker),
                     "uncounted": uncounted,
                     "output": output,
                     "report": report,
@@ -186,15 +186,40 @@ def feature_strength(ranker: LinearRanker, data: rs.Dataset) -> Support:
     return Support(strength=strength, metric=metric, profile=profile.name)
 
 
-def too_short_to_count(ranker: Any, measured: rs.Dataset) -> str:
-    """How many lists are too short for the metric that guided the choice; no score changes that."""
+def confidence_data(ranker: Any) -> dict[str, Any] | None:
+    """How sure the choice is, as plain data, features by name; None for a ranker that does not say."""
+    sure = getattr(ranker, "confidence_", None)
+    if sure is None:
+        return None
+    shares = zip(ranker.path_.feature_names, sure.frequency.tolist(), strict=True)
+    return {**sure.to_dict(), "frequency": {name: share for name, share in shares if share > 0}}
+
+
+def valid_metrics(
+    ranker: LinearRanker, name: str | None, held_out: rs.Dataset | None
+) -> dict[str, Evaluation]:
+    """How the model ranks the validation queries, by words that say whether its weights have seen them."""
+    if held_out is None:
+        return {}
+    parameters = ranker.get_params(deep=False)
+    seen = ", which the weights were fitted to as well" if parameters.get("refit_on") == "all" else ""
+    scores = ranker.predict(held_out)
+    return {f"{name}{seen}": rs.evaluate(scores, held_out, REPORT_METRICS, parameters.get("profile"))}
+
+
+def too_short_to_count(ranker: Any, data: rs.Dataset, held_out: rs.Dataset | None) -> str:
+    """How many held-out lists are too short for the metric of the choice; no score changes that."""
     import numpy as np
 
+    from ranksieve.data.dataset import joined
     from ranksieve.report.words import short_lists
 
     if not ranker.uses_valid:
         return ""
-    by = ranker.validation_
+    crossed = held_out is None or getattr(ranker, "n_folds_", 0) > 0
+    parts = [part for part in (data if crossed else None, held_out) if part is not None]
+    labels = [rs.Dataset(np.zeros((part.n_docs, 1)), part.y, part.qid) for part in parts]
+    measured, by = reduce(joined, labels), ranker.validation_
     return short_lists(rs.evaluate(np.zeros(measured.n_docs), measured, by.metric, by.profile))
 
 
@@ -202,8 +227,10 @@ def show_model(ranker: LinearRanker, model: rs.LinearModel, choice: str, uncount
     """The headline, then features and weights, then what is proven."""
     from ranksieve.report.choice_words import choice_sentences, optimality
 
-    count = f"{len(model.terms) or 'none'} of {model.n_features} features"
-    words(f"{model.method} uses {count}{'' if model.terms else ', so all scores are equal'}.")
+    if model.terms:
+        words(f"{model.method} uses {len(model.terms)} of {model.n_features} features.")
+    else:
+        words(f"{model.method} uses none of the {model.n_features} features, so all scores are equal.")
     verb = "chosen" if model.chosen_by else "measured"
     measured = [
         f"{name.capitalize()}: {value:.4f}, {verb} {choice}."

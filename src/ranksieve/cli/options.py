@@ -29,7 +29,9 @@ RANKER_MISSING = typer.Option(
     "word about it.",
 )
 NORMALISE = typer.Option(
-    metavar="KIND", help="Scaling: none, z, within_z, min_max, query_min_max or query_z."
+    metavar="KIND",
+    help="Scaling: auto, none, z, within_z, min_max, query_min_max or query_z; auto leaves features of [0, "
+    "1] as they are and takes within_z for others.",
 )
 Conventions = Annotated[
     str | None,
@@ -55,7 +57,10 @@ class FitData:
     train: Train
     valid: Annotated[
         str | None,
-        typer.Option(metavar="FILE", help="Held-out queries for the choice; without it, cross-validation."),
+        typer.Option(
+            metavar="FILE",
+            help="Held-out queries to choose on; SparseRanker pools them with cross-validation.",
+        ),
     ] = None
 
     @property

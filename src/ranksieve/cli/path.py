@@ -41,9 +41,9 @@ def path(
 ) -> None:
     """Fit rankers from no feature to many, each with its proof.
 
-    The proof is a duality gap: how far the objective can be from the best possible. The table shows about
-    ten points of the path; the JSON file holds all of them with their weights, which are for the features as
-    they are scaled.
+    The proof is a duality gap: how far the objective can be from the best possible. It is about the weights;
+    which model ranks best, "fit" finds out on held-out queries. The table shows about ten points of the path;
+    the JSON file holds all of them with their weights, which are for the features as they are scaled.
     """
     from ranksieve.preparation.missing import RANKER_POLICIES, check_policy
     from ranksieve.preparation.normalise import check_kind

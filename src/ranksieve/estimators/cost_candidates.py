@@ -14,11 +14,19 @@ from ranksieve._types import BoolArray, FloatArray
 from ranksieve.data.costs import ColumnCosts
 from ranksieve.estimators.candidates import Family, plain_families
 from ranksieve.estimators.choice import Budget, fits
-from ranksieve.estimators.families import PATH, Fitted, Task, forward_family, l1_family
+from ranksieve.estimators.families import (
+    PATH,
+    Fitted,
+    ForwardSearches,
+    Task,
+    forward_family,
+    l1_family,
+)
 from ranksieve.estimators.held_out import HeldOut
 from ranksieve.penalties import L1
 
 POWERS = (0.5, 1.0)
+RANGE = 50.0  # times the smallest limit is the cost of all features, unless the cheapest costs more than that
 LEAST_SHARE = 0.01  # of the largest cost: a smaller one, also 0, counts as this in the ℓ1 weights
 
 
@@ -27,10 +35,11 @@ def families_by_cost(
 ) -> tuple[Fitted, tuple[Family, ...]]:
     """(the plain path, the plain families and those that know the costs).
 
-    Paths with ℓ1 weights v_j·cost^γ for each γ of ``POWERS``. Forward selections by gain per cost^γ, within
-    each of ``n_budgets`` limits from the cheapest unit to the cost of all features, evenly in their
-    logarithm; a group is paid with its first feature, so its others cost nothing more.
+    Paths with ℓ1 weights v_j·cost^γ for each γ of ``POWERS``. Forward selections within each of ``n_budgets``
+    limits up to the cost of all features, evenly in their logarithm, by gain and by gain per cost; a group is
+    paid with its first feature, so its others cost nothing more.
     """
+    task = replace(task, forward=ForwardSearches(kept=True))  # selections within two limits begin alike
     usable = usable_gradient(task)
     fixed = np.isin(np.arange(len(usable)), task.rules.fixed)
     check_affordable(budget, costs, usable, fixed)
@@ -41,7 +50,7 @@ def families_by_cost(
     if "forward" in names:
         limits = cost_limits(costs, usable, fixed, n_budgets)
         within = [limit for limit in limits if budget.max_cost is None or fits(limit, budget.max_cost)]
-        bought = (_bought(task, costs, limit) for limit in within)
+        bought = (_bought(task, costs, limit, power) for limit in within for power in (0.0, 1.0))
         families += [Family.of(family, held_out) for family in bought if family is not None]
     return path, tuple(families)
 
@@ -56,9 +65,10 @@ def weighted(task: Task, costs: ColumnCosts) -> Iterator[tuple[str, Task]]:
         yield f"{PATH} × cost^{power:g}", replace(task, penalty=penalty)
 
 
-def _bought(task: Task, costs: ColumnCosts, limit: float) -> Fitted | None:
-    rules = replace(task.rules, prices=costs, power=1.0, limit=limit * (1.0 + 1e-9))
-    return forward_family(replace(task, rules=rules), label=f"forward within {limit:g}")
+def _bought(task: Task, costs: ColumnCosts, limit: float, power: float) -> Fitted | None:
+    rules = replace(task.rules, prices=costs, power=power, limit=limit * (1.0 + 1e-9))
+    label = f"forward within {limit:g}" if power == 0 else f"forward by cost within {limit:g}"
+    return forward_family(replace(task, rules=rules), label=label)
 
 
 def cost_weights(costs: ColumnCosts, power: float) -> FloatArray:
@@ -102,10 +112,11 @@ def check_affordable(budget: Budget, costs: ColumnCosts, usable: FloatArray, mus
 def cost_limits(
     costs: ColumnCosts, usable: FloatArray, must_have: BoolArray, n_budgets: int
 ) -> Sequence[float]:
-    """Limits from the least that buys anything to the cost of all features, evenly in their logarithm."""
+    """The least that buys anything, and limits up to the cost of all features, evenly in their logarithm."""
     base, most = costs.of(must_have), costs.of((usable > 0) | must_have)
     added = np.where(np.isin(costs.unit, costs.unit[must_have]), 0.0, costs.of_each)[usable > 0]
     least = base + float(np.min(added, initial=np.inf))
     paid = base + float(np.min(added[added > 0], initial=np.inf))
-    ladder = np.geomspace(paid, most, n_budgets).tolist() if 0 < paid < most else []
+    first = max(paid, most / RANGE)
+    ladder = np.geomspace(first, most, n_budgets).tolist() if 0 < first < most else []
     return sorted({min(least, most), *ladder, most})

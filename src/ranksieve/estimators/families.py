@@ -7,12 +7,12 @@ One function and one line in FAMILIES adds a family.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from ranksieve._types import FloatArray, IntArray
-from ranksieve.forward import Quadratic, Rules, fit_set, forward_path
+from ranksieve.forward import ForwardSearch, Quadratic, Rules, fit_set
 from ranksieve.leave_out import Folds
 from ranksieve.objective import Objective, Point
 from ranksieve.path import Progress, SparsePath, collect, path_grid, walk, warn_of_gaps
@@ -64,11 +64,30 @@ class Task:
     most: int | None
     window: int
     progress: ProgressCount
+    forward: ForwardSearches = field(default_factory=lambda: ForwardSearches())
 
     @property
     def path_end(self) -> int | None:
         """A path ends behind the first point that uses more features than this."""
         return None if self.most is None else self.most + max(2, self.most // 2)
+
+
+class ForwardSearches:
+    """Forward selection on all data and without each fold; if ``kept``, the next one knows what one found."""
+
+    def __init__(self, kept: bool = False) -> None:
+        self._kept = kept
+        self._known: dict[int | None, ForwardSearch] = {}
+
+    def search(self, task: Task, fold: int | None) -> ForwardSearch:
+        """The search without a fold; None: on all data."""
+        if fold in self._known:
+            return self._known[fold]
+        objective = task.objective if fold is None or task.folds is None else task.folds.left(fold)
+        search = ForwardSearch(objective, task.rules.usable, task.tol)
+        if self._kept:
+            self._known[fold] = search
+        return search
 
 
 @dataclass(frozen=True, eq=False)
@@ -173,14 +192,14 @@ def forward_family(task: Task, path: Fitted | None = None, label: str = "forward
     window = min(SIZES_WINDOW, task.window)
     end, report = most + window // 2, task.progress.next()
 
-    def select(objective: Objective) -> SparsePath:
-        return forward_path(objective, end, task.rules, names=task.names, tol=task.tol, progress=report)
+    def select(fold: int | None) -> SparsePath:
+        return task.forward.search(task, fold).path(end, task.rules, task.names, report)
 
-    models, without = select(task.objective), None
+    models, without = select(None), None
     if not len(models):
         return None
     if task.folds is not None:
-        parts = [select(task.folds.left(fold)) for fold in task.folds.dealings[0]]
+        parts = [select(fold) for fold in task.folds.dealings[0]]
         without = np.stack([_of_length(part.coefs, len(models), models.coefs) for part in parts], axis=1)
     penalties = [_ridge(task, float(ridge)) for ridge in models.alphas]
     return Fitted(label, models, penalties, without, window, ended=len(models) > most)

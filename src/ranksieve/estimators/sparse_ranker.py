@@ -33,12 +33,13 @@ from ranksieve.solvers import Problem, ProxNewton
 
 AUTO_FOLDS = 5
 REPEATS = 6  # ways to deal the folds
+WIDE = 2000  # features: beyond, the models of six dealings would take too much memory
 ENOUGH_QUERIES = 1000  # validation queries with pairs: so many tell more than cross-validation could add
 CHOSEN_ON_TRAIN = (
     "only one query has documents of different labels, so none can be held out: the model is chosen by how "
     "it ranks the query it was fitted on; give validation data"
 )
-N_BUDGETS = 8  # limits for which features are bought, where they have costs
+N_BUDGETS = 16  # limits for which features are bought, where they have costs
 
 
 @dataclass(eq=False, repr=False)
@@ -272,7 +273,8 @@ class SparseRanker(LinearRanker):
             if valid is None:
                 warn_caller(CHOSEN_ON_TRAIN)
             return None
-        return Folds(data, self.n_folds_, REPEATS, self.random_state, query_weight)
+        repeats = REPEATS if data.n_features <= WIDE else 1
+        return Folds(data, self.n_folds_, repeats, self.random_state, query_weight)
 
     def _task(
         self,

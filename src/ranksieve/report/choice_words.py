@@ -37,12 +37,18 @@ def choice_sentences(ranker: Any, choice: str) -> list[str]:
         f"{metric_text(sure.low)} to {metric_text(sure.high)}, over {queries}, chosen {choice}."
     ]
     if sure.unrestricted_features != len(ranker.support_) and sure.loss != 0:
+        budget = ranker.candidates_.budget
+        limited = budget.max_features is not None or budget.max_cost is not None
+        used = counted(sure.unrestricted_features, "feature")
         sentences.append(
-            f"The best model without a budget uses {counted(sure.unrestricted_features, 'feature')} and has "
+            f"The best model{' without a budget' if limited else ''} uses {used} and has "
             f"{metric_text(sure.mean + sure.loss)}: {signed(sure.loss)}, 95 % interval "
             f"{signed(sure.loss_low)} to {signed(sure.loss_high)}."
         )
-    return [*sentences, _tied(sure)]
+    sentences.append(_tied(sure))
+    if getattr(ranker, "refit_on", "train") == "all" and "valid" in ranker.to_model().data:
+        sentences.append("Then its weights were fitted again, to training and validation data together.")
+    return sentences
 
 
 def _tied(sure: Any) -> str:
@@ -62,7 +68,7 @@ def optimality(proof: Mapping[str, float]) -> str:
     if "ridge" in proof:
         problem = f" of these features with a ridge of {proof['ridge']:.4g}"
     if "n_features" in proof:
-        problem += f", restricted to {counted(int(proof['n_features']), 'feature')}"
+        problem += f", restricted to {counted(int(proof['n_features']), 'feature')},"
     about = (
         "" if "relative_gap" not in proof else ": a proof about the weights, not the features or the metric"
     )

@@ -182,7 +182,7 @@ function entered(path, k) {
 }
 function changes(path, k) {
   if (k === path.chosen) return "This is the chosen point: the best on held-out queries within its limits.";
-  if (k === 0) return "The strongest penalty.";
+  if (k === 0) return path.by === "α" ? "The strongest penalty." : "The fewest features.";
   const now = used(path, k), names = list => list.map(feature => path.features[feature]).join(", ") || "none";
   const left = [...used(path, k - 1)].filter(feature => !now.has(feature));
   return `Since the point before: in ${names(entered(path, k))}; out ${names(left)}.`;

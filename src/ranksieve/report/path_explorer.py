@@ -125,21 +125,22 @@ def feature_colours(chosen: Sequence[str]) -> dict[str, str]:
 
 
 def path_figure(curves: Curves, chosen: Sequence[str]) -> Figure:
-    """Weights, validation metric and number of features against α; chosen features have colours."""
+    """Weights, held-out metric and number of features, point by point; chosen features have colours."""
     colours = feature_colours(chosen)
     weights = [
-        _line(curves.alphas, curves.weights[name], "y", colours.get(name, OTHER))
+        _line(curves, curves.alphas, curves.weights[name], "y", colours.get(name, OTHER))
         | {"name": text(name), "opacity": 1.0 if name in colours else 0.45}
         for name in sorted(curves.weights, key=lambda name: name in colours)  # coloured lines on top
     ]
-    count = _line(curves.alphas, curves.n_nonzero, "y3", PALETTE[2])
+    count = _line(curves, curves.alphas, curves.n_nonzero, "y3", PALETTE[2])
     count["line"]["shape"] = "hv"
-    count |= {"name": "features", "hovertemplate": "α = %{x:.3g}: %{y} features<extra></extra>"}
+    point = "α = %{x:.3g}: " if curves.by == "α" else ""
+    count |= {"name": "features", "hovertemplate": f"{point}%{{y}} features<extra></extra>"}
     return {"data": [*weights, *_metric_lines(curves), count], "layout": _path_layout(curves)}
 
 
 def _metric_lines(curves: Curves) -> list[Figure]:
-    """Validation metric with its standard error, the chosen point, and the test metric if measured."""
+    """Held-out metric with its standard error, the chosen point, and the test metric if measured."""
     # Without the empty models, whose input order would stretch the axis.
     shown = [k for k, count in enumerate(curves.n_nonzero) if count > 0 or k == curves.chosen]
     alphas, mean = [curves.alphas[k] for k in shown], [curves.mean[k] for k in shown]
@@ -167,14 +168,15 @@ def _metric_lines(curves: Curves) -> list[Figure]:
         "marker": {"size": 10, "color": PALETTE[1]},
         "name": "chosen",
     }
-    lines = [band, _line(alphas, mean, "y2", PALETTE[0]) | {"name": f"validation {metric}"}, chosen]
+    lines = [band, _line(curves, alphas, mean, "y2", PALETTE[0]) | {"name": f"held-out {metric}"}, chosen]
     if curves.test:
-        test = _line(alphas, [curves.test[k] for k in shown], "y2", PALETTE[3])
+        test = _line(curves, alphas, [curves.test[k] for k in shown], "y2", PALETTE[3])
         lines.append(test | {"name": f"test {metric}"})
     return lines
 
 
-def _line(x: list[float], y: list[Any], axis: str, colour: str) -> Figure:
+def _line(curves: Curves, x: list[float], y: list[Any], axis: str, colour: str) -> Figure:
+    point = "α = %{x:.3g}" if curves.by == "α" else "%{x} features"
     return {
         "type": "scatter",
         "mode": "lines",
@@ -183,7 +185,7 @@ def _line(x: list[float], y: list[Any], axis: str, colour: str) -> Figure:
         "xaxis": "x",
         "yaxis": axis,
         "line": {"color": colour, "width": 2},
-        "hovertemplate": "%{fullData.name}<br>α = %{x:.3g}<br>%{y:.4g}<extra></extra>",
+        "hovertemplate": f"%{{fullData.name}}<br>{point}<br>%{{y:.4g}}<extra></extra>",
     }
 
 

@@ -1,0 +1,115 @@
+"""What came of a choice, in sentences: headline, ties, what a budget costs, what is proven."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+import ranksieve as rs
+from ranksieve.estimators.choice import Budget, Confidence
+from ranksieve.metrics import PROFILES
+from ranksieve.report.choice_words import choice_sentences, family_title, optimality
+from tests.conftest import random_dataset
+
+SURE = {
+    "mean": 0.5, "low": 0.45, "high": 0.55, "n_queries": 120, "n_tied": 0, "fewest_tied": 3,
+    "frequency": np.zeros(4), "loss": 0.0, "loss_low": 0.0, "loss_high": 0.0, "unrestricted_features": 3,
+}  # fmt: skip
+
+
+def chosen(max_features: int | None = None, **sure: float) -> SimpleNamespace:
+    """What the sentences read of a fitted SparseRanker with three features."""
+    return SimpleNamespace(
+        confidence_=Confidence(**{**SURE, **sure}),
+        validation_=SimpleNamespace(metric="ndcg@10", profile=PROFILES["standard"]),
+        candidates_=SimpleNamespace(budget=Budget(max_features)),
+        support_=np.arange(3),
+    )
+
+
+def test_headline_is_the_held_out_metric_with_its_interval():
+    assert choice_sentences(chosen(), "on vali.txt") == [
+        "Held-out NDCG@10 (standard profile): 0.5000, 95 % interval 0.4500 to 0.5500, over 120 queries, "
+        "chosen on vali.txt.",
+        "No other candidate is statistically tied with it.",
+    ]
+
+
+LOSS = {"loss": 0.02, "loss_low": -0.01, "loss_high": 0.05, "unrestricted_features": 9}
+
+
+def test_a_budget_is_told_with_what_it_costs():
+    _, cost, _ = choice_sentences(chosen(max_features=3, **LOSS), "")
+    assert cost == (
+        "The best model without a budget uses 9 features and has 0.5200: +0.0200, 95 % interval "
+        "−0.0100 to +0.0500."
+    )
+
+
+def test_without_a_budget_none_is_spoken_of():
+    """A rule such as "one_standard_error" may take another model than the best."""
+    _, cost, _ = choice_sentences(chosen(**LOSS), "")
+    assert cost.startswith("The best model uses 9 features and has 0.5200: +0.0200")
+
+
+@pytest.mark.parametrize(
+    ("n_tied", "fewest", "words"),
+    [
+        (1, 3, "1 other candidate is statistically tied with it; the smallest uses 3 features."),
+        (12, 1, "12 other candidates are statistically tied with it; the smallest uses 1 feature."),
+    ],
+)
+def test_ties_are_counted(n_tied, fewest, words):
+    assert choice_sentences(chosen(n_tied=n_tied, fewest_tied=fewest), "")[-1] == words
+
+
+def test_a_ranker_that_made_no_choice_has_no_headline():
+    assert choice_sentences(rs.FenchelRank().fit(random_dataset()), "") == []
+
+
+PROOF = {"objective": 0.25, "relative_gap": 9.2e-7}
+ABOUT = (
+    "within 0.000092 % of the best possible objective: a proof about the weights, not the features or the "
+    "metric."
+)
+
+
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        ({"alpha": 0.0125}, f"Its training objective at α = 0.0125 is 0.25, {ABOUT}"),
+        (
+            {"ridge": 0.002},
+            f"Its training objective of these features with a ridge of 0.002 is 0.25, {ABOUT}",
+        ),
+        ({"n_features": 4.0}, f"Its training objective, restricted to 4 features, is 0.25, {ABOUT}"),
+    ],
+)
+def test_certificates_say_what_they_prove(more, words):
+    assert optimality({**PROOF, **more}) == words
+
+
+def test_no_objective_no_proof():
+    assert optimality({}) == ""
+    assert optimality({"objective": 0.25}).endswith(
+        "is 0.25, without a proof of how near the best possible objective it is."
+    )
+
+
+@pytest.mark.parametrize(
+    ("family", "told", "untold"), [("l1", "at α = ", "ridge"), ("forward", "with a ridge of ", "α")]
+)
+def test_the_proof_of_a_family_names_its_own_strength(family, told, untold):
+    data = random_dataset(seed=3, n_queries=20, n_features=5)
+    ranker = rs.SparseRanker(families=[family], n_alphas=10, cv=2, profile="standard").fit(data)
+    proof = optimality(ranker.to_model().certificate)
+    assert f"{told}{ranker.alpha_:.4g}" in proof
+    assert untold not in proof
+
+
+def test_families_have_names_for_readers():
+    assert [family_title(label) for label in ("l1", "l1 × cost^0.5", "forward within 5", "mine")] == [
+        "ℓ1", "ℓ1 × cost^0.5", "forward selection within 5", "mine",
+    ]  # fmt: skip

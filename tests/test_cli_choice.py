@@ -1,0 +1,128 @@
+"""fit at the command line: how the choice is made, and what is said of it."""
+
+from __future__ import annotations
+
+import json
+from html import unescape
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import ranksieve as rs
+from ranksieve.cli.fit import how_chosen
+from ranksieve.report.choice_words import choice_sentences, optimality
+from tests.test_cli import refused, run
+
+QUICK = ("--set", "n_alphas=10", "--profile", "standard", "-o", "m.json")
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    data = rs.make_ranking(n_queries=40, n_features=8, n_informative=4, seed=2)
+    rs.write_letor(data.select_queries(range(25)), "train.txt")
+    rs.write_letor(data.select_queries(range(25, 40)), "vali.txt")
+    return tmp_path
+
+
+def fitted(valid: bool = True, **parameters) -> rs.SparseRanker:
+    data, held_out = rs.read_letor("train.txt"), rs.read_letor("vali.txt")
+    ranker = rs.SparseRanker(**{"n_alphas": 10, "profile": "standard"} | parameters)
+    return ranker.fit(data, valid=held_out if valid else None)
+
+
+def test_cv_may_be_a_number_or_auto(here):
+    content = json.loads(run("fit", "train.txt", *QUICK, "--set", "cv=3", "--json").stdout)
+    assert content["choice"] == "by 3-fold cross-validation over the training queries"
+    assert rs.load_model("m.json") == fitted(valid=False, cv=3).to_model()
+    run("fit", "train.txt", *QUICK, "--set", "cv=auto")
+    assert rs.load_model("m.json") == fitted(valid=False).to_model()
+    assert "cv" in refused("fit", "train.txt", *QUICK, "--set", "cv=1")
+
+
+def test_json_holds_how_sure_the_choice_is(here):
+    content = json.loads(run("fit", "train.txt", "--max-features", 3, *QUICK, "--json").stdout)
+    ranker = fitted(valid=False, max_features=3)
+    sure = ranker.confidence_
+    assert content["family"] == ranker.family_
+    told = content["confidence"]
+    assert (told["mean"], told["low"], told["high"]) == (sure.mean, sure.low, sure.high)
+    assert (told["loss"], told["n_tied"]) == (sure.loss, sure.n_tied)
+    assert told["frequency"] == {f"f{j + 1}": sure.frequency[j] for j in np.flatnonzero(sure.frequency)}
+    other = json.loads(run("fit", "train.txt", "--method", "fenchelrank", "-o", "m.json", "--json").stdout)
+    assert (other["family"], other["confidence"]) == (None, None)
+
+
+def test_families_may_be_named(here):
+    run("fit", "train.txt", *QUICK, "--set", "families=['l1']")
+    assert rs.load_model("m.json") == fitted(valid=False, families=["l1"]).to_model()
+    assert "at α = " in run("fit", "train.txt", *QUICK, "--set", "families=l1").stdout
+    assert "'l2'" in refused("fit", "train.txt", *QUICK, "--set", "families=['l2']")
+
+
+def test_refit_on_all_uses_the_validation_queries_too(here):
+    valid = ("--valid", "vali.txt")
+    run("fit", "train.txt", *valid, *QUICK)
+    trained = rs.load_model("m.json")
+    run("fit", "train.txt", *valid, *QUICK, "--set", "refit_on=all")
+    both = rs.load_model("m.json")
+    assert both == fitted(refit_on="all").to_model()
+    assert both.names == trained.names
+    assert not np.array_equal(both.coef, trained.coef)
+    printed = run("fit", "train.txt", *valid, *QUICK, "--set", "refit_on=all", "--report", "r.html").stdout
+    page = Path("r.html").read_text(encoding="utf-8")
+    for text in (printed, page):
+        assert "Then its weights were fitted again, to training and validation data together." in text
+    assert "vali.txt, which the weights were fitted to as well" in page
+    assert "fitted again" not in run("fit", "train.txt", *QUICK, "--set", "refit_on=all").stdout
+
+
+@pytest.mark.parametrize("family", ["l1", "forward"])
+def test_terminal_and_page_have_the_same_headline(here, family):
+    printed = run(
+        "fit", "train.txt", "--valid", "vali.txt", "--max-features", 3, *QUICK, "--set", "n_alphas=25",
+        "--set", f"families=['{family}']", "--report", "r.html",
+    ).stdout  # fmt: skip
+    page = unescape(Path("r.html").read_text(encoding="utf-8"))
+    ranker = fitted(max_features=3, families=[family], n_alphas=25)
+    headline = choice_sentences(
+        ranker, "on vali.txt and by 5-fold cross-validation over the training queries"
+    )
+    assert len(headline) == 3
+    assert "without a budget" in headline[1]
+    proof = optimality(ranker.to_model().certificate)
+    for sentence in (*headline, proof):
+        assert f"{sentence}\n" in printed
+        assert sentence in page
+    assert ("ridge of " in proof, "α" in proof) == (family == "forward", family == "l1")
+
+
+def test_features_are_printed_with_how_often_they_would_be_chosen_again(here):
+    printed = run("fit", "train.txt", *QUICK).stdout
+    ranker = fitted(valid=False)
+    assert "chosen again" in printed
+    for j in ranker.support_:
+        row = next(line.split() for line in printed.splitlines() if line.split()[:1] == [f"f{j + 1}"])
+        assert " ".join(row[2:]) == f"{100 * ranker.confidence_.frequency[j]:.0f} %"
+
+
+def test_how_the_choice_was_made():
+    data = rs.make_ranking(n_queries=12, n_features=4, n_informative=2, seed=0)
+    valid, one = data.select_queries(range(8, 12)), data.select_queries([0])
+    data = data.select_queries(range(8))
+    ranker = rs.SparseRanker(n_alphas=5, profile="standard")
+    crossed = "by 5-fold cross-validation over the training queries"
+    assert how_chosen(ranker.fit(data), data, None) == crossed
+    assert how_chosen(ranker.fit(data, valid=valid), data, "v.txt") == f"on v.txt and {crossed}"
+    alone = rs.SparseRanker(n_alphas=5, profile="standard", cv=0)
+    assert how_chosen(alone.fit(data, valid=valid), data, "v.txt") == "on v.txt"
+    assert how_chosen(ranker.fit(one), one, None) == "on the training data"
+
+
+def test_how_other_methods_are_chosen():
+    data = rs.make_ranking(n_queries=12, n_features=4, n_informative=2, seed=0)
+    budgeted = rs.BudgetedRanker("ranksvm-l1", max_features=2, cv=3)
+    assert how_chosen(budgeted, data, None) == "by 3-fold cross-validation over the training queries"
+    assert how_chosen(budgeted, data, "v.txt") == "on v.txt"
+    assert how_chosen(rs.FenchelRank(), data, None) == ""
