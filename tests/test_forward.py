@@ -7,7 +7,7 @@ import pytest
 
 import ranksieve as rs
 from ranksieve.data.costs import make_costs
-from ranksieve.forward import Rules, fit_set, forward_path
+from ranksieve.forward import ForwardSearch, Rules, fit_set
 from ranksieve.objective import make_objective
 
 DATA = rs.make_ranking(n_queries=40, n_features=9, n_informative=5, docs_per_query=12, seed=5)
@@ -20,7 +20,7 @@ def sets_of(path):
 
 
 def run(rules=ANY, most=5, data=DATA):
-    return forward_path(make_objective(data), most, rules, names=data.feature_names)
+    return ForwardSearch(make_objective(data), rules.usable).path(most, rules, data.feature_names)
 
 
 def test_no_set_of_up_to_three_features_is_better():
@@ -88,3 +88,27 @@ def test_costs_are_kept():
 def test_nothing_to_choose(most):
     path = run(Rules(np.zeros(9, dtype=bool)), most=most)
     assert len(path) == 0
+
+
+def test_a_search_that_knows_sets_already_finds_the_same():
+    costs = make_costs({"features": {"*": 1.0}, "groups": {"g": {"cost": 3.0, "features": ["f1", "f2"]}}})
+    prices = costs.columns(DATA.feature_names)
+    search = ForwardSearch(OBJECTIVE, OBJECTIVE.varies)
+    for limit in (2.0, 4.0, 5.0):
+        for power in (0.0, 1.0):
+            rules = Rules(OBJECTIVE.varies, prices=prices, power=power, limit=limit)
+            again, fresh = search.path(6, rules, DATA.feature_names), run(rules, most=6)
+            assert sets_of(again) == sets_of(fresh)
+            np.testing.assert_allclose(again.coefs, fresh.coefs, rtol=1e-3, atol=1e-5)
+
+
+def test_money_that_is_left_is_spent():
+    """The steepest features may all be too dear; cheaper ones join all the same."""
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(400, 30))
+    y = (X[:, :26].sum(axis=1) + 0.3 * X[:, 26:].sum(axis=1) > 0).astype(float)
+    data = rs.Dataset(X, y, np.repeat(np.arange(20), 20))
+    prices = make_costs({f"f{j}": 5.0 if j <= 26 else 0.5 for j in range(1, 31)}).columns(data.feature_names)
+    path = run(Rules(np.ones(30, dtype=bool), prices=prices, limit=7.0), most=6, data=data)
+    assert len(path) == 5
+    assert (prices.of_models(path.coefs) <= 7.0).all()
