@@ -838,8 +838,9 @@ def test_traceback_on_request(home, here, monkeypatch):
 def test_warnings_are_one_line(here):
     put(here / "d.txt", GOOD)
     result = run("fit", "d.txt", "--profile", "letor", "-o", "m.json")
-    (line,) = result.stderr.splitlines()
-    assert line.startswith("ranksieve: warning: ndcg@10 (letor profile) is 0 for every candidate")
+    blind, alone = result.stderr.splitlines()
+    assert blind.startswith("ranksieve: warning: ndcg@10 (letor profile) is 0 for every candidate")
+    assert alone.startswith("ranksieve: warning: only one query has documents of different labels")
 
 
 def test_interrupt_leaves_no_output(home, here):

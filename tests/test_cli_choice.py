@@ -117,7 +117,9 @@ def test_how_the_choice_was_made():
     assert how_chosen(ranker.fit(data, valid=valid), data, "v.txt") == f"on v.txt and {crossed}"
     alone = rs.SparseRanker(n_alphas=5, profile="standard", cv=0)
     assert how_chosen(alone.fit(data, valid=valid), data, "v.txt") == "on v.txt"
-    assert how_chosen(ranker.fit(one), one, None) == "on the training data"
+    with pytest.warns(UserWarning, match="only one query"):
+        ranker.fit(one)
+    assert how_chosen(ranker, one, None) == "on the training data"
 
 
 def test_how_other_methods_are_chosen():

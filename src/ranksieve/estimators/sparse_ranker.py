@@ -179,6 +179,8 @@ class SparseRanker(LinearRanker):
         self._adopt(self._candidates(given, valid, weight, progress))
         if self.refit_on == "all" and valid is not None:
             self._refit(given, valid, weight)
+        if valid is None and self.n_folds_ == 0 and (isinstance(X, Dataset) or qid is not None):
+            warn_caller(CHOSEN_ON_TRAIN)  # without query ids another warning has been given
         return self
 
     def candidates(
@@ -270,8 +272,6 @@ class SparseRanker(LinearRanker):
         self.n_folds_ = min(n_folds, int(np.count_nonzero(data.pairs_per_query)))
         if self.n_folds_ < 2:
             self.n_folds_ = 0
-            if valid is None:
-                warn_caller(CHOSEN_ON_TRAIN)
             return None
         repeats = REPEATS if data.n_features <= WIDE else 1
         return Folds(data, self.n_folds_, repeats, self.random_state, query_weight)
