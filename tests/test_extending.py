@@ -6,7 +6,7 @@ Each toy is defined here and entered into its table; everything else must find i
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
@@ -15,6 +15,7 @@ from typer.testing import CliRunner
 
 import ranksieve as rs
 from ranksieve.cli import app
+from ranksieve.estimators.families import FAMILIES
 from ranksieve.estimators.parameters import Positive
 from ranksieve.estimators.solved import SolvedRanker
 from ranksieve.experiment import bench
@@ -94,6 +95,27 @@ def test_a_penalty(data, monkeypatch):
     signed = rs.sparse_path(data, alphas=path.alphas, signs=np.ones(data.n_features))
     np.testing.assert_allclose(path.coefs, signed.coefs, atol=1e-7)
     assert rs.SparseRanker(penalty="upwards", n_alphas=8).fit(data).coef_.min() >= 0
+
+
+# ---------------------------------------------------------------- a family of candidates
+
+
+def halved(task, path):
+    """The models of the path with half their weights: they rank alike."""
+    models = replace(path.models, coefs=path.models.coefs / 2)
+    without = None if path.without is None else path.without / 2
+    return replace(path, label="halved", models=models, without=without)
+
+
+def test_a_family(data, monkeypatch):
+    monkeypatch.setitem(FAMILIES, "halved", halved)
+    plain = rs.SparseRanker(families=["l1"], n_alphas=8).fit(data)
+    fitted = rs.SparseRanker(families=["halved"], n_alphas=8).fit(data)
+    assert fitted.family_ == "halved"
+    np.testing.assert_allclose(fitted.coef_, plain.coef_ / 2)
+    assert fitted.confidence_.mean == plain.confidence_.mean
+    with pytest.raises(ValueError, match="unknown family of models 'halfed' \\(did you mean 'halved'"):
+        rs.SparseRanker(families=["halfed"]).fit(data)
 
 
 # ---------------------------------------------------------------- a solver

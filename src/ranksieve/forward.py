@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
@@ -201,7 +200,8 @@ class ForwardSearch:
         curvature = objective.curvatures(objective.at_zero)
         self.ridge = RIDGE_SHARE * float(np.sum(curvature[usable])) / max(1, int(np.count_nonzero(usable)))
         self._size = np.sqrt(np.maximum(curvature, np.finfo(np.float64).tiny))
-        self._known: dict[tuple[Any, ...], tuple[Result, SecondOrder]] = {}
+        self._fits: dict[tuple[int, ...], Result] = {}
+        self._models: dict[tuple[tuple[int, ...], bytes], SecondOrder] = {}
 
     def path(
         self,
@@ -245,13 +245,15 @@ class ForwardSearch:
 
     def _fit(self, chosen: list[int], start: FloatArray, rules: Rules) -> tuple[Result, Quadratic]:
         """The fit of a set and the second-order model around it, once for all searches."""
-        key = (*sorted(chosen), rules.affordable(chosen))
-        if key not in self._known:
+        key, point = tuple(sorted(chosen)), None
+        if key not in self._fits:
             result = fit_set(self.objective, chosen, start, self.ridge, rules.signs, self.tol)
-            near = self._near(result.point, chosen, rules)
-            self._known[key] = replace(result, point=None), near
-        result, near = self._known[key]
-        return result, self._quadratic(near, rules)
+            self._fits[key], point = replace(result, point=None), result.point
+        around = (key, rules.affordable(chosen))
+        if around not in self._models:
+            point = self.objective.evaluate(self._fits[key].w) if point is None else point
+            self._models[around] = self._near(point, chosen, rules)
+        return self._fits[key], self._quadratic(self._models[around], rules)
 
     def _near(self, point: Point, chosen: Sequence[int], rules: Rules) -> SecondOrder:
         """The second-order model at a point, in the columns of the set and those of the steepest gradient."""

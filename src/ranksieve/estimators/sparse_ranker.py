@@ -1,4 +1,4 @@
-"""SparseRanker: the certified path, and the point on it that ranks unseen queries best."""
+"""SparseRanker: families of sparse models, and the one that ranks unseen queries best."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ CHOSEN_ON_TRAIN = (
     "only one query has documents of different labels, so none can be held out: the model is chosen by how "
     "it ranks the query it was fitted on; give validation data"
 )
-N_BUDGETS = 16  # limits for which features are bought, where they have costs
+N_BUDGETS = 12  # limits for which features are bought, where they have costs
 
 
 @dataclass(eq=False, repr=False)
