@@ -11,7 +11,8 @@ import numpy as np
 
 from ranksieve._types import AnyArray, BoolArray, FloatArray
 from ranksieve._util.messages import warn_caller
-from ranksieve.data.dataset import Dataset, fingerprint
+from ranksieve.data.dataset import Dataset
+from ranksieve.data.matrix import dense_rows
 from ranksieve.estimators.families import Fitted
 from ranksieve.leave_out import Folds
 from ranksieve.metrics import Evaluator, Profile
@@ -165,7 +166,7 @@ def warn_of_shared_queries(train: Dataset, valid: Dataset) -> None:
 
 
 def _same_query(a: Dataset, i: int, b: Dataset, j: int) -> bool:
-    if a.queries.sizes[i] != b.queries.sizes[j] or a.X.shape[1] != b.X.shape[1]:
+    rows = [data.queries.order[slice(*data.queries.offsets[[q, q + 1]])] for data, q in ((a, i), (b, j))]
+    if not np.array_equal(a.y[rows[0]], b.y[rows[1]]):
         return False
-    one, other = a.select_queries(np.array([i])), b.select_queries(np.array([j]))
-    return bool(np.array_equal(one.y, other.y)) and fingerprint(one) == fingerprint(other)
+    return np.array_equal(dense_rows(a.X, rows[0]), dense_rows(b.X, rows[1]), equal_nan=True)
