@@ -20,12 +20,11 @@ from ranksieve.data.matrix import column_blocks
 from ranksieve.estimators.base import LinearRanker, all_or_nothing
 from ranksieve.estimators.choice import Budget, fits
 from ranksieve.estimators.cost_candidates import check_affordable
-from ranksieve.estimators.held_out import Validation, check_valid
+from ranksieve.estimators.held_out import Validation, check_valid, scores_to_measure
 from ranksieve.estimators.parameters import Count, Seed
 from ranksieve.formats.feature_tables import as_costs
 from ranksieve.methods import Method, find_method, thinned, within
-from ranksieve.metrics import PROFILES, Profile, evaluate_many, parse, profile_for
-from ranksieve.metrics.profiles import as_profile
+from ranksieve.metrics import Profile, evaluate_many, parse, profile_for
 from ranksieve.model import LinearModel
 from ranksieve.path import Progress
 from ranksieve.selection.base import weighted
@@ -68,10 +67,8 @@ class BudgetedRanker(LinearRanker):
         features, is fitted again without each fold.
     random_state : int
         Shuffles queries into folds.
-    normalise : "none", "z", "min_max", "query_min_max" or "query_z"
-        How features are scaled, learned on the training data or within each query; part of the ranker.
-    missing : "error", "zero", "query_min" or "column_mean"
-        What takes the place of a missing feature, here and in ``predict``.
+    normalise, missing
+        As in every ranker: how features are scaled, and what takes the place of missing ones.
 
     Attributes
     ----------
@@ -219,12 +216,8 @@ class BudgetedRanker(LinearRanker):
         return values
 
     def _values(self, coefs: FloatArray, held_out: Dataset, profile: Profile) -> FloatArray:
-        """Metric (candidates × queries); without features a candidate ranks as badly as can be.
-
-        Equal scores would keep the order of the input, the best one in data that are sorted by label.
-        """
-        scores = self._scores_with(coefs, held_out)
-        scores[:, ~coefs.any(axis=1)] = -held_out.y[:, None]
+        """Metric (candidates × queries)."""
+        scores = scores_to_measure(self._scores_with, coefs, held_out)
         return evaluate_many(scores, held_out, self.metric, profile)
 
     def _adopt(self, candidate: Candidate) -> None:
@@ -260,15 +253,10 @@ class BudgetedRanker(LinearRanker):
         return proven
 
     def _chosen_by(self) -> dict[str, str] | None:
-        profile = as_profile(self.validation_.profile)
-        if len(self.points_) == 1 or PROFILES.get(profile.name) != profile:
-            return None
-        return {"metric": str(parse(self.metric)), "profile": profile.name}
+        return None if len(self.points_) == 1 else self.validation_.criterion
 
     def _measured(self) -> dict[str, float]:
-        told = self.validation_
-        profile = as_profile(told.profile).name
-        measured = {f"held-out {told.metric} ({profile})": float(told.mean[self.chosen_])}
+        measured = {self.validation_.title: float(self.validation_.mean[self.chosen_])}
         if self.costs_ is not None:
             names = self._names()
             measured["cost"] = self.costs_.of(names[j] for j in self.support_)

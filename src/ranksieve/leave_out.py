@@ -13,7 +13,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ranksieve._parallel import map_blocks
 from ranksieve._types import FloatArray, IntArray
 from ranksieve.data.dataset import Dataset
 from ranksieve.kernels.linear import minima_without
@@ -23,7 +22,6 @@ from ranksieve.solvers.prox_newton import model_minimum
 
 SETTLED = 1e-2  # share of the largest violation
 MAX_SWEEPS = 1000  # of coordinate descent
-N_BLOCKS = 8  # of folds, for threads
 NEAR = 0.6  # a feature whose gradient without some fold reaches this share of its slope may join there
 
 
@@ -107,14 +105,8 @@ class Folds:
         hessians = self.objective.hessians(point, columns, self._cuts)
         up, down = (np.array([getattr(one, side)[columns] for one in slopes]) for side in ("up", "down"))
         ridge, z = np.array([one.ridge for one in slopes]), np.empty((len(self), len(columns)))
-        given = (np.ascontiguousarray(gradients[:, columns]), hessians, self._pairs, self._members)
-
-        def work(first: int, last: int) -> None:
-            minima_without(
-                *given, point.w[columns], up, down, ridge, SETTLED, MAX_SWEEPS, first, last, z
-            )  # fmt: skip
-
-        map_blocks(work, np.unique(np.linspace(0, len(self), N_BLOCKS + 1).astype(int)))
+        sums = (np.ascontiguousarray(gradients[:, columns]), hessians, self._pairs, self._members)
+        minima_without(*sums, point.w[columns], up, down, ridge, SETTLED, MAX_SWEEPS, z)
         models = np.zeros((len(self), len(point.w)))
         models[:, columns] = z
         return models

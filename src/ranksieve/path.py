@@ -284,7 +284,7 @@ def walk(
     objective: Objective,
     family: SlopedPenalty,
     grid: FloatArray,
-    start: FloatArray | Point,
+    start: FloatArray | Point | None,
     tol: float,
     most: int | None = None,
     beyond: int = 0,

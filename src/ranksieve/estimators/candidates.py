@@ -40,6 +40,11 @@ class Family:
         """Measure what was fitted."""
         return cls(fitted, held_out.measure(fitted))
 
+    def then(self, other: Family) -> Family:
+        """This family, continued by another."""
+        values = np.concatenate([self.validation.values, other.validation.values])
+        return Family(self.fitted.then(other.fitted), replace(other.validation, values=values))
+
     @property
     def label(self) -> str:
         return self.fitted.label
@@ -145,8 +150,8 @@ def extended_path(task: Task, held_out: HeldOut) -> tuple[Fitted, Family]:
             break
         n_more = max(1, round(np.log(EXTENSION) / -np.log(task.min_ratio) * (task.n_alphas - 1)))
         grid = path.models.alphas[-1] * np.geomspace(1.0, 1.0 / EXTENSION, n_more + 1)[1:]
-        path = path.then(l1_family(task, grid=grid, start=path.models.coefs[-1]))
-        family = Family.of(path, held_out)
+        family = family.then(Family.of(l1_family(task, grid=grid, start=path.models.coefs[-1]), held_out))
+        path = family.fitted
     if not path.ended and int(np.argmax(family.validation.mean)) == len(path.models) - 1 > 0:
         warn_caller(
             f"the best point of the path is its last, α = {path.models.alphas[-1]:.3g} with "
@@ -166,17 +171,15 @@ def beyond_budget(task: Task, path: Fitted, held_out: HeldOut) -> Family | None:
     if not path.ended:
         return None
     free = replace(task, most=None, window=1, tol=max(task.tol, COARSE_TOL))
-    fitted, best = None, -np.inf
+    family, last = None, path
     for step in range(1, MAX_COARSE + 1):
         grid = path.models.alphas[-1:] / COARSE**step
-        start = (path if fitted is None else fitted).models.coefs[-1]
-        point = l1_family(free, grid=grid, start=start)
-        fitted = point if fitted is None else fitted.then(point)
-        mean = float(held_out.measure(point).mean[0])
-        if mean <= best:
+        last = l1_family(free, grid=grid, start=last.models.coefs[-1])
+        point = Family.of(last, held_out)
+        family = point if family is None else family.then(point)
+        if np.argmax(family.validation.mean) < step - 1:
             break
-        best = mean
-    return None if fitted is None else Family.of(fitted, held_out)
+    return family
 
 
 def warn_if_blind(families: Iterable[Family]) -> None:

@@ -107,11 +107,6 @@ class Fitted:
     ended: bool = False
 
     @property
-    def kind(self) -> str:
-        """Its name in FAMILIES."""
-        return self.label.partition(" ")[0]
-
-    @property
     def complete(self) -> int:
         """Points that have all their neighbours."""
         return len(self.models) - (self.window // 2 if self.ended else 0)
@@ -129,15 +124,16 @@ def l1_family(
     task: Task, label: str = PATH, grid: FloatArray | None = None, start: FloatArray | None = None
 ) -> Fitted:
     """The certified path; with ``grid`` and ``start`` its continuation."""
-    point, whole = path_grid(task.objective, task.penalty, task.n_alphas, task.alphas, task.min_ratio)
-    grid = whole if grid is None else grid
+    begin: FloatArray | Point | None = start
+    if grid is None:
+        begin, grid = path_grid(task.objective, task.penalty, task.n_alphas, task.alphas, task.min_ratio)
     results: list[Result] = []
     without: list[FloatArray] = []
     n_folds = len(task.folds or ())
     penalties = [task.penalty.scaled(alpha) for alpha in grid.tolist()]
     for result in walk(
-        task.objective, task.penalty, grid, point if start is None else start, task.tol, task.path_end,
-        task.window // 2, progress=task.progress.next(),
+        task.objective, task.penalty, grid, begin, task.tol, task.path_end, task.window // 2,
+        progress=task.progress.next(),
     ):  # fmt: skip
         if task.folds is not None:
             slopes = penalties[len(results)].slopes(task.objective.n_features)

@@ -15,7 +15,7 @@ from ranksieve.data.dataset import Dataset
 from ranksieve.data.matrix import dense_rows
 from ranksieve.estimators.families import Fitted
 from ranksieve.leave_out import Folds
-from ranksieve.metrics import Evaluator, Profile
+from ranksieve.metrics import PROFILES, Evaluator, Profile, parse
 
 TIED = 1.96  # standard errors of a mean within which it may be 0
 Score = Callable[[FloatArray, Dataset], FloatArray]
@@ -50,6 +50,21 @@ class Validation:
     def standard_error(self) -> FloatArray:
         """Standard error over queries of ``mean``."""
         return standard_error(self.smoothed)
+
+    @property
+    def title(self) -> str:
+        """What models call the metric."""
+        return f"held-out {self.metric} ({self.profile.name})"
+
+    @property
+    def criterion(self) -> dict[str, str] | None:
+        """Metric and profile, as model files keep them.
+
+        None for a profile of the caller's own, which has no name that a file could tell.
+        """
+        if PROFILES.get(self.profile.name) != self.profile:
+            return None
+        return {"metric": str(parse(self.metric)), "profile": self.profile.name}
 
     def to_dict(self) -> dict[str, Any]:
         return {
@@ -104,13 +119,13 @@ class HeldOut:
         self.query_ids: AnyArray = np.concatenate([data.queries.ids for data in self._given])
 
     def measure(self, fitted: Fitted) -> Validation:
-        """How the models of a family rank the queries; of a query that is held out twice the mean of both."""
+        """How the models of a family rank the queries; of one that is held out more than once the mean."""
         rankings = []
         if self._folds is not None and fitted.without is not None:
             dealings = [one for one in self._folds.dealings if one.stop <= fitted.without.shape[1]]
             rankings.append([self._scores_of(dealing, fitted.without) for dealing in dealings])
         if self._valid is not None:
-            rankings.append([self._scores(fitted.models.coefs, self._valid)])
+            rankings.append([scores_to_measure(self._score, fitted.models.coefs, self._valid)])
         values = np.concatenate(
             [
                 np.mean([evaluator.evaluate_many(scores, self.metric) for scores in given], axis=0)
@@ -130,14 +145,18 @@ class HeldOut:
         """Scores of the training data (documents × models), each query's by the models without its fold."""
         scores = np.empty((self._train.n_docs, len(without)))
         for fold in dealing:
-            scores[self._rows[fold]] = self._scores(without[:, fold], self._parts[fold])
+            scores[self._rows[fold]] = scores_to_measure(self._score, without[:, fold], self._parts[fold])
         return scores
 
-    def _scores(self, coefs: FloatArray, data: Dataset) -> FloatArray:
-        """Scores; the worst for models without a feature, whose equal ones mean the order of the input."""
-        scores = self._score(coefs, data)
-        scores[:, ~coefs.any(axis=1)] = -data.y[:, None]
-        return scores
+
+def scores_to_measure(score: Score, coefs: FloatArray, data: Dataset) -> FloatArray:
+    """Scores (documents × models); without features a model ranks as badly as can be.
+
+    Equal scores would keep the order of the input, the best one in data that are sorted by label.
+    """
+    scores = score(coefs, data)
+    scores[:, ~coefs.any(axis=1)] = -data.y[:, None]
+    return scores
 
 
 def check_valid(valid: Any) -> None:

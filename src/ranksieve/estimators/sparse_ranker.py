@@ -24,7 +24,7 @@ from ranksieve.estimators.parameters import Count, FoldCount, Normalise, Positiv
 from ranksieve.formats.feature_tables import as_costs
 from ranksieve.forward import Rules
 from ranksieve.leave_out import Folds
-from ranksieve.metrics import PROFILES, Profile, parse, profile_for
+from ranksieve.metrics import Profile, profile_for
 from ranksieve.objective import make_objective
 from ranksieve.path import Progress, SparsePath, as_penalty
 from ranksieve.penalties import SlopedPenalty
@@ -350,14 +350,10 @@ class SparseRanker(LinearRanker):
         return {**super()._certificate(), strength: self.alpha_}
 
     def _chosen_by(self) -> dict[str, str] | None:
-        profile = self.validation_.profile
-        if PROFILES.get(profile.name) != profile:
-            return None  # a profile of the caller's own has no name that a file could tell
-        return {"metric": str(parse(self.validation_.metric)), "profile": profile.name}
+        return self.validation_.criterion
 
     def _measured(self) -> dict[str, float]:
-        names, told = self._names(), self.validation_
-        measured = {f"held-out {told.metric} ({told.profile.name})": self.confidence_.mean}
+        names, measured = self._names(), {self.validation_.title: self.confidence_.mean}
         if self.costs_ is not None:
             measured["cost"] = self.costs_.of(names[j] for j in self.support_)
         return measured

@@ -104,14 +104,14 @@ def minimise_quadratic(hessian, gradient, w, up, down, ridge, tol, max_sweeps):
 
 
 @njit(cache=True, nogil=True)
-def minima_without(gradients, hessians, pairs, members, w, up, down, ridge, tol, max_sweeps, first, last, z):
-    """z[k] = the minimum of :func:`minimise_quadratic` without the parts members[k], for k in first..last.
+def minima_without(gradients, hessians, pairs, members, w, up, down, ridge, tol, max_sweeps, z):
+    """z[k] = the minimum of :func:`minimise_quadratic` without the parts members[k], for every fold k.
 
     ``gradients`` and ``hessians`` hold sums over the ``pairs`` of each part; up[k], down[k] are the slopes.
     A coordinate is settled when it moves its slope by no more than ``tol`` times the largest violation.
     """
     whole_g, whole_h, n_pairs = gradients.sum(axis=0), hessians.sum(axis=0), pairs.sum()
-    for k in range(first, last):
+    for k in range(len(members)):
         g, h, left = whole_g.copy(), whole_h.copy(), n_pairs
         for part in members[k]:
             g -= gradients[part]
