@@ -5,6 +5,7 @@ from .data.dataset import Dataset as Dataset
 from .data.describe import describe as describe
 from .estimators import SVMMAP as SVMMAP
 from .estimators import AdaRank as AdaRank
+from .estimators import BestSubset as BestSubset
 from .estimators import CSListMLE as CSListMLE
 from .estimators import CSRankSVM as CSRankSVM
 from .estimators import FenchelRank as FenchelRank
@@ -22,6 +23,7 @@ from .estimators import SparseRank as SparseRank
 from .estimators import SparseRanker as SparseRanker
 from .estimators import SparseRankSVM as SparseRankSVM
 from .estimators import TGRank as TGRank
+from .estimators import best_subset as best_subset
 from .estimators import frontier as frontier
 from .estimators.stability import selection_frequency as selection_frequency
 from .experiment import bench as bench

@@ -141,6 +141,8 @@ class Quadratic:
 
     def best_swap(self, chosen: Sequence[int]) -> tuple[float, list[int]]:
         """(fall of the objective, the set after it) of the best swap of one feature; (0, the set) if none."""
+        if not len(chosen):
+            return 0.0, []
         columns = self.model.columns
         rise, slopes, gains = self._minimum(chosen).after_leaving()
         falls = np.where([j in self.rules.fixed for j in chosen], -np.inf, gains - rise)
@@ -195,10 +197,12 @@ class Quadratic:
 class ForwardSearch:
     """Sets of features of one objective, fitted as searches under different rules come upon them."""
 
-    def __init__(self, objective: Objective, usable: BoolArray, tol: float = 1e-6) -> None:
+    def __init__(
+        self, objective: Objective, usable: BoolArray, tol: float = 1e-6, ridge: float | None = None
+    ) -> None:
         self.objective, self.tol = objective, tol
         curvature = objective.curvatures(objective.at_zero)
-        self.ridge = RIDGE_SHARE * float(np.sum(curvature[usable])) / max(1, int(np.count_nonzero(usable)))
+        self.ridge = RIDGE_SHARE * mean_curvature(curvature, usable) if ridge is None else ridge
         self._size = np.sqrt(np.maximum(curvature, np.finfo(np.float64).tiny))
         self._fits: dict[tuple[int, ...], Result] = {}
         self._models: dict[tuple[tuple[int, ...], bytes], SecondOrder] = {}
@@ -215,7 +219,7 @@ class ForwardSearch:
         The path's ``alphas`` hold the ridge μ.
         """
         chosen, results = list(rules.fixed), []
-        near = self._quadratic(self._near(self.objective.at_zero, chosen, rules), rules)
+        near = self._at_zero(chosen, rules)
         for size in range(max(1, len(chosen)), max_features + 1):
             if len(chosen) < size:
                 joining = near.grown(chosen)
@@ -227,6 +231,16 @@ class ForwardSearch:
             if progress is not None:
                 progress(size, max_features)
         return collect(np.full(len(results), self.ridge), results, names)
+
+    def grown(self, chosen: Sequence[int], size: int, rules: Rules) -> list[int]:
+        """A set with more features, grown and swapped as in :meth:`path`."""
+        _, chosen, near = self._settle(list(chosen), self._at_zero(chosen, rules), rules)
+        while len(chosen) < size and (joining := near.grown(chosen)) is not None:
+            _, chosen, near = self._settle([*chosen, joining], near, rules)
+        return chosen
+
+    def _at_zero(self, chosen: Sequence[int], rules: Rules) -> Quadratic:
+        return self._quadratic(self._near(self.objective.at_zero, chosen, rules), rules)
 
     def _settle(
         self, chosen: list[int], before: Quadratic, rules: Rules
@@ -265,6 +279,11 @@ class ForwardSearch:
 
     def _quadratic(self, model: SecondOrder, rules: Rules) -> Quadratic:
         return Quadratic(model, self.ridge, rules)
+
+
+def mean_curvature(curvature: FloatArray, usable: BoolArray) -> float:
+    """The mean over usable features: the scale of a ridge."""
+    return float(np.sum(curvature[usable])) / max(1, int(np.count_nonzero(usable)))
 
 
 def fit_set(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ranksieve.estimators.adarank import AdaRank
 from ranksieve.estimators.base import LinearRanker, Ranker
+from ranksieve.estimators.best_subset import BestSubset, best_subset
 from ranksieve.estimators.cs_listmle import CSListMLE
 from ranksieve.estimators.cs_ranksvm import CSRankSVM
 from ranksieve.estimators.fenchelrank import FenchelRank
@@ -26,6 +27,7 @@ from ranksieve.estimators.tgrank import TGRank
 __all__ = [
     "SVMMAP",
     "AdaRank",
+    "BestSubset",
     "CSListMLE",
     "CSRankSVM",
     "FSMRank",
@@ -45,5 +47,6 @@ __all__ = [
     "SparseRankSVM",
     "SparseRanker",
     "TGRank",
+    "best_subset",
     "frontier",
 ]

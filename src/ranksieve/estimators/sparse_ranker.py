@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
 from numbers import Real
 from typing import Annotated, Any, ClassVar, Self
@@ -13,22 +13,21 @@ from sklearn.utils._param_validation import Interval
 from ranksieve._types import FloatArray
 from ranksieve._util.messages import lookup, warn_caller
 from ranksieve.data.dataset import Dataset, joined
-from ranksieve.data.features import as_sign
-from ranksieve.estimators.base import LinearRanker, all_or_nothing
+from ranksieve.estimators.base import all_or_nothing
 from ranksieve.estimators.candidates import Candidates, beyond_budget, plain_families, warn_if_blind
-from ranksieve.estimators.choice import RULES, Budget, Confidence
+from ranksieve.estimators.choice import RULES, Confidence
 from ranksieve.estimators.cost_candidates import families_by_cost
 from ranksieve.estimators.families import DEFAULT_FAMILIES, FAMILIES, RIDGED, ProgressCount, Task, l1_family
 from ranksieve.estimators.held_out import HeldOut, Validation, check_valid, warn_of_shared_queries
 from ranksieve.estimators.parameters import Count, FoldCount, Normalise, Positive, Seed, Share, one_of
-from ranksieve.formats.feature_tables import as_costs
+from ranksieve.estimators.within_budget import WithinBudget
 from ranksieve.forward import Rules
 from ranksieve.leave_out import Folds
 from ranksieve.metrics import Profile, profile_for
 from ranksieve.objective import make_objective
 from ranksieve.path import Progress, SparsePath, as_penalty
 from ranksieve.penalties import SlopedPenalty
-from ranksieve.penalties.constraints import Constraints, Features, Signs, make_constraints
+from ranksieve.penalties.constraints import Constraints, Features, Signs
 from ranksieve.solvers import Problem, ProxNewton
 
 AUTO_FOLDS = 5
@@ -43,7 +42,7 @@ N_BUDGETS = 12  # limits for which features are bought, where they have costs
 
 
 @dataclass(eq=False, repr=False)
-class SparseRanker(LinearRanker):
+class SparseRanker(WithinBudget):
     """The best linear ranker with few features: of several families of models the one that ranks best.
 
     The ℓ1 path: min_w (1/p) Σ_{pairs} max(0, 1 − ⟨w, x_i − x_j⟩)² + α Σ_j v_j|w_j| for a grid of α, each
@@ -203,7 +202,7 @@ class SparseRanker(LinearRanker):
 
     def refit_on_part(self, data: Dataset, tol: float) -> FloatArray:
         """The weights that the chosen family gives other data, prepared already, at the chosen point."""
-        constraints = make_constraints(data.feature_names, self.must_have, self.must_not, self.signs)
+        constraints = self._constraints(data)
         task = replace(
             self._task(data, constraints, None, None, ProgressCount(None, 1)),
             alphas=self.path_.alphas[[self.chosen_]], most=None, window=1, tol=tol,
@@ -227,7 +226,7 @@ class SparseRanker(LinearRanker):
     ) -> Candidates:
         data = self._prepared_for_learning(given, query_weight)
         held = None if valid is None else self._checked_valid(given, valid)
-        constraints = make_constraints(data.feature_names, self.must_have, self.must_not, self.signs)
+        constraints = self._constraints(data)
         budget = self._budget(data)
         budget.check_must_have(constraints.unpenalised)
         folds = self._folds(data, valid, query_weight)
@@ -298,15 +297,6 @@ class SparseRanker(LinearRanker):
             self.tol, self.max_features, self.smoothing, progress,
         )  # fmt: skip
 
-    def _budget(self, data: Dataset) -> Budget:
-        names, indicators = data.feature_names, self.missing_.indicators
-        given = [name for name in names if name not in indicators]
-        self.costs_ = None
-        if self.feature_costs is not None:
-            self.costs_ = as_costs(self.feature_costs, given).with_indicators(indicators)
-        costs = None if self.costs_ is None else self.costs_.columns(names)
-        return Budget(self.max_features, self.max_cost, costs)
-
     def _adopt(self, candidates: Candidates) -> None:
         row = candidates.choose(RULES[self.rule])
         family, self.chosen_ = candidates.place(row)
@@ -332,19 +322,6 @@ class SparseRanker(LinearRanker):
         self.coef_, self.objective_, self.gap_ = result.w, float(result.objective), float(result.gap)
         self.n_iter_ += result.n_iter
 
-    def _plain_parameters(self) -> dict[str, Any]:
-        """With the costs of a file, and signs by the names of the features."""
-        held = super()._plain_parameters()
-        if self.costs_ is not None:
-            held["feature_costs"] = self.costs_.to_dict()
-        if isinstance(self.signs, Mapping):
-            names = self._names()
-            held["signs"] = {
-                feature if isinstance(feature, str) else names[feature]: as_sign(sign, feature)
-                for feature, sign in self.signs.items()
-            }
-        return held
-
     def _certificate(self) -> dict[str, float]:
         strength = "ridge" if self.family_.partition(" ")[0] in RIDGED else "alpha"
         return {**super()._certificate(), strength: self.alpha_}
@@ -353,7 +330,4 @@ class SparseRanker(LinearRanker):
         return self.validation_.criterion
 
     def _measured(self) -> dict[str, float]:
-        names, measured = self._names(), {self.validation_.title: self.confidence_.mean}
-        if self.costs_ is not None:
-            measured["cost"] = self.costs_.of(names[j] for j in self.support_)
-        return measured
+        return {self.validation_.title: self.confidence_.mean, **super()._measured()}

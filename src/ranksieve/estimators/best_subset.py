@@ -1,0 +1,218 @@
+"""BestSubset: the best ranker with at most k features, and the proof that no other k do better."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import KW_ONLY, dataclass, field, replace
+from numbers import Real
+from typing import Annotated, Any
+
+import numpy as np
+from sklearn.utils._param_validation import Interval
+
+from ranksieve._parallel import single_threaded_blas
+from ranksieve._types import BoolArray, FloatArray, IntArray
+from ranksieve.data.dataset import Dataset
+from ranksieve.estimators.base import PlainFit
+from ranksieve.estimators.choice import ROUNDING
+from ranksieve.estimators.cost_candidates import check_affordable
+from ranksieve.estimators.parameters import Count, Normalise, NotNegative, Positive, check_parameters
+from ranksieve.estimators.within_budget import WithinBudget
+from ranksieve.forward import Rules, mean_curvature
+from ranksieve.objective import Objective, make_objective
+from ranksieve.path import Progress
+from ranksieve.penalties.constraints import Features, Signs
+from ranksieve.solvers import Trace
+from ranksieve.solvers.base import Callback
+from ranksieve.subset import Effort, Found, SubsetSearch
+
+RIDGE_SHARE = 1e-2  # of the mean curvature of a feature at w = 0: proofs need a ridge, ranking hardly sees it
+ALIKE = 1e-9  # share of a feature's curvature that a copy of it may leave unexplained
+
+
+@dataclass(eq=False, repr=False)
+class BestSubset(PlainFit, WithinBudget):
+    """The best linear ranker with at most so many features, with a proof of how much better others can be.
+
+    min over sets S of at most k features of min_w (1/p) Σ_{pairs} max(0, 1 − ⟨w, x_i − x_j⟩)² + ½μ‖w‖², w the
+    weights of S. Good sets come from forward selection with swaps. Branch and bound on features then raises a
+    lower bound of all other sets: the perspective relaxation of the ridge, certified by its dual.
+
+    Parameters
+    ----------
+    max_features : int, optional
+        k; None: only ``max_cost`` limits the set.
+    feature_costs, max_cost, must_have, must_not, signs
+        Costs (groups are paid once) and their limit, features that are in every set or in none, and signs of
+        weights; as in :class:`ranksieve.SparseRanker`.
+    gap : float
+        Stop when no set can be better by more than this share of the objective; 0: the best set is proven.
+    time_limit : float
+        Stop after so many seconds, with the bound proven by then; 0: after the first bound.
+    max_nodes : int, optional
+        Stop after so many regions of sets; unlike seconds, the same on every machine.
+    ridge : float, optional
+        μ; default: 1 % of the mean curvature of a usable feature at w = 0.
+    normalise, missing
+        As in :class:`ranksieve.SparseRanker`.
+
+    Attributes
+    ----------
+    coef_, support_, objective_
+        The best set found and its weights.
+    bound_, gap_ : float
+        No allowed set has an objective below ``bound_``; ``gap_`` is ``objective_`` less it.
+    root_bound_ : float
+        The bound before the first split.
+    never_, always_ : list of str
+        Features that no better set uses, and features that every better set uses.
+    ties_ : dict of str to list of str
+        For features of the set, other features that are copies of it, up to their scale within queries.
+    n_iter_ : int
+        Regions of sets that were bounded.
+    found_ : Found
+        All of this, and the tree that proves it.
+    ridge_ : float
+        μ.
+    """
+
+    found_: Found = field(init=False)
+    bound_: float = field(init=False)
+    root_bound_: float = field(init=False)
+    ridge_: float = field(init=False)
+    never_: list[str] = field(init=False)
+    always_: list[str] = field(init=False)
+    ties_: dict[str, list[str]] = field(init=False)
+
+    max_features: Count | None = None
+    _: KW_ONLY
+    feature_costs: Any = None
+    max_cost: Annotated[float, Interval(Real, 0, np.inf, closed="both")] | None = None
+    must_have: Features = ()
+    must_not: Features = ()
+    signs: Signs | None = None
+    gap: NotNegative = 0.0
+    time_limit: Annotated[float, Interval(Real, 0, np.inf, closed="both")] = 60.0
+    max_nodes: Count | None = None
+    ridge: Positive | None = None
+    normalise: Normalise = "auto"
+
+    def _learn(self, data: Dataset, query_weight: FloatArray | None, callback: Callback | None) -> None:
+        search = self._search(data, query_weight)
+        self._adopt(search, self.max_features or int(np.count_nonzero(search.rules.usable)), callback)
+
+    def fit_sizes(
+        self,
+        sizes: Iterable[int],
+        data: Dataset,
+        *,
+        query_weight: FloatArray | None = None,
+        progress: Progress | None = None,
+    ) -> list[BestSubset]:
+        """One fitted ranker for each number of features; each search begins with the set of the one before.
+
+        ``progress`` is called with (sizes done, sizes in all).
+        """
+        sizes = sorted(set(sizes))
+        trial = self._sized(max(sizes))
+        for size in sizes:
+            check_parameters(self._sized(size))
+        rankers = []
+        with single_threaded_blas():
+            given, weight = trial._given_data(data, None, None, query_weight)
+            search = trial._search(trial._prepared_for_learning(given, weight), weight)
+            for size in sizes:
+                rankers.append(trial._sized(size))
+                rankers[-1]._adopt(search, size, None)
+                rankers[-1]._learned_with = rankers[-1]._plain_parameters()
+                if progress is not None:
+                    progress(len(rankers), len(sizes))
+        return rankers
+
+    def _sized(self, size: int) -> BestSubset:
+        """Another ranker that has learned the same, for so many features."""
+        return self._twin().set_params(max_features=size)  # type: ignore[no-any-return]
+
+    def _search(self, data: Dataset, query_weight: FloatArray | None) -> SubsetSearch:
+        """The search for sets of these data, prepared already."""
+        objective = make_objective(data, query_weight=query_weight)
+        rules = self._rules(data, objective)
+        curvature = objective.curvatures(objective.at_zero)
+        default = RIDGE_SHARE * mean_curvature(curvature, rules.usable)
+        return SubsetSearch(objective, rules, default if self.ridge is None else float(self.ridge))
+
+    def _rules(self, data: Dataset, objective: Objective) -> Rules:
+        """The sets that are allowed; those that the parameters leave empty are refused."""
+        constraints, budget = self._constraints(data), self._budget(data)
+        budget.check_must_have(constraints.unpenalised)
+        usable = objective.varies & ~constraints.forbidden
+        if not usable.any():
+            raise ValueError(
+                "no feature tells any pair of documents apart: every usable feature is constant within every "
+                "query that has different labels"
+            )
+        most = int(np.count_nonzero(usable))
+        if self.max_features is not None and self.max_features > most:
+            raise ValueError(
+                f"max_features={self.max_features}, but only {most} of the {len(usable)} features may be used "
+                f"and vary within queries; give at most {most}"
+            )
+        fixed = np.flatnonzero(constraints.unpenalised & usable)
+        rules = Rules(usable, tuple(fixed.tolist()), constraints.signs)
+        if budget.costs is None or budget.max_cost is None:
+            return rules
+        check_affordable(budget, budget.costs, usable.astype(np.float64), constraints.unpenalised)
+        return replace(rules, prices=budget.costs, limit=budget.max_cost * (1.0 + ROUNDING))
+
+    def _adopt(self, search: SubsetSearch, size: int, callback: Callback | None) -> None:
+        trace = Trace()
+
+        def record(n_nodes: int, w: FloatArray, objective: float, gap: float) -> None:
+            trace.record(objective, gap, w)
+            if callback is not None:
+                callback(n_nodes, w, objective, gap)
+
+        found = search.best(size, Effort(self.gap, self.time_limit, self.max_nodes), record)
+        self.found_, self.ridge_, self.size_, self.trace_ = found, search.ridge, size, trace
+        self.coef_, self.objective_ = found.fit.w.copy(), float(found.fit.objective)
+        self.bound_, self.root_bound_ = found.bound, found.root_bound
+        self.gap_, self.n_iter_ = self.objective_ - found.bound, found.n_nodes
+        names, usable = np.array(self._names()), search.rules.usable
+        self.never_ = names[usable & (found.joined >= self.objective_)].tolist()
+        self.always_ = names[usable & (found.left >= self.objective_)].tolist()
+        self.ties_ = _copies(search.objective, usable, self.support_, names)
+
+    def _certificate(self) -> dict[str, Any]:
+        limits = {"max_features": self.size_} | ({} if self.max_cost is None else {"max_cost": self.max_cost})
+        return {"kind": "subset", **super()._certificate(), "ridge": self.ridge_, **limits}
+
+
+def _copies(objective: Objective, usable: BoolArray, support: IntArray, names: Any) -> dict[str, list[str]]:
+    """For each feature of a set the others that differ from it by a factor alone, within queries."""
+    point, others = objective.at_zero, np.flatnonzero(usable)
+    columns = np.union1d(others, support)
+    H = objective.hessian(point, columns)
+    size = np.sqrt(np.maximum(H.diagonal(), np.finfo(float).tiny))
+    alike = np.abs(H) >= (1.0 - ALIKE) * np.outer(size, size)
+    copies: dict[str, list[str]] = {}
+    for j in support:
+        same = columns[alike[np.searchsorted(columns, j)]]
+        if len(same) > 1:
+            copies[str(names[j])] = names[same[same != j]].tolist()
+    return copies
+
+
+def best_subset(
+    data: Dataset,
+    k: int,
+    *,
+    time_limit: float = 60.0,
+    gap: float = 0.0,
+    query_weight: FloatArray | None = None,
+    **options: Any,
+) -> BestSubset:
+    """The best ranker with at most ``k`` features, and the proof of how much better another can be.
+
+    ``options`` are parameters of :class:`ranksieve.BestSubset`, which is what comes back, fitted.
+    """
+    return BestSubset(k, time_limit=time_limit, gap=gap, **options).fit(data, query_weight=query_weight)

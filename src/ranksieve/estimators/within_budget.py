@@ -1,0 +1,57 @@
+"""What rankers share that take a budget, and features that must or must not be used."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ranksieve.data.costs import FeatureCosts
+from ranksieve.data.dataset import Dataset
+from ranksieve.data.features import as_sign
+from ranksieve.estimators.base import LinearRanker
+from ranksieve.estimators.choice import Budget
+from ranksieve.formats.feature_tables import as_costs
+from ranksieve.penalties.constraints import Constraints, Features, Signs, make_constraints
+
+
+class WithinBudget(LinearRanker):
+    """A linear ranker with these parameters; ``costs_`` is what features cost, None if nothing."""
+
+    max_features: int | None
+    feature_costs: Any
+    max_cost: float | None
+    must_have: Features
+    must_not: Features
+    signs: Signs | None
+    costs_: FeatureCosts | None
+
+    def _budget(self, data: Dataset) -> Budget:
+        names, indicators = data.feature_names, self.missing_.indicators
+        given = [name for name in names if name not in indicators]
+        self.costs_ = None
+        if self.feature_costs is not None:
+            self.costs_ = as_costs(self.feature_costs, given).with_indicators(indicators)
+        costs = None if self.costs_ is None else self.costs_.columns(names)
+        return Budget(self.max_features, self.max_cost, costs)
+
+    def _constraints(self, data: Dataset) -> Constraints:
+        return make_constraints(data.feature_names, self.must_have, self.must_not, self.signs)
+
+    def _plain_parameters(self) -> dict[str, Any]:
+        """With the costs of a file, and signs by the names of the features."""
+        held = super()._plain_parameters()
+        if self.costs_ is not None:
+            held["feature_costs"] = self.costs_.to_dict()
+        if isinstance(self.signs, Mapping):
+            names = self._names()
+            held["signs"] = {
+                feature if isinstance(feature, str) else names[feature]: as_sign(sign, feature)
+                for feature, sign in self.signs.items()
+            }
+        return held
+
+    def _measured(self) -> dict[str, float]:
+        if self.costs_ is None:
+            return {}
+        names = self._names()
+        return {"cost": self.costs_.of(names[j] for j in self.support_)}

@@ -1,0 +1,164 @@
+"""Which sets of features are allowed, and how much a sum over such a set can be at most."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ranksieve._types import BoolArray, FloatArray, IntArray
+from ranksieve.data.costs import ColumnCosts
+
+TURNS = 40  # of golden section
+GOLDEN = (5.0**0.5 - 1.0) / 2.0
+
+
+@dataclass(frozen=True, eq=False)
+class Region:
+    """The sets that hold all features ``inside`` and beside them only ``free`` ones."""
+
+    inside: BoolArray
+    free: BoolArray
+
+    def holding(self, features: IntArray | BoolArray | int) -> Region:
+        """Those of them that hold some free features."""
+        inside, free = self.inside.copy(), self.free.copy()
+        inside[features], free[features] = True, False
+        return Region(inside, free)
+
+    def lacking(self, features: IntArray | BoolArray | int) -> Region:
+        """Those of them that lack some free features."""
+        free = self.free.copy()
+        free[features] = False
+        return replace(self, free=free)
+
+
+@dataclass(frozen=True, eq=False)
+class Most:
+    """What Σ_{j in S} a_j can be at most, S an allowed set: any, one with each feature, one without each.
+
+    −∞ where there is no such set.
+    """
+
+    total: float
+    joined: FloatArray
+    left: FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class Limits:
+    """At most ``max_features`` features that cost at most ``max_cost``; None: they have no costs."""
+
+    max_features: int
+    costs: ColumnCosts | None = None
+    max_cost: float = np.inf
+
+    def places(self, region: Region) -> int:
+        """How many free features a set of the region may hold."""
+        return self.max_features - int(np.count_nonzero(region.inside))
+
+    def money(self, region: Region) -> float:
+        """What is left for free features."""
+        return np.inf if self.costs is None else self.max_cost - self.costs.of(region.inside)
+
+    def prices(self, region: Region) -> FloatArray:
+        """What each feature would add to the cost of those inside."""
+        if self.costs is None:
+            return np.zeros(len(region.free))
+        paid = np.isin(self.costs.unit, self.costs.unit[region.inside])
+        return np.where(paid, 0.0, self.costs.of_each)
+
+    def narrowed(self, region: Region) -> Region:
+        """The region without free features that no set of it can hold."""
+        if self.places(region) <= 0:
+            return replace(region, free=np.zeros_like(region.free))
+        if self.costs is None:
+            return region
+        return replace(region, free=region.free & (self.prices(region) <= self.money(region)))
+
+    def all_fit(self, region: Region) -> bool:
+        """Whether one set may hold all features of the region."""
+        everything = region.inside | region.free
+        if np.count_nonzero(everything) > self.max_features:
+            return False
+        return self.costs is None or self.costs.of(everything) <= self.max_cost
+
+    def filled(self, region: Region, worth: FloatArray) -> IntArray:
+        """A set: the features inside, then free ones by falling worth, as long as they fit."""
+        chosen = np.flatnonzero(region.inside).tolist()
+        for j in np.argsort(-np.where(region.free, worth, -np.inf), kind="stable").tolist():
+            if len(chosen) == self.max_features or not region.free[j]:
+                break
+            if self.costs is None or self.costs.of(np.array([*chosen, j])) <= self.max_cost:
+                chosen.append(j)
+        return np.array(sorted(chosen), dtype=np.int64)
+
+    def most(self, a: FloatArray, region: Region) -> Most:
+        """Bounds of Σ a_j, a ≥ 0, over the allowed sets of a narrowed region."""
+        base = float(np.sum(a[region.inside]))
+        if self.all_fit(region):
+            total = base + float(np.sum(a[region.free]))
+            return _over_region(region, total, np.full(len(a), total), total - a)
+        if self.costs is None:
+            return self._by_count(a, region, base)
+        return self._by_cost(a, region, base)
+
+    def _by_count(self, a: FloatArray, region: Region, base: float) -> Most:
+        """The sum of the largest; to hold j it gives way to the last of them, without j the next follows."""
+        places = self.places(region)
+        falling = -np.sort(-a[region.free])
+        total, last, following = base + float(np.sum(falling[:places])), falling[places - 1], falling[places]
+        joined, left = total - np.maximum(last - a, 0.0), total - np.maximum(a - following, 0.0)
+        return _over_region(region, total, joined, left)
+
+    def _by_cost(self, a: FloatArray, region: Region, base: float) -> Most:
+        """Lagrangian bounds, valid for every price ν ≥ 0 of a place and every price λ ≥ 0 of money.
+
+        Σ_{j in S} a_j ≤ νk + λB + Σ_units max(0, Σ_{j of the unit} max(0, a_j − ν) − λ·cost). The best ν is
+        found by golden section, the best λ for it by filling the budget with the units worth most per cost.
+        """
+        assert self.costs is not None
+        units, unit = np.unique(self.costs.unit[region.free], return_inverse=True)
+        free, places, money = a[region.free], self.places(region), self.money(region)
+        cost = self.prices(region)[region.free]
+        price = np.zeros(len(units))
+        price[unit] = cost
+
+        def worths(nu: float) -> FloatArray:
+            return np.bincount(unit, np.maximum(0.0, free - nu), len(units)).astype(np.float64)
+
+        def bound(nu: float) -> tuple[float, float]:
+            worth = worths(nu)
+            rate = np.divide(worth, price, out=np.full(len(units), np.inf), where=price > 0)
+            order = np.argsort(-rate, kind="stable")
+            over = np.flatnonzero(np.cumsum(price[order]) > money)
+            lam = float(rate[order[over[0]]]) if len(over) else 0.0
+            return nu * places + lam * money + float(np.sum(np.maximum(0.0, worth - lam * price))), lam
+
+        ends = (0.0, float(np.max(free, initial=0.0)))
+        falling = -np.sort(-free)
+        nus = [0.0, float(falling[min(places, len(falling) - 1)]), _golden(lambda nu: bound(nu)[0], *ends)]
+        nu = min(nus, key=lambda one: bound(one)[0])
+        total, lam = bound(nu)
+        gain, worth = np.maximum(0.0, free - nu), worths(nu)[unit]
+        now = np.maximum(0.0, worth - lam * cost)
+        joined, left = np.full(len(a), -np.inf), np.full(len(a), base + total)
+        joined[region.free] = base + total - now + (worth - gain + (free - nu) - lam * cost)
+        left[region.free] = base + total - now + np.maximum(0.0, worth - gain - lam * cost)
+        return _over_region(region, base + total, np.minimum(joined, base + total), left)
+
+
+def _over_region(region: Region, total: float, joined: FloatArray, left: FloatArray) -> Most:
+    joined = np.where(region.free, joined, np.where(region.inside, total, -np.inf))
+    return Most(total, joined, np.where(region.free, left, np.where(region.inside, -np.inf, total)))
+
+
+def _golden(function, low: float, high: float) -> float:  # type: ignore[no-untyped-def]
+    """Where a convex function of one number is about least."""
+    for _ in range(TURNS):
+        reach = GOLDEN * (high - low)
+        if function(high - reach) <= function(low + reach):
+            high = low + reach
+        else:
+            low = high - reach
+    return 0.5 * (low + high)

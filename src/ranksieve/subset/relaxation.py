@@ -1,0 +1,310 @@
+"""The perspective relaxation: a lower bound of the objective over all allowed sets of a region.
+
+For every w, ξ ≥ 0 its hinge values, every c ≥ 0 and every v: f(v) ≥ 2c·mean ξ − c²·mean ξ² + c·⟨∇f(w), v⟩.
+Over the weights v of a set S, the last term and the ridge are at least −c²·Σ_{j in S} a_j with
+a_j = (∂f/∂w_j)²/(2μ), 0 where a sign forbids v_j to follow. With T at least as large as these sums over all
+allowed sets, and the best c,
+
+    min over all allowed sets of f + ½μ‖v‖² ≥ (mean ξ)² / (mean ξ² + T).
+
+Every w gives such a bound. The best one comes from the w that minimises f(w) + ½μ Σ_j w_j²/u_j over w and
+u in [0, 1] with Σ u ≤ k (and costs within the budget): the convex hull of the problem's ridge.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ranksieve._types import FloatArray, IntArray
+from ranksieve.kernels.perspective import descend
+from ranksieve.objective import Objective, Point
+from ranksieve.subset.limits import Limits, Most, Region
+
+MAX_STEPS = 8  # Newton steps per region
+LEAST_RISE = 0.02  # share of the distance to the best set known that a step must close for another one
+STALE = 3  # steps with the Hessian of another region; then, or if the bound falls, it is computed here
+MOST_COLUMNS = 1000  # of the Hessian: the features of the steepest gradient
+INHERITED = 150  # columns up to which a region's Hessian is computed whole, for the regions within it too
+SWEEPS = 200
+LEAST_SHARE = 1e-3  # of the largest weight: as much of a unit's price falls on a feature without weight
+TURNS = 50  # for the price of a place, and for the price of money
+SETTLED = 1e-3  # share of the threshold
+JITTER = 1e-12  # share of a diagonal
+ROUNDING = 1e-9
+
+
+@dataclass(frozen=True, eq=False)
+class Bounds:
+    """Lower bounds over the allowed sets of a region: of all, of those with each feature, without each."""
+
+    least: float
+    joined: FloatArray
+    left: FloatArray
+
+    def at_least(self, bound: float) -> Bounds:
+        """These bounds, where another one is known too."""
+        raised = np.maximum(self.joined, bound), np.maximum(self.left, bound)
+        return Bounds(max(self.least, bound), *raised)
+
+    def over(self, region: Region) -> Bounds:
+        """These bounds for a region within theirs, whose sets hold no feature outside and lack none inside."""
+        joined = np.where(region.inside | region.free, self.joined, np.inf)
+        return Bounds(self.least, joined, np.where(region.inside, np.inf, self.left))
+
+
+@dataclass(frozen=True, eq=False)
+class Relaxed:
+    """The best bounds found for a region, the weights that prove them, and how much of each feature they use.
+
+    ``threshold`` and ``hessian`` are a warm start for regions within this one.
+    """
+
+    bounds: Bounds
+    point: Point
+    shares: FloatArray
+    threshold: float
+    hessian: FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class Relaxation:
+    """Bounds for one objective, ridge and limits; ``columns`` are those that the Hessian knows."""
+
+    objective: Objective
+    ridge: float
+    signs: FloatArray
+    limits: Limits
+    columns: IntArray
+
+    @classmethod
+    def of(
+        cls, objective: Objective, ridge: float, signs: FloatArray | None, limits: Limits, region: Region
+    ) -> Relaxation:
+        """The relaxation of the sets of a region."""
+        signs = np.zeros(objective.n_features) if signs is None else signs
+        steep = np.abs(objective.gradient(objective.at_zero))
+        known = np.where(region.inside, np.inf, np.where(region.free, steep, -1.0))
+        first = np.argsort(-known, kind="stable")[:MOST_COLUMNS]
+        return cls(objective, ridge, signs, limits, np.sort(first[known[first] >= 0]))
+
+    def bounds(self, point: Point, region: Region, g: FloatArray | None = None) -> Bounds:
+        """What a point proves; rounding counts against it."""
+        g = self.objective.gradient(point) if g is None else g
+        size = np.abs(g) + self.objective.gradient_error(point)
+        a = np.where(self.signs * g > 0, 0.0, size**2) / (2.0 * self.ridge)
+        error = self.objective.value_error(point)
+        most: Most = self.limits.most(a, region)
+        slack, value = max(0.0, point.slack - error), point.value + error
+
+        def bound(total: FloatArray) -> FloatArray:
+            below = np.full(len(total), np.inf)
+            possible = total > -np.inf
+            below[possible] = slack**2 / (value + np.maximum(total[possible], 0.0) + np.finfo(float).tiny)
+            return below
+
+        return Bounds(float(bound(np.array([most.total]))[0]), bound(most.joined), bound(most.left))
+
+    def hessian(self, point: Point) -> FloatArray:
+        """The Hessian on ``columns``."""
+        return self.objective.hessian(point, self.columns)
+
+    def solve(
+        self,
+        region: Region,
+        w: FloatArray,
+        threshold: float,
+        hessian: FloatArray,
+        enough: float,
+        upper: float,
+    ) -> Relaxed:
+        """Newton steps towards the best bound of a narrowed region, until it is ``enough`` or hardly rises.
+
+        ``upper`` is the objective of the best set known.
+        """
+        best: Relaxed | None = None
+        point, last = self.objective.evaluate(np.where(region.inside | region.free, w, 0.0)), -np.inf
+        places = np.flatnonzero((region.inside | region.free)[self.columns])
+        known = hessian[np.ix_(places, places)]
+        for step in range(MAX_STEPS):
+            g = self.objective.gradient(point)
+            bounds = self.bounds(point, region, g)
+            if best is None or bounds.least > best.bounds.least:
+                shares = self._shares(region, point.w, threshold)
+                best = Relaxed(bounds, point, shares, threshold, hessian)
+            rise, last = bounds.least - last, bounds.least
+            if best.bounds.least >= enough or 0 <= rise < LEAST_RISE * (upper - best.bounds.least):
+                break
+            if step == STALE or rise < 0:
+                places, known, hessian = self._refreshed(region, point, g, threshold, hessian)
+                best = replace(best, hessian=hessian)
+            columns = self.columns[places]
+            b = g[columns] - known @ point.w[columns]
+            w = np.zeros_like(point.w)
+            w[columns], threshold = self._model_minimum(
+                known, b, point.w[columns], region, columns, threshold
+            )
+            point = self.objective.evaluate(w)
+        assert best is not None
+        return best
+
+    def step(self, relaxed: Relaxed, chosen: IntArray) -> float:
+        """The objective of a set, one Newton step from a relaxation; ∞ if its Hessian lacks the set."""
+        places, w = np.searchsorted(self.columns, chosen), relaxed.point.w
+        if not np.isin(chosen, self.columns).all():
+            return np.inf
+        H = relaxed.hessian[places]
+        b = self.objective.gradient(relaxed.point)[chosen] - H @ w[self.columns]
+        v = np.zeros_like(w)
+        v[chosen] = -np.linalg.solve(H[:, places] + self.ridge * np.eye(len(chosen)), b)
+        v[self.signs * v < 0] = 0.0
+        return self.objective.evaluate(v).value + 0.5 * self.ridge * float(v @ v)
+
+    def _refreshed(
+        self, region: Region, point: Point, g: FloatArray, threshold: float, hessian: FloatArray
+    ) -> tuple[IntArray, FloatArray, FloatArray]:
+        """(places among the columns, the Hessian there at this point, the Hessian for regions within)."""
+        usable = (region.inside | region.free)[self.columns]
+        if len(self.columns) <= INHERITED:
+            hessian = self.hessian(point)
+            places = np.flatnonzero(usable)
+            return places, hessian[np.ix_(places, places)], hessian
+        near = (point.w != 0) | region.inside | (np.abs(g) >= 0.5 * threshold)
+        places = np.flatnonzero(usable & near[self.columns])
+        return places, self.objective.hessian(point, self.columns[places]), hessian
+
+    def _shares(self, region: Region, w: FloatArray, threshold: float) -> FloatArray:
+        """u: 1 inside, min(1, μ|w|/t) for free features."""
+        free = np.minimum(1.0, self.ridge * np.abs(w) / max(threshold, np.finfo(float).tiny))
+        return np.where(region.inside, 1.0, np.where(region.free, free, 0.0))
+
+    def _model_minimum(
+        self, H: FloatArray, b: FloatArray, w: FloatArray, region: Region, columns: IntArray, threshold: float
+    ) -> tuple[FloatArray, float]:
+        """(minimum of the relaxation with f to second order, threshold of a feature without a price)."""
+        if self.limits.all_fit(region):
+            region = region.holding(region.free)
+        inside, places = region.inside[columns], self.limits.places(region)
+        model = Model(H, b, self.ridge, inside, self.signs[columns], places if region.free.any() else 0)
+        money, price = self.limits.money(region), self.limits.prices(region)[columns]
+        if self.limits.costs is not None:  # a unit is paid once: its features share its price
+            unit = self.limits.costs.unit[columns]
+            size = np.where(region.free[columns], np.abs(w), 0.0)
+            size += LEAST_SHARE * float(np.max(size, initial=0.0)) or 1.0
+            price = price * size / np.bincount(unit, size)[unit]
+        return model.within(w, threshold, price, money)
+
+
+@dataclass(frozen=True, eq=False)
+class Model:
+    """½wᵀHw + bᵀw + ½μ Σ_j w_j²/u_j with at most ``places`` free features (Σ u of them)."""
+
+    H: FloatArray
+    b: FloatArray
+    ridge: float
+    inside: np.ndarray
+    signs: FloatArray
+    places: int
+
+    def within(
+        self, w: FloatArray, threshold: float, price: FloatArray, money: float
+    ) -> tuple[FloatArray, float]:
+        """The minimum with Σ price·u ≤ money over the free features, and the threshold where price is 0."""
+        w, nu = self._within_places(w, threshold, 0.0 * price)
+        if not np.isfinite(money) or self._cost(w, nu, price, 0.0) <= money:
+            return w, nu
+
+        def too_dear(lam: float) -> bool:
+            nonlocal w, nu
+            w, nu = self._within_places(w, nu, lam * price)
+            return self._cost(w, nu, price, lam) > money
+
+        a = self.b**2 / (2.0 * self.ridge)
+        high = float(np.max(a[price > 0] / price[price > 0], initial=np.finfo(float).tiny))
+        _bisect(too_dear, high * 1e-9, high)
+        return w, nu
+
+    def _cost(self, w: FloatArray, threshold: float, price: FloatArray, lam: float) -> float:
+        return float(np.sum(price * self._shares(w, self._thresholds(threshold, lam * price))))
+
+    def _thresholds(self, threshold: float, extra: FloatArray) -> FloatArray:
+        """t_j = √(2μκ_j): κ_j is the price of a place, t²/2μ, and what the feature costs."""
+        return np.sqrt(threshold**2 + 2.0 * self.ridge * extra)
+
+    def _shares(self, w: FloatArray, t: FloatArray) -> FloatArray:
+        """u of the free features."""
+        shares = np.minimum(1.0, self.ridge * np.abs(w) / np.maximum(t, np.finfo(float).tiny))
+        return np.where(self.inside, 0.0, shares)
+
+    def _within_places(
+        self, start: FloatArray, threshold: float, extra: FloatArray
+    ) -> tuple[FloatArray, float]:
+        """The minimum with Σ u ≤ places, free features at the price of a place and ``extra``."""
+        w, slope = start.copy(), self.H @ start + self.b
+        largest = float(np.max(np.abs(self.b), initial=0.0)) + float(np.max(np.abs(slope), initial=0.0))
+
+        def settle(t: float) -> float:
+            each = self._thresholds(t, extra)
+            tol = SETTLED * max(t, ROUNDING * largest)
+            descend(self.H, slope, w, each, self.ridge, self.inside, self.signs, tol, SWEEPS)
+            return float(np.sum(self._shares(w, each)))
+
+        low, high, t = 0.0, 2.0 * largest, min(max(threshold, ROUNDING * largest), 2.0 * largest)
+        for turn in range(TURNS):
+            used = settle(t)
+            exact = None if extra.any() else self._exact(w, t)
+            if exact is not None and self._is_minimum(*exact):
+                return exact
+            low, high = (t, high) if used > self.places else (low, t)
+            if abs(used - self.places) <= ROUNDING or high <= ROUNDING * largest:
+                break
+            inside = exact is not None and low < exact[1] < high and turn % 3 < 2
+            t = exact[1] if exact is not None and inside else 0.5 * (low + high)
+        return w, t
+
+    def _exact(self, w: FloatArray, t: float) -> tuple[FloatArray, float] | None:
+        """The minimum and its threshold if each weight stays on its piece of ρ: a linear system in both."""
+        used = np.flatnonzero((w != 0) | (self.inside & (self.signs == 0)))
+        m, inside = len(used), self.inside[used]
+        round_ = inside | (np.abs(w[used]) * self.ridge >= t)  # where the penalty is the parabola
+        sign = np.where(round_, 0.0, np.sign(w[used]))
+        whole = int(np.count_nonzero(round_ & ~inside))
+        system, right = np.zeros((m + 1, m + 1)), np.append(-self.b[used], 0.0)
+        system[:m, :m] = self.H[np.ix_(used, used)]
+        diagonal = np.arange(m)
+        system[diagonal, diagonal] += np.where(round_, self.ridge, 0.0) + JITTER * system[diagonal, diagonal]
+        system[:m, m], system[m, :m], system[m, m] = sign, self.ridge * sign, whole - self.places
+        if round_.all():  # then the threshold is free
+            system[m, m], right[m] = 1.0, t
+        try:
+            solution = np.linalg.solve(system, right)
+        except np.linalg.LinAlgError:
+            return None
+        exact = np.zeros_like(w)
+        exact[used] = solution[:m]
+        return (exact, float(solution[m])) if solution[m] > 0 else None
+
+    def _is_minimum(self, w: FloatArray, t: float) -> bool:
+        """Whether the conditions of optimality hold."""
+        slope, room = self.H @ w + self.b, t * (1.0 + 1e-6)
+        follows = np.where(self.signs * slope > 0, 0.0, np.abs(slope))
+        size, free = np.abs(w), ~self.inside
+        expected = np.where(self.inside | (size * self.ridge > t), self.ridge * size, t)
+        at_zero = np.where(free, follows <= room, follows <= ROUNDING * room)
+        away = np.abs(slope + np.sign(w) * expected) <= 1e-6 * np.maximum(expected, t)
+        stationary = np.where(w == 0, at_zero, away)
+        allowed = self.signs * w >= 0
+        full = abs(float(np.sum(self._shares(w, np.full(len(w), t)))) - self.places) <= 1e-6
+        return bool(np.all(stationary & allowed) and (full or not free.any()))
+
+
+def _bisect(above: Callable[[float], bool], low: float, high: float) -> None:
+    """Halve the logarithmic interval at whose upper end ``above`` is false; it is called there last."""
+    for _ in range(TURNS):
+        if high <= low * (1.0 + 1e-4):
+            break
+        middle = (low * high) ** 0.5
+        low, high = (middle, high) if above(middle) else (low, middle)
+    above(high)

@@ -1,0 +1,295 @@
+"""The best set of features: equal to enumeration, and no bound above the true optimum."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import ranksieve as rs
+from ranksieve.data.costs import make_costs
+from ranksieve.forward import Rules, fit_set
+from ranksieve.objective import make_objective
+from ranksieve.subset import Effort, Limits, Proof, SubsetSearch, proven_bound
+from tests.conftest import random_dataset
+
+RIDGE = 1e-2
+TOL = 1e-8
+
+
+def enumerated(objective, rules, ridge, k):
+    """(the least objective over all allowed sets, the set), by fitting every one of them."""
+    usable = np.flatnonzero(rules.usable)
+    best = (np.inf, ())
+    for size in range(max(1, len(rules.fixed)), k + 1):
+        for chosen in itertools.combinations(usable.tolist(), size):
+            if not set(rules.fixed) <= set(chosen):
+                continue
+            if rules.prices is not None and rules.prices.of(np.array(chosen)) > rules.limit:
+                continue
+            start = np.zeros(objective.n_features)
+            fit = fit_set(objective, chosen, start, ridge, rules.signs, 1e-10)
+            best = min(best, (fit.objective, chosen))
+    return best
+
+
+def search_for(data, ridge=RIDGE, **rules):
+    objective = make_objective(data)
+    return SubsetSearch(objective, replace(Rules(objective.varies.copy()), **rules), ridge)
+
+
+@pytest.mark.parametrize("k", [1, 2, 3])
+def test_equals_enumeration_of_20_features(k):
+    data = rs.make_ranking(n_queries=15, n_features=20, n_informative=5, seed=3)
+    search = search_for(data)
+    found = search.best(k, Effort(gap=0.0))
+    least, chosen = enumerated(search.objective, search.rules, RIDGE, k)
+    assert found.fit.objective == pytest.approx(least, rel=TOL)
+    assert tuple(np.flatnonzero(found.fit.w).tolist()) == chosen
+    assert found.bound <= least
+    assert found.bound == pytest.approx(least, rel=1e-8)
+
+
+def priced(seed, n_features):
+    """Costs with a group that is paid once and a feature that is free."""
+    rng = np.random.default_rng(seed)
+    names = [f"f{j + 1}" for j in range(n_features)]
+    alone = {
+        name: float(cost) for name, cost in zip(names[3:], rng.integers(0, 4, n_features - 3), strict=True)
+    }
+    costs = make_costs({"features": alone, "groups": {"call": {"cost": 2.0, "features": names[:3]}}})
+    return costs.columns(names)
+
+
+@settings(max_examples=25, deadline=None, derandomize=True)
+@given(
+    seed=st.integers(0, 10**6),
+    k=st.integers(1, 3),
+    ridge=st.sampled_from([1e-3, 1e-2, 1e-1]),
+    constraint=st.sampled_from(["none", "cost", "signs", "fixed", "all"]),
+    nodes=st.sampled_from([1, 3, None]),
+)
+def test_a_bound_is_never_above_the_true_optimum(seed, k, ridge, constraint, nodes):
+    data = random_dataset(seed, n_queries=5, n_features=7)
+    rng, rules = np.random.default_rng(seed), {}
+    if constraint in ("cost", "all"):
+        rules |= {"prices": priced(seed, 7), "limit": float(rng.integers(3, 7))}
+    if constraint in ("signs", "all"):
+        rules["signs"] = rng.choice([-1.0, 0.0, 1.0], 7)
+    if constraint in ("fixed", "all"):
+        rules["fixed"] = (3,) if rules.get("prices") is None or rules["prices"].of_each[3] <= 3 else ()
+    search = search_for(data, ridge, **rules)
+    if not search.rules.usable[list(search.rules.fixed)].all():
+        return
+    least, _ = enumerated(search.objective, search.rules, ridge, k)
+    found = search.best(k, Effort(gap=0.0, nodes=nodes))
+    assert found.root_bound <= found.bound + 1e-15
+    assert found.bound <= least * (1 + 1e-12)
+    assert found.fit.objective >= least * (1 - TOL)
+    if nodes is None:
+        assert found.fit.objective == pytest.approx(least, rel=TOL)
+        assert found.bound == pytest.approx(least, rel=1e-7)
+    proven = proven_bound(found.proof, search.relaxation(k), search.everything, found.bound)
+    assert proven == pytest.approx(found.bound, rel=1e-12)
+
+
+def test_bounds_with_and_without_each_feature():
+    data = random_dataset(5, n_queries=6, n_features=7)
+    search = search_for(data)
+    for nodes in (1, 4, None):
+        found = search.best(2, Effort(gap=0.0, nodes=nodes))
+        sets = [
+            (fit_set(search.objective, s, np.zeros(7), RIDGE, None, 1e-10).objective, s)
+            for s in itertools.chain(itertools.combinations(range(7), 2), ((j,) for j in range(7)))
+        ]
+        for j in range(7):
+            assert found.joined[j] <= min(value for value, chosen in sets if j in chosen) + 1e-12
+            assert found.left[j] <= min(value for value, chosen in sets if j not in chosen) + 1e-12
+
+
+def test_what_a_sum_over_an_allowed_set_can_be():
+    rng = np.random.default_rng(0)
+    for seed in range(30):
+        a, costs = rng.exponential(size=7), priced(seed, 7)
+        limits = Limits(3, costs, float(rng.integers(2, 7)))
+        search = search_for(random_dataset(5, n_features=7), prices=costs, limit=limits.max_cost)
+        region = limits.narrowed(search.everything)
+        most = limits.most(a, region)
+        sets = [
+            list(chosen)
+            for size in range(4)
+            for chosen in itertools.combinations(np.flatnonzero(search.rules.usable), size)
+            if costs.of(np.array(chosen, dtype=int)) <= limits.max_cost
+        ]
+        assert most.total >= max(a[s].sum() for s in sets) - 1e-12
+        for j in np.flatnonzero(region.free):
+            assert most.joined[j] >= max((a[s].sum() for s in sets if j in s), default=-np.inf) - 1e-12
+            assert most.left[j] >= max(a[s].sum() for s in sets if j not in s) - 1e-12
+
+
+def test_the_bound_at_any_weights_is_a_bound():
+    data = random_dataset(7, n_queries=6, n_features=6)
+    search = search_for(data)
+    least, _ = enumerated(search.objective, search.rules, RIDGE, 2)
+    relaxation, rng = search.relaxation(2), np.random.default_rng(0)
+    for scale in (0.0, 0.1, 1.0, 10.0):
+        for _ in range(10):
+            point = search.objective.evaluate(scale * rng.normal(size=6))
+            assert relaxation.bounds(point, search.everything).least <= least
+
+
+def test_a_tampered_proof_proves_less():
+    data = random_dataset(11, n_queries=8, n_features=8)
+    search = search_for(data, 1e-3)
+    found = search.best(2, Effort(gap=0.0))
+    relaxation = search.relaxation(2)
+    content = found.proof.to_dict()
+    assert len(content["weights"]) > 3
+    claim = found.fit.objective * 1.01  # above the truth
+    assert proven_bound(Proof.from_dict(content), relaxation, search.everything, claim) < claim * (1 - 1e-6)
+    leaf = next(k for k, kids in enumerate(content["children"]) if kids == [None, None] and k)
+    content["weights"][leaf] = [0.0 for _ in content["weights"][leaf]]
+    assert proven_bound(Proof.from_dict(content), relaxation, search.everything, found.bound) < found.bound
+    content = found.proof.to_dict()
+    content["children"][0] = [0, 0]  # a circle
+    assert proven_bound(Proof.from_dict(content), relaxation, search.everything, found.bound) == 0.0
+
+
+def test_the_perspective_relaxation_is_solved():
+    """At the root, against a general solver of the same convex problem over (w, u)."""
+    from scipy.optimize import minimize
+
+    data = random_dataset(2, n_queries=8, n_features=5)
+    search = search_for(data, 1e-1)
+    objective, k = search.objective, 2
+
+    def value(x):
+        w, u = x[:5], x[5:]
+        return objective.evaluate(w).value + 0.05 * float(np.sum(w**2 / u))
+
+    begin = np.concatenate([np.full(5, 0.1), np.full(5, k / 5)])
+    solved = minimize(
+        value, begin, method="SLSQP", bounds=[(None, None)] * 5 + [(1e-9, 1)] * 5,
+        constraints={"type": "ineq", "fun": lambda x: k - np.sum(x[5:])},
+        options={"maxiter": 500, "ftol": 1e-12},
+    )  # fmt: skip
+    found = search.best(k, Effort(gap=0.0, nodes=1))
+    assert found.root_bound <= solved.fun + 1e-9
+    assert found.root_bound == pytest.approx(solved.fun, rel=2e-3)
+
+
+@pytest.fixture(scope="module")
+def train():
+    return rs.make_ranking(n_queries=30, n_features=12, n_informative=4, seed=1)
+
+
+def test_estimator(train):
+    ranker = rs.best_subset(train, 3)
+    assert isinstance(ranker, rs.BestSubset)
+    assert len(ranker.support_) == 3
+    assert ranker.bound_ <= ranker.objective_
+    assert ranker.gap_ == pytest.approx(0, abs=1e-8)
+    assert sorted(ranker.always_) == sorted(train.feature_names[j] for j in ranker.support_)
+    assert not set(ranker.never_) & set(ranker.always_)
+    assert len(ranker.never_) == 9
+    assert ranker.predict(train).shape == (train.n_docs,)
+    assert ranker.ties_ == {}
+    again = rs.best_subset(train, 3)
+    assert np.array_equal(again.coef_, ranker.coef_)
+    assert again.bound_ == ranker.bound_
+
+
+def test_sizes_are_what_single_fits_find(train):
+    rankers = rs.BestSubset().fit_sizes([3, 1, 2], train)
+    assert [ranker.max_features for ranker in rankers] == [1, 2, 3]
+    for ranker in rankers:
+        alone = rs.best_subset(train, ranker.max_features)
+        assert np.array_equal(alone.support_, ranker.support_)
+        assert alone.objective_ == pytest.approx(ranker.objective_, rel=1e-9)
+    objectives = [ranker.objective_ for ranker in rankers]
+    assert objectives == sorted(objectives, reverse=True)
+
+
+def test_a_time_limit_of_0_gives_the_greedy_set_with_its_root_bound(train):
+    ranker = rs.best_subset(train, 3, time_limit=0)
+    assert ranker.n_iter_ == 1
+    assert ranker.bound_ == ranker.root_bound_ <= ranker.objective_
+    assert ranker.bound_ > 0.5 * ranker.objective_
+
+
+def test_gap_and_nodes_end_the_search(train):
+    rough = rs.best_subset(train, 3, gap=0.05)
+    assert rough.gap_ <= 0.05 * rough.objective_
+    exact = rs.best_subset(train, 3)
+    assert rough.n_iter_ <= exact.n_iter_
+    assert rs.BestSubset(3, max_nodes=2).fit(train).n_iter_ <= 3
+
+
+def test_copies_are_named(train):
+    first = rs.best_subset(train, 2)
+    j = int(first.support_[0])
+    X = np.column_stack([train.X, train.X[:, j], 2.0 * train.X[:, j]])
+    names = [*train.feature_names, "copy", "double"]
+    data = rs.Dataset(X, train.y, train.qid, feature_names=names)
+    ranker = rs.best_subset(data, 2, normalise="none")
+    tied = {name: set(others) for name, others in ranker.ties_.items()}
+    chosen = next(name for name in tied if name in {names[j], "copy", "double"})
+    assert tied[chosen] == {names[j], "copy", "double"} - {chosen}
+    assert ranker.gap_ == pytest.approx(0, abs=1e-8)
+
+
+def test_rules(train):
+    names = train.feature_names
+    free = rs.best_subset(train, 3)
+    j = int(free.support_[0])
+    without = rs.best_subset(train, 3, must_not=[names[j]])
+    assert j not in without.support_
+    assert without.objective_ > free.objective_
+    unused = next(i for i in range(12) if i not in free.support_)
+    held = rs.best_subset(train, 3, must_have=[names[unused]])
+    assert unused in held.support_
+    sign = "-" if free.coef_[j] > 0 else "+"
+    signed = rs.best_subset(train, 3, signs={names[j]: sign})
+    assert signed.coef_[j] * (1 if sign == "+" else -1) >= 0
+    costs = dict.fromkeys(names, 1.0) | {names[j]: 5.0}
+    cheap = rs.best_subset(train, 3, feature_costs=costs, max_cost=2)
+    assert len(cheap.support_) <= 2
+    assert cheap.to_model().metrics["cost"] <= 2
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"k": 13}, "only 12 of the 12 features may be used and vary within queries; give at most 12"),
+        ({"k": 0}, "max_features"),
+        ({"k": 2, "must_have": ["f1", "f2", "f3"]}, "must_have names 3 features but max_features is 2"),
+        ({"k": 2, "feature_costs": {"*": 3.0}, "max_cost": 2.0}, "max_cost=2 buys nothing"),
+        ({"k": 2, "max_cost": 2.0}, "needs feature_costs"),
+        ({"k": 2, "time_limit": -1.0}, "time_limit"),
+        ({"k": 2, "ridge": 0.0}, "ridge"),
+        ({"k": 2, "must_not": ["f13"]}, "unknown feature"),
+    ],
+)
+def test_refusals(train, options, words):
+    with pytest.raises(ValueError, match=words):
+        rs.best_subset(train, **options)
+
+
+def test_constant_data_are_refused(train):
+    data = rs.Dataset(np.ones_like(train.X), train.y, train.qid)
+    with pytest.raises(ValueError, match="no feature tells any pair of documents apart"):
+        rs.best_subset(data, 1)
+    with pytest.raises(ValueError, match="there is no pair to learn from"):
+        rs.best_subset(rs.Dataset(train.X, np.ones(train.n_docs), train.qid), 1)
+
+
+def test_separable_data_have_a_bound(train):
+    y = (train.X[:, 0] > np.median(train.X[:, 0])).astype(float)
+    data = rs.Dataset(np.column_stack([100.0 * y, train.X]), y, train.qid)
+    ranker = rs.best_subset(data, 1, normalise="none")
+    assert ranker.support_.tolist() == [0]
+    assert 0 <= ranker.bound_ <= ranker.objective_
