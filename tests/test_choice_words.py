@@ -81,9 +81,10 @@ ABOUT = (
     [
         ({"alpha": 0.0125}, f"Its training objective at α = 0.0125 is 0.25, {ABOUT}"),
         (
-            {"ridge": 0.002},
+            {"ridge": 0.002, "features": ["a"]},
             f"Its training objective of these features with a ridge of 0.002 is 0.25, {ABOUT}",
         ),
+        ({"features": ["a", "b"]}, f"Its training objective, restricted to 2 features, is 0.25, {ABOUT}"),
         ({"n_features": 4.0}, f"Its training objective, restricted to 4 features, is 0.25, {ABOUT}"),
     ],
 )

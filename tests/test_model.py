@@ -36,6 +36,19 @@ def test_round_trip_is_exact(model, tmp_path):
     assert load_model(tmp_path / "m.json") == model
 
 
+@pytest.mark.parametrize(
+    "proof",
+    [
+        {"family": "log", "alpha": 0.1, "weights": {"f1": 0.5, "f2": np.inf}, "features": ["f1", "f2"]},
+        {"kind": "of another release", "sets": [[1, 2], ["a"]], "more": {"deep": True}},
+    ],
+)
+def test_a_certificate_may_hold_more_than_numbers(model, proof, tmp_path):
+    certified = replace(model, certificate=proof)
+    certified.save(tmp_path / "m.json")
+    assert load_model(tmp_path / "m.json") == certified
+
+
 def test_predict_by_name_and_by_position(model):
     data = random_dataset()
     expected = 0.5 + data.X[:, 1] * (0.1 + 0.2) + data.X[:, 4] * -1e-17
@@ -101,6 +114,14 @@ def damaged(change):
         (damaged(lambda c: c.update(method=["a"])), "method is ['a']; expected text"),
         (damaged(lambda c: c.update(parameters=None)), "parameters is None; expected an object"),
         (damaged(lambda c: c.update(certificate={"gap": "x"})), "an entry of certificate is 'x'"),
+        (damaged(lambda c: c.update(certificate={"gap": [1.0]})), "an entry of certificate is [1.0]"),
+        (damaged(lambda c: c.update(certificate={"family": 3})), "family is 3; expected text"),
+        (damaged(lambda c: c.update(certificate={"features": "f1"})), "features is 'f1'; expected a list"),
+        (
+            damaged(lambda c: c.update(certificate={"weights": {"f1": "x"}})),
+            "the weight of f1 is 'x'; expected a finite number",
+        ),
+        (damaged(lambda c: c.update(certificate={"kind": 1})), "kind is 1; expected text"),
         (damaged(lambda c: c["terms"][0].update(index=9)), "a feature index is outside 0..4"),
         (damaged(lambda c: c["terms"][0].update(index=4)), "a feature occurs twice"),
         (
@@ -135,7 +156,7 @@ def test_files_of_older_versions_have_one_fingerprint(model, version, print_, tm
     assert older == replace(model, data={"train": print_} if print_ else {})
     assert older.fingerprint == print_
     older.save(tmp_path / "again.json")
-    assert json.loads((tmp_path / "again.json").read_text())["format_version"] == 3
+    assert json.loads((tmp_path / "again.json").read_text())["format_version"] == 4
     assert load_model(tmp_path / "again.json") == older
 
 

@@ -23,7 +23,7 @@ from ranksieve.estimators.cost_candidates import check_affordable
 from ranksieve.estimators.held_out import Validation, check_valid, scores_to_measure
 from ranksieve.estimators.parameters import Count, Seed
 from ranksieve.formats.feature_tables import as_costs
-from ranksieve.methods import Method, find_method, thinned, within
+from ranksieve.methods import METHODS, Method, find_method, thinned, within
 from ranksieve.metrics import Profile, evaluate_many, parse, profile_for
 from ranksieve.model import LinearModel
 from ranksieve.path import Progress
@@ -242,14 +242,17 @@ class BudgetedRanker(LinearRanker):
         budget = ("max_features", "max_cost", "feature_costs")
         held |= {name: own[name] for name in budget if own[name] is not None}
         held |= {name: own[name] for name in PREPARATION}
-        folds = {} if "valid" in self._learned_from else {"cv": self.cv, "random_state": self.random_state}
-        return {**held, "choice": {"candidates": len(self.points_), **folds}}
+        method = next((name for name, entry in METHODS.items() if entry is self._method()), None)
+        choice = {"method": method, "parameters": own["parameters"] or {}, "candidates": len(self.points_)}
+        if "valid" not in self._learned_from:
+            choice |= {"cv": self.cv, "random_state": self.random_state}
+        return {**held, "choice": choice | (self.validation_.criterion or {})}
 
-    def _certificate(self) -> dict[str, float]:
-        """That of the last fit; ``n_features`` says on how many features it was, if not on all."""
-        proven = super()._certificate()
-        if len(self.columns_) < self.n_features_in_ and np.isfinite(self.objective_):
-            proven["n_features"] = len(self.columns_)
+    def _certificate(self) -> dict[str, Any]:
+        """That of the chosen ranker; ``features`` are those it was fitted on, if not all."""
+        names, proven = self._names(), self.ranker_._certificate()
+        if len(self.columns_) < len(names) and np.isfinite(self.objective_):
+            proven = {"features": [names[j] for j in self.columns_]} | proven
         return proven
 
     def _chosen_by(self) -> dict[str, str] | None:

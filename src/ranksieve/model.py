@@ -23,8 +23,8 @@ from ranksieve.kernels.linear import weighted_sums, weighted_sums_of_models
 from ranksieve.preparation import NOT_NORMALISED, UNPREPARED, MissingPolicy, Normalisation, Preparation
 
 FORMAT = "ranksieve-linear-model"
-FORMAT_VERSION = 3
-READABLE_VERSIONS = (1, 2, 3)  # before 3 only the training data have a fingerprint
+FORMAT_VERSION = 4
+READABLE_VERSIONS = (1, 2, 3, 4)  # before 4 a certificate is numbers, before 3 only train has a fingerprint
 NORMALISATION = {"kind": str, "features": [str], "centre": [float], "scale": [float]}
 MISSING = {"policy": str, "features": [str], "means": [float], "indicates": ([str], ())}
 CHOSEN_BY = {"metric": str, "profile": str}
@@ -45,6 +45,8 @@ SHAPE = {
     "chosen_by": (CHOSEN_BY, None),
 }
 OLDER_SHAPE = {name: shape for name, shape in SHAPE.items() if name != "data"} | {"fingerprint": str}
+CERTIFICATE = {"kind": str, "family": str, "features": [str], "weights": dict}  # all others are numbers
+FORBIDDEN = repr(np.inf)  # the ℓ1 weight, as JSON has it, of a feature that must not be used
 ROWS_AT_ONCE = 8192
 MOST_FEATURES = 2**31 - 1  # as many columns as a CSR matrix can number
 Prepare = Callable[[FloatArray], FloatArray]
@@ -71,9 +73,10 @@ class LinearModel:
 
     ``preparation`` says what replaces a missing x_j (by default nothing, and the score is NaN) and how x_j is
     normalised; it holds what the features in use need and no more.
-    ``certificate`` holds the objective and the duality gap of the fit, and ``n_features`` if the fit was
-    restricted to that many; ``metrics`` what was measured, ``data`` short names for the exact content of what
-    it learned from (``train``, ``valid``, ``query_weight``), ``version`` the release that wrote it.
+    ``certificate`` holds the objective and the duality gap of the fit, and what of its problem the parameters
+    do not say: ``alpha`` or ``ridge``, ``weights`` of the ℓ1 that are not 1, ``features`` if no others had a
+    part in it. ``metrics`` holds what was measured, ``data`` short names for the exact content of what it
+    learned from (``train``, ``valid``, ``query_weight``), ``version`` the release that wrote it.
     ``chosen_by`` names the ``metric`` and the ``profile`` (its conventions) that the model was chosen by,
     None if it was not chosen among others.
     """
@@ -84,7 +87,7 @@ class LinearModel:
     preparation: Preparation = UNPREPARED
     method: str = ""
     parameters: Mapping[str, Any] = field(default_factory=dict)
-    certificate: Mapping[str, float] = field(default_factory=dict)
+    certificate: Mapping[str, Any] = field(default_factory=dict)
     metrics: Mapping[str, float] = field(default_factory=dict)
     data: Mapping[str, str] = field(default_factory=dict)
     version: str = __version__
@@ -98,7 +101,7 @@ class LinearModel:
             n_features=operator.index(self.n_features),
             intercept=float(self.intercept),
             parameters=plain(self.parameters),
-            certificate=_python_numbers(self.certificate),
+            certificate=plain(self.certificate),
             metrics=_python_numbers(self.metrics),
         )
 
@@ -358,7 +361,7 @@ def model_from_dict(content: Any, source: str = "model") -> LinearModel:
             f"version {' or '.join(str(version) for version in READABLE_VERSIONS)}"
         )
     try:
-        shape = SHAPE if content["format_version"] == FORMAT_VERSION else OLDER_SHAPE
+        shape = SHAPE if content["format_version"] >= 3 else OLDER_SHAPE
         model = _model(checked(content, shape, "the model"))
         _check(model)
     except ValueError as error:
@@ -377,8 +380,8 @@ def _model(content: dict[str, Any]) -> LinearModel:
 
 
 def _check(model: LinearModel) -> None:
-    for what, values in (("certificate", model.certificate), ("metrics", model.metrics)):
-        checked(list(values.values()), [float], what)
+    _check_certificate(model.certificate)
+    checked(list(model.metrics.values()), [float], "metrics")
     checked(list(model.data.values()), [str], "data")
     if model.n_features > MOST_FEATURES:
         raise ValueError(f"n_features is {model.n_features}; expected at most {MOST_FEATURES}")
@@ -392,3 +395,17 @@ def _check(model: LinearModel) -> None:
         step = getattr(model.preparation, what)
         if list(step.features) != (model.names if step.learns else []):
             raise ValueError(f"{what} is not that of the model's features")
+
+
+def _check_certificate(certificate: Mapping[str, Any]) -> None:
+    if "kind" in certificate:  # another kind of proof has other entries, which its own checks read
+        checked(certificate["kind"], str, "kind")
+        return
+    for name, value in certificate.items():
+        if name in CERTIFICATE:
+            checked(value, CERTIFICATE[name], name)
+        else:
+            checked([value], [float], "certificate")
+    for name, weight in certificate.get("weights", {}).items():
+        if weight != FORBIDDEN:
+            checked(weight, float, f"the weight of {name}")

@@ -30,7 +30,7 @@ from ranksieve.metrics import evaluate
 from ranksieve.model import LinearModel, Term
 from ranksieve.preparation import MissingPolicy, Normalisation, Preparation
 from ranksieve.preparation.scales import warn_of_scales
-from ranksieve.solvers.base import Callback, Trace, relative
+from ranksieve.solvers.base import Callback, Problem, Trace, relative
 
 ONE_QUERY = (
     "qid is None, so all {n} rows count as one query and every document is compared with every other; "
@@ -342,7 +342,7 @@ class LinearRanker(Ranker):
             self._linear_model(),
             method=type(self).__name__,
             parameters=self._learned_with,
-            certificate={k: v for k, v in self._certificate().items() if np.isfinite(v)},
+            certificate={k: v for k, v in self._certificate().items() if not _unknown(v)},
             metrics=self._measured(),
             chosen_by=self._chosen_by(),
             data=self._learned_from,
@@ -368,9 +368,18 @@ class LinearRanker(Ranker):
             preparation=self.preparation_.of(names),
         )
 
-    def _certificate(self) -> dict[str, float]:
+    def _certificate(self) -> dict[str, Any]:
         gap = relative(self.gap_, self.objective_)
         return {"objective": float(self.objective_), "gap": float(self.gap_), "relative_gap": float(gap)}
+
+    def stated_problem(
+        self, data: Dataset, query_weight: FloatArray | None, certificate: Mapping[str, Any]
+    ) -> Problem | None:
+        """The problem of which a certificate gives objective and gap; None if only the fit knows it.
+
+        The data are prepared and have the features that the certificate is about.
+        """
+        return None
 
     def _measured(self) -> dict[str, float]:
         return {}
@@ -378,6 +387,10 @@ class LinearRanker(Ranker):
     def _chosen_by(self) -> dict[str, str] | None:
         """The metric and the profile that the ranker chose its model by, if it did."""
         return None
+
+
+def _unknown(value: Any) -> bool:
+    return isinstance(value, float) and not np.isfinite(value)
 
 
 def _query_means(sample_weight: Any, data: Dataset) -> AnyArray | None:

@@ -148,8 +148,8 @@ class BestSubset(PlainFit, WithinBudget):
         usable = objective.varies & ~constraints.forbidden
         if not usable.any():
             raise ValueError(
-                "no feature tells any pair of documents apart: every usable feature is constant within every "
-                "query that has different labels"
+                "no feature tells any pair of documents apart: every usable feature is constant within "
+                "every query that has different labels"
             )
         most = int(np.count_nonzero(usable))
         if self.max_features is not None and self.max_features > most:

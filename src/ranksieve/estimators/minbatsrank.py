@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar, Self
@@ -251,9 +251,13 @@ class MinBatSRank(IterativeRanker):
         self._learned_from = {}
         return self
 
-    def _certificate(self) -> dict[str, float]:
-        known = {**super()._certificate(), "alpha": float(self.alpha_)}
-        return {name: value for name, value in known.items() if np.isfinite(value)}
+    def _certificate(self) -> dict[str, Any]:
+        return {**super()._certificate(), "alpha": float(self.alpha_)}
+
+    def stated_problem(
+        self, data: Dataset, query_weight: FloatArray | None, certificate: Mapping[str, Any]
+    ) -> Problem | None:
+        return Problem(make_objective(data, "squared_hinge", query_weight), L1(certificate["alpha"]))
 
 
 def _read_state(path: PathLike) -> tuple[dict[str, Any], list[str] | None, Preparation, FtrlState]:

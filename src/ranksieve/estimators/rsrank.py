@@ -105,7 +105,7 @@ class RSRank(IterativeRanker):
         converged = settled and result.converged
         self._adopt(replace(result, n_iter=steps, converged=converged, trace=trace), data)
 
-    def _certificate(self) -> dict[str, float]:
+    def _certificate(self) -> dict[str, Any]:
         return {"objective": self.objective_, "gap_of_last_round": self.gap_}  # no proof of a global optimum
 
     def __sklearn_tags__(self) -> Any:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import ClassVar
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -56,6 +57,11 @@ class SolvedRanker(IterativeRanker):
     @abstractmethod
     def _solver(self, problem: Problem) -> Solver:
         """What minimises it."""
+
+    def stated_problem(
+        self, data: Dataset, query_weight: FloatArray | None, certificate: Mapping[str, Any]
+    ) -> Problem | None:
+        return self._problem(data, query_weight)
 
     def _learn(self, data: Dataset, query_weight: FloatArray | None, callback: Callback | None) -> None:
         problem = self._problem(data, query_weight)

@@ -7,8 +7,6 @@ from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from typing import Annotated, Any
 
-import numpy as np
-
 from ranksieve._types import FloatArray
 from ranksieve.data.dataset import Dataset
 from ranksieve.estimators.parameters import Count, NotNegative, Positive, one_of
@@ -90,9 +88,6 @@ class SparseListMLE(SolvedRanker):
 
     def _solver(self, problem: Problem) -> Solver:
         return PENALISED_SOLVERS[self.solver](self.tol, self.max_iter, self._lipschitz)
-
-    def _certificate(self) -> dict[str, float]:
-        return {name: value for name, value in super()._certificate().items() if np.isfinite(value)}
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

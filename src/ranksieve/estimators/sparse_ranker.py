@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
 from numbers import Real
 from typing import Annotated, Any, ClassVar, Self
@@ -17,7 +17,15 @@ from ranksieve.estimators.base import all_or_nothing
 from ranksieve.estimators.candidates import Candidates, beyond_budget, plain_families, warn_if_blind
 from ranksieve.estimators.choice import RULES, Confidence
 from ranksieve.estimators.cost_candidates import families_by_cost
-from ranksieve.estimators.families import DEFAULT_FAMILIES, FAMILIES, RIDGED, ProgressCount, Task, l1_family
+from ranksieve.estimators.families import (
+    DEFAULT_FAMILIES,
+    FAMILIES,
+    PATH,
+    RIDGED,
+    ProgressCount,
+    Task,
+    l1_family,
+)
 from ranksieve.estimators.held_out import HeldOut, Validation, check_valid, warn_of_shared_queries
 from ranksieve.estimators.parameters import Count, FoldCount, Normalise, Positive, Seed, Share, one_of
 from ranksieve.estimators.within_budget import WithinBudget
@@ -26,7 +34,7 @@ from ranksieve.leave_out import Folds
 from ranksieve.metrics import Profile, profile_for
 from ranksieve.objective import make_objective
 from ranksieve.path import Progress, SparsePath, as_penalty
-from ranksieve.penalties import SlopedPenalty
+from ranksieve.penalties import ElasticNet, SlopedPenalty
 from ranksieve.penalties.constraints import Constraints, Features, Signs
 from ranksieve.solvers import Problem, ProxNewton
 
@@ -322,9 +330,39 @@ class SparseRanker(WithinBudget):
         self.coef_, self.objective_, self.gap_ = result.w, float(result.objective), float(result.gap)
         self.n_iter_ += result.n_iter
 
-    def _certificate(self) -> dict[str, float]:
-        strength = "ridge" if self.family_.partition(" ")[0] in RIDGED else "alpha"
-        return {**super()._certificate(), strength: self.alpha_}
+    def _certificate(self) -> dict[str, Any]:
+        """With what states the problem: the family, its strength, the features and their ℓ1 weights."""
+        ridged, names = self.family_.partition(" ")[0] in RIDGED, self._names()
+        proof = {
+            **super()._certificate(),
+            "family": self.family_,
+            "ridge" if ridged else "alpha": self.alpha_,
+        }
+        columns = np.arange(len(names))
+        if ridged or (self._learned_with["refit_on"] == "all" and "valid" in self._learned_from):
+            columns = np.flatnonzero(self.path_.coefs[self.chosen_])
+            proof["features"] = [names[j] for j in columns]
+        weights = getattr(self._penalty, "weights", None)
+        if weights is not None:
+            proof["weights"] = {names[j]: float(weights[j]) for j in columns if weights[j] != 1.0}
+        return proof
+
+    def stated_problem(
+        self, data: Dataset, query_weight: FloatArray | None, certificate: Mapping[str, Any]
+    ) -> Problem | None:
+        """That of one of our own families; without a family (in older files) ℓ1 weights are unknown."""
+        if certificate.get("family", "").partition(" ")[0] not in (PATH, "log", *RIDGED):
+            return None
+        names, signs, weights = data.feature_names, None, None
+        if isinstance(self.signs, Mapping):
+            signs = np.array([float(self.signs.get(name, 0.0)) for name in names])
+        if "weights" in certificate:
+            weights = np.array([float(certificate["weights"].get(name, 1.0)) for name in names])
+        if "ridge" in certificate:
+            penalty: SlopedPenalty = ElasticNet(certificate["ridge"], signs=signs, l1_ratio=0.0)
+        else:
+            penalty = as_penalty(self.penalty, weights, self.l1_ratio, signs).scaled(certificate["alpha"])
+        return Problem(make_objective(data, query_weight=query_weight), penalty)
 
     def _chosen_by(self) -> dict[str, str] | None:
         return self.validation_.criterion

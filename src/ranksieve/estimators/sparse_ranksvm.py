@@ -105,7 +105,7 @@ class SparseRankSVM(SolvedRanker):
         shape = {field.name: getattr(self, field.name) for field in fields(kind) if hasattr(self, field.name)}
         return kind(**shape)  # type: ignore[no-any-return]
 
-    def _certificate(self) -> dict[str, float]:
+    def _certificate(self) -> dict[str, Any]:
         if self._learned_with["penalty"] == "l1":
             return super()._certificate()
         return {"objective": self.objective_, "gap_of_last_round": self.gap_}  # no proof of a global optimum

@@ -42,11 +42,12 @@ class WithinBudget(LinearRanker):
         held = super()._plain_parameters()
         if self.costs_ is not None:
             held["feature_costs"] = self.costs_.to_dict()
-        if isinstance(self.signs, Mapping):
+        if self.signs is not None:
             names = self._names()
+            given = self.signs if isinstance(self.signs, Mapping) else dict(enumerate(self.signs))
             held["signs"] = {
                 feature if isinstance(feature, str) else names[feature]: as_sign(sign, feature)
-                for feature, sign in self.signs.items()
+                for feature, sign in given.items()
             }
         return held
 

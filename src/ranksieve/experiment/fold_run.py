@@ -151,7 +151,8 @@ def _fit_row(trial: Trial, names: Sequence[str]) -> Entry:
     }  # fmt: skip
     if isinstance(trial.ranker, LinearRanker):
         row["weights"] = nonzero_weights(trial.ranker.coef_, names)
-        row["certificate"] = trial.ranker.to_model().certificate
+        proof = trial.ranker.to_model().certificate
+        row["certificate"] = {name: value for name, value in proof.items() if isinstance(value, float)}
     return row
 
 

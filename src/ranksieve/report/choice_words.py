@@ -58,7 +58,7 @@ def _tied(sure: Any) -> str:
     return f"{others} statistically tied with it; the smallest uses {counted(sure.fewest_tied, 'feature')}."
 
 
-def optimality(proof: Mapping[str, float]) -> str:
+def optimality(proof: Mapping[str, Any]) -> str:
     """What a model's certificate proves, and what it does not; empty without an objective."""
     if "objective" not in proof:
         return ""
@@ -67,7 +67,9 @@ def optimality(proof: Mapping[str, float]) -> str:
         problem = f" at α = {proof['alpha']:.4g}"
     if "ridge" in proof:
         problem = f" of these features with a ridge of {proof['ridge']:.4g}"
-    if "n_features" in proof:
+    elif "features" in proof:
+        problem += f", restricted to {counted(len(proof['features']), 'feature')},"
+    elif "n_features" in proof:  # files of versions before 4 hold their number only
         problem += f", restricted to {counted(int(proof['n_features']), 'feature')},"
     about = (
         "" if "relative_gap" not in proof else ": a proof about the weights, not the features or the metric"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from abc import abstractmethod
+from collections.abc import Mapping
 from typing import Any, Self
 
 import numpy as np
@@ -19,7 +20,7 @@ from ranksieve.estimators import RankSVM
 from ranksieve.estimators.base import LinearRanker, Prepared, all_or_nothing
 from ranksieve.preparation.missing import INDICATOR
 from ranksieve.preparation.scales import ScaleWarning
-from ranksieve.solvers import Trace
+from ranksieve.solvers import Problem, Trace
 
 NOTHING_TO_CHOOSE = (
     "none of the {n} features tells two documents of a query apart, so there is nothing to choose"
@@ -100,6 +101,27 @@ class FeatureSelector(SelectorMixin, LinearRanker):  # type: ignore[misc]
         self.gap_ = float(getattr(base, "gap_", np.nan))
         self.n_iter_ = int(getattr(base, "n_iter_", 1))
         self.trace_ = getattr(base, "trace_", Trace())
+
+    def _certificate(self) -> dict[str, Any]:
+        """That of the base; ``features`` are those it was fitted on."""
+        names = self._names()
+        chosen = {"features": [names[j] for j in np.sort(self.selected_)]} if len(self.selected_) else {}
+        return super()._certificate() | chosen
+
+    def stated_problem(
+        self, data: Dataset, query_weight: FloatArray | None, certificate: Mapping[str, Any]
+    ) -> Problem | None:
+        base = fresh_base(self.base)
+        if not isinstance(base, LinearRanker):
+            return None
+        return base.stated_problem(data, query_weight, certificate)
+
+    def _plain_parameters(self) -> dict[str, Any]:
+        """With the parameters of a base of ours."""
+        held = super()._plain_parameters()
+        if isinstance(self.base, LinearRanker):
+            held["base"] = {"method": type(self.base).__name__, "parameters": self.base._plain_parameters()}
+        return held
 
     def _adopt_nothing(self) -> None:
         warn_caller(f"{type(self).__name__} chose no feature, so every score is 0; {self._advice()}")

@@ -50,7 +50,7 @@ class Bounds:
         return Bounds(max(self.least, bound), *raised)
 
     def over(self, region: Region) -> Bounds:
-        """These bounds for a region within theirs, whose sets hold no feature outside and lack none inside."""
+        """These bounds for a region within theirs: its sets hold no feature outside and lack none inside."""
         joined = np.where(region.inside | region.free, self.joined, np.inf)
         return Bounds(self.least, joined, np.where(region.inside, np.inf, self.left))
 
