@@ -147,16 +147,24 @@ def test_a_tampered_proof_proves_less():
     search = search_for(data, 1e-3)
     found = search.best(2, Effort(gap=0.0))
     relaxation = search.relaxation(2)
-    content = found.proof.to_dict()
-    assert len(content["weights"]) > 3
-    claim = found.fit.objective * 1.01  # above the truth
-    assert proven_bound(Proof.from_dict(content), relaxation, search.everything, claim) < claim * (1 - 1e-6)
-    leaf = next(k for k, kids in enumerate(content["children"]) if kids == [None, None] and k)
-    content["weights"][leaf] = [0.0 for _ in content["weights"][leaf]]
-    assert proven_bound(Proof.from_dict(content), relaxation, search.everything, found.bound) < found.bound
-    content = found.proof.to_dict()
-    content["children"][0] = [0, 0]  # a circle
-    assert proven_bound(Proof.from_dict(content), relaxation, search.everything, found.bound) == 0.0
+    lines = found.proof.to_lines()
+    assert len(lines) > 3
+    assert Proof.from_lines(lines) == found.proof
+
+    def proven(lines, claim):
+        return proven_bound(Proof.from_lines(lines), relaxation, search.everything, claim)
+
+    assert proven(lines, found.bound) == found.bound
+    above = found.fit.objective * 1.01
+    assert proven(lines, above) < above * (1 - 1e-6)
+    leaf = next(k for k, node in enumerate(found.proof.nodes) if k and node.children == [None, None])
+    assert proven([*lines[:leaf], "- - -", *lines[leaf + 1 :]], found.bound) < found.bound
+    first = lines[0].split(" ")
+    circle = " ".join([first[0], "0", "0", *first[3:]])
+    assert proven([circle, *lines[1:]], found.bound) == 0.0
+    assert proven([*lines[:-1], "- - - 99:1.0"], found.bound) == 0.0
+    with pytest.raises(ValueError, match="line 1 of the proof is damaged"):
+        Proof.from_lines(["1 2"])
 
 
 def test_the_perspective_relaxation_is_solved():

@@ -141,6 +141,11 @@ METHODS: dict[str, Method] = {
         "SparseRanker", "the certified path, log penalty, forward selection", HINGE,
         "ℓ1, log, elastic net, ridge", "proximal Newton", SparseRanker, rounds="",
     ),
+    "bestsubset": Method(
+        "BestSubset", "branch and bound on features", HINGE, "ℓ0, ridge", "swaps, perspective relaxation",
+        e.BestSubset, parameter_grid(max_features=[1, 2, 3, 4, 5, 7, 10], max_nodes=[20]),
+        size="max_features", rounds="",
+    ),
     "fenchelrank": Method(
         "FenchelRank", "Lai et al. 2013", HINGE, "ℓ1 ball", "Frank–Wolfe", e.FenchelRank,
         parameter_grid(radius=[2.0**k for k in range(9)]),

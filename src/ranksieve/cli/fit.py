@@ -13,7 +13,7 @@ import ranksieve as rs
 from ranksieve._util.messages import lookup
 from ranksieve.cli.app import command
 from ranksieve.cli.files import beside, check_inputs, check_outputs
-from ranksieve.cli.options import FitData, Json, RankerOptions
+from ranksieve.cli.options import FitData, Json, MaxFeatures, RankerOptions
 from ranksieve.cli.output import emit_json, progress, table, while_doing, words
 
 if TYPE_CHECKING:  # these take long to load
@@ -31,6 +31,7 @@ CHOICE = ("max_features", "feature_costs", "max_cost", "metric", "profile")
     "ranksieve fit train.txt --valid vali.txt --max-features 10 -o model.json",
     "ranksieve fit train.parquet --set cv=10 -o model.json --report page.html",
     "ranksieve fit train.txt --costs ms.csv --max-cost 5 -o model.json",
+    "ranksieve fit train.txt --best-subset --max-features 5 -o model.json",
 )
 def fit(
     *,
@@ -43,6 +44,13 @@ def fit(
         list[str] | None,
         typer.Option("--set", metavar="NAME=VALUE", help="Any parameter of the method; may be repeated."),
     ] = None,
+    max_features: MaxFeatures = None,
+    best_subset: Annotated[
+        bool,
+        typer.Option(
+            "--best-subset", help="Choose among the best sets of 1, 2, … features, each with what is proven."
+        ),
+    ] = False,
     wanted: RankerOptions,
     report: Annotated[str | None, typer.Option(metavar="FILE", help="Also write an HTML page.")] = None,
     as_json: Json = False,
@@ -61,7 +69,8 @@ def fit(
     inputs = [*source.files, *wanted.files]
     check_inputs(*inputs)
     entry = find_method(method.lower())
-    ranker = make_ranker(entry, method, settings or [], wanted.parameters(), source.valid is not None)
+    given = wanted.parameters(max_features) | ({"families": ["subset"]} if best_subset else {})
+    ranker = make_ranker(entry, method, settings or [], given, source.valid is not None)
     check_outputs([output, report], inputs)
     if report:
         require_extra()
@@ -102,19 +111,19 @@ def make_ranker(
 ) -> LinearRanker:
     """A linear ranker with the parameters of --set and of options of their own.
 
-    Options about the choice (``CHOICE``), or data to choose on (``measures``), make a ranker that chooses, of
-    a method that does not do so by itself.
+    Options about the choice (``CHOICE``) that the method does not have, or data to choose on (``measures``),
+    make a ranker that chooses, of a method that does not do so by itself.
     """
     if not entry.linear:
         raise ValueError(f"{method} is not linear, so it has no model file; use it from Python")
     for name in given:
         if name not in entry.parameters and name not in CHOICE:
-            option = "--" + name.replace("_", "-")
+            option = "--best-subset" if name == "families" else "--" + name.replace("_", "-")
             raise ValueError(
                 f"{option} does not apply to {method}, which has no such parameter; leave it out"
             )
     parameters = dict(_setting(text, method, entry) for text in settings)
-    if entry.uses_valid or not (measures or given.keys() & set(CHOICE)):
+    if entry.uses_valid or not (measures or given.keys() & set(CHOICE) - entry.parameters.keys()):
         return cast("LinearRanker", entry.make(**{**parameters, **given}))
     preparation = {name: parameters.pop(name) for name in ("normalise", "missing") if name in parameters}
     return rs.BudgetedRanker(entry, parameters=parameters, **(preparation | dict(given)))

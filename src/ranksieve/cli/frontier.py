@@ -12,7 +12,7 @@ import ranksieve as rs
 from ranksieve._util.messages import shortened
 from ranksieve.cli.app import command
 from ranksieve.cli.files import beside, check_inputs, check_outputs, write_text
-from ranksieve.cli.options import FitData, Json, RankerOptions
+from ranksieve.cli.options import FitData, Json, MaxFeatures, RankerOptions
 from ranksieve.cli.output import emit_json, json_text, progress, table, while_doing, words
 
 SHOWN_POINTS = 12
@@ -26,6 +26,7 @@ SHOWN_NAMES = 6
 def frontier(
     *,
     source: FitData,
+    max_features: MaxFeatures = None,
     wanted: RankerOptions,
     output: Annotated[
         str | None,
@@ -52,7 +53,7 @@ def frontier(
         require_extra()
     inputs = [*source.files, *wanted.files]
     check_inputs(*inputs)
-    ranker = rs.SparseRanker(**wanted.parameters())
+    ranker = rs.SparseRanker(**wanted.parameters(max_features))
     check_outputs([output], inputs)
     data, held_out = source.read(ranker.missing)
     title = f"fitting {source.train}"

@@ -85,13 +85,13 @@ class FitData:
         return data, held_out
 
 
+MaxFeatures = Annotated[int | None, typer.Option(metavar="K", min=1, help="Use at most this many features.")]
+
+
 @dataclass(frozen=True)
 class RankerOptions:
     """Parameters of rankers that have options of their own: how to choose, from which features."""
 
-    max_features: Annotated[
-        int | None, typer.Option(metavar="K", min=1, help="Use at most this many features.")
-    ] = None
     metric: Annotated[
         str | None, typer.Option(metavar="NAME", help="What the choice maximises, such as ndcg@10 or map.")
     ] = None
@@ -128,7 +128,7 @@ class RankerOptions:
         """The files among them."""
         return self.costs, None if self.signs is None or _is_list(self.signs) else self.signs
 
-    def parameters(self) -> dict[str, Any]:
+    def parameters(self, max_features: int | None = None) -> dict[str, Any]:
         """Those that are given, by the names of the ranker's parameters, checked as far as can be."""
         from ranksieve.metrics import parse
         from ranksieve.metrics.profiles import as_profile
@@ -146,7 +146,7 @@ class RankerOptions:
         if self.missing is not None:
             check_policy(self.missing, RANKER_POLICIES)
         values = {
-            "max_features": self.max_features,
+            "max_features": max_features,
             "metric": self.metric,
             "profile": self.profile,
             "feature_costs": None if self.costs is None else rs.read_costs(self.costs),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
 from numbers import Real
 from typing import Annotated, Any
@@ -16,17 +16,20 @@ from ranksieve.data.dataset import Dataset
 from ranksieve.estimators.base import PlainFit
 from ranksieve.estimators.choice import ROUNDING
 from ranksieve.estimators.cost_candidates import check_affordable
+from ranksieve.estimators.families import Fitted
+from ranksieve.estimators.held_out import HeldOut, Validation, check_valid, number_of_folds
 from ranksieve.estimators.parameters import Count, Normalise, NotNegative, Positive, check_parameters
 from ranksieve.estimators.within_budget import WithinBudget
-from ranksieve.forward import Rules, mean_curvature
+from ranksieve.forward import ForwardSearch, Rules
+from ranksieve.leave_out import Folds
+from ranksieve.metrics import Profile, profile_for
 from ranksieve.objective import Objective, make_objective
-from ranksieve.path import Progress
+from ranksieve.path import Progress, collect
 from ranksieve.penalties.constraints import Features, Signs
 from ranksieve.solvers import Trace
 from ranksieve.solvers.base import Callback
 from ranksieve.subset import Effort, Found, SubsetSearch
 
-RIDGE_SHARE = 1e-2  # of the mean curvature of a feature at w = 0: proofs need a ridge, ranking hardly sees it
 ALIKE = 1e-9  # share of a feature's curvature that a copy of it may leave unexplained
 
 
@@ -136,10 +139,7 @@ class BestSubset(PlainFit, WithinBudget):
     def _search(self, data: Dataset, query_weight: FloatArray | None) -> SubsetSearch:
         """The search for sets of these data, prepared already."""
         objective = make_objective(data, query_weight=query_weight)
-        rules = self._rules(data, objective)
-        curvature = objective.curvatures(objective.at_zero)
-        default = RIDGE_SHARE * mean_curvature(curvature, rules.usable)
-        return SubsetSearch(objective, rules, default if self.ridge is None else float(self.ridge))
+        return SubsetSearch(objective, self._rules(data, objective), self.ridge)
 
     def _rules(self, data: Dataset, objective: Objective) -> Rules:
         """The sets that are allowed; those that the parameters leave empty are refused."""
@@ -154,8 +154,8 @@ class BestSubset(PlainFit, WithinBudget):
         most = int(np.count_nonzero(usable))
         if self.max_features is not None and self.max_features > most:
             raise ValueError(
-                f"max_features={self.max_features}, but only {most} of the {len(usable)} features may be used "
-                f"and vary within queries; give at most {most}"
+                f"max_features={self.max_features}, but only {most} of the {len(usable)} features may be "
+                f"used and vary within queries; give at most {most}"
             )
         fixed = np.flatnonzero(constraints.unpenalised & usable)
         rules = Rules(usable, tuple(fixed.tolist()), constraints.signs)
@@ -173,7 +173,7 @@ class BestSubset(PlainFit, WithinBudget):
                 callback(n_nodes, w, objective, gap)
 
         found = search.best(size, Effort(self.gap, self.time_limit, self.max_nodes), record)
-        self.found_, self.ridge_, self.size_, self.trace_ = found, search.ridge, size, trace
+        self.found_, self.ridge_, self.trace_ = found, search.ridge, trace
         self.coef_, self.objective_ = found.fit.w.copy(), float(found.fit.objective)
         self.bound_, self.root_bound_ = found.bound, found.root_bound
         self.gap_, self.n_iter_ = self.objective_ - found.bound, found.n_nodes
@@ -183,8 +183,7 @@ class BestSubset(PlainFit, WithinBudget):
         self.ties_ = _copies(search.objective, usable, self.support_, names)
 
     def _certificate(self) -> dict[str, Any]:
-        limits = {"max_features": self.size_} | ({} if self.max_cost is None else {"max_cost": self.max_cost})
-        return {"kind": "subset", **super()._certificate(), "ridge": self.ridge_, **limits}
+        return self.found_.certificate()
 
 
 def _copies(objective: Objective, usable: BoolArray, support: IntArray, names: Any) -> dict[str, list[str]]:
@@ -216,3 +215,37 @@ def best_subset(
     ``options`` are parameters of :class:`ranksieve.BestSubset`, which is what comes back, fitted.
     """
     return BestSubset(k, time_limit=time_limit, gap=gap, **options).fit(data, query_weight=query_weight)
+
+
+def held_out_sizes(
+    rankers: Sequence[BestSubset],
+    data: Dataset,
+    valid: Dataset | None = None,
+    metric: str = "ndcg@10",
+    profile: str | Profile | None = None,
+    cv: int | str = "auto",
+    random_state: int = 0,
+) -> tuple[Validation, int]:
+    """(how sets of each size rank held-out queries, folds of training queries that were held out in turn).
+
+    ``rankers`` are those of ``fit_sizes``. Folds have sets of their own, by forward selection with swaps.
+    """
+    check_valid(valid)
+    largest = rankers[-1]
+    prepared, names = largest._prepared(data), tuple(largest._names())
+    n_folds, folds, without = number_of_folds(cv, prepared, valid), None, None
+    if n_folds:
+        folds = Folds(prepared, n_folds, 1, random_state)
+        rules = largest._rules(prepared, folds.objective)
+        most, first = largest.found_.max_features, max(1, len(rules.fixed))
+        without = np.zeros((len(rankers), n_folds, len(names)))
+        for fold in range(n_folds):
+            forward = ForwardSearch(folds.left(fold), rules.usable, ridge=largest.ridge_)
+            coefs = forward.path(most, rules, names).coefs
+            for k, ranker in enumerate(rankers if len(coefs) else ()):
+                without[k, fold] = coefs[min(ranker.found_.max_features - first, len(coefs) - 1)]
+    fits = [ranker.found_.fit for ranker in rankers]
+    fitted = Fitted("subset", collect(np.full(len(fits), largest.ridge_), fits, names), [], without, 1)
+    measured = profile_for(profile, data if valid is None else valid)
+    held = None if valid is None else largest._held_out(valid)
+    return HeldOut(largest._scores_with, metric, measured, data, folds, held).measure(fitted), n_folds

@@ -6,7 +6,7 @@ One function and one line in FAMILIES adds a family.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -18,13 +18,17 @@ from ranksieve.objective import Objective, Point
 from ranksieve.path import Progress, SparsePath, collect, path_grid, walk, warn_of_gaps
 from ranksieve.penalties import L1, ElasticNet, SlopedPenalty
 from ranksieve.solvers import Problem, ProxNewton, Result
+from ranksieve.subset import Effort, Found, SubsetSearch
 
 MAX_ITER = 100
 NEGLIGIBLE = 0.1  # share of the largest weight at which the log penalty's slope has halved
 MOST_FORWARD = 12  # features that forward selection goes up to
 PATH = "l1"  # the family that others start from
-RIDGED = ("forward", "refitted")  # families without ℓ1
+SIZED = ("forward", "subset")  # families with one model for each number of features
+RIDGED = (*SIZED, "refitted")  # families without ℓ1
 RIDGE_SHARE = 1e-3  # of α: keeps a refit bounded when its features separate every pair
+SEARCH_WORK = 5_000_000  # regions times documents that the proof of one size may take
+SEARCH_NODES = (20, 500)  # regions that it may take at least and at most
 SIZES_WINDOW = 3  # sizes of a forward selection over which held-out values are averaged
 
 
@@ -96,7 +100,7 @@ class Fitted:
 
     ``penalties`` is what each of them minimises beside the loss. Held-out values are averaged over ``window``
     neighbouring points. ``ended`` says that the sequence was cut off before its end, so its last points lack
-    neighbours.
+    neighbours. ``found`` holds what is proven of each model as a set of features.
     """
 
     label: str
@@ -105,6 +109,7 @@ class Fitted:
     without: FloatArray | None
     window: int
     ended: bool = False
+    found: Sequence[Found] = ()
 
     @property
     def complete(self) -> int:
@@ -184,16 +189,58 @@ def forward_family(task: Task, path: Fitted | None = None, label: str = "forward
     Other queries may choose other features, which one Newton step does not find: so folds have selections of
     their own, in the first dealing alone.
     """
-    most = MOST_FORWARD if task.most is None else min(task.most, MOST_FORWARD)
-    window = min(SIZES_WINDOW, task.window)
-    end, report = most + window // 2, task.progress.next()
+    most, window, end = _sizes(task)
+    report = task.progress.next()
 
     def select(fold: int | None) -> SparsePath:
         return task.forward.search(task, fold).path(end, task.rules, task.names, report)
 
-    models, without = select(None), None
+    models = select(None)
     if not len(models):
         return None
+    return _by_size(label, task, models, most, window, select)
+
+
+def subset_family(task: Task, path: Fitted | None = None, label: str = "subset") -> Fitted | None:
+    """The best set of each number of features, with the bound of all others that a short search proves.
+
+    How short depends on the data's size alone, so that fits can be repeated. Folds have forward selections.
+    """
+    most, window, end = _sizes(task)
+    sizes = range(max(1, len(task.rules.fixed)), min(end, int(np.count_nonzero(task.rules.usable))) + 1)
+    least, largest = SEARCH_NODES
+    effort = Effort(gap=0.0, nodes=int(np.clip(SEARCH_WORK // task.objective.X.shape[0], least, largest)))
+    search, report = SubsetSearch(task.objective, task.rules), task.progress.next()
+    found = []
+    for size in sizes:
+        found.append(search.best(size, effort))
+        report(size, end)
+    if not found:
+        return None
+    fits = [replace(one.fit, gap=one.fit.objective - one.bound) for one in found]
+    models = collect(np.full(len(fits), search.ridge), fits, task.names)
+
+    def select(fold: int) -> SparsePath:
+        folds = task.folds
+        assert folds is not None
+        forward = ForwardSearch(folds.left(fold), task.rules.usable, task.tol, search.ridge)
+        return forward.path(end, task.rules, task.names)
+
+    return replace(_by_size(label, task, models, most, window, select), found=found)
+
+
+def _sizes(task: Task) -> tuple[int, int, int]:
+    """(most features to choose, neighbours that values are averaged over, most features to fit)."""
+    most = MOST_FORWARD if task.most is None else min(task.most, MOST_FORWARD)
+    window = min(SIZES_WINDOW, task.window)
+    return most, window, most + window // 2
+
+
+def _by_size(
+    label: str, task: Task, models: SparsePath, most: int, window: int, select: Callable[[int], SparsePath]
+) -> Fitted:
+    """One model for each number of features, and without each fold those that ``select`` gives."""
+    without = None
     if task.folds is not None:
         parts = [select(fold) for fold in task.folds.dealings[0]]
         without = np.stack([_of_length(part.coefs, len(models), models.coefs) for part in parts], axis=1)
@@ -251,5 +298,6 @@ FAMILIES: dict[str, Callable[[Task, Fitted], Fitted | None]] = {
     "log": log_family,
     "refitted": refitted_family,
     "forward": forward_family,
+    "subset": subset_family,
 }
 DEFAULT_FAMILIES = (PATH, "log", "forward")

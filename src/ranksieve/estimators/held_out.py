@@ -17,6 +17,8 @@ from ranksieve.estimators.families import Fitted
 from ranksieve.leave_out import Folds
 from ranksieve.metrics import PROFILES, Evaluator, Profile, parse
 
+AUTO_FOLDS = 5
+ENOUGH_QUERIES = 1000  # validation queries with pairs: so many tell more than cross-validation could add
 TIED = 1.96  # standard errors of a mean within which it may be 0
 Score = Callable[[FloatArray, Dataset], FloatArray]
 """From weights (models × features) and data to scores (documents × models), with the bits of ``predict``."""
@@ -157,6 +159,19 @@ def scores_to_measure(score: Score, coefs: FloatArray, data: Dataset) -> FloatAr
     scores = score(coefs, data)
     scores[:, ~coefs.any(axis=1)] = -data.y[:, None]
     return scores
+
+
+def number_of_folds(cv: int | str, data: Dataset, valid: Dataset | None) -> int:
+    """Folds to hold out in turn: none of too few queries, nor, if ``cv`` is "auto", beside enough others."""
+    n_folds = AUTO_FOLDS if isinstance(cv, str) else cv
+    if (
+        isinstance(cv, str)
+        and valid is not None
+        and np.count_nonzero(valid.pairs_per_query) >= ENOUGH_QUERIES
+    ):
+        n_folds = 0
+    n_folds = min(n_folds, int(np.count_nonzero(data.pairs_per_query)))
+    return n_folds if n_folds > 1 else 0
 
 
 def check_valid(valid: Any) -> None:

@@ -22,11 +22,18 @@ from ranksieve.estimators.families import (
     FAMILIES,
     PATH,
     RIDGED,
+    SIZED,
     ProgressCount,
     Task,
     l1_family,
 )
-from ranksieve.estimators.held_out import HeldOut, Validation, check_valid, warn_of_shared_queries
+from ranksieve.estimators.held_out import (
+    HeldOut,
+    Validation,
+    check_valid,
+    number_of_folds,
+    warn_of_shared_queries,
+)
 from ranksieve.estimators.parameters import Count, FoldCount, Normalise, Positive, Seed, Share, one_of
 from ranksieve.estimators.within_budget import WithinBudget
 from ranksieve.forward import Rules
@@ -37,11 +44,10 @@ from ranksieve.path import Progress, SparsePath, as_penalty
 from ranksieve.penalties import ElasticNet, SlopedPenalty
 from ranksieve.penalties.constraints import Constraints, Features, Signs
 from ranksieve.solvers import Problem, ProxNewton
+from ranksieve.subset import Found
 
-AUTO_FOLDS = 5
 REPEATS = 6  # ways to deal the folds
 WIDE = 2000  # features: beyond, the models of six dealings would take too much memory
-ENOUGH_QUERIES = 1000  # validation queries with pairs: so many tell more than cross-validation could add
 CHOSEN_ON_TRAIN = (
     "only one query has documents of different labels, so none can be held out: the model is chosen by how "
     "it ranks the query it was fitted on; give validation data"
@@ -80,7 +86,8 @@ class SparseRanker(WithinBudget):
         (over queries) of it.
     families : sequence of str
         The models to choose from: "l1" (the path), "log", "forward", "refitted" (the path's features, fitted
-        again without ℓ1).
+        again without ℓ1), "subset" (the best set of each number of features, as in
+        :class:`ranksieve.BestSubset`, with the bound that a short search proves).
     smoothing : int
         Neighbouring points of a path over which held-out values are averaged; 1: none.
     refit_on : "train" or "all"
@@ -122,6 +129,8 @@ class SparseRanker(WithinBudget):
         costs.
     costs_ : FeatureCosts or None
         What features cost.
+    found_ : Found or None
+        What is proven of the chosen set of features, if it comes from the family "subset".
     """
 
     family_: str = field(init=False)
@@ -130,6 +139,7 @@ class SparseRanker(WithinBudget):
     confidence_: Confidence = field(init=False)
     candidates_: Candidates = field(init=False)
     n_folds_: int = field(init=False)
+    found_: Found | None = field(init=False)
 
     uses_valid: ClassVar[bool] = True
     max_features: Count | None = None
@@ -216,13 +226,13 @@ class SparseRanker(WithinBudget):
             alphas=self.path_.alphas[[self.chosen_]], most=None, window=1, tol=tol,
         )  # fmt: skip
         kind = self.family_.partition(" ")[0]
-        if kind == "forward":
+        if kind in SIZED:
             task = replace(task, alphas=None, n_alphas=1, most=len(self.support_))
         fitted = FAMILIES[kind](task, l1_family(task))
         if fitted is None:
             raise ValueError(f"the {kind} family has no model of these data")
         largest = min(len(fitted.models), len(self.support_)) - 1
-        return np.asarray(fitted.models.coefs[largest if kind == "forward" else 0])
+        return np.asarray(fitted.models.coefs[largest if kind in SIZED else 0])
 
     def _candidates(
         self,
@@ -271,14 +281,10 @@ class SparseRanker(WithinBudget):
 
     def _folds(self, data: Dataset, valid: Dataset | None, query_weight: FloatArray | None) -> Folds | None:
         """Folds of the training queries; none of too few queries, or if there are enough to choose on."""
-        n_folds = AUTO_FOLDS if isinstance(self.cv, str) else self.cv
-        if isinstance(self.cv, str) and valid is not None:
-            n_folds = 0 if np.count_nonzero(valid.pairs_per_query) >= ENOUGH_QUERIES else AUTO_FOLDS
-        if n_folds == 0 and valid is None:
+        if self.cv == 0 and valid is None:
             raise ValueError("cv=0 leaves no query to choose on; give validation data, or cv of 2 or more")
-        self.n_folds_ = min(n_folds, int(np.count_nonzero(data.pairs_per_query)))
-        if self.n_folds_ < 2:
-            self.n_folds_ = 0
+        self.n_folds_ = number_of_folds(self.cv, data, valid)
+        if self.n_folds_ == 0:
             return None
         repeats = REPEATS if data.n_features <= WIDE else 1
         return Folds(data, self.n_folds_, repeats, self.random_state, query_weight)
@@ -318,6 +324,7 @@ class SparseRanker(WithinBudget):
         self.gap_ = float(models.gaps[self.chosen_])
         self.n_iter_ = int(sum(part.models.n_iter.sum() for part in candidates.families))
         self.trace_ = models.trace
+        self.found_ = family.fitted.found[self.chosen_] if family.fitted.found else None
 
     def _refit(self, given: Dataset, valid: Dataset, query_weight: FloatArray | None) -> None:
         """The chosen features, with the weights that training and validation data give them together."""
@@ -329,9 +336,12 @@ class SparseRanker(WithinBudget):
         result = ProxNewton(self.tol).solve(problem, self.coef_)
         self.coef_, self.objective_, self.gap_ = result.w, float(result.objective), float(result.gap)
         self.n_iter_ += result.n_iter
+        self.found_ = None  # what was proven is about the training data alone
 
     def _certificate(self) -> dict[str, Any]:
         """With what states the problem: the family, its strength, the features and their ℓ1 weights."""
+        if self.found_ is not None:
+            return {**self.found_.certificate(), "family": self.family_}
         ridged, names = self.family_.partition(" ")[0] in RIDGED, self._names()
         proof = {
             **super()._certificate(),

@@ -12,6 +12,7 @@ FAMILIES = {
     "log": "log penalty",
     "forward": "forward selection",
     "refitted": "ℓ1, refitted without it",
+    "subset": "best subset",
 }
 
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from ranksieve._types import FloatArray
 from ranksieve._util.json_values import nonzero_weights
+from ranksieve.estimators.families import SIZED
 from ranksieve.report.canvas import OTHER, PALETTE, Figure, axis, faint, layout, text
 from ranksieve.report.words import metric_title
 
@@ -53,7 +54,7 @@ def curves_of_ranker(ranker: Any) -> Curves | None:
     if not hasattr(ranker, "path_"):
         return None
     path, validation = ranker.path_, ranker.validation_
-    by_size = ranker.family_.startswith("forward")
+    by_size = ranker.family_.partition(" ")[0] in SIZED
     return Curves(
         alphas=path.n_nonzero.tolist() if by_size else path.alphas.tolist(),
         by="features" if by_size else "α",

@@ -6,9 +6,8 @@ data can check the proof without searching: one evaluation of the loss per node.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
@@ -44,20 +43,32 @@ class Proof:
             self.nodes[parent[0]].children[parent[1]] = len(self.nodes) - 1
         return len(self.nodes) - 1
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data for JSON."""
-        return {
-            "columns": [node.columns for node in self.nodes],
-            "weights": [node.weights for node in self.nodes],
-            "splits": [node.split for node in self.nodes],
-            "children": [node.children for node in self.nodes],
-        }
+    def to_lines(self) -> list[str]:
+        """One line per node: feature of the split, children that hold and lack it, then column:weight."""
+        return [
+            " ".join(
+                [
+                    *("-" if number is None else str(number) for number in (node.split, *node.children)),
+                    *(f"{j}:{w!r}" for j, w in zip(node.columns, node.weights, strict=True)),
+                ]
+            )
+            for node in self.nodes
+        ]
 
     @classmethod
-    def from_dict(cls, content: Mapping[str, Any]) -> Proof:
-        """The inverse of :meth:`to_dict`."""
-        lists = (content["columns"], content["weights"], content["splits"], content["children"])
-        return cls([Node(*entries) for entries in zip(*lists, strict=True)])
+    def from_lines(cls, lines: Sequence[str]) -> Proof:
+        """The inverse of :meth:`to_lines`."""
+        proof = cls()
+        for number, line in enumerate(lines):
+            try:
+                *tree, rest = line.split(" ", 3) if line.count(" ") > 2 else [*line.split(" "), ""]
+                split, holds, lacks = (None if word == "-" else int(word) for word in tree)
+                pairs = [entry.split(":") for entry in rest.split()]
+                columns, weights = [int(j) for j, _ in pairs], [float(w) for _, w in pairs]
+            except ValueError:
+                raise ValueError(f"line {number + 1} of the proof is damaged: {line[:40]!r}") from None
+            proof.nodes.append(Node(columns, weights, split, [holds, lacks]))
+        return proof
 
 
 def proven_bound(proof: Proof, relaxation: Relaxation, region: Region, claimed: float) -> float:
@@ -65,7 +76,9 @@ def proven_bound(proof: Proof, relaxation: Relaxation, region: Region, claimed: 
 
     At each node, features are dropped with which, and kept without which, a set cannot be below ``claimed``.
     """
-    target, least = claimed * (1.0 - TOLERANCE), np.inf
+    n_features, target, least = relaxation.objective.n_features, claimed * (1.0 - TOLERANCE), np.inf
+    if any(not 0 <= j < n_features for node in proof.nodes for j in (*node.columns, node.split or 0)):
+        return 0.0  # not of these data
     pending, seen = [(0, region, 0.0)], set()
     while pending:
         number, region, inherited = pending.pop()
@@ -73,7 +86,7 @@ def proven_bound(proof: Proof, relaxation: Relaxation, region: Region, claimed: 
             return 0.0  # no tree
         seen.add(number)
         node, region = proof.nodes[number], relaxation.limits.narrowed(region)
-        w = np.zeros(relaxation.objective.n_features)
+        w = np.zeros(n_features)
         w[node.columns] = node.weights
         bounds = relaxation.bounds(relaxation.objective.evaluate(w), region).at_least(inherited)
         left, closed = screened(region, bounds, target)

@@ -6,15 +6,16 @@ import heapq
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
 from ranksieve._parallel import single_threaded_blas
 from ranksieve._types import FloatArray, IntArray
-from ranksieve.forward import ForwardSearch, Rules, fit_set
+from ranksieve.forward import ForwardSearch, Rules, fit_set, mean_curvature
 from ranksieve.objective import Objective
 from ranksieve.solvers import Result
-from ranksieve.solvers.base import Callback
+from ranksieve.solvers.base import Callback, relative
 from ranksieve.subset.limits import Limits, Region
 from ranksieve.subset.proof import AGAIN, HOLDS, LACKS, Proof, screened
 from ranksieve.subset.relaxation import Bounds, Relaxation, Relaxed
@@ -22,6 +23,7 @@ from ranksieve.subset.relaxation import Bounds, Relaxation, Relaxed
 LEAST_GAP = 1e-9  # smaller gaps are rounding
 PROMISING = 1.002  # times the best objective: a rounded relaxation below it, after one step, is fitted
 FIT_TOL = 1e-10
+RIDGE_SHARE = 1e-2  # of the mean curvature of a feature at w = 0: proofs need a ridge, ranking hardly sees it
 
 
 @dataclass(frozen=True)
@@ -57,6 +59,9 @@ class Found:
     ``joined`` and ``left`` bound the objective of every allowed set with, and without, each feature.
     """
 
+    max_features: int
+    max_cost: float
+    ridge: float
     fit: Result
     bound: float
     root_bound: float
@@ -66,15 +71,35 @@ class Found:
     seconds: float
     proof: Proof
 
+    def certificate(self) -> dict[str, Any]:
+        """What a model file says is proven, with all that is needed to check it."""
+        objective, gap = float(self.fit.objective), float(self.fit.objective) - self.bound
+        limits = {"max_features": self.max_features} | (
+            {"max_cost": self.max_cost} if np.isfinite(self.max_cost) else {}
+        )
+        return {
+            "kind": "subset",
+            "objective": objective,
+            "gap": gap,
+            "relative_gap": relative(gap, objective),
+            "bound": self.bound,
+            "ridge": self.ridge,
+            **limits,
+            "proof": self.proof.to_lines(),
+        }
+
 
 class SubsetSearch:
     """The best set of at most k features of one objective, for growing k.
 
-    min over sets S that the rules allow, |S| ≤ k, of min_w f(w) + ½μ‖w‖², w the weights of S.
+    min over sets S that the rules allow, |S| ≤ k, of min_w f(w) + ½μ‖w‖², w the weights of S. Without a
+    ``ridge``, μ is 1 % of the mean curvature of the usable features at w = 0.
     """
 
-    def __init__(self, objective: Objective, rules: Rules, ridge: float) -> None:
-        self.objective, self.rules, self.ridge = objective, rules, ridge
+    def __init__(self, objective: Objective, rules: Rules, ridge: float | None = None) -> None:
+        if ridge is None:
+            ridge = RIDGE_SHARE * mean_curvature(objective.curvatures(objective.at_zero), rules.usable)
+        self.objective, self.rules, self.ridge = objective, rules, float(ridge)
         self._forward = ForwardSearch(objective, rules.usable, FIT_TOL, ridge)
         self._fits: dict[tuple[int, ...], Result] = {}
         self._before: Sequence[int] = rules.fixed  # the best set of the size before
@@ -186,7 +211,10 @@ class Run:
         seconds = time.perf_counter() - self.began
         bound = min(self.closed, self.fit.objective)
         root = min(self.root_bound, self.fit.objective)
-        return Found(self.fit, bound, root, self.joined, self.left, self.n_nodes, seconds, self.proof)
+        return Found(
+            self.limits.max_features, self.limits.max_cost, self.search.ridge, self.fit, bound, root,
+            self.joined, self.left, self.n_nodes, seconds, self.proof,
+        )  # fmt: skip
 
     def _report(self) -> None:
         if self.callback is not None:

@@ -1,0 +1,155 @@
+"""The best sets of 1, 2, … features: objective, bound and held-out metric, which features, what is proven."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ranksieve._version import __version__
+from ranksieve.report.canvas import OTHER, PALETTE, Figure, axis, faint, layout, text
+from ranksieve.report.page import Answer, render_page
+from ranksieve.report.subset_words import ROUNDING, screening_sentences, subset_sentence, tie_sentences
+from ranksieve.report.words import listed, metric_text, metric_title, percent
+
+HOVER = "%{x} features: %{y:.6g}<extra>%{fullData.name}</extra>"
+MARKED = "%{y}, best set of %{x}: weight %{customdata:.4g}<extra></extra>"
+ROW = 22  # pixels per feature in the picture of the sets
+
+
+@dataclass(frozen=True)
+class SubsetPage:
+    """What the template shows."""
+
+    found: Mapping[str, Any]
+
+    @property
+    def title(self) -> str:
+        first, last = self.sizes[0]["max_features"], self.sizes[-1]["max_features"]
+        what = f"{first} to {last} features" if last > first else f"{first} feature{'s' if first > 1 else ''}"
+        return f"The best {what} of {self.found['n_features']}"
+
+    @property
+    def sizes(self) -> Sequence[Mapping[str, Any]]:
+        return self.found["sizes"]  # type: ignore[no-any-return]
+
+    @property
+    def metric(self) -> str:
+        return metric_title(self.found["metric"])
+
+    @property
+    def answers(self) -> list[Answer]:
+        """Which size ranks best, what is proven, how long it took."""
+        best = max(self.sizes, key=lambda size: size["mean"])
+        proven = [size for size in self.sizes if size["relative_gap"] <= ROUNDING]
+        widest = max(self.sizes, key=lambda size: size["relative_gap"])
+        rest = (
+            ""
+            if len(proven) == len(self.sizes)
+            else f" The widest gap is {percent(widest['relative_gap'])}, at {widest['max_features']}."
+        )
+        seconds = sum(size["seconds"] for size in self.sizes)
+        nodes = sum(size["n_nodes"] for size in self.sizes)
+        return [
+            Answer(
+                "Which size ranks best?",
+                f"{len(best['features'])} features",
+                f"Held-out {self.metric} {metric_text(best['mean'])} with {listed(best['features'], 10)}.",
+            ),
+            Answer(
+                "What is proven?",
+                f"{len(proven)} of {len(self.sizes)} sizes",
+                f"For these sizes no other set has a lower training objective.{rest}",
+            ),
+            Answer("At what effort?", f"{seconds:.1f} s", f"{nodes} regions of sets were bounded."),
+        ]
+
+    def sentences(self, size: Mapping[str, Any]) -> list[str]:
+        """All that is proven of one size."""
+        proven = [subset_sentence(size, self.found["n_features"])]
+        return [*proven, *screening_sentences(size), *tie_sentences(size)]
+
+
+def subset_page(found: Mapping[str, Any]) -> str:
+    """The page as text, of what :func:`ranksieve.cli.subset.subset_data` gives."""
+    figures = {
+        "objective": _objective_figure(found["sizes"]),
+        "metric": _metric_figure(found),
+        "sets": _sets_figure(found["sizes"]),
+    }
+    return render_page("subset.html.j2", {"figures": figures}, content=SubsetPage(found), version=__version__)
+
+
+def _line(x: Sequence[Any], y: Sequence[Any], name: str, colour: str, **options: Any) -> Figure:
+    return {
+        "type": "scatter",
+        "mode": "lines+markers",
+        "x": x,
+        "y": y,
+        "name": name,
+        "line": {"color": colour, "width": 2},
+        "marker": {"color": colour, "size": 7},
+        "hovertemplate": HOVER,
+        **options,
+    }
+
+
+def _look(height: int, y: str, **options: Any) -> dict[str, Any]:
+    x = axis("features at most", dtick=1)
+    return layout(
+        height, showlegend=True, legend={"orientation": "h", "y": 1.14}, xaxis=x, yaxis=axis(y), **options
+    )
+
+
+def _objective_figure(sizes: Sequence[Mapping[str, Any]]) -> Figure:
+    """Objective of the best set found, the bound that no set is below, and the bound before any split."""
+    k = [size["max_features"] for size in sizes]
+    lines = [
+        _line(k, [size["bound"] for size in sizes], "proven bound of all sets", PALETTE[2]),
+        _line(k, [size["objective"] for size in sizes], "best set found", PALETTE[0])
+        | {"fill": "tonexty", "fillcolor": faint(PALETTE[1])},
+        _line(k, [size["root_bound"] for size in sizes], "bound before the first split", OTHER)
+        | {"line": {"color": OTHER, "width": 1.5, "dash": "dot"}, "mode": "lines"},
+    ]
+    return {"data": lines, "layout": _look(360, "training objective")}
+
+
+def _metric_figure(found: Mapping[str, Any]) -> Figure:
+    sizes = found["sizes"]
+    k, mean = [size["max_features"] for size in sizes], [size["mean"] for size in sizes]
+    errors = {"type": "data", "array": [size["standard_error"] for size in sizes], "color": PALETTE[0]}
+    line = _line(k, mean, "mean and standard error over queries", PALETTE[0], error_y=errors)
+    return {"data": [line], "layout": _look(320, f"held-out {metric_title(found['metric'])}")}
+
+
+def _sets_figure(sizes: Sequence[Mapping[str, Any]]) -> Figure:
+    """One row per feature that a set uses, one column per size."""
+    first: dict[str, tuple[int, int]] = {}
+    for size in sizes:
+        for name in size["features"]:
+            known, uses = first.get(name, (size["max_features"], 0))
+            first[name] = (known, uses + 1)
+    rows = sorted(first, key=lambda name: (first[name][0], -first[name][1], name))
+    marks = [
+        {
+            "type": "scatter",
+            "mode": "markers",
+            "name": words,
+            "x": [size["max_features"] for size in sizes for w in size["weights"].values() if sign * w > 0],
+            "y": [text(name) for size in sizes for name, w in size["weights"].items() if sign * w > 0],
+            "customdata": [w for size in sizes for w in size["weights"].values() if sign * w > 0],
+            "marker": {"symbol": symbol, "size": 12, "color": colour},
+            "hovertemplate": MARKED,
+        }
+        for words, sign, symbol, colour in (
+            ("positive weight", 1, "square", PALETTE[0]),
+            ("negative weight", -1, "square-open", PALETTE[3]),
+        )
+    ]
+    look = _look(150 + ROW * len(rows), "")
+    look["yaxis"] |= {
+        "categoryorder": "array",
+        "categoryarray": [text(name) for name in reversed(rows)],
+        "automargin": True,
+    }
+    return {"data": marks, "layout": look}
