@@ -64,6 +64,7 @@ class Relaxed:
 
     bounds: Bounds
     point: Point
+    gradient: FloatArray
     shares: FloatArray
     threshold: float
     hessian: FloatArray
@@ -133,7 +134,7 @@ class Relaxation:
             bounds = self.bounds(point, region, g)
             if best is None or bounds.least > best.bounds.least:
                 shares = self._shares(region, point.w, threshold)
-                best = Relaxed(bounds, point, shares, threshold, hessian)
+                best = Relaxed(bounds, point, g, shares, threshold, hessian)
             rise, last = bounds.least - last, bounds.least
             if best.bounds.least >= enough or 0 <= rise < LEAST_RISE * (upper - best.bounds.least):
                 break
@@ -150,17 +151,24 @@ class Relaxation:
         assert best is not None
         return best
 
-    def step(self, relaxed: Relaxed, chosen: IntArray) -> float:
-        """The objective of a set, one Newton step from a relaxation; ∞ if its Hessian lacks the set."""
+    def step(self, relaxed: Relaxed, chosen: IntArray, enough: float) -> float:
+        """The objective of a set, one Newton step from a relaxation; ∞ if the Hessian lacks a feature of it.
+
+        Where the step predicts more than ``enough``, the prediction will do.
+        """
         places, w = np.searchsorted(self.columns, chosen), relaxed.point.w
         if not np.isin(chosen, self.columns).all():
             return np.inf
-        H = relaxed.hessian[places]
-        b = self.objective.gradient(relaxed.point)[chosen] - H @ w[self.columns]
-        v = np.zeros_like(w)
-        v[chosen] = -np.linalg.solve(H[:, places] + self.ridge * np.eye(len(chosen)), b)
-        v[self.signs * v < 0] = 0.0
-        return self.objective.evaluate(v).value + 0.5 * self.ridge * float(v @ v)
+        here, g = w[self.columns], relaxed.gradient[self.columns]
+        slope = g - relaxed.hessian @ here
+        H = relaxed.hessian[np.ix_(places, places)] + self.ridge * np.eye(len(chosen))
+        v = -np.linalg.solve(H, slope[places])
+        predicted = relaxed.point.value - float((g + slope) @ here) / 2.0 + float(slope[places] @ v) / 2.0
+        if predicted > enough:
+            return predicted
+        full = np.zeros_like(w)
+        full[chosen] = np.where(self.signs[chosen] * v < 0, 0.0, v)
+        return self.objective.evaluate(full).value + 0.5 * self.ridge * float(full @ full)
 
     def _refreshed(
         self, region: Region, point: Point, g: FloatArray, threshold: float, hessian: FloatArray

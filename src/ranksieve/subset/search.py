@@ -222,7 +222,7 @@ class Run:
             self.callback(self.n_nodes, self.fit.w, self.fit.objective, self.fit.objective - least)
 
     def _look(self, node: Open) -> None:
-        """Bound a region, then close it or split it by the free feature that its relaxation uses most."""
+        """Bound a region, then close it or split it by the free feature of the largest weight."""
         if self.limits.all_fit(node.region):
             self._close_single(node.region, node.parent, node.least)
             return
@@ -244,7 +244,7 @@ class Run:
         if self.limits.all_fit(region):
             self._close_single(region, (number, AGAIN), bounds.least)
             return
-        j = int(np.argmax(np.where(region.free, relaxed.shares, -1.0)))
+        j = int(np.argmax(np.where(region.free, np.abs(relaxed.point.w), -1.0)))
         self.proof.nodes[number].split = j
         without = relaxed.point.w.copy()
         without[j] = 0.0
@@ -279,7 +279,8 @@ class Run:
         chosen = self.limits.filled(region, relaxed.shares)
         if not len(chosen) or self.search.knows(chosen):
             return
-        if self.relaxation.step(relaxed, chosen) < PROMISING * self.fit.objective:
+        enough = PROMISING * self.fit.objective
+        if self.relaxation.step(relaxed, chosen, enough) < enough:
             fit = self.search.fit(chosen.tolist(), relaxed.point.w)
             if fit.objective < self.fit.objective:
                 fit = min(fit, self.search.improved(chosen.tolist()), key=lambda one: one.objective)
