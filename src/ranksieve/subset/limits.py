@@ -76,6 +76,10 @@ class Limits:
             return region
         return replace(region, free=region.free & (self.prices(region) <= self.money(region)))
 
+    def possible(self, region: Region) -> bool:
+        """Whether the features inside fit, so that the region has any set."""
+        return self.places(region) >= 0 and self.money(region) >= 0
+
     def all_fit(self, region: Region) -> bool:
         """Whether one set may hold all features of the region."""
         everything = region.inside | region.free
@@ -95,6 +99,8 @@ class Limits:
 
     def most(self, a: FloatArray, region: Region) -> Most:
         """Bounds of Σ a_j, a ≥ 0, over the allowed sets of a narrowed region."""
+        if not self.possible(region):
+            return _over_region(region, -np.inf, np.full(len(a), -np.inf), np.full(len(a), -np.inf))
         base = float(np.sum(a[region.inside]))
         if self.all_fit(region):
             total = base + float(np.sum(a[region.free]))

@@ -26,6 +26,7 @@ from ranksieve.subset.limits import Limits, Most, Region
 MAX_STEPS = 8  # Newton steps per region
 LEAST_RISE = 0.02  # share of the distance to the best set known that a step must close for another one
 STALE = 3  # steps with the Hessian of another region; then, or if the bound falls, it is computed here
+NEAR = 0.8  # a feature whose gradient reaches this share of the threshold takes part in a step
 MOST_COLUMNS = 1000  # of the Hessian: the features of the steepest gradient
 INHERITED = 150  # columns up to which a region's Hessian is computed whole, for the regions within it too
 SWEEPS = 200
@@ -126,9 +127,8 @@ class Relaxation:
         ``upper`` is the objective of the best set known.
         """
         best: Relaxed | None = None
-        point, last = self.objective.evaluate(np.where(region.inside | region.free, w, 0.0)), -np.inf
-        places = np.flatnonzero((region.inside | region.free)[self.columns])
-        known = hessian[np.ix_(places, places)]
+        usable, last, stale = region.inside | region.free, -np.inf, True
+        point = self.objective.evaluate(np.where(usable, w, 0.0))
         for step in range(MAX_STEPS):
             g = self.objective.gradient(point)
             bounds = self.bounds(point, region, g)
@@ -138,15 +138,19 @@ class Relaxation:
             rise, last = bounds.least - last, bounds.least
             if best.bounds.least >= enough or 0 <= rise < LEAST_RISE * (upper - best.bounds.least):
                 break
-            if step == STALE or rise < 0:
-                places, known, hessian = self._refreshed(region, point, g, threshold, hessian)
+            stale = stale and step < STALE and rise >= 0
+            if not stale and len(self.columns) <= INHERITED:
+                hessian = self.hessian(point)
                 best = replace(best, hessian=hessian)
+            near = region.inside | (point.w != 0) | (np.abs(g) >= NEAR * threshold)
+            places = np.flatnonzero((usable & near)[self.columns])
             columns = self.columns[places]
-            b = g[columns] - known @ point.w[columns]
+            if stale or len(self.columns) <= INHERITED:
+                H = hessian[np.ix_(places, places)]
+            else:
+                H = self.objective.hessian(point, columns)
             w = np.zeros_like(point.w)
-            w[columns], threshold = self._model_minimum(
-                known, b, point.w[columns], region, columns, threshold
-            )
+            w[columns], threshold = self._model_minimum(H, g, point.w, region, columns, threshold)
             point = self.objective.evaluate(w)
         assert best is not None
         return best
@@ -170,28 +174,17 @@ class Relaxation:
         full[chosen] = np.where(self.signs[chosen] * v < 0, 0.0, v)
         return self.objective.evaluate(full).value + 0.5 * self.ridge * float(full @ full)
 
-    def _refreshed(
-        self, region: Region, point: Point, g: FloatArray, threshold: float, hessian: FloatArray
-    ) -> tuple[IntArray, FloatArray, FloatArray]:
-        """(places among the columns, the Hessian there at this point, the Hessian for regions within)."""
-        usable = (region.inside | region.free)[self.columns]
-        if len(self.columns) <= INHERITED:
-            hessian = self.hessian(point)
-            places = np.flatnonzero(usable)
-            return places, hessian[np.ix_(places, places)], hessian
-        near = (point.w != 0) | region.inside | (np.abs(g) >= 0.5 * threshold)
-        places = np.flatnonzero(usable & near[self.columns])
-        return places, self.objective.hessian(point, self.columns[places]), hessian
-
     def _shares(self, region: Region, w: FloatArray, threshold: float) -> FloatArray:
         """u: 1 inside, min(1, μ|w|/t) for free features."""
         free = np.minimum(1.0, self.ridge * np.abs(w) / max(threshold, np.finfo(float).tiny))
         return np.where(region.inside, 1.0, np.where(region.free, free, 0.0))
 
     def _model_minimum(
-        self, H: FloatArray, b: FloatArray, w: FloatArray, region: Region, columns: IntArray, threshold: float
+        self, H: FloatArray, g: FloatArray, w: FloatArray, region: Region, columns: IntArray, threshold: float
     ) -> tuple[FloatArray, float]:
         """(minimum of the relaxation with f to second order, threshold of a feature without a price)."""
+        w = w[columns]
+        b = g[columns] - H @ w
         if self.limits.all_fit(region):
             region = region.holding(region.free)
         inside, places = region.inside[columns], self.limits.places(region)

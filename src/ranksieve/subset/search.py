@@ -241,6 +241,8 @@ class Run:
         if np.isfinite(closed):
             self._close(bounds.at_least(closed))
         region = self.limits.narrowed(region)
+        if not self.limits.possible(region):
+            return  # all of its sets have been closed
         if self.limits.all_fit(region):
             self._close_single(region, (number, AGAIN), bounds.least)
             return
