@@ -301,3 +301,34 @@ def test_separable_data_have_a_bound(train):
     ranker = rs.best_subset(data, 1, normalise="none")
     assert ranker.support_.tolist() == [0]
     assert 0 <= ranker.bound_ <= ranker.objective_
+
+
+def test_a_family_of_candidates(train):
+    ranker = rs.SparseRanker(3, families=("l1", "subset"), profile="standard", n_alphas=10).fit(train)
+    labels = [family.label for family in ranker.candidates_.families]
+    assert labels == ["l1", "subset"]
+    subset = ranker.candidates_.families[1]
+    assert subset.models.n_nonzero.tolist() == [1, 2, 3, 4]
+    assert [found.max_features for found in subset.fitted.found] == [1, 2, 3, 4]
+    alone = rs.best_subset(train, 2)
+    assert np.array_equal(np.flatnonzero(subset.models.coefs[1]), alone.support_)
+    only = rs.SparseRanker(2, families="subset", profile="standard").fit(train)
+    certificate = only.to_model().certificate
+    assert certificate["kind"] == "subset"
+    assert certificate["max_features"] == len(only.support_)
+    assert only.gap_ == pytest.approx(only.objective_ - only.found_.bound)
+
+
+def test_a_family_within_a_cost(train):
+    costs = {name: 1.0 + j % 3 for j, name in enumerate(train.feature_names)}
+    ranker = rs.SparseRanker(
+        families=("subset",), feature_costs=costs, max_cost=4, profile="standard", n_alphas=5
+    ).fit(train)
+    assert ranker.to_model().metrics["cost"] <= 4
+    assert ranker.to_model().certificate["max_cost"] == pytest.approx(4)
+
+
+def test_refit_on_all_data_keeps_no_proof_of_the_set(train):
+    rest, valid = train.select_queries(range(20)), train.select_queries(range(20, 30))
+    ranker = rs.SparseRanker(2, families="subset", refit_on="all", profile="standard").fit(rest, valid=valid)
+    assert "kind" not in ranker.to_model().certificate

@@ -1,0 +1,146 @@
+"""ranksieve subset and fit --best-subset: tables, pages, models, refusals."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import ranksieve as rs
+from ranksieve.cli.subset import as_sizes
+from ranksieve.estimators.best_subset import held_out_sizes
+from ranksieve.report.subset_page import subset_page
+from ranksieve.report.subset_words import screening_sentences, subset_sentence, tie_sentences
+from tests.test_cli import refused, run
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    data = rs.make_ranking(n_queries=40, n_features=8, n_informative=4, seed=2)
+    rs.write_letor(data.select_queries(range(25)), "train.txt")
+    rs.write_letor(data.select_queries(range(25, 40)), "vali.txt")
+    return tmp_path
+
+
+def test_table_page_model_and_json_agree(here):
+    said = run(
+        "subset", "train.txt", "--valid", "vali.txt", "--k", "1..3", "-o", "s.html", "--model", "m.json"
+    )
+    assert (
+        "Proven best: no other set of at most 3 of the 8 features has a lower training objective."
+        in said.stdout
+    )
+    assert "measured on vali.txt and by 5-fold cross-validation" in said.stdout
+    content = json.loads(run("subset", "train.txt", "--valid", "vali.txt", "--k", "1..3", "--json").stdout)
+    assert [size["max_features"] for size in content["sizes"]] == [1, 2, 3]
+    best = max(content["sizes"], key=lambda size: size["mean"])
+    model = rs.load_model("m.json")
+    assert {term.name: term.weight for term in model.terms} == best["weights"]
+    assert model.certificate["kind"] == "subset"
+    assert model.certificate["objective"] == best["objective"]
+    page = Path("s.html").read_text()
+    for size in content["sizes"]:
+        assert ", ".join(size["features"]) in page
+        assert f"{size['objective']:.6f}" in page
+    run("subset", "train.txt", "--k", "2", "-o", "s.json")
+    assert [size["max_features"] for size in json.loads(Path("s.json").read_text())["sizes"]] == [2]
+
+
+def test_the_model_ranks_and_exports_like_any_other(here):
+    run("subset", "train.txt", "--k", "3", "--model", "m.json")
+    model, data = rs.load_model("m.json"), rs.read_letor("vali.txt")
+    ranker = rs.best_subset(rs.read_letor("train.txt"), 3)
+    assert np.array_equal(model.predict(data), ranker.predict(data))
+    run("export", "m.json", "--to", "elasticsearch", "-o", "es.json")
+    run("evaluate", "m.json", "vali.txt")
+
+
+def test_fit_best_subset(here):
+    said = run("fit", "train.txt", "--best-subset", "--max-features", 3, "-o", "m.json", "--report", "r.html")
+    model = rs.load_model("m.json")
+    assert model.certificate["kind"] == "subset"
+    assert model.certificate["max_features"] <= 3
+    assert "Proven best: no other set of at most" in said.stdout
+    assert "Proven best: no other set of at most" in Path("r.html").read_text()
+    assert "best subset" in Path("r.html").read_text()
+    assert "--best-subset does not apply to fenchelrank" in refused(
+        "fit", "train.txt", "--best-subset", "--method", "fenchelrank", "-o", "m.json"
+    )
+
+
+def test_fit_by_its_name_in_the_table(here):
+    run("fit", "train.txt", "--method", "bestsubset", "--max-features", 2, "-o", "m.json")
+    model = rs.load_model("m.json")
+    assert model.method == "BestSubset"
+    assert model.certificate["max_features"] == 2
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--k", "x"], "--k x is not a number of features; write 5, 1..10 or 3,5,10"),
+        (["--k", "0"], "is not a number of features"),
+        (["--k", "5..3"], "is not a number of features"),
+        (["--k", "9"], "of the 8 features may be used and vary within queries"),
+        (["--k", "2", "-o", "s.txt"], "end the name in .json or .html"),
+        (["--k", "1", "--must-have", "f1,f2"], "must_have names 2 features but"),
+        (["--k", "2", "--max-cost", "3"], "needs --costs"),
+    ],
+)
+def test_refusals(here, options, words):
+    assert words in refused("subset", "train.txt", *options)
+
+
+def test_sizes_are_read():
+    assert as_sizes("5") == [5]
+    assert as_sizes("1..3,7") == [1, 2, 3, 7]
+
+
+def found(**changes):
+    size = {
+        "max_features": 2, "objective": 0.5, "bound": 0.49, "root_bound": 0.4, "relative_gap": 0.02, "gap": 0.01,
+        "mean": 0.5, "standard_error": 0.01, "n_nodes": 3, "seconds": 1.0, "cost": None, "features": ["a<b", "c"],
+        "weights": {"a<b": 1.0, "c": -1.0}, "never": ["d", "e"], "always": ["c"], "ties": {"c": ["f"]},
+    }  # fmt: skip
+    return size | changes
+
+
+def test_words():
+    assert subset_sentence(found(), 7) == (
+        "No other set of at most 2 of the 7 features has a training objective more than 2 % lower."
+    )
+    assert "that cost at most 3" in subset_sentence(found(max_cost=3.0), 7)
+    assert screening_sentences(found()) == [
+        "2 features are provably in no better set: d and e.",
+        "1 feature is provably in every better set: c.",
+    ]
+    assert screening_sentences(found(relative_gap=0.0)) == []
+    assert tie_sentences(found()) == [
+        "c could be exchanged for f: within queries they differ from it by a factor alone."
+    ]
+
+
+def test_names_are_escaped_on_the_page():
+    content = {
+        "n_features": 7, "ridge": 0.1, "metric": "ndcg@10", "profile": "standard", "chosen": "", "priced": False,
+        "fingerprint": "abc", "sizes": [found()],
+    }  # fmt: skip
+    page = subset_page(content)
+    assert "a&lt;b" in page
+    assert "a<b, c" not in page
+
+
+def test_held_out_values_of_sizes(here):
+    train, valid = rs.read_letor("train.txt"), rs.read_letor("vali.txt")
+    rankers = rs.BestSubset().fit_sizes([1, 2], train)
+    validation, n_folds = held_out_sizes(rankers, train, valid, cv=0)
+    assert n_folds == 0
+    for k, ranker in enumerate(rankers):
+        expected = rs.evaluate(ranker.predict(valid), valid, "ndcg@10", "standard").mean["ndcg@10"]
+        assert validation.mean[k] == pytest.approx(expected)
+    crossed, n_folds = held_out_sizes(rankers, train)
+    assert n_folds == 5
+    assert len(crossed.query_ids) == train.n_queries
