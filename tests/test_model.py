@@ -115,13 +115,19 @@ def damaged(change):
         (damaged(lambda c: c.update(parameters=None)), "parameters is None; expected an object"),
         (damaged(lambda c: c.update(certificate={"gap": "x"})), "an entry of certificate is 'x'"),
         (damaged(lambda c: c.update(certificate={"gap": [1.0]})), "an entry of certificate is [1.0]"),
-        (damaged(lambda c: c.update(certificate={"family": 3})), "family is 3; expected text"),
-        (damaged(lambda c: c.update(certificate={"features": "f1"})), "features is 'f1'; expected a list"),
+        (
+            damaged(lambda c: c.update(certificate={"family": 3})),
+            "of the certificate is 3; expected text",
+        ),
+        (
+            damaged(lambda c: c.update(certificate={"features": "f1"})),
+            "is 'f1'; expected a list",
+        ),
         (
             damaged(lambda c: c.update(certificate={"weights": {"f1": "x"}})),
             "the weight of f1 is 'x'; expected a finite number",
         ),
-        (damaged(lambda c: c.update(certificate={"kind": 1})), "kind is 1; expected text"),
+        (damaged(lambda c: c.update(certificate={"kind": 1})), "kind of the certificate is 1; expected text"),
         (damaged(lambda c: c["terms"][0].update(index=9)), "a feature index is outside 0..4"),
         (damaged(lambda c: c["terms"][0].update(index=4)), "a feature occurs twice"),
         (

@@ -61,6 +61,8 @@ from .path import Path as Path
 from .path import SparsePath as SparsePath
 from .path import sparse_path as sparse_path
 from .preparation.missing import fill_missing as fill_missing
+from .report.card_words import card_text as card_text
+from .scorecard import make_scorecard as make_scorecard
 from .selection import FSMSVM as FSMSVM
 from .selection import GAS as GAS
 from .selection import FBPCRank as FBPCRank

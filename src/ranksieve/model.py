@@ -16,6 +16,7 @@ from ranksieve._types import AnyArray, FloatArray, IntArray, Matrix
 from ranksieve._util.atomic import atomic_write
 from ranksieve._util.json_values import checked, decode_json, plain
 from ranksieve._version import __version__
+from ranksieve.card import Card
 from ranksieve.data.dataset import Dataset, as_matrix
 from ranksieve.data.matrix import dense_block, value_blocks
 from ranksieve.data.queries import Queries, group_queries, one_query
@@ -28,6 +29,7 @@ READABLE_VERSIONS = (1, 2, 3, 4)  # before 4 a certificate is numbers, before 3 
 NORMALISATION = {"kind": str, "features": [str], "centre": [float], "scale": [float]}
 MISSING = {"policy": str, "features": [str], "means": [float], "indicates": ([str], ())}
 CHOSEN_BY = {"metric": str, "profile": str}
+CARD = {"levels": int, "points": dict, "units": dict}
 SHAPE = {
     "format": str,
     "format_version": int,
@@ -43,9 +45,11 @@ SHAPE = {
     "version": str,
     "missing": (MISSING, None),
     "chosen_by": (CHOSEN_BY, None),
+    "card": (CARD, None),
 }
 OLDER_SHAPE = {name: shape for name, shape in SHAPE.items() if name != "data"} | {"fingerprint": str}
-CERTIFICATE = {"kind": str, "family": str, "features": [str], "weights": dict}  # all others are numbers
+CERTIFICATE = {"kind": str, "family": str, "features": [str], "weights": dict, "proof": [str]}  # else numbers
+KINDS = ("subset", "scorecard")
 FORBIDDEN = repr(np.inf)  # the ℓ1 weight, as JSON has it, of a feature that must not be used
 ROWS_AT_ONCE = 8192
 MOST_FEATURES = 2**31 - 1  # as many columns as a CSR matrix can number
@@ -75,10 +79,12 @@ class LinearModel:
     normalised; it holds what the features in use need and no more.
     ``certificate`` holds the objective and the duality gap of the fit, and what of its problem the parameters
     do not say: ``alpha`` or ``ridge``, ``weights`` of the ℓ1 that are not 1, ``features`` if no others had a
-    part in it. ``metrics`` holds what was measured, ``data`` short names for the exact content of what it
+    part in it; its ``kind``, if any, says that the gap is the distance from another minimum: "subset",
+    "scorecard". ``metrics`` holds what was measured, ``data`` short names for the exact content of what it
     learned from (``train``, ``valid``, ``query_weight``), ``version`` the release that wrote it.
     ``chosen_by`` names the ``metric`` and the ``profile`` (its conventions) that the model was chosen by,
-    None if it was not chosen among others.
+    None if it was not chosen among others. ``card`` says how to write the weights as points per unit, if the
+    model is a scorecard.
     """
 
     terms: tuple[Term, ...]
@@ -92,6 +98,7 @@ class LinearModel:
     data: Mapping[str, str] = field(default_factory=dict)
     version: str = __version__
     chosen_by: Mapping[str, str] | None = None
+    card: Card | None = None
 
     def __post_init__(self) -> None:
         """Python's own numbers instead of NumPy's, which files would show by their types."""
@@ -214,9 +221,8 @@ class LinearModel:
             intercept -= float(per_unit[i] * centre[i])
         terms = tuple(term for term in self.terms if term.name not in folded)
         filling = replace(self.preparation, missing=replace(missing, means=tuple(fills)))
-        return replace(
-            self, terms=terms, intercept=intercept, preparation=filling.of([term.name for term in terms])
-        )
+        preparation = filling.of([term.name for term in terms])
+        return replace(self, terms=terms, intercept=intercept, preparation=preparation, card=None)
 
     def _located(self, X: Dataset | Matrix) -> tuple[Matrix, IntArray]:
         names: tuple[str, ...] | list[str] | None
@@ -277,7 +283,9 @@ class LinearModel:
         """Plain data for JSON."""
         entries = {"format": FORMAT, "format_version": FORMAT_VERSION, **asdict(self)}
         entries |= self.preparation.to_dict()
-        return {name: entries[name] for name in SHAPE}
+        if self.card is None:  # so that releases that know no card can read the file
+            del entries["card"]
+        return {name: entries[name] for name in SHAPE if name in entries}
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model as JSON, atomically."""
@@ -376,6 +384,7 @@ def _model(content: dict[str, Any]) -> LinearModel:
         train = fields.pop("fingerprint")
         fields["data"] = {"train": train} if train else {}
     steps = {name: fields.pop(name) for name in ("normalisation", "missing")}
+    fields["card"] = None if content["card"] is None else Card(**content["card"])
     return LinearModel(**fields, preparation=Preparation.from_dict(steps))
 
 
@@ -395,15 +404,19 @@ def _check(model: LinearModel) -> None:
         step = getattr(model.preparation, what)
         if list(step.features) != (model.names if step.learns else []):
             raise ValueError(f"{what} is not that of the model's features")
+    if model.card is not None:
+        model.card.check(dict(zip(model.names, model.weights.tolist(), strict=True)))
+        if model.intercept or model.preparation.normalisation.learns:
+            raise ValueError("a card has no intercept and no scales beside its units")
 
 
 def _check_certificate(certificate: Mapping[str, Any]) -> None:
-    if "kind" in certificate:  # another kind of proof has other entries, which its own checks read
-        checked(certificate["kind"], str, "kind")
+    kind = checked(certificate.get("kind", ""), str, "kind of the certificate")
+    if kind not in ("", *KINDS):  # what another release writes is its own affair
         return
     for name, value in certificate.items():
         if name in CERTIFICATE:
-            checked(value, CERTIFICATE[name], name)
+            checked(value, CERTIFICATE[name], f"{name} of the certificate")
         else:
             checked([value], [float], "certificate")
     for name, weight in certificate.get("weights", {}).items():

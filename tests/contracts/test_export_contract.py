@@ -14,6 +14,7 @@ from ranksieve.formats.folds import load_letor_folds
 from ranksieve.model import LinearModel, Term, load_model
 from ranksieve.preparation import Preparation
 from ranksieve.preparation.missing import learn_missing
+from ranksieve.scorecard import make_scorecard
 from tests.engine_readers import READERS, python_process
 
 LUCENE = ("elasticsearch", "opensearch", "solr")
@@ -56,6 +57,8 @@ MODELS = {
     for kind in (None, "z", "min_max")
     for intercept in (0.0, -2.5)
 }
+
+MODELS["scorecard"] = make_scorecard(model_of(WEIGHTS["negative"], "within_z"), TRAIN)
 
 
 def engine_name(target, name, column):

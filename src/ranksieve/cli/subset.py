@@ -69,6 +69,9 @@ def subset(
     inputs = [*source.files, *wanted.files]
     check_inputs(*inputs)
     parameters = wanted.parameters()
+    if len(parameters.get("must_have", ())) > sizes[0]:
+        named = len(parameters["must_have"])
+        raise ValueError(f"--must-have names {named} features, so --k must be {named} or more, got {k}")
     chosen_by = {name: parameters.pop(name) for name in CHOICE if name in parameters}
     ranker = rs.BestSubset(time_limit=time_limit, gap=gap, **parameters)
     check_outputs([output, model], inputs)
@@ -176,7 +179,7 @@ def show(found: Mapping[str, Any]) -> None:
     open_sizes = [size for size in found["sizes"] if size["relative_gap"] > ROUNDING]
     for size in [*proven[-1:], *open_sizes[-1:]]:
         for sentence in (
-            subset_sentence(size, found["n_features"]), *screening_sentences(size), *tie_sentences(size)
+            subset_sentence(size), *screening_sentences(size), *tie_sentences(size)
         ):  # fmt: skip
             words(sentence)
     words(found["chosen"])

@@ -1,6 +1,14 @@
 """Plain data in, one self-contained HTML page out."""
 
-from ranksieve.report.fit_page import Content, Planted, Support, build_content, planted_features, write_report
+from ranksieve.report.fit_page import (
+    Content,
+    Planted,
+    Support,
+    build_content,
+    content_of_model,
+    planted_features,
+    write_report,
+)
 from ranksieve.report.gains import Gains
 from ranksieve.report.page import require_extra
 from ranksieve.report.words import certificate, percent
@@ -12,6 +20,7 @@ __all__ = [
     "Support",
     "build_content",
     "certificate",
+    "content_of_model",
     "percent",
     "planted_features",
     "require_extra",

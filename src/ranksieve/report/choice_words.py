@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
-from ranksieve.report.words import certificate, counted, metric_text, metric_title, signed
+from ranksieve.report.subset_words import subset_sentence
+from ranksieve.report.words import certificate, counted, metric_text, metric_title, percent, signed
 
 FAMILIES = {
     "l1": "ℓ1",
@@ -61,8 +62,11 @@ def _tied(sure: Any) -> str:
 
 def optimality(proof: Mapping[str, Any]) -> str:
     """What a model's certificate proves, and what it does not; empty without an objective."""
-    if "objective" not in proof:
-        return ""
+    return PROOFS.get(proof.get("kind", ""), _of_weights)(proof) if "objective" in proof else ""
+
+
+def _of_weights(proof: Mapping[str, Any]) -> str:
+    """The gap is the distance from the best weights of the features in use."""
     problem = ""
     if "alpha" in proof:
         problem = f" at α = {proof['alpha']:.4g}"
@@ -77,3 +81,24 @@ def optimality(proof: Mapping[str, Any]) -> str:
     )
     gap = certificate(proof.get("relative_gap"))
     return f"Its training objective{problem} is {proof['objective']:.6g}, {gap}{about}."
+
+
+def _of_card(proof: Mapping[str, Any]) -> str:
+    """The gap is the distance from the best real-valued weights."""
+    least = proof["objective"] - proof["gap"]
+    above = percent(proof["gap"] / least) if least > 0 else f"{proof['gap']:.2g}"
+    return (
+        f"Its training objective is {proof['objective']:.6g}, at most {above} above the best real-valued "
+        "weights of these features."
+    )
+
+
+def _of_set(proof: Mapping[str, Any]) -> str:
+    """The gap is the distance from the best set of features."""
+    return (
+        f"Its training objective, with a ridge of {proof['ridge']:.4g}, is {proof['objective']:.6g}. "
+        f"{subset_sentence(proof)}"
+    )
+
+
+PROOFS: dict[str, Callable[[Mapping[str, Any]], str]] = {"scorecard": _of_card, "subset": _of_set}

@@ -13,8 +13,10 @@ from ranksieve._types import AnyArray, FloatArray
 from ranksieve._util.atomic import atomic_write
 from ranksieve.estimators.choice import DRAWS
 from ranksieve.estimators.sparse_ranker import SparseRanker
+from ranksieve.model import LinearModel, model_from_dict
 from ranksieve.report.candidates_figure import candidates_figure
 from ranksieve.report.canvas import Figure
+from ranksieve.report.card_words import card_text
 from ranksieve.report.choice_words import choice_sentences, optimality
 from ranksieve.report.gains import Gains, difference, gain_answers
 from ranksieve.report.page import SURE, WHICH, Answer, Column, FeatureTable, feature_table, render_page
@@ -36,6 +38,7 @@ if TYPE_CHECKING:  # the types alone would load scikit-learn
 
 OURS = "chosen"
 OFTEN = 0.9
+WEIGHT = Column("weight", "weight", weight_text, "Weight in the model.")
 DATA = {"train": "training data", "valid": "validation data", "query_weight": "query weights"}
 
 
@@ -110,6 +113,11 @@ class Content:
         """What the certificate proves."""
         return optimality(self.model["certificate"])
 
+    @property
+    def card(self) -> str:
+        """The model as a scorecard in text, if it is one."""
+        return card_text(model_from_dict(self.model)) if self.model.get("card") else ""
+
 
 def write_report(content: Content, path: str | os.PathLike[str]) -> None:
     """Write the page of a fit, whole or not at all."""
@@ -166,7 +174,6 @@ def build_content(
         Which of these queries were too short to count, as a sentence.
     """
     model = ranker.to_model().to_dict()
-    evaluations = evaluations or {}
     support = support or Support()
     gains = gains or _against_the_best(ranker)
     return Content(
@@ -176,15 +183,36 @@ def build_content(
         _answers(ranker, model, gains),
         curves_of_ranker(ranker),
         choice,
-        {label: dict(evaluation.mean) for label, evaluation in evaluations.items()},
-        ", ".join(dict.fromkeys(evaluation.profile.name for evaluation in evaluations.values())),
-        None if truth is None else planted_features(truth, ranker),
-        gains,
-        uncounted,
-        [f"{label}: {short_lists(one)}" for label, one in evaluations.items() if one.too_short],
-        choice_sentences(ranker, choice),
-        candidates_figure(ranker) if isinstance(ranker, SparseRanker) else None,
+        planted=None if truth is None else planted_features(truth, ranker),
+        gains=gains,
+        uncounted=uncounted,
+        headline=choice_sentences(ranker, choice),
+        candidates=candidates_figure(ranker) if isinstance(ranker, SparseRanker) else None,
+        **_measured(evaluations or {}),
     )
+
+
+def content_of_model(
+    model: LinearModel, *, title: str, evaluations: Mapping[str, Evaluation] | None = None
+) -> Content:
+    """The content of the page of a model that no ranker holds, such as a scorecard."""
+    entries, evaluations = model.to_dict(), evaluations or {}
+    return Content(
+        title,
+        entries,
+        feature_table([WEIGHT], model.names, {"weight": model.weights}),
+        _answers(None, entries, None),
+        **_measured(evaluations),
+    )
+
+
+def _measured(evaluations: Mapping[str, Evaluation]) -> dict[str, Any]:
+    """Metric means by what they describe, whose conventions they follow, and lists too short for them."""
+    return {
+        "measured": {label: dict(evaluation.mean) for label, evaluation in evaluations.items()},
+        "profile": ", ".join(dict.fromkeys(one.profile.name for one in evaluations.values())),
+        "too_short": [f"{label}: {short_lists(one)}" for label, one in evaluations.items() if one.too_short],
+    }
 
 
 def planted_features(truth: AnyArray, ranker: LinearRanker) -> Planted:
@@ -207,7 +235,7 @@ def _feature_table(ranker: Any, support: Support) -> FeatureTable:
     )
     alone = f"Training metric ({support.profile} profile) of ranking by the feature alone, up or down."
     columns = (
-        Column("weight", "weight", weight_text, "Weight in the model."),
+        WEIGHT,
         Column("frequency", "chosen again", percent_text, again),
         Column("strength", f"alone, {metric_title(support.metric)}", metric_text, alone),
     )

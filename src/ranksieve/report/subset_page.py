@@ -66,7 +66,7 @@ class SubsetPage:
 
     def sentences(self, size: Mapping[str, Any]) -> list[str]:
         """All that is proven of one size."""
-        proven = [subset_sentence(size, self.found["n_features"])]
+        proven = [subset_sentence(size)]
         return [*proven, *screening_sentences(size), *tie_sentences(size)]
 
 

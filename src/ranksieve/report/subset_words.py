@@ -10,15 +10,16 @@ from ranksieve.report.words import counted, listed, percent
 ROUNDING = 1e-8  # a relative gap below this is one of rounding
 
 
-def limits_text(certificate: Mapping[str, Any], n_features: int) -> str:
+def limits_text(certificate: Mapping[str, Any]) -> str:
     """The sets that a proof is about."""
+    among = counted(certificate["n_features"], "feature")
     cost = f" that cost at most {certificate['max_cost']:g}" if "max_cost" in certificate else ""
-    return f"set of at most {certificate['max_features']} of the {counted(n_features, 'feature')}{cost}"
+    return f"set of at most {certificate['max_features']} of the {among}{cost}"
 
 
-def subset_sentence(certificate: Mapping[str, Any], n_features: int) -> str:
+def subset_sentence(certificate: Mapping[str, Any]) -> str:
     """How much better another set can be."""
-    others = limits_text(certificate, n_features)
+    others = limits_text(certificate)
     if certificate["relative_gap"] <= ROUNDING:
         return f"Proven best: no other {others} has a lower training objective."
     return (

@@ -84,6 +84,7 @@ class Found:
             "relative_gap": relative(gap, objective),
             "bound": self.bound,
             "ridge": self.ridge,
+            "n_features": len(self.fit.w),
             **limits,
             "proof": self.proof.to_lines(),
         }

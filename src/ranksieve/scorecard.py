@@ -1,0 +1,228 @@
+"""Scorecards: linear rankers of whole points per round unit, which a person can apply by hand."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from itertools import repeat
+from typing import Any
+
+import numpy as np
+
+from ranksieve._parallel import single_threaded_blas
+from ranksieve._types import FloatArray
+from ranksieve._util.messages import shortened
+from ranksieve.card import Card, as_unit, check_levels, exact_weight
+from ranksieve.card_search import Search
+from ranksieve.data.dataset import Dataset, fingerprint, fingerprint_of_weights
+from ranksieve.data.features import SHOWN_NAMES, as_sign
+from ranksieve.forward import ForwardSearch, fit_set
+from ranksieve.losses.base import checked_query_weight
+from ranksieve.model import LinearModel
+from ranksieve.objective import Objective, make_objective
+from ranksieve.preparation import NOT_NORMALISED
+from ranksieve.preparation.normalise import learn_normalisation
+from ranksieve.solvers.base import relative
+
+METHOD = "Scorecard"
+ROUND = (1, 2, 5)  # times a power of ten
+TOL = 1e-8  # relative gap of the real-valued weights
+
+
+def make_scorecard(
+    model: LinearModel,
+    data: Dataset,
+    levels: int = 9,
+    *,
+    units: Mapping[str, float] | None = None,
+    query_weight: FloatArray | None = None,
+) -> LinearModel:
+    """Turn the features of a linear model into a scorecard: score = Σ_j points_j · (x_j / unit_j).
+
+    The weights of the features are fitted again to ``data``, with the ridge of the model's certificate (else
+    a thousandth of the mean curvature); then points and units are searched that come nearest to them in the
+    training objective. A feature that does best with 0 points leaves the card. The certificate bounds how far
+    the objective of the card is above that of the best real-valued weights.
+
+    Parameters
+    ----------
+    model : LinearModel
+        Says which features, how they are filled and normalised, and which signs their weights must have.
+    data : Dataset
+        The training data.
+    levels : int
+        Points are whole numbers from −levels to levels; 1 to 99.
+    units : mapping of feature to number, optional
+        The units of these features. A feature of 0 and 1 has the unit 1; another gets the round number (1, 2
+        or 5 times a power of ten) next to its deviation within queries, or one of the two beside it.
+    query_weight : array, optional
+        One weight per query, in order of first appearance.
+
+    Returns
+    -------
+    LinearModel
+        With a ``card``, weights points/unit of the features as they come, missing ones filled as before.
+        Only a normalisation within each query stays; points are then per unit of the normalised features.
+    """
+    check_levels(levels)
+    plain, scale = _unscaled(_checked(model, data))
+    weight = None if query_weight is None else checked_query_weight(query_weight, data.n_queries)
+    values = data.replace_features(plain.inputs(data), plain.names)
+    signs = _signs(model, plain)
+    with single_threaded_blas():
+        objective = make_objective(values.replace_features(values.X / scale), query_weight=weight)
+        ridge, start = _ridge(model, objective), np.zeros(len(scale))
+        real = fit_set(objective, range(len(scale)), start, ridge, signs if signs.any() else None, TOL)
+        choices = list(map(_choices, _units(values, units or {}), repeat(levels), signs))
+        allowed = [one.weights * s for one, s in zip(choices, scale, strict=True)]
+        best = Search(objective, ridge, allowed).best(real.w)
+    written = [one.written[place] for one, place in zip(choices, best.places, strict=True)]
+    card, divisor = _card(plain.names, written, levels)
+    if not (card.points and best.sigma):
+        raise ValueError(
+            "no weights of the model's features rank the data better than none, so there is no scorecard"
+        )
+    gap = best.value + objective.value_error(best.point) - (real.objective - real.gap)
+    weighted = {} if weight is None else {"query_weight": fingerprint_of_weights(weight)}
+    return LinearModel(
+        tuple(replace(t, weight=card.weight(t.name)) for t in plain.terms if t.name in card.points),
+        model.n_features,
+        preparation=plain.preparation.of(list(card.points)),
+        method=METHOD,
+        parameters={
+            "model": model.method,
+            "levels": levels,
+            "units": units or {},
+            "signs": {name: sign for name, sign in zip(plain.names, signs, strict=True) if sign},
+            "ridge_scales": dict(zip(plain.names, scale, strict=True)),
+        },
+        certificate={
+            "kind": "scorecard",
+            "objective": best.value,
+            "gap": gap,
+            "relative_gap": relative(gap, best.value),
+            "ridge": ridge,
+            "scale": best.sigma * divisor,
+        },
+        data={"train": fingerprint(data), **weighted},
+        chosen_by=model.chosen_by,
+        card=card,
+    )
+
+
+# --- What is given ---------------------------------------------------------------------------------------
+
+
+def _checked(model: Any, data: Any) -> LinearModel:
+    if not isinstance(model, LinearModel):
+        kind = getattr(model, "method", "") or type(model).__name__
+        raise ValueError(
+            f"{kind} is not a linear model, so it has no weights to turn into points; give a LinearModel, "
+            "such as ranker.to_model()"
+        )
+    if not isinstance(data, Dataset):
+        raise ValueError(
+            f"a scorecard is made on a Dataset, not on {type(data).__name__}; give Dataset(X, y, qid)"
+        )
+    if model.card is not None:
+        raise ValueError("the model is a scorecard already; give the model that it was made from")
+    if not model.weights.any():
+        raise ValueError(
+            "the model uses no feature, so there is nothing to give points; fit one with features"
+        )
+    return model
+
+
+def _unscaled(model: LinearModel) -> tuple[LinearModel, FloatArray]:
+    """The features in use without scales of all data, and these scales (1 without)."""
+    terms = tuple(term for term in model.terms if term.weight)
+    preparation = model.preparation.of([term.name for term in terms])
+    normalisation = preparation.normalisation
+    if not normalisation.learns:
+        return replace(model, terms=terms, preparation=preparation), np.ones(len(terms))
+    plain = replace(model, terms=terms, preparation=replace(preparation, normalisation=NOT_NORMALISED))
+    return plain, np.array(normalisation.scale)
+
+
+def _signs(model: LinearModel, plain: LinearModel) -> FloatArray:
+    """The signs that the model's parameters demand of the weights, 0 where either will do.
+
+    With one sign per column those of indicators come last, in an order that the model does not tell: an
+    indicator then keeps the sign that it has.
+    """
+    given, about = model.parameters.get("signs"), model.preparation.missing.indicators
+    if not given:
+        return np.zeros(len(plain.terms))
+    if isinstance(given, Mapping):
+        return np.array([as_sign(given.get(term.name, 0), term.name) for term in plain.terms])
+    of_indicators = any(as_sign(sign, "an indicator") for sign in given[model.n_features :])
+    signs = [
+        np.sign(term.weight) * of_indicators if term.name in about else as_sign(given[term.index], term.name)
+        for term in plain.terms
+    ]
+    return np.array(signs)
+
+
+def _ridge(model: LinearModel, objective: Objective) -> float:
+    known = model.certificate.get("ridge")
+    if isinstance(known, int | float) and known > 0:
+        return float(known)
+    return ForwardSearch(objective, objective.varies).ridge
+
+
+# --- What a card may say ---------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Choices:
+    """The weights that a feature may have on a card, rising, and how each is ``written``: (points, unit)."""
+
+    weights: FloatArray
+    written: tuple[tuple[int, float], ...]
+
+
+def _choices(units: Sequence[float], levels: int, sign: float) -> Choices:
+    """Every number of points with every unit; the first of the units that gives a weight writes it."""
+    found: dict[Fraction, tuple[int, float]] = {}
+    for unit in units:
+        for points in range(1, levels + 1):
+            found.setdefault(exact_weight(points, unit), (points, unit))
+    up = [(float(weight), *found[weight]) for weight in sorted(found)] if sign >= 0 else []
+    down = [(-float(weight), -found[weight][0], found[weight][1]) for weight in sorted(found)]
+    rows = [*(reversed(down) if sign <= 0 else ()), (0.0, 0, units[0]), *up]
+    return Choices(np.array([row[0] for row in rows]), tuple((points, unit) for _, points, unit in rows))
+
+
+def _units(data: Dataset, given: Mapping[str, float]) -> list[list[float]]:
+    """The units that each feature may have, the most natural first."""
+    for name in given:
+        if name not in data.feature_names:
+            features = shortened(data.feature_names, SHOWN_NAMES)
+            raise ValueError(f"units: the model does not use the feature {name!r}; it uses {features}")
+    spread = learn_normalisation(data, "within_z").scale
+    return [_units_of(*column, given) for column in zip(data.feature_names, data.X.T, spread, strict=True)]
+
+
+def _units_of(name: str, values: FloatArray, spread: float, given: Mapping[str, float]) -> list[float]:
+    if name in given:
+        return [as_unit(given[name], name)]
+    return [1.0] if np.isin(values, (0.0, 1.0)).all() else _round_units(name, spread)
+
+
+def _round_units(name: str, spread: float) -> list[float]:
+    """The round number nearest to a spread, and the two beside it, by their distance from that one."""
+    power = math.floor(math.log10(as_unit(spread, name)))
+    numbers = [float(f"{digit}e{power + more}") for more in (-1, 0, 1) for digit in ROUND]
+    nearest = min(numbers, key=lambda number: abs(math.log(number / spread)))
+    place = numbers.index(nearest)
+    return sorted(numbers[place - 1 : place + 2], key=lambda number: abs(math.log(number / nearest)))
+
+
+def _card(names: Sequence[str], written: Sequence[tuple[int, float]], levels: int) -> tuple[Card, int]:
+    """The features that have points, in lowest terms, and what all points were divided by."""
+    divisor = max(1, math.gcd(*(points for points, _ in written)))
+    used = {name: (points, unit) for name, (points, unit) in zip(names, written, strict=True) if points}
+    points = {name: points // divisor for name, (points, _) in used.items()}
+    return Card(levels, points, {name: unit for name, (_, unit) in used.items()}), divisor

@@ -1,0 +1,167 @@
+"""ranksieve scorecard: the card, what it loses, the file, and the one sentence when something is wrong."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import numpy as np
+import pytest
+
+import ranksieve as rs
+from ranksieve.cli.scorecard import read_units
+from ranksieve.model import Term
+from ranksieve.report.choice_words import optimality
+from tests.test_cli import process, put, refused, run
+
+DATA = rs.make_ranking(n_queries=40, n_features=8, n_informative=4, docs_per_query=12, seed=2)
+TRAIN, VALID = DATA.select_queries(range(28)), DATA.select_queries(range(28, 40))
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("scorecard")
+    rs.write_letor(TRAIN, folder / "train.txt")
+    rs.write_letor(VALID, folder / "vali.txt")
+    rs.SparseRanker(max_features=4, cv=2).fit(TRAIN).to_model().save(folder / "model.json")
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def here(home, monkeypatch):
+    monkeypatch.chdir(home)
+
+
+def made(*options, model="model.json"):
+    return run("scorecard", model, "train.txt", "-o", "card.json", *options)
+
+
+def test_the_card_is_shown_and_written():
+    text = made().stdout
+    card = rs.load_model("card.json")
+    assert card == rs.make_scorecard(rs.load_model("model.json"), rs.read_letor("train.txt"))
+    assert text.startswith(rs.card_text(card, rs.read_letor("train.txt")))
+    assert optimality(card.certificate) in text
+    assert text.endswith("Wrote card.json.\n")
+    assert "held-out" not in text
+
+
+def test_held_out_queries_measure_card_and_model():
+    text = made("--valid", "vali.txt", "--metric", "ndcg@5", "--metric", "map").stdout
+    card, model, valid = rs.load_model("card.json"), rs.load_model("model.json"), rs.read_letor("vali.txt")
+    for metric in ("ndcg@5", "map"):
+        ours, theirs = (rs.evaluate(one.predict(valid), valid, metric).mean[metric] for one in (card, model))
+        row = rf"{metric} +{ours:.4f} +{theirs:.4f} +{re.escape(f'{ours - theirs:+.4f}')}"
+        assert re.search(row, text)
+        assert card.metrics[f"held-out {metric} (standard)"] == ours
+    assert "held-out   scorecard   model.json   difference" in text
+    assert "On vali.txt: standard profile, as the model was chosen by." in text
+
+
+def test_levels_and_units():
+    first, second, *_ = rs.load_model("model.json").names
+    made("--levels", 3, "--units", f"{first}=0.4, {second}=0.25")
+    card = rs.load_model("card.json").card
+    assert card.levels == 3
+    assert (card.units[first], card.units[second]) == (0.4, 0.25)
+
+
+def test_units_of_text():
+    assert read_units("a=1, b=c=2e3") == {"a": 1.0, "b=c": 2000.0}
+
+
+def test_json():
+    content = json.loads(made("--valid", "vali.txt", "--json").stdout)
+    card = rs.load_model("card.json")
+    assert content["model"] == json.loads(json.dumps(card.to_dict()))
+    assert content["card"] == rs.card_text(card, rs.read_letor("train.txt"))
+    assert set(content["held_out"]) == {"scorecard", "model.json"}
+    assert (content["output"], content["report"]) == ("card.json", None)
+
+
+def test_the_page(home):
+    made("--valid", "vali.txt", "--report", "card.html")
+    page = (home / "card.html").read_text(encoding="utf-8")
+    assert "<h2>Scorecard</h2>" in page
+    assert "scorecard on vali.txt" in page
+
+
+def test_a_card_is_a_model_like_any_other(home):
+    made()
+    card, valid = rs.load_model("card.json"), rs.read_letor("vali.txt")
+    scores = run("rank", "card.json", "vali.txt").stdout.split()
+    np.testing.assert_array_equal(np.array(scores, dtype=float), card.predict(valid))
+    assert "ndcg@10" in run("evaluate", "vali.txt", "--model", "card.json").stdout
+    assert card.names[0] in run("explain", "card.json", "vali.txt", "--drop").stdout
+    run("compare", "vali.txt", "card.json", "model.json")
+    run("export", "card.json", "--to", "python", "-o", "card.py")
+    module = {}
+    exec((home / "card.py").read_text(encoding="utf-8"), module)
+    document = dict(zip(valid.feature_names, valid.X[0].tolist(), strict=True))
+    assert module["score"](document) == card.predict(valid)[0]
+
+
+def test_a_linear_model_of_ranklib_can_become_a_card(home):
+    put(home / "linear.txt", "## Coordinate Ascent\n1:0.5 3:-0.25 8:1.0\n")
+    made(model="linear.txt")
+    assert set(rs.load_model("card.json").names) <= {"f1", "f3", "f8"}
+
+
+def test_features_without_points_are_named():
+    constant = np.column_stack([TRAIN.X, TRAIN.queries.query_of_grouped])
+    rs.write_dataset(rs.Dataset(constant, TRAIN.y, TRAIN.qid), "wide.parquet")
+    model = rs.LinearModel((Term("f1", 0, 1.0), Term("f9", 8, 1.0)), 9)
+    model.save("wide.json")
+    text = run("scorecard", "wide.json", "wide.parquet", "-o", "card.json").stdout
+    assert "Not on the card, because it does best without points of theirs: f9." in text
+
+
+TREES = """## LambdaMART
+## No. of trees = 1
+<ensemble>
+<tree id="1" weight="0.1"><split><feature> 1 </feature><threshold> 0.5 </threshold>
+<split pos="left"><output> -1.0 </output></split>
+<split pos="right"><output> 1.0 </output></split></split></tree>
+</ensemble>
+"""
+
+
+def test_refusals(home):
+    command = ("scorecard", "model.json", "train.txt", "-o", "other.json")
+    assert "'--levels'" in refused(*command, "--levels", 0)
+    assert "'--levels'" in refused(*command, "--levels", 100)
+    assert refused(*command, "--metric", "map") == (
+        "--metric and --profile belong to --valid; add it or leave them out"
+    )
+    assert refused(*command, "--units", "f1") == (
+        "--units: 'f1' is not a unit; write feature=number, for example price=100"
+    )
+    assert "does not use the feature 'price'" in refused(*command, "--units", "price=2")
+    assert "model.json: is named twice" in refused("scorecard", "model.json", "train.txt", "-o", "model.json")
+    made()
+    assert refused("scorecard", "card.json", "train.txt", "-o", "other.json") == (
+        "making a card of card.json: the model is a scorecard already; give the model that it was made from"
+    )
+    put(home / "trees.txt", TREES)
+    trees = refused("scorecard", "trees.txt", "train.txt", "-o", "other.json")
+    assert "LambdaMART is not a linear model" in trees
+    put(home / "flat.txt", "1 qid:1 1:1 8:2\n1 qid:1 1:2 8:1\n")
+    flat = refused("scorecard", "model.json", "flat.txt", "-o", "other.json")
+    assert "there is no pair to learn from" in flat
+    rs.write_dataset(rs.Dataset(TRAIN.X[:, :1], TRAIN.y, TRAIN.qid, ["price"]), "price.parquet")
+    assert "the data lack 4 of the model's features" in refused(
+        "scorecard", "model.json", "price.parquet", "-o", "other.json"
+    )
+    content = json.loads((home / "card.json").read_text())
+    content["terms"][0]["weight"] *= 1.5
+    put(home / "bent.json", json.dumps(content))
+    bent = refused("rank", "bent.json", "vali.txt")
+    assert re.match(r"bent.json: damaged model file \(the weight of f\d is .* points per", bent)
+    assert not (home / "other.json").exists()
+
+
+def test_the_card_can_go_to_standard_output():
+    done = process("scorecard", "model.json", "train.txt", "-o", "/dev/stdout")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["method"] == "Scorecard"
+    assert b"Scorecard: " in done.stderr
