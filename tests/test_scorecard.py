@@ -113,6 +113,12 @@ def test_points_are_whole_within_the_levels_and_in_lowest_terms():
         assert np.gcd.reduce(points) == 1
 
 
+def test_one_feature_has_one_point():
+    card = rs.make_scorecard(plain_model(1), DATA.select_features([0]))
+    assert list(card.card.points.values()) in ([1], [-1])
+    assert card.certificate["relative_gap"] < 1e-8
+
+
 def test_more_levels_come_nearer():
     gaps = [rs.make_scorecard(MODEL, DATA, levels).certificate["relative_gap"] for levels in (1, 3, 9, 99)]
     assert gaps == sorted(gaps, reverse=True)
