@@ -17,6 +17,7 @@ BENCHMARKS = (
     "minbatsrank_epoch",
     "path_vs_linearsvc",
     "predict_speed",
+    "scorecards",
     "solvers_agree",
 )
 

@@ -113,6 +113,22 @@ def test_points_are_whole_within_the_levels_and_in_lowest_terms():
         assert np.gcd.reduce(points) == 1
 
 
+def test_one_feature_has_one_point():
+    card = rs.make_scorecard(plain_model(1), DATA.select_features([0]))
+    assert list(card.card.points.values()) in ([1], [-1])
+    assert card.certificate["relative_gap"] < 1e-8
+
+
+@pytest.mark.parametrize("scale", [1e-12, 1.0, 1e12])
+def test_separable_data_of_any_scale_get_a_card(scale):
+    data = random_dataset(5, n_queries=8, n_features=3)
+    data = rs.Dataset(data.X * scale, (data.X[:, 1] > 0).astype(float), data.qid)
+    card = rs.make_scorecard(plain_model(3), data)
+    assert card.certificate["gap"] >= 0
+    assert card.card.points["f2"] > 0
+    assert np.mean(differences(data) @ card.coef > 0) > 0.99
+
+
 def test_more_levels_come_nearer():
     gaps = [rs.make_scorecard(MODEL, DATA, levels).certificate["relative_gap"] for levels in (1, 3, 9, 99)]
     assert gaps == sorted(gaps, reverse=True)
@@ -435,6 +451,10 @@ make = rs.make_scorecard
         ),
         (
             lambda: make(MODEL, DATA.replace_features(np.ones((DATA.n_docs, 6)))),
+            "no weights of the model's features rank the data better than none",
+        ),
+        (
+            lambda: make(plain_model(6), DATA.replace_features(np.ones((DATA.n_docs, 6)))),
             "no weights of the model's features rank the data better than none",
         ),
         (lambda: make(plain_model(6), missing_data()), "is missing"),

@@ -122,13 +122,11 @@ class Search:
 
     def _searched(self, near: Near, start: FloatArray) -> FloatArray:
         """Cards after changes of one weight at a time, as long as any lowers the second-order model."""
-        cards = start.copy()
-        fall = np.full(len(cards), -1.0)
-        while (now := near.falls(cards)).max(initial=0.0) and np.any(now > fall * (1.0 + LEAST_GAIN)):
+        cards, fall = start.copy(), np.full(len(start), -1.0)
+        while np.any((now := near.falls(cards)) > fall * (1.0 + LEAST_GAIN)):
             fall = now
             for j, allowed in enumerate(self.allowed):
-                if len(allowed) > 1:
-                    cards[:, j] = near.best_in_one(cards, j, allowed)
+                cards[:, j] = near.best_in_one(cards, j, allowed)
         return cards
 
     def _improved(self, card: Scaled) -> Scaled | None:

@@ -29,6 +29,7 @@ from ranksieve.solvers.base import relative
 METHOD = "Scorecard"
 ROUND = (1, 2, 5)  # times a power of ten
 TOL = 1e-8  # relative gap of the real-valued weights
+NO_CARD = "no weights of the model's features rank the data better than none, so there is no scorecard"
 
 
 def make_scorecard(
@@ -74,6 +75,8 @@ def make_scorecard(
     with single_threaded_blas():
         objective = make_objective(values.replace_features(values.X / scale), query_weight=weight)
         ridge, start = _ridge(model, objective), np.zeros(len(scale))
+        if not ridge:
+            raise ValueError(NO_CARD)
         real = fit_set(objective, range(len(scale)), start, ridge, signs if signs.any() else None, TOL)
         choices = list(map(_choices, _units(values, units or {}), repeat(levels), signs))
         allowed = [one.weights * s for one, s in zip(choices, scale, strict=True)]
@@ -81,10 +84,8 @@ def make_scorecard(
     written = [one.written[place] for one, place in zip(choices, best.places, strict=True)]
     card, divisor = _card(plain.names, written, levels)
     if not (card.points and best.sigma):
-        raise ValueError(
-            "no weights of the model's features rank the data better than none, so there is no scorecard"
-        )
-    gap = best.value + objective.value_error(best.point) - (real.objective - real.gap)
+        raise ValueError(NO_CARD)
+    gap = max(0.0, best.value + objective.value_error(best.point) - (real.objective - real.gap))
     weighted = {} if weight is None else {"query_weight": fingerprint_of_weights(weight)}
     return LinearModel(
         tuple(replace(t, weight=card.weight(t.name)) for t in plain.terms if t.name in card.points),
@@ -166,6 +167,7 @@ def _signs(model: LinearModel, plain: LinearModel) -> FloatArray:
 
 
 def _ridge(model: LinearModel, objective: Objective) -> float:
+    """That of the model's certificate, else that of forward selection: 0 if the features differ in no pair."""
     known = model.certificate.get("ridge")
     if isinstance(known, int | float) and known > 0:
         return float(known)

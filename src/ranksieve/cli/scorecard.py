@@ -23,7 +23,7 @@ CARD = "scorecard"
 
 @command(
     "ranksieve scorecard model.json train.txt -o card.json",
-    "ranksieve scorecard model.json train.txt --levels 3 --valid vali.txt -o c.json",
+    "ranksieve scorecard model.json train.txt --valid vali.txt -o card.json",
 )
 def scorecard(
     *,
