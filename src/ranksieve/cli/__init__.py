@@ -5,7 +5,7 @@ Help lists the commands in the order of these imports; at its top no module impo
 
 # isort: off
 from ranksieve.cli import demo, fit, frontier, path
-from ranksieve.cli import rank, evaluate, compare, explain
+from ranksieve.cli import rank, evaluate, compare, explain, verify
 from ranksieve.cli import inspect, convert
 from ranksieve.cli import export, bench, report
 from ranksieve.cli.app import app, main
@@ -13,5 +13,5 @@ from ranksieve.cli.app import app, main
 
 __all__ = [
     "app", "bench", "compare", "convert", "demo", "evaluate", "explain", "export", "fit", "frontier",
-    "inspect", "main", "path", "rank", "report",
+    "inspect", "main", "path", "rank", "report", "verify",
 ]  # fmt: skip
