@@ -392,12 +392,24 @@ def test_a_kind_of_proof_is_one_function_and_one_line(model, halves, monkeypatch
         ),
         (lambda m: replace(m, chosen_by=None), "the profile of the choice is the caller's own"),
         (lambda m: entry(m, "parameters", metric="ndgc"), "fitting again fails: unknown metric"),
+        (lambda m: entry(m, "parameters", alphas="few"), "fitting again fails: could not convert"),
+        (
+            lambda m: entry(m, "parameters", feature_costs="x.csv"),
+            "feature_costs is an object of the caller's",
+        ),
+        (lambda m: entry(m, "parameters", choice=3), "the choice cannot be made again"),
     ],
 )
 def test_what_cannot_be_fitted_again_is_said(change, told, model, halves):
     changed = change(model)
     assert verdicts(changed, *halves)[HELD_OUT] is None
     assert told in words(changed, *halves[:1], HELD_OUT, halves[1])
+
+
+def test_limits_that_cannot_be_read(model, halves):
+    found = rs.verify(entry(model, "parameters", max_features="few"), *halves, refit=False).verdicts[-1]
+    assert (found.claim, found.holds) == ("budget", None)
+    assert found.words.startswith("what was asked for cannot be read: TypeError")
 
 
 def test_objects_of_the_callers_own(halves):

@@ -19,7 +19,7 @@ from ranksieve.path import Progress
 from ranksieve.preparation import Preparation
 from ranksieve.solvers import Problem
 from ranksieve.verification.rebuild import chooser_of, is_budgeted, learner_of
-from ranksieve.verification.verdict import NotChecked
+from ranksieve.verification.verdict import NotChecked, told_if_damaged
 
 EVALUATION = 1e-12  # share of an objective by which evaluations at the same weights may differ by machine
 FIT = 1e-9  # share of a number by which two fits may differ
@@ -99,14 +99,12 @@ class Case:
         self.need("query_weight")
         certificate, learner = self.model.certificate, learner_of(self.model)
         data, weight = self._learned_from(learner)
-        if "features" in certificate:
-            data = data.select_features(_columns(certificate["features"], data))
-        w = np.zeros(data.n_features)
-        w[_columns(self.model.names, data)] = self.model.weights
-        try:
+        with told_if_damaged("its problem cannot be stated"):
+            if "features" in certificate:
+                data = data.select_features(_columns(certificate["features"], data))
+            w = np.zeros(data.n_features)
+            w[_columns(self.model.names, data)] = self.model.weights
             problem = learner.stated_problem(data, weight, certificate)
-        except ValueError as error:
-            raise NotChecked(f"its problem cannot be stated: {error}") from None
         return None if problem is None else recomputed(problem, w)
 
     def _learned_from(self, learner: Any) -> tuple[Dataset, FloatArray | None]:
@@ -144,17 +142,15 @@ class Case:
             if not self.refit:
                 raise NotChecked("only a new fit can tell, which was not asked for")
             ranker: Any = chooser_of(self.model)
+            options = {"valid": self.valid, "query_weight": self.query_weight}
+            given: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
+            if ranker.uses_valid:
+                given["progress"] = self.progress
+            with told_if_damaged("fitting again fails"):
+                again: LinearModel = ranker.fit(self.data, **given).to_model()
+                return again
         except NotChecked as reason:
             return reason
-        options = {"valid": self.valid, "query_weight": self.query_weight}
-        given: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
-        if ranker.uses_valid:
-            given["progress"] = self.progress
-        try:
-            again: LinearModel = ranker.fit(self.data, **given).to_model()
-        except ValueError as error:
-            return NotChecked(f"fitting again fails: {error}")
-        return again
 
     @property
     def same_weights(self) -> bool:

@@ -6,14 +6,22 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from ranksieve.data.costs import make_costs
 from ranksieve.data.dataset import Dataset, fingerprint, fingerprint_of_weights
 from ranksieve.estimators.choice import fits
-from ranksieve.formats.feature_tables import as_costs
 from ranksieve.losses.base import checked_query_weight
 from ranksieve.model import LinearModel
 from ranksieve.verification.case import COST, FIT, HOW_TO_GIVE, PARTS, Case
 from ranksieve.verification.rebuild import is_budgeted, ranker_class
-from ranksieve.verification.verdict import Finding, NotChecked, Verdict, differing, judged
+from ranksieve.verification.verdict import (
+    DAMAGED,
+    Finding,
+    NotChecked,
+    Verdict,
+    differing,
+    judged,
+    told_if_damaged,
+)
 
 
 def check_data(case: Case) -> Iterator[Verdict]:
@@ -70,7 +78,14 @@ def check_budget(case: Case) -> Iterator[Verdict]:
         limited = is_budgeted(case.model) or ranker_class(case.model.method).uses_valid
     except NotChecked:
         limited = True
-    findings = [*_limits(case.model)] if limited else []  # elsewhere the names may mean something else
+    if not limited:  # parameters of the same names may mean something else there
+        return
+    try:
+        with told_if_damaged("what was asked for cannot be read"):
+            findings = [*_limits(case.model)]
+    except NotChecked as reason:
+        yield Verdict("budget", None, str(reason))
+        return
     if findings:
         yield judged("budget", findings)
 
@@ -95,8 +110,8 @@ def _limits(model: LinearModel) -> Iterator[Finding]:
 def _cost(model: LinearModel) -> float | None:
     """The cost of the features in use, by the prices in the file; None if it lacks any of them."""
     try:
-        return as_costs(model.parameters["feature_costs"], ()).of(model.names)
-    except (KeyError, ValueError):
+        return make_costs(model.parameters["feature_costs"]).of(model.names)
+    except DAMAGED:
         return None
 
 

@@ -14,10 +14,12 @@ from ranksieve.methods import METHODS, ranker_classes
 from ranksieve.metrics import PROFILES
 from ranksieve.model import LinearModel
 from ranksieve.penalties import PENALTIES
-from ranksieve.verification.verdict import NotChecked
+from ranksieve.verification.verdict import NotChecked, told_if_damaged
 
 INFINITIES = {repr(number): number for number in (np.inf, -np.inf)}  # which JSON holds as text
-NAMED: dict[str, Collection[str]] = {"penalty": PENALTIES, "profile": PROFILES, "base": ()}
+NAMED: dict[str, Collection[str]] = {  # parameters that may be objects, and the texts that they may be
+    "penalty": PENALTIES, "profile": PROFILES, "base": (), "feature_costs": (),
+}  # fmt: skip
 CHOICE = "choice"  # the parameter that tells how a BudgetedRanker chose among the points of a grid
 BUDGET = ("max_features", "max_cost", "feature_costs")
 PREPARATION = ("normalise", "missing")
@@ -41,7 +43,8 @@ def learner_of(model: LinearModel) -> LinearRanker:
 def chooser_of(model: LinearModel) -> LinearRanker:
     """The ranker whose ``fit`` gave the model, with all its choices; not fitted."""
     if is_budgeted(model):
-        return _budgeted(model.parameters)
+        with told_if_damaged("the choice cannot be made again"):
+            return _budgeted(model.parameters)
     held = dict(model.parameters)
     if ranker_class(model.method).uses_valid:
         if model.chosen_by is None:
@@ -84,7 +87,8 @@ def _revived(parameters: Mapping[str, Any]) -> dict[str, Any]:
         if isinstance(value := values.get(name), str) and value not in known:
             raise NotChecked(f"{name} is an object of the caller's own, which the file does not hold")
     if isinstance(base := values.get("base"), Mapping):
-        values["base"] = _ranker(base["method"], base["parameters"])
+        with told_if_damaged("base cannot be made"):
+            values["base"] = _ranker(base["method"], base["parameters"])
     return values
 
 
@@ -95,8 +99,6 @@ def _with_infinities(value: Any) -> Any:
 
 
 def _checked(ranker: LinearRanker) -> LinearRanker:
-    try:
+    with told_if_damaged("it cannot be fitted like that"):
         check_parameters(ranker)
-    except ValueError as error:
-        raise NotChecked(str(error)) from None
     return ranker

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 Finding = tuple[bool, str]
 """Whether a part of a claim holds, and the words for it."""
+DAMAGED = (AttributeError, IndexError, KeyError, OverflowError, TypeError, ValueError)  # parameters may cause
 
 
 @dataclass(frozen=True)
@@ -20,6 +22,16 @@ class Verdict:
 
 class NotChecked(Exception):
     """A claim that cannot be checked; the words say why, or what it would take."""
+
+
+@contextmanager
+def told_if_damaged(what: str) -> Iterator[None]:
+    """Say that something could not be done with what the file holds, which may be anything."""
+    try:
+        yield
+    except DAMAGED as error:
+        text = str(error) if isinstance(error, ValueError) else f"{type(error).__name__}: {error}"
+        raise NotChecked(f"{what}: {text}") from None
 
 
 def judged(claim: str, findings: Sequence[Finding]) -> Verdict:
