@@ -127,6 +127,15 @@ def test_a_restricted_fit_says_so_in_its_certificate(parts):
     }  # fmt: skip
 
 
+def test_the_certificate_is_the_one_of_the_chosen_ranker(parts):
+    train, valid = parts
+    concave = rs.BudgetedRanker(short("ranksvm-log")).fit(train, valid=valid).to_model()
+    assert set(concave.certificate) == {"objective", "gap_of_last_round"}  # no gap to the global optimum
+    chosen = rs.BudgetedRanker(short("fsrank"), 2).fit(train, valid=valid)
+    assert chosen.to_model().certificate == chosen.ranker_.to_model().certificate
+    assert len(chosen.to_model().certificate["features"]) == 2
+
+
 def test_the_strongest_features_are_kept():
     coef, spread = np.array([0.0, 5.0, -2.0, 1.0]), np.array([9.0, 0.1, 1.0, 1.0])
     assert strongest_columns(coef, spread, Budget(2)).tolist() == [2, 3]

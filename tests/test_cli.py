@@ -20,8 +20,8 @@ from ranksieve.cli.demo import split_queries
 from ranksieve.report.choice_words import choice_sentences, optimality
 
 COMMANDS = (
-    "demo", "fit", "frontier", "path", "rank", "evaluate", "compare", "explain", "scorecard", "inspect",
-    "convert", "export", "bench", "report",
+    "demo", "fit", "frontier", "subset", "path", "rank", "evaluate", "compare", "explain", "scorecard",
+    "verify", "inspect", "convert", "export", "bench", "report",
 )  # fmt: skip
 QUICK = ("--set", "n_alphas=15", "--set", "cv=2")
 MAIN = "from ranksieve.cli import main; main()"

@@ -73,6 +73,22 @@ def test_some_of_the_features(holes):
 
 @pytest.mark.parametrize("kind", NORMALISATIONS)
 @pytest.mark.parametrize("policy", ["error", "keep", "indicator", *FILLS])
+def test_what_is_known_of_some_features_takes_the_place_of_what_was_learned(kind, policy, holes):
+    if policy in ("error", "keep"):
+        holes = holes.replace_features(np.nan_to_num(holes.X))
+    known, other = (Preparation.learn(data, kind, policy) for data in (holes, halved(holes)))
+    assert known.updated(known.of(["f4", "f2"])) == known
+    mixed = other.updated(known.of(["f4", "f2"]))
+    assert mixed.of(["f4", "f2"]) == known.of(["f4", "f2"])
+    assert mixed.of(["f1"]) == other.of(["f1"])
+
+
+def halved(data):
+    return data.replace_features(data.X / 2)
+
+
+@pytest.mark.parametrize("kind", NORMALISATIONS)
+@pytest.mark.parametrize("policy", ["error", "keep", "indicator", *FILLS])
 def test_json_and_back(kind, policy, holes):
     data = random_dataset() if policy in ("error", "keep") else holes
     learned = Preparation.learn(data, kind, policy)

@@ -69,3 +69,5 @@ from .selection import FBPCRank as FBPCRank
 from .selection import FSRank as FSRank
 from .selection import StabilitySelection as StabilitySelection
 from .significance import compare as compare
+from .verification import Verification as Verification
+from .verification import verify as verify

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from sklearn.base import BaseEstimator
 
 from ranksieve._util.json_values import plain
 from ranksieve.data.dataset import fingerprint
-from ranksieve.estimators import AdaRank, LinearRanker, MinBatSRank, SparseRanker, SparseRankSVM
+from ranksieve.estimators import AdaRank, LinearRanker, MinBatSRank, RankSVM, SparseRanker, SparseRankSVM
+from ranksieve.selection import FSRank
 from tests.conftest import QUICK, random_dataset
 from tests.rankers import ESTIMATORS, SELECTORS
 
@@ -36,6 +38,22 @@ def test_parameters_are_those_of_the_fit(ranker, data):
     if "missing" in later:
         later["missing"] = "zero"
     assert ranker.set_params(**later).to_model() == before
+
+
+def test_a_base_is_recorded_with_its_parameters(data):
+    base = RankSVM(0.5, average=True)
+    held = FSRank(2, base=base).fit(data).to_model().parameters["base"]
+    assert held == {"method": "RankSVM", "parameters": plain(base.get_params(deep=False))}
+    foreign = FSRank(2, base=OtherBase()).fit(data).to_model().parameters["base"]
+    assert foreign == repr(OtherBase())
+
+
+class OtherBase(BaseEstimator):
+    """Equal weights, without a class of ours."""
+
+    def fit(self, X, y=None, qid=None):
+        self.coef_ = np.ones(X.n_features)
+        return self
 
 
 def test_data_and_query_weights_are_recorded(ranker, data):

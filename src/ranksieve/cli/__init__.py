@@ -5,7 +5,7 @@ Help lists the commands in the order of these imports; at its top no module impo
 
 # isort: off
 from ranksieve.cli import demo, fit, frontier, subset, path
-from ranksieve.cli import rank, evaluate, compare, explain, scorecard
+from ranksieve.cli import rank, evaluate, compare, explain, scorecard, verify
 from ranksieve.cli import inspect, convert
 from ranksieve.cli import export, bench, report
 from ranksieve.cli.app import app, main
@@ -13,5 +13,5 @@ from ranksieve.cli.app import app, main
 
 __all__ = [
     "app", "bench", "compare", "convert", "demo", "evaluate", "explain", "export", "fit", "frontier",
-    "inspect", "main", "path", "rank", "report", "scorecard", "subset",
+    "inspect", "main", "path", "rank", "report", "scorecard", "subset", "verify",
 ]  # fmt: skip

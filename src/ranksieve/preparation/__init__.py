@@ -88,6 +88,10 @@ class Preparation:
         """The preparation of some of the features, in the order given."""
         return Preparation(self.missing.of(features), self.normalisation.of(features))
 
+    def updated(self, part: Preparation) -> Preparation:
+        """This preparation, with what another one of the same kind says of some of the features."""
+        return Preparation(self.missing.updated(part.missing), self.normalisation.updated(part.normalisation))
+
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON; what does nothing is None."""
         missing = asdict(self.missing)

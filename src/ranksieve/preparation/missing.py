@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -150,6 +150,14 @@ class MissingPolicy:
         return MissingPolicy(
             INDICATOR, tuple(features), means, tuple(about.get(name, "") for name in features)
         )
+
+    def updated(self, part: MissingPolicy) -> MissingPolicy:
+        """This policy, with the means that another one has; one that learns nothing says it of all."""
+        if not part.learns:
+            return part
+        known = dict(zip(part.features, part.means, strict=True))
+        means = (known.get(name, mean) for name, mean in zip(self.features, self.means, strict=True))
+        return replace(self, means=tuple(means))
 
 
 KEPT = MissingPolicy("keep")

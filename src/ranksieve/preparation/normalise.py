@@ -202,6 +202,14 @@ class Normalisation:
         place = {name: j for j, name in enumerate(self.features)}
         return self._pick([place[name] for name in features]) if self.features else self
 
+    def updated(self, part: Normalisation) -> Normalisation:
+        """This normalisation, with the centres and scales that another one of its kind has."""
+        known = dict(zip(part.features, zip(part.centre, part.scale, strict=True), strict=True))
+        own = zip(self.features, self.centre, self.scale, strict=True)
+        pairs = [known.get(name, (centre, scale)) for name, centre, scale in own]
+        centres, scales = (tuple(pair[k] for pair in pairs) for k in (0, 1))
+        return Normalisation(self.kind, self.features, centres, scales)
+
     def _part(self, columns: slice) -> Normalisation:
         return self._pick(range(*columns.indices(len(self.features)))) if self.features else self
 

@@ -1,0 +1,72 @@
+"""ranksieve verify: whether a model file tells the truth about itself."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+import ranksieve as rs
+from ranksieve.cli.app import command
+from ranksieve.cli.files import check_inputs
+from ranksieve.cli.options import DATA_HELP, FitData, Json
+from ranksieve.cli.output import emit_json, progress, table, while_doing, with_options, words
+
+if TYPE_CHECKING:  # these take long to load
+    from ranksieve.verification import Verification
+
+WRONG = 1
+HOLDS = {True: "yes", False: "no", None: "not checked"}
+OPTIONS = {"valid": "--valid"}
+
+
+@command(
+    "ranksieve verify model.json train.txt --valid vali.txt",
+    "ranksieve verify model.json train.txt --quick --json",
+)
+def verify(
+    *,
+    model: Annotated[str, typer.Argument(metavar="MODEL", help="A model file of ranksieve.")],
+    data: Annotated[str, typer.Argument(metavar="DATA", help=f"What it was fitted on: {DATA_HELP}")],
+    valid: Annotated[
+        str | None, typer.Option(metavar="FILE", help="The validation data of its fit, if it had any.")
+    ] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="Leave out what takes fitting again.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Recompute from the data what a model file claims.
+
+    Says of each claim whether it holds: the fingerprints of the data, the objective and the gap at the
+    model's weights, the held-out metric by fitting again, the cost, and the budget. The exit code is 0 if all
+    that could be checked holds, 1 if something does not.
+    """
+    from ranksieve.foreign import open_model
+
+    check_inputs(data, valid)
+    linear = open_model(model).own
+    if linear is None:
+        raise ValueError(f"{model}: a model of another program claims nothing that could be verified")
+    given, held_out = FitData(data, valid).read(str(linear.parameters.get("missing", "auto")))
+    title = f"verifying {model}"
+    with progress(title) as bar, while_doing(title):
+        found = in_options(rs.verify(linear, given, held_out, refit=not quick, progress=bar))
+    if as_json:
+        emit_json(found.to_dict())
+    else:
+        show(found)
+    if not found.holds:
+        raise typer.Exit(WRONG)
+
+
+def in_options(found: Verification) -> Verification:
+    """The verdicts in words of the command line: what to give is an option."""
+    verdicts = (replace(one, words=with_options(one.words, OPTIONS).strip()) for one in found.verdicts)
+    return replace(found, verdicts=tuple(verdicts))
+
+
+def show(found: Verification) -> None:
+    """The claims as a table, then how many hold."""
+    table(["claim", "holds", "recomputed"], [(v.claim, HOLDS[v.holds], v.words) for v in found.verdicts])
+    for sentence in filter(None, (found.note, found.summary)):
+        words(sentence)

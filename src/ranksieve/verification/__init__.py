@@ -1,0 +1,104 @@
+"""What a model file claims, recomputed from the data: a verdict for each claim.
+
+One function and one line in CLAIMS adds a claim, and likewise in PROOFS a kind of certificate.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from ranksieve._types import FloatArray
+from ranksieve._version import __version__
+from ranksieve.data.dataset import Dataset
+from ranksieve.model import LinearModel
+from ranksieve.path import Progress
+from ranksieve.verification.case import Case
+from ranksieve.verification.claims import check_budget, check_data, check_metrics
+from ranksieve.verification.proofs import PROOFS, check_certificate
+from ranksieve.verification.verdict import NotChecked, Verdict
+
+__all__ = ["CLAIMS", "PROOFS", "Case", "NotChecked", "Verdict", "Verification", "verify"]
+
+CLAIMS: dict[str, Callable[[Case], Iterator[Verdict]]] = {
+    "data": check_data,
+    "certificate": check_certificate,
+    "metrics": check_metrics,
+    "budget": check_budget,
+}
+
+
+@dataclass(frozen=True)
+class Verification:
+    """The verdicts on all claims of a model; ``note`` tells if another release wrote it."""
+
+    verdicts: tuple[Verdict, ...]
+    note: str = ""
+
+    @property
+    def holds(self) -> bool:
+        """Whether no claim was found to be wrong."""
+        return all(verdict.holds is not False for verdict in self.verdicts)
+
+    @property
+    def summary(self) -> str:
+        """How many claims hold, in one sentence."""
+        n = len(self.verdicts)
+        wrong = [verdict.claim for verdict in self.verdicts if verdict.holds is False]
+        right = sum(verdict.holds is True for verdict in self.verdicts)
+        if wrong:
+            verb = "does" if len(wrong) == 1 else "do"
+            return f"{len(wrong)} of {n} claims {verb} not hold: {', '.join(wrong)}."
+        if right == n:
+            return f"All {n} claims hold."
+        if not right:
+            return f"None of {n} claims could be checked."
+        return f"{right} of {n} claims {'holds' if right == 1 else 'hold'}, {n - right} not checked."
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for JSON."""
+        return {"holds": self.holds, "summary": self.summary, **asdict(self)}
+
+
+def verify(
+    model: LinearModel,
+    data: Dataset,
+    valid: Dataset | None = None,
+    *,
+    query_weight: FloatArray | None = None,
+    refit: bool = True,
+    progress: Progress | None = None,
+) -> Verification:
+    """Recompute what a model claims: its data, the proof about its weights, what was measured, its budget.
+
+    Objective and gap are computed at the model's own weights, on data that its own preparation fills and
+    scales. The objective agrees if it differs by no more than 1e-12 of itself and its rounding error; the gap
+    if it is no larger than stated by more than that. What only a fit can tell, such as a held-out metric, is
+    compared with that of a new fit, to 1e-9.
+
+    Parameters
+    ----------
+    model : LinearModel
+        As ``load_model`` or ``to_model`` gives it.
+    data : Dataset
+        What it was fitted on.
+    valid : Dataset, optional
+        The validation data of its fit, if it had any.
+    query_weight : array, optional
+        The weights of queries in its fit, if it had any.
+    refit : bool
+        Whether to fit again where a claim needs it.
+    progress : callable, optional
+        Called with (done, in all) while a ranker that chooses among models is fitted again.
+    """
+    case = Case(model, data, valid, query_weight, refit, progress)
+    case.check_input()
+    with warnings.catch_warnings():  # the first fit has given them
+        warnings.simplefilter("ignore")
+        verdicts = tuple(verdict for check in CLAIMS.values() for verdict in check(case))
+    note = ""
+    if model.version != __version__:
+        note = f"ranksieve {model.version} wrote the file; this is {__version__}, whose fits may differ."
+    return Verification(verdicts, note)

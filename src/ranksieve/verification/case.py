@@ -1,0 +1,187 @@
+"""A model and the data to check it on, with what several claims need: its problem, and a new fit."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from ranksieve._parallel import single_threaded_blas
+from ranksieve._types import FloatArray, IntArray
+from ranksieve.data.dataset import Dataset, joined
+from ranksieve.losses.base import checked_query_weight
+from ranksieve.measures.columns import counted, row_weights
+from ranksieve.model import LinearModel
+from ranksieve.path import Progress
+from ranksieve.preparation import Preparation
+from ranksieve.solvers import Problem
+from ranksieve.verification.rebuild import chooser_of, is_budgeted, learner_of
+from ranksieve.verification.verdict import NotChecked, told_if_damaged
+
+EVALUATION = 1e-12  # share of an objective by which evaluations at the same weights may differ by machine
+FIT = 1e-9  # share of a number by which two fits may differ
+SAME_WEIGHT = 1e-6  # share of the largest weight: what rounding may grow to in the steps of a solver
+PARTS = {"train": "training data", "valid": "validation data", "query_weight": "query weights"}
+HOW_TO_GIVE = {"valid": "give valid=", "query_weight": "give query_weight= to rs.verify in Python"}
+COST = "cost"  # the one metric that takes no fit to measure
+
+
+@dataclass(frozen=True)
+class Recomputed:
+    """Objective and gap at a model's weights; ``slack`` is how far rounding may move them.
+
+    The gap of a loss without curvature is not ``tight``: a fit may have proven a smaller one by its planes.
+    """
+
+    objective: float
+    gap: float
+    slack: float
+    tight: bool
+
+
+def recomputed(problem: Problem, w: FloatArray) -> Recomputed:
+    """The value and the duality gap of a problem at ``w``; infinite where ``w`` is not allowed."""
+    tight = "hessian" in problem.objective.offers
+    with single_threaded_blas():
+        loss = problem.objective.evaluate(w)
+        allowed = problem.usable is None or not np.any(w[~problem.usable])
+        if not (np.isfinite(loss.value) and allowed):
+            return Recomputed(np.inf, np.inf, 0.0, tight)
+        point = problem.start(w)
+        value, error = problem.value(point), problem.objective.value_error(loss)
+        return Recomputed(value, problem.gap(point), EVALUATION * abs(value) + error, tight)
+
+
+@dataclass(frozen=True, eq=False)
+class Case:
+    """A model and what is given to check it on."""
+
+    model: LinearModel
+    data: Dataset
+    valid: Dataset | None
+    query_weight: FloatArray | None
+    refit: bool
+    progress: Progress | None
+
+    def check_input(self) -> None:
+        """Refuse what cannot be what the model was fitted on."""
+        model = self.model
+        if not isinstance(model, LinearModel) or not (model.data or model.certificate or model.metrics):
+            raise ValueError(
+                "the model claims nothing that could be verified: it names neither the data it was fitted on "
+                "nor what was proven or measured"
+            )
+        for name in ("valid", "query_weight"):
+            if getattr(self, name) is not None and name not in model.data:
+                raise ValueError(f"the model was fitted without {PARTS[name]}; leave out {name}=")
+        for part in filter(lambda given: given is not None, (self.data, self.valid)):
+            if not isinstance(part, Dataset):
+                raise ValueError(f"{type(part).__name__} is not a Dataset; give Dataset(X, y, qid)")
+            if part.n_features != model.n_features:
+                source = part.source or "the data set"
+                raise ValueError(
+                    f"the model was fitted on {model.n_features} features but {source} has {part.n_features}"
+                )
+            model._located(part)  # names the features that the data lack
+
+    def need(self, *parts: str) -> None:
+        """Stop a check for which some of the data of the fit are not given."""
+        for name in parts:
+            if name in self.model.data and getattr(self, name) is None:
+                raise NotChecked(f"it was fitted with {PARTS[name]}: {HOW_TO_GIVE[name]}")
+
+    @cached_property
+    def recomputed(self) -> Recomputed | None:
+        """Objective and gap at the model's weights; None if only the fit knows the problem."""
+        self.need("query_weight")
+        certificate, learner = self.model.certificate, learner_of(self.model)
+        data, weight = self._learned_from(learner)
+        with told_if_damaged("its problem cannot be stated"):
+            if "features" in certificate:
+                data = data.select_features(_columns(certificate["features"], data))
+            w = np.zeros(data.n_features)
+            w[_columns(self.model.names, data)] = self.model.weights
+            problem = learner.stated_problem(data, weight, certificate)
+        return None if problem is None else recomputed(problem, w)
+
+    def _learned_from(self, learner: Any) -> tuple[Dataset, FloatArray | None]:
+        """What the weights were fitted on, prepared as the model says, and the weights of queries.
+
+        A model keeps the preparation of the features in use; that of the others is learned again.
+        """
+        data, weight, rows = self.data, None, None
+        if self.query_weight is not None:
+            data, weight = counted(data, checked_query_weight(self.query_weight, data.n_queries))
+            rows = row_weights(data, weight)
+        kept = self.model.preparation
+        learned = Preparation.learn(data, kept.normalisation.kind, learner.missing, rows)
+        if self.model.parameters.get("refit_on") == "all" and "valid" in self.model.data:
+            self.need("valid")
+            data, weight = _with_valid(data, self.valid, weight)
+        return learned.updated(kept).for_learning(data), weight
+
+    @property
+    def measures(self) -> bool:
+        """Whether the model states something that takes a new fit to measure."""
+        return any(name != COST for name in self.model.metrics)
+
+    @property
+    def again(self) -> LinearModel:
+        """The model that the same method gives with the same parameters on the data given."""
+        if isinstance(self._new_fit, NotChecked):
+            raise self._new_fit
+        return self._new_fit
+
+    @cached_property
+    def _new_fit(self) -> LinearModel | NotChecked:
+        try:
+            self.need("query_weight", "valid")
+            if not self.refit:
+                raise NotChecked("only a new fit can tell, which was not asked for")
+            ranker: Any = chooser_of(self.model)
+            options = {"valid": self.valid, "query_weight": self.query_weight}
+            given: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
+            if ranker.uses_valid:
+                given["progress"] = self.progress
+            with told_if_damaged("fitting again fails"):
+                again: LinearModel = ranker.fit(self.data, **given).to_model()
+                return again
+        except NotChecked as reason:
+            return reason
+
+    @property
+    def same_weights(self) -> bool:
+        """Whether the new fit has the weights of the model, up to rounding."""
+        stated, again = (dict(zip(m.names, m.weights, strict=True)) for m in (self.model, self.again))
+        largest = max(map(abs, stated.values()), default=0.0)
+        names = {*stated, *again}
+        return all(abs(stated.get(n, 0.0) - again.get(n, 0.0)) <= SAME_WEIGHT * largest for n in names)
+
+    def excuse_warm_start(self, words: str) -> None:
+        """Stop a check by a new fit that differs from the first one, which may have begun elsewhere."""
+        if self.model.parameters.get("warm_start") and not is_budgeted(self.model):
+            raise NotChecked(f"{words}; but the first may have begun at weights that the file does not hold")
+
+
+def _columns(names: Sequence[str], data: Dataset) -> IntArray:
+    place = {name: j for j, name in enumerate(data.feature_names)}
+    lacking = [name for name in names if name not in place]
+    if lacking:
+        raise NotChecked(f"its problem has no feature {lacking[0]!r} on these data")
+    return np.array([place[name] for name in names], dtype=np.int64)
+
+
+def _with_valid(
+    data: Dataset, valid: Dataset | None, weight: FloatArray | None
+) -> tuple[Dataset, FloatArray | None]:
+    """Training and validation data together, columns found by name, else by position."""
+    if valid is None:
+        return data, weight
+    place = {name: j for j, name in enumerate(valid.feature_names)}
+    if valid.feature_names != data.feature_names and place.keys() == set(data.feature_names):
+        valid = valid.select_features(np.array([place[name] for name in data.feature_names]))
+    both = joined(data, valid)
+    return both, None if weight is None else np.concatenate([weight, np.ones(valid.n_queries)])

@@ -1,0 +1,133 @@
+"""What a model claims beside its proof: its data, what was measured, the budget that it keeps."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from ranksieve.data.costs import make_costs
+from ranksieve.data.dataset import Dataset, fingerprint, fingerprint_of_weights
+from ranksieve.estimators.choice import fits
+from ranksieve.losses.base import checked_query_weight
+from ranksieve.model import LinearModel
+from ranksieve.verification.case import COST, FIT, HOW_TO_GIVE, PARTS, Case
+from ranksieve.verification.rebuild import is_budgeted, ranker_class
+from ranksieve.verification.verdict import (
+    DAMAGED,
+    Finding,
+    NotChecked,
+    Verdict,
+    differing,
+    judged,
+    told_if_damaged,
+)
+
+
+def check_data(case: Case) -> Iterator[Verdict]:
+    """The fingerprints of the data are those of the data given."""
+    if "train" not in case.model.data:
+        yield Verdict(PARTS["train"], None, "the file does not say what the model was fitted on")
+    given = {"train": case.data, "valid": case.valid, "query_weight": case.query_weight}
+    for name, stated in case.model.data.items():
+        claim, part = PARTS.get(name, name), given.get(name)
+        if part is None:
+            yield Verdict(claim, None, HOW_TO_GIVE.get(name, "this release knows no such data"))
+            continue
+        if isinstance(part, Dataset):
+            found = fingerprint(part)
+        else:
+            found = fingerprint_of_weights(checked_query_weight(part, case.data.n_queries))
+        words = f"fingerprint {found}" + ("" if found == stated else f", stated {stated}")
+        yield Verdict(claim, found == stated, words)
+
+
+def check_metrics(case: Case) -> Iterator[Verdict]:
+    """The cost by the prices in the file, all else by a new fit."""
+    for name, stated in case.model.metrics.items():
+        try:
+            yield _check_cost(case, stated) if name == COST else _check_metric(case, name, stated)
+        except NotChecked as reason:
+            yield Verdict(name, None, str(reason))
+
+
+def _check_cost(case: Case, stated: float) -> Verdict:
+    found = _cost(case.model)
+    if found is None:
+        raise NotChecked("the file does not hold what its features cost")
+    same = math.isclose(found, stated, rel_tol=FIT)
+    value = f"{found:g}" if same else differing(found, stated)
+    return Verdict(COST, same, f"by the prices in the file {value}")
+
+
+def _check_metric(case: Case, name: str, stated: float) -> Verdict:
+    again = case.again.metrics
+    if name not in again:
+        raise NotChecked("a fit by this release measures no such thing")
+    same = abs(again[name] - stated) <= FIT
+    value = f"{again[name]:.4f}" if same else differing(again[name], stated)
+    words = f"fitted again: {'same' if case.same_weights else 'other'} weights, {name} {value}"
+    if not same:
+        case.excuse_warm_start(words)
+    return Verdict(name, same, words)
+
+
+def check_budget(case: Case) -> Iterator[Verdict]:
+    """The limits that were asked for are kept."""
+    try:
+        limited = is_budgeted(case.model) or ranker_class(case.model.method).uses_valid
+    except NotChecked:
+        limited = True
+    if not limited:  # parameters of the same names may mean something else there
+        return
+    try:
+        with told_if_damaged("what was asked for cannot be read"):
+            findings = [*_limits(case.model)]
+    except NotChecked as reason:
+        yield Verdict("budget", None, str(reason))
+        return
+    if findings:
+        yield judged("budget", findings)
+
+
+def _limits(model: LinearModel) -> Iterator[Finding]:
+    asked = {name: value for name, value in model.parameters.items() if value not in (None, [], {})}
+    if "max_features" in asked:
+        n, most = len(model.terms), asked["max_features"]
+        yield n <= most, f"{n} of at most {most} features"
+    if "max_cost" in asked and (cost := _cost(model)) is not None:
+        limit = float(asked["max_cost"])
+        yield bool(fits(cost, limit)), f"cost {cost:g} of at most {limit:g}"
+    if "must_not" in asked:
+        used = _named(asked["must_not"], model).intersection(model.names)
+        yield not used, f"uses {', '.join(sorted(used))} of must_not" if used else "none of must_not"
+    if "signs" in asked:
+        signs = _signs(asked["signs"], model)
+        wrong = [term.name for term in model.terms if term.weight * float(signs.get(term.name, 0)) < 0]
+        yield not wrong, f"other signs than asked for: {', '.join(wrong)}" if wrong else "signs as asked for"
+
+
+def _cost(model: LinearModel) -> float | None:
+    """The cost of the features in use, by the prices in the file; None if it lacks any of them."""
+    try:
+        return make_costs(model.parameters["feature_costs"]).of(model.names)
+    except DAMAGED:
+        return None
+
+
+def _named(features: Any, model: LinearModel) -> set[str]:
+    """Features by name; those that the file gives by column as far as the model uses them."""
+    given = features if isinstance(features, list) else [features]
+    return {one if isinstance(one, str) else _names_of_columns(model).get(one, "") for one in given}
+
+
+def _signs(signs: Any, model: LinearModel) -> Mapping[str, Any]:
+    """By name; files of versions before 4 may hold one sign per column."""
+    if isinstance(signs, Mapping):
+        return signs
+    return {name: signs[column] for column, name in _names_of_columns(model).items()}
+
+
+def _names_of_columns(model: LinearModel) -> dict[int, str]:
+    about = model.preparation.missing.indicators
+    return {term.index: term.name for term in model.terms if term.name not in about}

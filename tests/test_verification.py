@@ -1,0 +1,494 @@
+"""verify: every true claim holds, every changed one does not, and what cannot be told is said."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import ranksieve as rs
+from ranksieve.methods import METHODS
+from ranksieve.metrics import Profile
+from ranksieve.model import Term
+from ranksieve.penalties import L1
+from ranksieve.preparation import Preparation
+from ranksieve.verification import PROOFS, Case, NotChecked, Verdict, Verification
+from ranksieve.verification.case import recomputed
+from tests.conftest import COSTS, QUICK, random_dataset
+from tests.pairs import l1_gap
+
+SMALL = {"k": 3, "t": 3, "n_subsamples": 4, "n_rounds": 6, "n_alphas": 6, "cv": 2}
+LINEAR = [name for name, method in METHODS.items() if method.linear]
+FAST = {**QUICK, "n_alphas": 6, "cv": 2}
+HELD_OUT = "held-out ndcg@5 (standard)"
+
+
+def verdicts(model, data, *args, **options) -> dict[str, bool | None]:
+    return {one.claim: one.holds for one in rs.verify(model, data, *args, **options).verdicts}
+
+
+def words(model, data, claim, *args, **options) -> str:
+    return next(one.words for one in rs.verify(model, data, *args, **options).verdicts if one.claim == claim)
+
+
+def sparse(data, valid=None, query_weight=None, **parameters) -> rs.LinearModel:
+    return rs.SparseRanker(**FAST | parameters).fit(data, valid=valid, query_weight=query_weight).to_model()
+
+
+def entry(model, name, **changes) -> rs.LinearModel:
+    """The model with other entries in one of its mappings."""
+    return replace(model, **{name: {**getattr(model, name), **changes}})
+
+
+@pytest.fixture(scope="module")
+def train(halves):
+    return halves[0]
+
+
+@pytest.fixture(scope="module")
+def model(halves) -> rs.LinearModel:
+    """A model that makes every kind of claim."""
+    train, valid = halves
+    limits = {"max_cost": 9.0, "max_features": 4, "must_not": ["f8"], "tol": 1e-3}
+    return sparse(train, valid, feature_costs=COSTS, families=["l1", "log"], **limits)
+
+
+# --- what is true ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", LINEAR)
+def test_every_linear_method_tells_the_truth(name, train):
+    method = METHODS[name]
+    options = {key: value for key, value in SMALL.items() if key in method.parameters}
+    fitted = method.make(**options).fit(train).to_model()
+    found = rs.verify(fitted, train)
+    assert {one.holds for one in found.verdicts} == {True}, found
+    assert found.holds
+    assert found.summary == f"All {len(found.verdicts)} claims hold."
+    assert found.note == ""
+
+
+def test_all_claims_of_a_model(model, halves):
+    train, valid = halves
+    found = rs.verify(model, train, valid)
+    assert [one.claim for one in found.verdicts] == [
+        "training data", "validation data", "weights", HELD_OUT, "cost", "budget",
+    ]  # fmt: skip
+    assert all(one.holds for one in found.verdicts)
+    assert model.certificate["gap"] > 1e-9  # enough to make it smaller
+    told = {one.claim: one.words for one in found.verdicts}
+    assert told["training data"] == f"fingerprint {model.data['train']}"
+    assert told["weights"].startswith(f"objective {model.certificate['objective']:.6g} at these weights; gap")
+    assert told["weights"].endswith("; fitted again: same weights")
+    value = model.metrics[HELD_OUT]
+    assert told[HELD_OUT] == f"fitted again: same weights, {HELD_OUT} {value:.4f}"
+    assert told["cost"] == f"by the prices in the file {model.metrics['cost']:g}"
+    assert "of at most 4 features; cost" in told["budget"]
+    assert told["budget"].endswith("none of must_not")
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        {"families": ["l1"]},
+        {"families": ["log"], "must_have": ["f2"], "must_not": [7]},
+        {"families": ["forward"], "signs": {"f1": "+"}, "max_features": 3},
+        {"families": ["refitted"], "signs": [0, 1, 0, -1, 0, 0, 0, 0]},
+        {"families": ["l1"], "penalty": "elastic_net", "l1_ratio": 0.7},
+        {"families": ["l1"], "weights": [1, 2, 0.5, 1, 1, np.inf, 1, 1]},
+        {"families": ["log"], "normalise": "query_z"},
+        {"families": ["forward"], "normalise": "min_max", "rule": "one_standard_error"},
+    ],
+)
+def test_every_family_states_its_problem(parameters, train, tmp_path):
+    sparse(train, **parameters).save(tmp_path / "m.json")
+    fitted = rs.load_model(tmp_path / "m.json")
+    assert fitted.certificate["family"] == parameters["families"][0]
+    assert verdicts(fitted, train, refit=False)["weights"] is True
+    assert set(verdicts(fitted, train).values()) == {True}
+
+
+def test_families_that_weigh_costs(train):
+    ranker = rs.SparseRanker(**FAST, feature_costs=COSTS, families=["l1"]).fit(train)
+    families = {family.label: family for family in ranker.candidates_.families}
+    family = families["l1 × cost^0.5"]
+    ranker.family_, ranker.path_, ranker.chosen_ = family.label, family.models, 3
+    ranker._penalty, ranker.alpha_ = family.fitted.penalties[3], float(family.models.alphas[3])
+    ranker.coef_ = family.models.coefs[3]
+    ranker.objective_, ranker.gap_ = family.models.objectives[3], family.models.gaps[3]
+    fitted = ranker.to_model()
+    assert len(fitted.certificate["weights"]) == train.n_features
+    assert verdicts(fitted, train, refit=False)["weights"] is True
+    plain = replace(fitted, certificate={k: v for k, v in fitted.certificate.items() if k != "weights"})
+    assert verdicts(plain, train, refit=False)["weights"] is False
+
+
+@pytest.mark.parametrize("family", ["l1", "log", "forward"])
+def test_weights_fitted_to_all_data(family, halves):
+    train, valid = halves
+    both = sparse(train, valid, families=[family], refit_on="all")
+    assert set(both.certificate["features"]) >= set(both.names)
+    assert set(verdicts(both, train, valid).values()) == {True}
+    alone = rs.verify(both, train).verdicts
+    assert [one.holds for one in alone] == [True, None, None, None]
+    assert alone[2].words == alone[3].words == "it was fitted with validation data: give valid="
+
+
+@pytest.mark.parametrize(
+    ("name", "parameters"),
+    [
+        ("ranksvm-l1", None),
+        ("ranksvm-log", {"epsilon": 0.2}),
+        ("fsrank", {"C": 0.5}),
+        ("ranksvmstruct", None),
+    ],
+)
+def test_methods_within_a_budget(name, parameters, halves):
+    train, valid = halves
+    options = {"max_features": 3, "parameters": parameters, "profile": "standard", "normalise": "z"}
+    ranker = rs.BudgetedRanker(name, **options, feature_costs=COSTS, max_cost=9.0).fit(train, valid=valid)
+    fitted = ranker.to_model()
+    found = verdicts(fitted, train, valid)
+    assert set(found) >= {"weights", "held-out ndcg@10 (standard)", "cost", "budget"}
+    assert set(found.values()) == {True}
+    changed = replace(fitted, terms=(replace(fitted.terms[0], weight=9.0), *fitted.terms[1:]))
+    assert [claim for claim, holds in verdicts(changed, train, valid).items() if not holds] == ["weights"]
+
+
+def test_methods_chosen_by_cross_validation(train):
+    ranker = rs.BudgetedRanker("ranksvm", 3, "map", cv=2, random_state=5, profile="letor").fit(train)
+    assert set(verdicts(ranker.to_model(), train).values()) == {True}
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("missing", ["auto", "zero", "query_min", "indicator"])
+def test_missing_values_are_filled_as_the_model_says(missing, train):
+    X = train.X.copy()
+    X[::3, 0] = X[1::4, 3] = np.nan
+    holes = train.replace_features(X)
+    fitted = sparse(holes, missing=missing, normalise="within_z")
+    assert set(verdicts(fitted, holes).values()) == {True}
+
+
+def test_sparse_matrices(train):
+    X = np.where(np.abs(train.X) > 0.5, train.X, 0.0)
+    data = train.replace_features(sp.csr_array(X))
+    assert set(verdicts(sparse(data, normalise="z"), data).values()) == {True}
+
+
+def test_query_weights(train):
+    weight = np.arange(train.n_queries) % 3.0
+    fitted = sparse(train, query_weight=weight, normalise="z")
+    assert set(verdicts(fitted, train, query_weight=weight).values()) == {True}
+    without = rs.verify(fitted, train)
+    assert [one.holds for one in without.verdicts] == [True, None, None, None]
+    assert "give query_weight= to rs.verify in Python" in without.verdicts[1].words
+    assert "query weights" in without.verdicts[2].words
+    other = verdicts(fitted, train, query_weight=weight + 1)
+    assert other["query weights"] is False
+    assert other["weights"] is False
+
+
+def test_the_gap_is_that_of_explicit_pairs(train):
+    fitted = rs.SparseRankSVM("l1", 0.05, tol=1e-3).fit(train).to_model()
+    again = rs.SparseRankSVM("l1", 0.05)
+    found = recomputed(again.stated_problem(train, None, fitted.certificate), fitted.coef)
+    primal, gap = l1_gap(train.X, train.y, train.qid, fitted.coef, np.full(train.n_features, 0.05))
+    assert found.objective == pytest.approx(primal, rel=1e-12)
+    assert found.gap == pytest.approx(gap, abs=1e-12)
+    assert fitted.certificate["gap"] == pytest.approx(gap, abs=1e-12)
+    loose = replace(
+        fitted, terms=(replace(fitted.terms[0], weight=fitted.terms[0].weight * 1.01), *fitted.terms[1:])
+    )
+    primal, gap = l1_gap(train.X, train.y, train.qid, loose.coef, np.full(train.n_features, 0.05))
+    stated = entry(loose, "certificate", objective=primal, gap=gap, relative_gap=gap / primal)
+    assert verdicts(stated, train)["weights"] is True
+    stated = entry(loose, "certificate", objective=primal, gap=0.9 * gap, relative_gap=0.9 * gap / primal)
+    assert verdicts(stated, train)["weights"] is False
+
+
+# --- what was changed ------------------------------------------------------------------------------------
+
+
+def first_weight(model: rs.LinearModel, factor: float) -> rs.LinearModel:
+    first, *others = model.terms
+    return replace(model, terms=(replace(first, weight=factor * first.weight), *others))
+
+
+def smaller_gap(model: rs.LinearModel) -> rs.LinearModel:
+    gap, share = (0.9 * model.certificate[name] for name in ("gap", "relative_gap"))
+    return entry(model, "certificate", gap=gap, relative_gap=share)
+
+
+CHANGES = {
+    "train": (lambda m: entry(m, "data", train="0" * 16), "training data"),
+    "valid": (lambda m: entry(m, "data", valid="0" * 16), "validation data"),
+    "weight": (lambda m: first_weight(m, 1.001), "weights"),
+    "huge weight": (lambda m: first_weight(m, 1e200), "weights"),
+    "objective": (lambda m: entry(m, "certificate", objective=0.999 * m.certificate["objective"]), "weights"),
+    "gap": (lambda m: smaller_gap(m), "weights"),
+    "relative gap": (lambda m: entry(m, "certificate", relative_gap=0.0), "weights"),
+    "metric": (lambda m: entry(m, "metrics", **{HELD_OUT: m.metrics[HELD_OUT] + 1e-4}), HELD_OUT),
+    "cost": (lambda m: entry(m, "metrics", cost=m.metrics["cost"] + 0.5), "cost"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_what_was_changed_does_not_hold_and_all_else_does(change, model, halves):
+    alter, claim = CHANGES[change]
+    found = rs.verify(alter(model), *halves)
+    assert [one.claim for one in found.verdicts if not one.holds] == [claim]
+    assert not found.holds
+    assert found.summary == f"1 of 6 claims does not hold: {claim}."
+
+
+def other_scales(model: rs.LinearModel) -> Preparation:
+    normalisation = model.preparation.normalisation
+    doubled = replace(normalisation, scale=tuple(2.0 * scale for scale in normalisation.scale))
+    return replace(model.preparation, normalisation=doubled)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda m: entry(m, "certificate", alpha=1.01 * m.certificate["alpha"]),
+        lambda m: entry(m, "certificate", weights={**m.certificate["weights"], m.names[0]: 0.9}),
+        lambda m: replace(m, preparation=other_scales(m)),
+    ],
+    ids=["alpha", "l1 weights", "scales"],
+)
+def test_a_changed_problem_has_another_objective(change, train):
+    fitted = sparse(train, families=["log"], normalise="z")
+    assert verdicts(change(fitted), train, refit=False)["weights"] is False
+
+
+def test_weights_of_another_point_of_the_path(halves):
+    """Its own proof holds, but it is not what the choice leads to."""
+    train, _ = halves
+    chosen, other = (sparse(train, families=["l1"], alphas=[alpha]) for alpha in (0.05, 0.1))
+    swapped = replace(other, parameters=chosen.parameters, metrics=chosen.metrics)
+    assert verdicts(swapped, train, refit=False)["weights"] is True
+    found = verdicts(swapped, train)
+    assert [claim for claim, holds in found.items() if not holds] == ["weights"]
+    assert words(swapped, train, "weights").endswith("fitted again: other weights")
+    assert words(swapped, train, HELD_OUT).startswith("fitted again: other weights")
+
+
+LIMITS = {"max_features": 2, "max_cost": 6.0, "must_not": ["f3", 3], "signs": {"f1": 1.0, "f2": -1.0}}
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({}, ""),
+        ({"max_features": 1}, "2 of at most 1 features"),
+        ({"max_cost": 5.0}, "cost 6 of at most 5"),
+        ({"must_not": ["f1", "f2"]}, "uses f1, f2 of must_not"),
+        ({"must_not": [0]}, "uses f1 of must_not"),
+        ({"must_not": "f2"}, "uses f2 of must_not"),
+        ({"signs": {"f1": -1.0, "f2": -1.0}}, "other signs than asked for: f1"),
+        ({"signs": [1, 1, 0, 0, 0, 0, 0, 0]}, "other signs than asked for: f2"),
+    ],
+)
+def test_a_budget_is_kept_or_not(changes, told, train):
+    parameters = {**LIMITS, "feature_costs": COSTS, **changes}
+    terms = (Term("f1", 0, 0.5), Term("f2", 1, -0.5))
+    limited = rs.LinearModel(terms, 8, method="SparseRanker", parameters=parameters, data={"train": ""})
+    assert verdicts(limited, train)["budget"] is not bool(told)
+    kept = "2 of at most 2 features; cost 6 of at most 6; none of must_not; signs as asked for"
+    assert words(limited, train, "budget") == (told or kept)
+    assert "budget" not in verdicts(replace(limited, method="StabilitySelection"), train)
+
+
+def test_other_data(model, halves):
+    train, valid = halves
+    found = verdicts(model, train.select_queries(range(12)), valid)
+    assert found.pop("training data") is False
+    assert found.pop("weights") is False
+    assert found.pop(HELD_OUT) is False
+    assert set(found.values()) == {True}
+
+
+def test_a_gap_that_only_a_new_fit_proves(train):
+    fitted = rs.RankSVMStruct(10.0).fit(train).to_model()
+    found = rs.verify(fitted, train).verdicts[1]
+    assert (found.claim, found.holds) == ("weights", True)
+    assert "fitted again: same weights; gap" in found.words
+    quick = rs.verify(fitted, train, refit=False).verdicts[1]
+    assert quick.holds is None
+    assert quick.words.endswith("gap: only a new fit can tell, which was not asked for")
+    assert verdicts(smaller_gap(fitted), train)["weights"] is False
+
+
+@pytest.mark.parametrize("name", ["ranksvm-log", "rsrank", "adarank-ndcg"])
+def test_what_a_new_fit_tells_of_methods_without_a_gap(name, train):
+    fitted = METHODS[name].make().fit(train).to_model()
+    assert "no gap to the best possible objective is claimed" in words(fitted, train, "weights")
+    for entries in fitted.certificate:
+        changed = entry(fitted, "certificate", **{entries: fitted.certificate[entries] + 1e-3})
+        assert verdicts(changed, train)["weights"] is False
+    assert verdicts(first_weight(fitted, 1.01), train)["weights"] is False
+
+
+def test_a_weight_on_a_feature_that_cannot_be_used(train):
+    X = train.X.copy()
+    X[:, 7] = 1.0
+    data = train.replace_features(X)
+    fitted = rs.RankSVM(average=True).fit(data).to_model()
+    assert "f8" not in fitted.names
+    more = replace(fitted, terms=(*fitted.terms, replace(fitted.terms[0], name="f8", index=7)))
+    assert verdicts(more, data)["weights"] is False
+
+
+# --- what cannot be told ---------------------------------------------------------------------------------
+
+
+def test_without_a_new_fit(model, halves):
+    found = rs.verify(model, *halves, refit=False)
+    assert {one.claim: one.holds for one in found.verdicts if one.holds is not True} == {HELD_OUT: None}
+    assert found.holds
+    assert found.summary == "5 of 6 claims hold, 1 not checked."
+
+
+def test_without_validation_data(model, halves):
+    found = verdicts(model, halves[0])
+    assert [claim for claim, holds in found.items() if holds is None] == ["validation data", HELD_OUT]
+    assert words(model, halves[0], HELD_OUT) == "it was fitted with validation data: give valid="
+
+
+def test_an_unknown_kind_of_certificate(model, halves):
+    unknown = replace(model, certificate={"kind": "of another release", "sets": [["f1"], ["f2"]]})
+    found = rs.verify(unknown, *halves).verdicts[2]
+    assert found == Verdict(
+        "of another release", None, "this release does not know certificates of kind 'of another release'"
+    )
+
+
+def test_a_kind_of_proof_is_one_function_and_one_line(model, halves, monkeypatch):
+    def check_subset(case: Case) -> Verdict:
+        if "k" not in case.model.certificate:
+            raise NotChecked("it does not say how many features")
+        return Verdict("subset", len(case.model.terms) <= case.model.certificate["k"], "counted")
+
+    monkeypatch.setitem(PROOFS, "subset", check_subset)
+    for proof, holds in (({"k": 8}, True), ({"k": 0}, False), ({}, None)):
+        subset = replace(model, certificate={"kind": "subset", **proof})
+        assert verdicts(subset, *halves, refit=False)["subset"] is holds
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        (lambda m: replace(m, method="MyRanker"), "no linear method called 'MyRanker'"),
+        (lambda m: replace(m, method="LambdaMART"), "no linear method called 'LambdaMART'"),
+        (lambda m: entry(m, "parameters", other=1), "has no parameter 'other' in this release"),
+        (lambda m: entry(m, "parameters", tol=-1.0), "The 'tol' parameter of SparseRanker must be"),
+        (
+            lambda m: entry(m, "parameters", penalty="Mine(alpha=1.0)"),
+            "penalty is an object of the caller's own",
+        ),
+        (lambda m: replace(m, chosen_by=None), "the profile of the choice is the caller's own"),
+        (lambda m: entry(m, "parameters", metric="ndgc"), "fitting again fails: unknown metric"),
+        (lambda m: entry(m, "parameters", alphas="few"), "fitting again fails: could not convert"),
+        (
+            lambda m: entry(m, "parameters", feature_costs="x.csv"),
+            "feature_costs is an object of the caller's",
+        ),
+        (lambda m: entry(m, "parameters", choice=3), "the choice cannot be made again"),
+    ],
+)
+def test_what_cannot_be_fitted_again_is_said(change, told, model, halves):
+    changed = change(model)
+    assert verdicts(changed, *halves)[HELD_OUT] is None
+    assert told in words(changed, *halves[:1], HELD_OUT, halves[1])
+
+
+def test_limits_that_cannot_be_read(model, halves):
+    found = rs.verify(entry(model, "parameters", max_features="few"), *halves, refit=False).verdicts[-1]
+    assert (found.claim, found.holds) == ("budget", None)
+    assert found.words.startswith("what was asked for cannot be read: TypeError")
+
+
+def test_objects_of_the_callers_own(halves):
+    train, valid = halves
+    mine = sparse(train, penalty=L1(weights=np.linspace(1, 2, 8)))
+    assert verdicts(mine, train) == {"training data": True, "weights": None, HELD_OUT: None}
+    own = sparse(train, profile=Profile("mine"))
+    found = verdicts(own, train)
+    assert found["weights"] is True
+    assert found["held-out ndcg@5 (mine)"] is None
+    grid = replace(METHODS["ranksvm"], grid=[{"C": 1.0}, {"C": 10.0}])
+    chosen = rs.BudgetedRanker(grid, 3, profile="standard").fit(train, valid=valid).to_model()
+    assert words(chosen, train, "held-out ndcg@10 (standard)", valid).startswith("the grid of the choice")
+    assert verdicts(chosen, train, valid)["weights"] is True
+
+
+def test_a_fit_that_began_elsewhere(train):
+    ranker = rs.SparseRankSVM("mcp", 0.3, warm_start=True)
+    ranker.fit(train).set_params(alpha=0.02).fit(train)
+    ranker.coef_ = ranker.coef_ * 0.5
+    changed = ranker.set_params(max_rounds=1).fit(train).to_model()
+    found = rs.verify(changed, train).verdicts[1]
+    assert found.holds is None
+    assert "the first may have begun at weights that the file does not hold" in found.words
+
+
+def test_nothing_is_known_of_data_that_came_piece_by_piece(train):
+    online = rs.MinBatSRank(2.0).partial_fit(train).to_model()
+    found = rs.verify(online, train)
+    assert [one.holds for one in found.verdicts] == [None, None]
+    assert found.summary == "None of 2 claims could be checked."
+    assert "no objective is stated" in found.verdicts[1].words
+
+
+def test_another_release_is_mentioned(model, halves):
+    older = replace(model, version="0.0.9")
+    found = rs.verify(older, *halves)
+    assert found.note == f"ranksieve 0.0.9 wrote the file; this is {rs.__version__}, whose fits may differ."
+    assert all(one.holds for one in found.verdicts)
+
+
+def test_older_files_do_not_name_the_family(train):
+    fitted = sparse(train, families=["log"])
+    known = {name: v for name, v in fitted.certificate.items() if name not in ("family", "weights")}
+    older = replace(fitted, certificate=known)
+    assert verdicts(older, train)["weights"] is True
+    assert verdicts(older, train, refit=False)["weights"] is None
+    assert verdicts(first_weight(older, 1.01), train)["weights"] is False
+
+
+# --- what is refused -------------------------------------------------------------------------------------
+
+
+def test_wrong_input_is_refused(model, halves):
+    train, valid = halves
+    with pytest.raises(ValueError, match="fitted on 8 features but the data set has 5"):
+        rs.verify(model, random_dataset())
+    renamed = train.replace_features(train.X, [f"g{j}" for j in range(8)])
+    with pytest.raises(ValueError, match="the data lack"):
+        rs.verify(model, renamed, valid)
+    with pytest.raises(ValueError, match="ndarray is not a Dataset"):
+        rs.verify(model, train.X)
+    alone = sparse(train)
+    with pytest.raises(ValueError, match="fitted without validation data; leave out valid="):
+        rs.verify(alone, train, valid)
+    with pytest.raises(ValueError, match="fitted without query weights; leave out query_weight="):
+        rs.verify(alone, train, query_weight=np.ones(train.n_queries))
+    for silent in (rs.LinearModel(model.terms, 8), "model.json"):
+        with pytest.raises(ValueError, match="claims nothing that could be verified"):
+            rs.verify(silent, train)
+
+
+def test_the_summary_counts():
+    right, wrong, unknown = (
+        Verdict(name, holds, "") for name, holds in (("a", True), ("b", False), ("c", None))
+    )
+    assert Verification((right, wrong, wrong)).summary == "2 of 3 claims do not hold: b, b."
+    assert Verification((right, unknown)).summary == "1 of 2 claims holds, 1 not checked."
+    assert Verification((right, unknown)).to_dict() == {
+        "holds": True, "summary": "1 of 2 claims holds, 1 not checked.", "note": "",
+        "verdicts": ({"claim": "a", "holds": True, "words": ""}, {"claim": "c", "holds": None, "words": ""}),
+    }  # fmt: skip
