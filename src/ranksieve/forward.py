@@ -29,6 +29,7 @@ LEAST_GAIN = 1e-6  # share of the objective that a swap must promise
 ALIKE = 1e-9  # a feature of which the set leaves no more unexplained than this share is a combination of it
 LEAST_SHARE = 0.01  # of the largest price: a smaller one, also 0, counts as this beside gains
 MAX_ITER = 100
+ROUNDING = 1e-9  # share of a limit that sums of costs may be off by
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,6 +47,10 @@ class Rules:
     prices: ColumnCosts | None = None
     power: float = 0.0
     limit: float = np.inf
+
+    def priced(self, prices: ColumnCosts, limit: float) -> Rules:
+        """These rules for sets that cost at most ``limit``, up to the rounding of sums."""
+        return replace(self, prices=prices, limit=limit * (1.0 + ROUNDING))
 
     def joining(self, g: FloatArray, chosen: Sequence[int]) -> BoolArray:
         """Features that may join the set and whose weight may follow −g."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import KW_ONLY, dataclass, field, replace
+from dataclasses import KW_ONLY, dataclass, field
 from numbers import Real
 from typing import Annotated, Any
 
@@ -14,7 +14,6 @@ from ranksieve._parallel import single_threaded_blas
 from ranksieve._types import BoolArray, FloatArray, IntArray
 from ranksieve.data.dataset import Dataset
 from ranksieve.estimators.base import PlainFit
-from ranksieve.estimators.choice import ROUNDING
 from ranksieve.estimators.cost_candidates import check_affordable
 from ranksieve.estimators.families import Fitted
 from ranksieve.estimators.held_out import HeldOut, Validation, check_valid, number_of_folds
@@ -145,7 +144,8 @@ class BestSubset(PlainFit, WithinBudget):
         """The sets that are allowed; those that the parameters leave empty are refused."""
         constraints, budget = self._constraints(data), self._budget(data)
         budget.check_must_have(constraints.unpenalised)
-        usable = objective.varies & ~constraints.forbidden
+        rules = self.stated_rules(data, objective, self.missing_.indicators, budget.max_cost)
+        usable = rules.usable
         if not usable.any():
             raise ValueError(
                 "no feature tells any pair of documents apart: every usable feature is constant within "
@@ -157,12 +157,9 @@ class BestSubset(PlainFit, WithinBudget):
                 f"max_features={self.max_features}, but only {most} of the {len(usable)} features may be "
                 f"used and vary within queries; give at most {most}"
             )
-        fixed = np.flatnonzero(constraints.unpenalised & usable)
-        rules = Rules(usable, tuple(fixed.tolist()), constraints.signs)
-        if budget.costs is None or budget.max_cost is None:
-            return rules
-        check_affordable(budget, budget.costs, usable.astype(np.float64), constraints.unpenalised)
-        return replace(rules, prices=budget.costs, limit=budget.max_cost * (1.0 + ROUNDING))
+        if budget.costs is not None:
+            check_affordable(budget, budget.costs, usable.astype(np.float64), constraints.unpenalised)
+        return rules
 
     def _adopt(self, search: SubsetSearch, size: int, callback: Callback | None) -> None:
         trace = Trace()
@@ -183,7 +180,7 @@ class BestSubset(PlainFit, WithinBudget):
         self.ties_ = _copies(search.objective, usable, self.support_, names)
 
     def _certificate(self) -> dict[str, Any]:
-        return self.found_.certificate()
+        return self.found_.certificate(self.max_cost)
 
 
 def _copies(objective: Objective, usable: BoolArray, support: IntArray, names: Any) -> dict[str, list[str]]:

@@ -12,10 +12,10 @@ import numpy as np
 from ranksieve._types import AnyArray, BoolArray, FloatArray, IntArray
 from ranksieve.data.costs import ColumnCosts
 from ranksieve.estimators.held_out import TIED, standard_error, tied
+from ranksieve.forward import ROUNDING
 
 Rule = Callable[[FloatArray, AnyArray], int]
 """From held-out values (models × queries) and the models' sizes to the model preferred."""
-ROUNDING = 1e-9  # share of a cost budget that sums of costs may be off by
 DRAWS = 200  # bootstrap samples of the held-out queries
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from ranksieve._types import BoolArray, FloatArray
 from ranksieve.data.costs import ColumnCosts
 from ranksieve.estimators.candidates import Family, plain_families
-from ranksieve.estimators.choice import ROUNDING, Budget, fits
+from ranksieve.estimators.choice import Budget, fits
 from ranksieve.estimators.families import (
     PATH,
     Fitted,
@@ -24,7 +24,6 @@ from ranksieve.estimators.families import (
     subset_family,
 )
 from ranksieve.estimators.held_out import HeldOut
-from ranksieve.forward import Rules
 from ranksieve.penalties import L1
 
 POWERS = (0.5, 1.0)
@@ -49,7 +48,7 @@ def families_by_cost(
     families = [*plain]
     if "subset" in names:
         limit = np.inf if budget.max_cost is None else budget.max_cost
-        best = subset_family(replace(task, rules=_priced(task.rules, costs, limit)))
+        best = subset_family(replace(task, rules=task.rules.priced(costs, limit)))
         families += [] if best is None else [Family.of(best, held_out)]
     if PATH in names:
         families += [Family.of(l1_family(part, label), held_out) for label, part in weighted(task, costs)]
@@ -72,13 +71,9 @@ def weighted(task: Task, costs: ColumnCosts) -> Iterator[tuple[str, Task]]:
 
 
 def _bought(task: Task, costs: ColumnCosts, limit: float, power: float) -> Fitted | None:
-    rules = replace(_priced(task.rules, costs, limit), power=power)
+    rules = replace(task.rules.priced(costs, limit), power=power)
     label = f"forward within {limit:g}" if power == 0 else f"forward by cost within {limit:g}"
     return forward_family(replace(task, rules=rules), label=label)
-
-
-def _priced(rules: Rules, costs: ColumnCosts, limit: float) -> Rules:
-    return replace(rules, prices=costs, limit=limit * (1.0 + ROUNDING))
 
 
 def cost_weights(costs: ColumnCosts, power: float) -> FloatArray:

@@ -341,7 +341,7 @@ class SparseRanker(WithinBudget):
     def _certificate(self) -> dict[str, Any]:
         """With what states the problem: the family, its strength, the features and their ℓ1 weights."""
         if self.found_ is not None:
-            return {**self.found_.certificate(), "family": self.family_}
+            return {**self.found_.certificate(self.max_cost), "family": self.family_}
         ridged, names = self.family_.partition(" ")[0] in RIDGED, self._names()
         proof = {
             **super()._certificate(),

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
+
+import numpy as np
 
 from ranksieve.data.costs import FeatureCosts
 from ranksieve.data.dataset import Dataset
@@ -11,6 +13,8 @@ from ranksieve.data.features import as_sign
 from ranksieve.estimators.base import LinearRanker
 from ranksieve.estimators.choice import Budget
 from ranksieve.formats.feature_tables import as_costs
+from ranksieve.forward import Rules
+from ranksieve.objective import Objective
 from ranksieve.penalties.constraints import Constraints, Features, Signs, make_constraints
 
 
@@ -26,13 +30,31 @@ class WithinBudget(LinearRanker):
     costs_: FeatureCosts | None
 
     def _budget(self, data: Dataset) -> Budget:
-        names, indicators = data.feature_names, self.missing_.indicators
-        given = [name for name in names if name not in indicators]
-        self.costs_ = None
-        if self.feature_costs is not None:
-            self.costs_ = as_costs(self.feature_costs, given).with_indicators(indicators)
-        costs = None if self.costs_ is None else self.costs_.columns(names)
+        self.costs_ = self._costs(data.feature_names, self.missing_.indicators)
+        costs = None if self.costs_ is None else self.costs_.columns(data.feature_names)
         return Budget(self.max_features, self.max_cost, costs)
+
+    def _costs(self, names: Sequence[str], indicators: Mapping[str, str]) -> FeatureCosts | None:
+        """What features cost; indicators come with their features."""
+        if self.feature_costs is None:
+            return None
+        given = [name for name in names if name not in indicators]
+        return as_costs(self.feature_costs, given).with_indicators(indicators)
+
+    def stated_rules(
+        self, data: Dataset, objective: Objective, indicators: Mapping[str, str], max_cost: float | None
+    ) -> Rules:
+        """The sets of features that the parameters allow, for a cost of at most so much."""
+        constraints = self._constraints(data)
+        usable = objective.varies & ~constraints.forbidden
+        if (weights := getattr(self, "weights", None)) is not None:
+            usable &= np.isfinite(np.asarray(weights, dtype=np.float64))
+        fixed = np.flatnonzero(constraints.unpenalised & usable)
+        rules = Rules(usable, tuple(fixed.tolist()), constraints.signs)
+        costs = self._costs(data.feature_names, indicators)
+        if costs is None or max_cost is None:
+            return rules
+        return rules.priced(costs.columns(data.feature_names), max_cost)
 
     def _constraints(self, data: Dataset) -> Constraints:
         return make_constraints(data.feature_names, self.must_have, self.must_not, self.signs)

@@ -60,7 +60,6 @@ class Found:
     """
 
     max_features: int
-    max_cost: float
     ridge: float
     fit: Result
     bound: float
@@ -71,12 +70,10 @@ class Found:
     seconds: float
     proof: Proof
 
-    def certificate(self) -> dict[str, Any]:
+    def certificate(self, max_cost: float | None) -> dict[str, Any]:
         """What a model file says is proven, with all that is needed to check it."""
         objective, gap = float(self.fit.objective), float(self.fit.objective) - self.bound
-        limits = {"max_features": self.max_features} | (
-            {"max_cost": self.max_cost} if np.isfinite(self.max_cost) else {}
-        )
+        limits = {"max_features": self.max_features} | ({} if max_cost is None else {"max_cost": max_cost})
         return {
             "kind": "subset",
             "objective": objective,
@@ -213,7 +210,7 @@ class Run:
         bound = min(self.closed, self.fit.objective)
         root = min(self.root_bound, self.fit.objective)
         return Found(
-            self.limits.max_features, self.limits.max_cost, self.search.ridge, self.fit, bound, root,
+            self.limits.max_features, self.search.ridge, self.fit, bound, root,
             self.joined, self.left, self.n_nodes, seconds, self.proof,
         )  # fmt: skip
 

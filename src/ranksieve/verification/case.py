@@ -98,16 +98,21 @@ class Case:
         """Objective and gap at the model's weights; None if only the fit knows the problem."""
         self.need("query_weight")
         certificate, learner = self.model.certificate, learner_of(self.model)
-        data, weight = self._learned_from(learner)
+        data, weight = self.learned_from(learner.missing)
         with told_if_damaged("its problem cannot be stated"):
             if "features" in certificate:
-                data = data.select_features(_columns(certificate["features"], data))
-            w = np.zeros(data.n_features)
-            w[_columns(self.model.names, data)] = self.model.weights
+                data = data.select_features(columns_of(certificate["features"], data))
+            w = self.weights_on(data)
             problem = learner.stated_problem(data, weight, certificate)
         return None if problem is None else recomputed(problem, w)
 
-    def _learned_from(self, learner: Any) -> tuple[Dataset, FloatArray | None]:
+    def weights_on(self, data: Dataset) -> FloatArray:
+        """The model's weights in the width of prepared data."""
+        w = np.zeros(data.n_features)
+        w[columns_of(self.model.names, data)] = self.model.weights
+        return w
+
+    def learned_from(self, missing: str) -> tuple[Dataset, FloatArray | None]:
         """What the weights were fitted on, prepared as the model says, and the weights of queries.
 
         A model keeps the preparation of the features in use; that of the others is learned again.
@@ -117,7 +122,7 @@ class Case:
             data, weight = counted(data, checked_query_weight(self.query_weight, data.n_queries))
             rows = row_weights(data, weight)
         kept = self.model.preparation
-        learned = Preparation.learn(data, kept.normalisation.kind, learner.missing, rows)
+        learned = Preparation.learn(data, kept.normalisation.kind, missing, rows)
         if self.model.parameters.get("refit_on") == "all" and "valid" in self.model.data:
             self.need("valid")
             data, weight = _with_valid(data, self.valid, weight)
@@ -166,7 +171,8 @@ class Case:
             raise NotChecked(f"{words}; but the first may have begun at weights that the file does not hold")
 
 
-def _columns(names: Sequence[str], data: Dataset) -> IntArray:
+def columns_of(names: Sequence[str], data: Dataset) -> IntArray:
+    """Where features are in prepared data."""
     place = {name: j for j, name in enumerate(data.feature_names)}
     lacking = [name for name in names if name not in place]
     if lacking:

@@ -6,10 +6,29 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from ranksieve.solvers.base import relative
-from ranksieve.verification.case import FIT, Case, Recomputed
-from ranksieve.verification.verdict import Finding, NotChecked, Verdict, differing, judged
+import numpy as np
 
+from ranksieve._parallel import single_threaded_blas
+from ranksieve.data.matrix import dense_block
+from ranksieve.estimators.within_budget import WithinBudget
+from ranksieve.forward import fit_set
+from ranksieve.objective import make_objective
+from ranksieve.penalties import ElasticNet
+from ranksieve.solvers import Problem
+from ranksieve.solvers.base import relative
+from ranksieve.subset import Proof, SubsetSearch, proven_bound
+from ranksieve.verification.case import FIT, Case, Recomputed, columns_of, recomputed
+from ranksieve.verification.rebuild import learner_of
+from ranksieve.verification.verdict import (
+    Finding,
+    NotChecked,
+    Verdict,
+    differing,
+    judged,
+    told_if_damaged,
+)
+
+REAL = 1e-8  # relative gap of the real-valued weights that a card is compared with
 WEIGHTS = "weights"  # the kind of a certificate that names none
 
 
@@ -93,4 +112,60 @@ def _listed(entries: Sequence[str]) -> str:
     return " and ".join(name.replace("_", " ") for name in entries)
 
 
-PROOFS: dict[str, Callable[[Case], Verdict]] = {WEIGHTS: check_weights}
+def check_subset(case: Case) -> Verdict:
+    """The objective at the weights, the limits of the set, and the bound that the tree of the proof gives."""
+    proof, learner = case.model.certificate, learner_of(case.model)
+    case.need("query_weight")
+    data, weight = case.learned_from(learner.missing)
+    if not isinstance(learner, WithinBudget):
+        raise NotChecked(f"{case.model.method} has no sets of features")
+    with told_if_damaged("its problem cannot be stated"), single_threaded_blas():
+        ridge, size, limit = proof["ridge"], int(proof["max_features"]), proof.get("max_cost")
+        objective = make_objective(data, query_weight=weight)
+        rules = learner.stated_rules(data, objective, case.model.preparation.missing.indicators, limit)
+        search, w = SubsetSearch(objective, rules, ridge), case.weights_on(data)
+        found = recomputed(Problem(objective, ElasticNet(ridge, signs=rules.signs, l1_ratio=0.0)), w)
+        findings = [*_consistent(proof), *_at_weights(found, {"objective": proof["objective"]})]
+        used = np.flatnonzero(w)
+        findings.append((len(used) <= size, f"{len(used)} of at most {size} features"))
+        if rules.prices is not None:
+            findings.append((rules.prices.of(used) <= rules.limit, f"cost {rules.prices.of(used):g}"))
+        tree, claimed = Proof.from_lines(proof["proof"]), proof["objective"] - proof["gap"]
+        bound = proven_bound(tree, search.relaxation(size), search.everything, claimed)
+    good = bound >= claimed - found.slack - FIT * abs(claimed)
+    words = f"no set is below {bound:.6g} by a proof of {len(tree.nodes)} regions"
+    findings.append((good, words if good else f"the proof gives the bound {differing(bound, claimed)}"))
+    return judged("subset", findings)
+
+
+def check_scorecard(case: Case) -> Verdict:
+    """The objective of the card, and how near the best real-valued weights of the same features it is."""
+    proof, model = case.model.certificate, case.model
+    case.need("query_weight")
+    policy = model.preparation.missing.policy
+    data, weight = case.learned_from("auto" if policy == "keep" else policy)
+    with told_if_damaged("its problem cannot be stated"), single_threaded_blas():
+        scales, signs, ridge = model.parameters["ridge_scales"], model.parameters["signs"], proof["ridge"]
+        columns, scale = columns_of(list(scales), data), np.array(list(scales.values()), dtype=np.float64)
+        bound = np.array([float(signs.get(name, 0.0)) for name in scales])
+        values = data.replace_features(dense_block(data.X, slice(None), columns) / scale, list(scales))
+        objective = make_objective(values, query_weight=weight)
+        w = proof["scale"] * case.weights_on(data)[columns] * scale
+        limited = bound if bound.any() else None
+        found = recomputed(Problem(objective, ElasticNet(ridge, signs=limited, l1_ratio=0.0)), w)
+        best = fit_set(objective, range(len(scale)), w, ridge, limited, REAL)
+    findings = [*_consistent(proof), *_at_weights(found, {"objective": proof["objective"]})]
+    gap = found.objective - (best.objective - best.gap)
+    good = gap <= proof["gap"] + found.slack + 2.0 * REAL * found.objective
+    words = f"at most {max(gap, 0.0):.2g} above the best real-valued weights"
+    findings.append(
+        (good, words if good else f"the gap to real-valued weights is {differing(gap, proof['gap'])}")
+    )
+    return judged("scorecard", findings)
+
+
+PROOFS: dict[str, Callable[[Case], Verdict]] = {
+    WEIGHTS: check_weights,
+    "subset": check_subset,
+    "scorecard": check_scorecard,
+}
