@@ -167,11 +167,7 @@ def _signs(model: LinearModel, plain: LinearModel) -> FloatArray:
 
 
 def _ridge(model: LinearModel, objective: Objective) -> float:
-<<<<<<< HEAD
-    """That of the model's certificate, else that of forward selection; 0 if features differ in no pair."""
-=======
     """That of the certificate, else that of forward selection, which is 0 if features differ in no pair."""
->>>>>>> scorecard
     known = model.certificate.get("ridge")
     if isinstance(known, int | float) and known > 0:
         return float(known)
