@@ -95,7 +95,7 @@ def test_held_out_queries_are_pooled(train):
 
 def test_much_validation_data_is_enough(train, monkeypatch):
     a, b = halves(train)
-    monkeypatch.setattr("ranksieve.estimators.sparse_ranker.ENOUGH_QUERIES", 5)
+    monkeypatch.setattr("ranksieve.estimators.held_out.ENOUGH_QUERIES", 5)
     assert SparseRanker(metric="map").fit(a, valid=b).n_folds_ == 0
     assert SparseRanker(metric="map", cv=3).fit(a, valid=b).n_folds_ == 3
 

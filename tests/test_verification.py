@@ -126,6 +126,63 @@ def test_families_that_weigh_costs(train):
     assert verdicts(plain, train, refit=False)["weights"] is False
 
 
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        {"max_features": 3},
+        {"max_features": 2, "must_have": ["f2"], "must_not": [7], "signs": {"f1": "+"}},
+        {"max_features": 3, "feature_costs": COSTS, "max_cost": 6.0, "normalise": "z"},
+        {"max_features": 3, "max_nodes": 1, "ridge": 1e-4},
+    ],
+)
+def test_sets_of_features_state_their_proof(parameters, train, tmp_path):
+    rs.BestSubset(**parameters).fit(train).to_model().save(tmp_path / "m.json")
+    fitted = rs.load_model(tmp_path / "m.json")
+    assert set(verdicts(fitted, train).values()) == {True}
+    assert "by a proof of" in words(fitted, train, "subset")
+    chosen = sparse(train, families=["subset"], max_features=2)
+    assert chosen.certificate["kind"] == "subset"
+    assert set(verdicts(chosen, train).values()) == {True}
+
+
+def test_a_forged_proof_of_a_set(train):
+    fitted = rs.BestSubset(2, ridge=1e-4, max_nodes=1).fit(train).to_model()
+    proof = fitted.certificate
+    assert proof["relative_gap"] > 1e-6
+
+    def claims(**changes) -> bool | None:
+        return verdicts(entry(fitted, "certificate", **changes), train)["subset"]
+
+    less = 0.5 * proof["gap"]
+    assert claims() is True
+    assert claims(gap=less, relative_gap=less / proof["objective"]) is False
+    assert claims(relative_gap=0.0) is False
+    assert claims(objective=0.99 * proof["objective"]) is False
+    assert claims(max_features=1) is False
+    assert claims(max_features=5) is False
+    assert claims(proof=[]) is False
+    assert claims(proof=["- - -"]) is False
+    assert claims(proof=["1 2"]) is None
+    first, *others = fitted.terms
+    assert verdicts(replace(fitted, terms=(replace(first, weight=2 * first.weight), *others)), train) == {
+        "training data": True, "subset": False, "budget": True,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "parameters", [{}, {"normalise": "z"}, {"normalise": "query_z"}, {"signs": {"f1": "+"}}]
+)
+def test_scorecards_state_their_proof(parameters, train, tmp_path):
+    fitted = rs.BestSubset(3, **parameters).fit(train).to_model()
+    rs.make_scorecard(fitted, train).save(tmp_path / "card.json")
+    card = rs.load_model(tmp_path / "card.json")
+    assert set(verdicts(card, train).values()) == {True}
+    less = entry(card, "certificate", gap=0.0, relative_gap=0.0)
+    assert verdicts(less, train)["scorecard"] is (card.certificate["gap"] < 1e-8)
+    other = entry(card, "certificate", objective=0.9 * card.certificate["objective"])
+    assert verdicts(other, train)["scorecard"] is False
+
+
 @pytest.mark.parametrize("family", ["l1", "log", "forward"])
 def test_weights_fitted_to_all_data(family, halves):
     train, valid = halves

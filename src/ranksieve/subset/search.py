@@ -201,6 +201,7 @@ class Run:
 
     def until_done(self) -> Found:
         """Look at the region of the lowest bound until the target is met or the effort spent."""
+        self._report()
         while self.open and self.open[0].least < self.target and not self.ends:
             self._look(heapq.heappop(self.open))
             self._report()

@@ -9,6 +9,7 @@ from typing import Any
 from ranksieve.data.costs import make_costs
 from ranksieve.data.dataset import Dataset, fingerprint, fingerprint_of_weights
 from ranksieve.estimators.choice import fits
+from ranksieve.estimators.within_budget import WithinBudget
 from ranksieve.losses.base import checked_query_weight
 from ranksieve.model import LinearModel
 from ranksieve.verification.case import COST, FIT, HOW_TO_GIVE, PARTS, Case
@@ -75,7 +76,7 @@ def _check_metric(case: Case, name: str, stated: float) -> Verdict:
 def check_budget(case: Case) -> Iterator[Verdict]:
     """The limits that were asked for are kept."""
     try:
-        limited = is_budgeted(case.model) or ranker_class(case.model.method).uses_valid
+        limited = is_budgeted(case.model) or issubclass(ranker_class(case.model.method), WithinBudget)
     except NotChecked:
         limited = True
     if not limited:  # parameters of the same names may mean something else there
