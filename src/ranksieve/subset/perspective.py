@@ -1,4 +1,4 @@
-"""A quadratic with the perspective of a ridge: the second-order model of a relaxation, solved without data."""
+"""A quadratic with the perspective of a ridge: the second-order model of a relaxation."""
 
 from __future__ import annotations
 
