@@ -120,7 +120,7 @@ class BestSubset(PlainFit, WithinBudget):
         trial = self._sized(max(sizes))
         for size in sizes:
             check_parameters(self._sized(size))
-        rankers = []
+        rankers: list[BestSubset] = []
         with single_threaded_blas():
             given, weight = trial._given_data(data, None, None, query_weight)
             search = trial._search(trial._prepared_for_learning(given, weight), weight)

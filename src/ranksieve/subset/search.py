@@ -22,6 +22,7 @@ from ranksieve.subset.relaxation import Bounds, Relaxation, Relaxed
 
 LEAST_GAP = 1e-9  # smaller gaps are rounding
 PROMISING = 1.002  # times the best objective: a rounded relaxation below it, after one step, is fitted
+EAGER = 10  # regions whose rounded relaxation is improved by swaps in any case
 FIT_TOL = 1e-10
 RIDGE_SHARE = 1e-2  # of the mean curvature of a feature at w = 0: proofs need a ridge, ranking hardly sees it
 
@@ -281,9 +282,9 @@ class Run:
         if not len(chosen) or self.search.knows(chosen):
             return
         enough = PROMISING * self.fit.objective
-        if self.relaxation.step(relaxed, chosen, enough) < enough:
+        if self.n_nodes <= EAGER or self.relaxation.step(relaxed, chosen, enough) < enough:
             fit = self.search.fit(chosen.tolist(), relaxed.point.w)
-            if fit.objective < self.fit.objective:
+            if self.n_nodes <= EAGER or fit.objective < self.fit.objective:
                 fit = min(fit, self.search.improved(chosen.tolist()), key=lambda one: one.objective)
             self._adopt(fit)
 
