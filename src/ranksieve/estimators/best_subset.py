@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Sequence
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import KW_ONLY, dataclass, field, replace
 from numbers import Real
 from typing import Annotated, Any
 
@@ -170,6 +170,7 @@ class BestSubset(PlainFit, WithinBudget):
                 callback(n_nodes, w, objective, gap)
 
         found = search.best(size, Effort(self.gap, self.time_limit, self.max_nodes), record)
+        found = replace(found, max_cost=self.max_cost)
         self.found_, self.ridge_, self.trace_ = found, search.ridge, trace
         self.coef_, self.objective_ = found.fit.w.copy(), float(found.fit.objective)
         self.bound_, self.root_bound_ = found.bound, found.root_bound
@@ -180,7 +181,7 @@ class BestSubset(PlainFit, WithinBudget):
         self.ties_ = _copies(search.objective, usable, self.support_, names)
 
     def _certificate(self) -> dict[str, Any]:
-        return self.found_.certificate(self.max_cost)
+        return self.found_.certificate()
 
 
 def _clock(progress: Progress | None, done: int, total: int, time_limit: float) -> Callback | None:

@@ -58,6 +58,7 @@ class Found:
     """The best set found, its weights, and what is proven of all others.
 
     ``joined`` and ``left`` bound the objective of every allowed set with, and without, each feature.
+    ``max_cost`` is the limit that was asked for, if any.
     """
 
     max_features: int
@@ -70,11 +71,12 @@ class Found:
     n_nodes: int
     seconds: float
     proof: Proof
+    max_cost: float | None = None
 
-    def certificate(self, max_cost: float | None) -> dict[str, Any]:
+    def certificate(self) -> dict[str, Any]:
         """What a model file says is proven, with all that is needed to check it."""
         objective, gap = float(self.fit.objective), float(self.fit.objective) - self.bound
-        limits = {"max_features": self.max_features} | ({} if max_cost is None else {"max_cost": max_cost})
+        cost = {} if self.max_cost is None else {"max_cost": self.max_cost}
         return {
             "kind": "subset",
             "objective": objective,
@@ -83,7 +85,8 @@ class Found:
             "bound": self.bound,
             "ridge": self.ridge,
             "n_features": len(self.fit.w),
-            **limits,
+            "max_features": self.max_features,
+            **cost,
             "proof": self.proof.to_lines(),
         }
 
