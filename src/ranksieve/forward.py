@@ -96,8 +96,9 @@ class Rules:
         """What each feature would add to the cost of the set."""
         if self.prices is None:
             return np.zeros(len(self.usable))
-        paid = np.isin(self.prices.unit, self.prices.unit[list(chosen)])
-        return np.where(paid, 0.0, self.prices.of_each)
+        paid = np.zeros(len(self.prices.prices), dtype=bool)
+        paid[self.prices.unit[list(chosen)]] = True
+        return np.where(paid[self.prices.unit], 0.0, self.prices.of_each)
 
 
 @dataclass(frozen=True, eq=False)
