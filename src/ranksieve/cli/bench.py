@@ -62,7 +62,7 @@ def bench(
         typer.Option(
             metavar="N",
             min=1,
-            help="Fits of each chosen point of a method that draws; default 5, with the fast grid 1.",
+            help="Runs of a method that draws, each with another seed; default 5, with the fast grid 1.",
         ),
     ] = None,
     baseline: Annotated[

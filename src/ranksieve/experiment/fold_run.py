@@ -20,8 +20,9 @@ from ranksieve._util.json_values import nonzero_weights
 from ranksieve.data.dataset import fingerprint
 from ranksieve.data.describe import varying_columns
 from ranksieve.estimators.base import LinearRanker, Ranker
+from ranksieve.experiment.choices import best_on_vali, candidates, shortlist
 from ranksieve.experiment.journal import Entry, Journal, check_begun, only_writer
-from ranksieve.experiment.results import PAPER_METRICS, best_on_vali, dense
+from ranksieve.experiment.results import PAPER_METRICS, dense
 from ranksieve.experiment.terms import other_profiles
 from ranksieve.formats.folds import Fold
 from ranksieve.methods import Method
@@ -48,6 +49,7 @@ class Trial:
     """One fitted grid point: its validation values are NO_FEATURES for a linear model without features."""
 
     point: int
+    seed: int | None
     parameters: Mapping[str, Any]
     ranker: Ranker
     validation: Mapping[str, float]
@@ -137,7 +139,7 @@ class Plan:
 
     @property
     def seeds(self) -> tuple[int | None, ...]:
-        """The first is that of the grid's fits; a method that draws nothing has no other."""
+        """What the method is run with, each time for itself; None for a method that draws nothing."""
         first = self.method.seed
         return (None,) if first is None else tuple(range(first, first + self.n_seeds))
 
@@ -152,26 +154,38 @@ class Plan:
 
 
 def run_fold(place: Place, plan: Plan) -> None:
-    """Fit the grid points that are not in the file yet; for each metric choose, then test what was chosen."""
+    """For each seed and metric: fit the points that are not in the file yet, choose on vali, test the choice.
+
+    The first seed fits the whole grid, the others what was best on vali with the first.
+    """
     with place.journal(plan.name, plan.identity, plan.method.title) as journal:
-        fitted = _fit_missing(journal, place, plan)
-        fits = {row["point"]: row for row in journal.of_kind("fit")}
-        for select in plan.selections:
-            fit = fits[_choose(journal, select)]
-            tested = {(row["point"], row["random_state"]) for row in journal.of_kind("tested")}
-            for seed in plan.seeds:
-                if (fit["point"], seed) not in tested:
+        for seed in plan.seeds:
+            fitted: dict[int, Ranker] = {}
+            for select in plan.selections:
+                fitted |= _fit_missing(journal, place, plan, select, seed)
+                point = _choose(journal, plan, select, seed)
+                if not _of_seed(journal.of_kind("tested"), seed, point):
                     with_curve = (select, seed) == (plan.select, plan.seeds[0])
-                    journal.append(_tested_row(place, plan, fit, seed, fitted, with_curve))
+                    (fit,) = _of_seed(journal.of_kind("fit"), seed, point)
+                    journal.append(_tested_row(place, plan, fit, fitted.get(point), with_curve))
 
 
-def _fit_missing(journal: Journal, place: Place, plan: Plan) -> dict[int, Ranker]:
+def _of_seed(rows: Sequence[Entry], seed: int | None, point: int) -> list[Entry]:
+    return [row for row in rows if (row["point"], row["random_state"]) == (point, seed)]
+
+
+def _fit_missing(
+    journal: Journal, place: Place, plan: Plan, select: str, seed: int | None
+) -> dict[int, Ranker]:
     """Fit and write down; gives those rankers of this process that have no weights to write."""
-    done = {row["point"]: row for row in journal.of_kind("fit")}
-    todo = [(k, point) for k, point in enumerate(plan.grid) if k not in done]
+    fits = journal.of_kind("fit")
+    wanted = set(range(len(plan.grid)))
+    if seed != plan.seeds[0]:
+        wanted = {row["point"] for row in shortlist(fits, select, plan.seeds[0])}
+    done = {row["point"]: row for row in fits if row["random_state"] == seed}
     start = dense(done[max(done)]["weights"], place.names) if done else None
     fitted = {}
-    for trial in _trials(place, plan, todo, start=start):
+    for trial in _trials(place, plan, sorted(wanted - done.keys()), seed, start):
         journal.append(_fit_row(trial, place.names))
         if not isinstance(trial.ranker, LinearRanker):
             fitted[trial.point] = trial.ranker
@@ -180,51 +194,43 @@ def _fit_missing(journal: Journal, place: Place, plan: Plan) -> dict[int, Ranker
 
 def _fit_row(trial: Trial, names: Sequence[str]) -> Entry:
     row: Entry = {
-        "kind": "fit", "point": trial.point, "parameters": trial.parameters, "validation": trial.validation,
-        "seconds": trial.seconds, "weights": _weights(trial.ranker, names), "certificate": {},
+        "kind": "fit", "point": trial.point, "random_state": trial.seed, "parameters": trial.parameters,
+        "validation": trial.validation, "seconds": trial.seconds, "weights": None, "certificate": {},
     }  # fmt: skip
     if isinstance(trial.ranker, LinearRanker):
+        row["weights"] = nonzero_weights(trial.ranker.coef_, names)
         proof = trial.ranker.to_model().certificate
         row["certificate"] = {name: value for name, value in proof.items() if isinstance(value, float)}
     return row
 
 
-def _weights(ranker: Ranker, names: Sequence[str]) -> dict[str, float] | None:
-    return nonzero_weights(ranker.coef_, names) if isinstance(ranker, LinearRanker) else None
-
-
-def _choose(journal: Journal, select: str) -> int:
+def _choose(journal: Journal, plan: Plan, select: str, seed: int | None) -> int:
     """The best point on vali; it is on the disk before anything of it is measured on test."""
     for row in journal.of_kind("chosen"):
-        if row["select"] == select:
+        if (row["select"], row["random_state"]) == (select, seed):
             return int(row["point"])
-    best = best_on_vali(journal.of_kind("fit"), select)
+    best = best_on_vali(candidates(journal.of_kind("fit"), select, plan.seeds, seed), select)
     value = best["validation"][select]
-    journal.append({"kind": "chosen", "select": select, "point": best["point"], "validation": value})
+    row = {"kind": "chosen", "select": select, "random_state": seed, "point": best["point"]}
+    journal.append({**row, "validation": value})
     return int(best["point"])
 
 
-def _tested_row(
-    place: Place, plan: Plan, fit: Entry, seed: int | None, fitted: Mapping[int, Ranker], with_curve: bool
-) -> Entry:
-    """Test values of a chosen point, query by query: of the grid's fit, or of one with another seed."""
-    point, test, evaluator = fit["point"], place.fold.test, Evaluator(place.fold.test, place.profile)
-    weights, seconds, ranker = fit["weights"], fit["seconds"], fitted.get(point)
-    another_seed = seed != plan.seeds[0]
-    if another_seed or (weights is None and ranker is None):  # the file holds no ranker without weights
-        trial = next(_trials(place, plan, [(point, plan.grid[point])], seed=seed if another_seed else None))
-        weights, seconds, ranker = _weights(trial.ranker, place.names), trial.seconds, trial.ranker
-    coef, curve = dense(weights, place.names), None
-    if weights is not None:
+def _tested_row(place: Place, plan: Plan, fit: Entry, ranker: Ranker | None, with_curve: bool) -> Entry:
+    """Test values of a chosen fit, query by query; its weights are in its row, or it is a ranker without."""
+    point, seed, test = fit["point"], fit["random_state"], place.fold.test
+    evaluator, curve = Evaluator(test, place.profile), None
+    if fit["weights"] is not None:
+        coef = dense(fit["weights"], place.names)
         used = np.flatnonzero(coef)
         scores = linear_scores(test.X, used, coef[used])
         curve = truncated(coef, place.fold, evaluator) if with_curve else None
-    elif ranker is not None:
-        scores = ranker.predict(test)
+    else:  # if another process fitted it: fit it once more, to the same
+        scores = (ranker or next(_trials(place, plan, [point], seed)).ranker).predict(test)
     measured = evaluator.evaluate(scores, ALL_METRICS)
     return {
-        "kind": "tested", "point": point, "random_state": seed, "weights": weights, "seconds": seconds,
-        "query_ids": measured.query_ids, "test": measured.per_query, "truncated": curve,
+        "kind": "tested", "point": point, "random_state": seed, "query_ids": measured.query_ids,
+        "test": measured.per_query, "truncated": curve,
         "elsewhere": {
             profile.name: Evaluator(test, profile).evaluate(scores, PAPER_METRICS).mean
             for profile in place.other_profiles
@@ -241,12 +247,7 @@ def truncated(coef: FloatArray, fold: Fold, evaluator: Evaluator) -> dict[str, l
 
 
 def _trials(
-    place: Place,
-    plan: Plan,
-    points: Sequence[tuple[int, GridPoint]],
-    *,
-    seed: int | None = None,
-    start: FloatArray | None = None,
+    place: Place, plan: Plan, points: Sequence[int], seed: int | None, start: FloatArray | None = None
 ) -> Iterator[Trial]:
     """Fit the points one after another; a warm method starts each from the weights before it.
 
@@ -254,8 +255,8 @@ def _trials(
     """
     fold, method, drawn = place.fold, plan.method, {} if seed is None else {"random_state": seed}
     evaluator = Evaluator(fold.valid, place.profile)
-    for number, point in points:
-        ranker = method.make(**point).set_params(**UNPREPARED, **drawn)
+    for point in points:
+        ranker = method.make(**plan.grid[point]).set_params(**UNPREPARED, **drawn)
         began = time.perf_counter()
         _learn(ranker, fold, plan.select, place.profile, start if method.warm else None)
         seconds = time.perf_counter() - began
@@ -263,7 +264,7 @@ def _trials(
         values = evaluator.evaluate(ranker.predict(fold.valid), plan.selections).mean
         if not np.any(weights):
             values = dict.fromkeys(values, NO_FEATURES)
-        yield Trial(number, point, ranker, values, seconds)
+        yield Trial(point, seed, plan.grid[point], ranker, values, seconds)
         start = weights
 
 

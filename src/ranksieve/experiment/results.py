@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from ranksieve._types import BoolArray, FloatArray
+from ranksieve.experiment.choices import best_on_vali, candidates
 from ranksieve.experiment.journal import Entry, is_begun, read_journal
 from ranksieve.experiment.variants import VARIANTS
 from ranksieve.methods import METHODS
@@ -25,25 +26,24 @@ SHARES = ("sparsity", "varying_sparsity", "n_selected")
 STUDIES_FOLDER = "studies"
 FOLD_FILE = re.compile(r"Fold(\d+)\.jsonl")
 PARTS = {
-    "fit": {"point", "parameters", "validation", "seconds", "weights", "certificate"},
-    "chosen": {"select", "point", "validation"},
-    "tested": {
-        "point", "random_state", "weights", "seconds", "query_ids", "test", "truncated", "elsewhere",
+    "fit": {
+        "point", "random_state", "parameters", "validation", "seconds", "weights", "certificate",
     },
+    "chosen": {"select", "random_state", "point", "validation"},
+    "tested": {"point", "random_state", "query_ids", "test", "truncated", "elsewhere"},
 }  # fmt: skip
-
-
-def best_on_vali(fits: Sequence[Entry], select: str) -> Entry:
-    """The fit that is best on vali by a metric, the earlier of equals."""
-    in_order = sorted(fits, key=lambda row: int(row["point"]))
-    return max(in_order, key=lambda row: float(row["validation"][select]))
 
 
 @dataclass(frozen=True, eq=False)
 class Draw:
-    """One fit of the chosen point: its test values, also as means under other conventions; NaN for weights
-    that a ranker does not have."""
+    """What was chosen with one seed and what it reached, also as means under other conventions.
 
+    The weights of a ranker that is not linear are NaN.
+    """
+
+    parameters: Mapping[str, Any]
+    validation: float
+    seconds: float
     test: Evaluation
     elsewhere: Mapping[str, Mapping[str, float]]
     coef: FloatArray
@@ -75,13 +75,25 @@ def _share(coef: FloatArray) -> float:
 
 @dataclass(frozen=True, eq=False)
 class FoldResult:
-    """The chosen point of one fold and what its fits reached: one fit, or one for each seed."""
+    """What was chosen on one fold and what it reached: once, or once for each seed."""
 
-    parameters: Mapping[str, Any]
-    validation: float
     draws: tuple[Draw, ...]
-    fit_seconds: float
     grid_seconds: float
+
+    @property
+    def parameters(self) -> Mapping[str, Any]:
+        """Those that the first seed chose."""
+        return self.draws[0].parameters
+
+    @property
+    def validation(self) -> float:
+        """That of the first seed's choice."""
+        return self.draws[0].validation
+
+    @property
+    def fit_seconds(self) -> float:
+        """Seconds of the chosen fit, a mean over the seeds."""
+        return float(np.mean([draw.seconds for draw in self.draws]))
 
     @cached_property
     def test(self) -> Evaluation:
@@ -166,54 +178,62 @@ class MethodFold:
 
     header: Entry
     fits: Sequence[Entry]
-    choices: Mapping[str, Entry]
-    """By the metric that chose on vali."""
+    choices: Mapping[tuple[str, int | None], Entry]
+    """By the metric that chose on vali, and the seed."""
     tested: Mapping[tuple[int, int | None], Entry]
     """By grid point and seed."""
 
     @property
     def finished(self) -> bool:
-        """Whether every metric has chosen and every seed of what was chosen is tested."""
+        """Whether every metric has chosen with every seed, and every choice is tested."""
         identity = self.header["identity"]
-        return identity["selections"] == list(self.choices) and all(
-            (row["point"], seed) in self.tested for row in self.choices.values() for seed in identity["seeds"]
+        wanted = {(select, seed) for select in identity["selections"] for seed in identity["seeds"]}
+        return self.choices.keys() == wanted and all(
+            (row["point"], row["random_state"]) in self.tested for row in self.choices.values()
         )
+
+    @property
+    def selections(self) -> list[str]:
+        """The metrics that chose."""
+        return list(self.header["identity"]["selections"])
 
     @cached_property
     def chosen(self) -> Entry | None:
-        """Parameters, weights, certificate and first test of what the method's own metric chose."""
+        """Parameters, weights, certificate and test of what the method's metric chose with the first seed."""
         if not self.finished:
             return None
-        choice = self.choices[self.header["identity"]["select"]]
-        tested = self._tested_at(choice["point"])[0]
-        return {**self._fit_at(choice["point"]), **tested, **choice}
+        identity = self.header["identity"]
+        choice = self.choices[identity["select"], identity["seeds"][0]]
+        return {**self._fit_of(choice), **self.tested[choice["point"], choice["random_state"]], **choice}
 
     @property
     def result(self) -> FoldResult:
-        """What the model reached that the method's own metric chose."""
+        """What the models reached that the method's own metric chose."""
         return self.result_by(self.header["identity"]["select"])
 
     def result_by(self, select: str) -> FoldResult:
-        """What the model reached that is best on vali by a metric of the file."""
-        choice = self.choices[select]
-        fit, draws = self._fit_at(choice["point"]), self._tested_at(choice["point"])
-        total = sum(row["seconds"] for row in self.fits)
-        return FoldResult(
-            fit["parameters"], choice["validation"], tuple(map(self._draw, draws)), fit["seconds"], total
-        )
+        """What the models reached that are best on vali by a metric of the file."""
+        chosen = [self.choices[select, seed] for seed in self.header["identity"]["seeds"]]
+        return FoldResult(tuple(map(self._draw, chosen)), sum(row["seconds"] for row in self.fits))
 
-    def _fit_at(self, point: int) -> Entry:
-        return next(row for row in self.fits if row["point"] == point)
+    def _fit_of(self, choice: Entry) -> Entry:
+        names = ("point", "random_state")
+        return next(row for row in self.fits if all(row[name] == choice[name] for name in names))
 
-    def _tested_at(self, point: int) -> list[Entry]:
-        return [self.tested[point, seed] for seed in self.header["identity"]["seeds"]]
-
-    def _draw(self, row: Entry) -> Draw:
+    def _draw(self, choice: Entry) -> Draw:
         notes, profile = self.header["notes"], as_profile(self.header["identity"]["profile"])
-        per_query = {name: np.array(values, dtype=np.float64) for name, values in row["test"].items()}
-        measured = summarise(per_query, np.array(row["query_ids"], dtype=object), profile, profile.empty)
-        weights = dense(row["weights"], notes["features"])
-        return Draw(measured, row["elsewhere"], weights, np.array(notes["varying"]))
+        fit, tested = self._fit_of(choice), self.tested[choice["point"], choice["random_state"]]
+        per_query = {name: np.array(values, dtype=np.float64) for name, values in tested["test"].items()}
+        ids = np.array(tested["query_ids"], dtype=object)
+        return Draw(
+            fit["parameters"],
+            choice["validation"],
+            fit["seconds"],
+            summarise(per_query, ids, profile, profile.empty),
+            tested["elsewhere"],
+            dense(fit["weights"], notes["features"]),
+            np.array(notes["varying"]),
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -237,11 +257,17 @@ class DataSetResults:
     def chosen_by(self, name: str, select: str) -> MethodResult | None:
         """The result of a method or variant if ``select`` chooses on vali; None if there is none."""
         folds = {**self.variants, **self.methods}.get(name, ())
-        if not folds or any(select not in fold.choices for fold in folds):
+        if not folds or any(select not in fold.selections for fold in folds):
             return None
         if name in self.methods and select == folds[0].header["identity"]["select"]:
             return self.results[name]
-        return MethodResult(tuple(fold.result_by(select) for fold in folds))
+        if (name, select) not in self._others:
+            self._others[name, select] = MethodResult(tuple(fold.result_by(select) for fold in folds))
+        return self._others[name, select]
+
+    @cached_property
+    def _others(self) -> dict[tuple[str, str], MethodResult]:
+        return {}
 
     @cached_property
     def pooled(self) -> dict[str, Evaluation]:
@@ -319,9 +345,9 @@ def _method_fold(file: Path) -> MethodFold:
     for number, row in enumerate(rows, start=2):
         _check_row(f"{file}:{number}", row)
         if row["kind"] == "chosen":
-            _check_choice(f"{file}:{number}", row, by_kind["fit"], len(header["identity"]["grid"]))
+            _check_choice(f"{file}:{number}", row, by_kind["fit"], header["identity"])
         by_kind.setdefault(row["kind"], []).append(row)
-    choices = {row["select"]: row for row in by_kind["chosen"]}
+    choices = {(row["select"], row["random_state"]): row for row in by_kind["chosen"]}
     tested = {(row["point"], row["random_state"]): row for row in by_kind["tested"]}
     return MethodFold(header, by_kind["fit"], choices, tested)
 
@@ -338,11 +364,14 @@ def _check_row(place: str, row: Entry) -> None:
         )
 
 
-def _check_choice(place: str, row: Entry, fits: Sequence[Entry], n_points: int) -> None:
-    """Refuse a choice that is not the best of the whole grid on vali."""
-    if len(fits) < n_points or best_on_vali(fits, row["select"])["point"] != row["point"]:
+def _check_choice(place: str, row: Entry, fits: Sequence[Entry], identity: Mapping[str, Any]) -> None:
+    """Refuse a choice that is not the best on vali of all that its metric and seed had to choose among."""
+    select, seeds = row["select"], identity["seeds"]
+    n_points = len(identity["grid"]) if row["random_state"] == seeds[0] else 1
+    among = candidates(fits, select, seeds, row["random_state"])
+    if len(among) < n_points or best_on_vali(among, select)["point"] != row["point"]:
         raise ValueError(
-            f"{place}: the chosen point {row['point']} is not the best on vali by {row['select']}; "
+            f"{place}: the chosen point {row['point']} is not the best on vali by {select}; "
             "remove the file to run it again"
         )
 

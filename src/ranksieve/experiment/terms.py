@@ -68,11 +68,14 @@ LETOR_RUNS = {"ranksvmstruct", "listnet", "adarank-ndcg", "rankboost", "svmmap"}
 
 def terms_of(paper: str, data_set: str, method: str) -> Terms:
     """How ours is chosen and measured beside what a paper prints for a method on a data set."""
-    terms = PAPERS[paper]
-    cited = method in LETOR_RUNS or (method == "ranksvm" and data_set != "MQ2008")
-    if paper in CITING and cited:
-        terms = replace(terms, select="map")
-    return replace(terms, profile=NEAREST.get((paper, data_set)))
+    terms = replace(PAPERS[paper], profile=NEAREST.get((paper, data_set)))
+    return replace(terms, select="map") if is_cited(paper, data_set, method) else terms
+
+
+def is_cited(paper: str, data_set: str, method: str) -> bool:
+    """Whether the paper's numbers of the method are those of LETOR's site."""
+    on_site = method in LETOR_RUNS or (method == "ranksvm" and data_set != "MQ2008")
+    return paper in CITING and on_site
 
 
 def other_profiles(data_set: str) -> tuple[Profile, ...]:
