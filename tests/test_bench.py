@@ -298,9 +298,9 @@ def test_rows_that_lack_something_are_named(synthetic_folds, tmp_path):
     lines = path.read_text().splitlines()
     at = next(k for k, line in enumerate(lines) if '"kind": "tested"' in line)
     lines, whole = lines[:at], json.loads(lines[at])
-    no_weights = {key: value for key, value in whole.items() if key != "weights"}
+    no_curve = {key: value for key, value in whole.items() if key != "truncated"}
     short = {**whole, "test": {**whole["test"], "map": whole["test"]["map"][1:]}}
-    for row, words in ((no_weights, "no weights"), (short, "not one value per query in each metric")):
+    for row, words in ((no_curve, "no truncated"), (short, "not one value per query in each metric")):
         path.write_text("\n".join([*lines, json.dumps(row)]) + "\n")
         with pytest.raises(ValueError, match=rf"Fold2\.jsonl:{len(lines) + 1}: damaged line \({words}"):
             load_results(tmp_path)

@@ -21,6 +21,7 @@ from ranksieve.experiment.published_tables import (
     published_table,
     unmatched_table,
 )
+from ranksieve.experiment.tables import accuracy_table
 from ranksieve.experiment.terms import LABEL_2, Terms, other_profiles, terms_of
 from ranksieve.experiment.variants import VARIANTS
 from ranksieve.methods import METHODS, Method
@@ -155,6 +156,13 @@ def test_variants_stand_beside_their_numbers_only(results):
     assert lines(published_table(results, "ranksvm"), "FS-Rank, k = 5")[1][1].text == "FenchelRank, table 7"
     for fold in results.variants["fsrank-k5"]:
         assert {row["parameters"]["k"] for row in fold.fits} == {5}
+
+
+def test_variants_alone_are_methods(synthetic_folds, tmp_path):
+    data = {"OHSUMED": synthetic_folds[:1]}
+    alone = bench(data, ["fsrank-k5"], out=tmp_path, grid="fast", studies=False).data_sets["OHSUMED"]
+    assert (list(alone.methods), list(alone.variants)) == (["fsrank-k5"], [])
+    assert accuracy_table(alone, "fsrank-k5").rows[0][0].text == "FS-Rank, k = 5"
 
 
 def test_p_values_are_of_what_each_source_chose(results):

@@ -322,6 +322,8 @@ def _data_set(folder: Path) -> DataSetResults:
             (variants if path.name in VARIANTS else methods)[path.name] = folds
         else:
             unfinished[path.name] = f"{finished} of {expected} folds are finished"
+    if not methods:
+        methods, variants = variants, {}
     studies = [_study_rows(file) for file in _fold_files(folder / STUDIES_FOLDER)]
     return DataSetResults(folder.name, methods, unfinished, studies, variants)
 
