@@ -95,9 +95,9 @@ def bench(
         How features are scaled and missing ones replaced, for all methods alike: learned on the train part of
         each fold. The papers' methods take features as they are.
     n_seeds : int, optional
-        How often a method that draws is run, each time with another random_state: first with the whole grid,
-        then with its ten best points on vali. Each run chooses among its own fits on vali; the row is the
-        mean of the chosen, with its standard deviation. Default 5, with the fast grid 1.
+        How often a method that draws is run, each time with another random_state: all of its grid, and the
+        choice on vali. The row is the mean of what was chosen, with its standard deviation. Default 5, with
+        the fast grid 1.
     studies : bool
         Whether to measure also what the pictures show beside the methods: single features, paths, solvers.
     n_jobs : int

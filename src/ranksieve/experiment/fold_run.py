@@ -20,9 +20,8 @@ from ranksieve._util.json_values import nonzero_weights
 from ranksieve.data.dataset import fingerprint
 from ranksieve.data.describe import varying_columns
 from ranksieve.estimators.base import LinearRanker, Ranker
-from ranksieve.experiment.choices import best_on_vali, candidates, shortlist
 from ranksieve.experiment.journal import Entry, Journal, check_begun, only_writer
-from ranksieve.experiment.results import PAPER_METRICS, dense
+from ranksieve.experiment.results import PAPER_METRICS, best_on_vali, dense
 from ranksieve.experiment.terms import other_profiles
 from ranksieve.formats.folds import Fold
 from ranksieve.methods import Method
@@ -154,16 +153,12 @@ class Plan:
 
 
 def run_fold(place: Place, plan: Plan) -> None:
-    """For each seed and metric: fit the points that are not in the file yet, choose on vali, test the choice.
-
-    The first seed fits the whole grid, the others what was best on vali with the first.
-    """
+    """With each seed fit the points that are not in the file yet; let each metric choose; test its choice."""
     with place.journal(plan.name, plan.identity, plan.method.title) as journal:
         for seed in plan.seeds:
-            fitted: dict[int, Ranker] = {}
+            fitted = _fit_missing(journal, place, plan, seed)
             for select in plan.selections:
-                fitted |= _fit_missing(journal, place, plan, select, seed)
-                point = _choose(journal, plan, select, seed)
+                point = _choose(journal, select, seed)
                 if not _of_seed(journal.of_kind("tested"), seed, point):
                     with_curve = (select, seed) == (plan.select, plan.seeds[0])
                     (fit,) = _of_seed(journal.of_kind("fit"), seed, point)
@@ -174,18 +169,13 @@ def _of_seed(rows: Sequence[Entry], seed: int | None, point: int) -> list[Entry]
     return [row for row in rows if (row["point"], row["random_state"]) == (point, seed)]
 
 
-def _fit_missing(
-    journal: Journal, place: Place, plan: Plan, select: str, seed: int | None
-) -> dict[int, Ranker]:
+def _fit_missing(journal: Journal, place: Place, plan: Plan, seed: int | None) -> dict[int, Ranker]:
     """Fit and write down; gives those rankers of this process that have no weights to write."""
-    fits = journal.of_kind("fit")
-    wanted = set(range(len(plan.grid)))
-    if seed != plan.seeds[0]:
-        wanted = {row["point"] for row in shortlist(fits, select, plan.seeds[0])}
-    done = {row["point"]: row for row in fits if row["random_state"] == seed}
+    done = {row["point"]: row for row in journal.of_kind("fit") if row["random_state"] == seed}
+    todo = [point for point in range(len(plan.grid)) if point not in done]
     start = dense(done[max(done)]["weights"], place.names) if done else None
     fitted = {}
-    for trial in _trials(place, plan, sorted(wanted - done.keys()), seed, start):
+    for trial in _trials(place, plan, todo, seed, start):
         journal.append(_fit_row(trial, place.names))
         if not isinstance(trial.ranker, LinearRanker):
             fitted[trial.point] = trial.ranker
@@ -204,12 +194,12 @@ def _fit_row(trial: Trial, names: Sequence[str]) -> Entry:
     return row
 
 
-def _choose(journal: Journal, plan: Plan, select: str, seed: int | None) -> int:
+def _choose(journal: Journal, select: str, seed: int | None) -> int:
     """The best point on vali; it is on the disk before anything of it is measured on test."""
     for row in journal.of_kind("chosen"):
         if (row["select"], row["random_state"]) == (select, seed):
             return int(row["point"])
-    best = best_on_vali(candidates(journal.of_kind("fit"), select, plan.seeds, seed), select)
+    best = best_on_vali(journal.of_kind("fit"), select, seed)
     value = best["validation"][select]
     row = {"kind": "chosen", "select": select, "random_state": seed, "point": best["point"]}
     journal.append({**row, "validation": value})

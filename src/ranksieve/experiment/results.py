@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 
 from ranksieve._types import BoolArray, FloatArray
-from ranksieve.experiment.choices import best_on_vali, candidates
 from ranksieve.experiment.journal import Entry, is_begun, read_journal
 from ranksieve.experiment.variants import VARIANTS
 from ranksieve.methods import METHODS
@@ -32,6 +31,12 @@ PARTS = {
     "chosen": {"select", "random_state", "point", "validation"},
     "tested": {"point", "random_state", "query_ids", "test", "truncated", "elsewhere"},
 }  # fmt: skip
+
+
+def best_on_vali(fits: Sequence[Entry], select: str, seed: int | None) -> Entry:
+    """The fit that is best on vali by a metric, the earlier of equals, among those with a seed."""
+    among = sorted((row for row in fits if row["random_state"] == seed), key=lambda row: int(row["point"]))
+    return max(among, key=lambda row: float(row["validation"][select]))
 
 
 @dataclass(frozen=True, eq=False)
@@ -367,11 +372,10 @@ def _check_row(place: str, row: Entry) -> None:
 
 
 def _check_choice(place: str, row: Entry, fits: Sequence[Entry], identity: Mapping[str, Any]) -> None:
-    """Refuse a choice that is not the best on vali of all that its metric and seed had to choose among."""
-    select, seeds = row["select"], identity["seeds"]
-    n_points = len(identity["grid"]) if row["random_state"] == seeds[0] else 1
-    among = candidates(fits, select, seeds, row["random_state"])
-    if len(among) < n_points or best_on_vali(among, select)["point"] != row["point"]:
+    """Refuse a choice that is not the best on vali of the whole grid with its seed."""
+    select, seed = row["select"], row["random_state"]
+    n_fits = sum(fit["random_state"] == seed for fit in fits)
+    if n_fits < len(identity["grid"]) or best_on_vali(fits, select, seed)["point"] != row["point"]:
         raise ValueError(
             f"{place}: the chosen point {row['point']} is not the best on vali by {select}; "
             "remove the file to run it again"
