@@ -16,24 +16,21 @@ NEAR, FAR = 0.003, 0.01
 NDCG_AND_MAP, SPARSITY, P_VALUES, SECONDS, OTHER = "NDCG and MAP", "sparsity", "p-values", "seconds", "other"
 KINDS = (NDCG_AND_MAP, SPARSITY, P_VALUES, SECONDS, OTHER)
 
-# By paper and method, or by paper alone: what is known of why ours differs.
+# By paper and method, or by paper alone: what is known of why ours differs; empty where nothing is.
 REMARKS = {
+    ("FenchelRank", "fenchelrank"): "choices on vali that the fourth digit decides",
     ("FenchelRank", "tgrank"): "its grid and its steps are not printed",
     ("FenchelRank", "rsrank"): "its grid is not printed, and the original starts from random models",
-    ("FenchelRank", "ranksvm"): "its grid is not printed",
-    ("FenchelRank", ""): "choices on vali that the fourth digit decides",
-    (
-        "FSMRank",
-        "fsmrank",
-    ): "its grids are not printed; |Pearson| is not positive semidefinite, here projected",
-    ("FSMRank", ""): "grids, numbers of features tried and C are not printed",
+    ("FenchelRank", ""): "the C of RankSVM-Primal that were tried are not printed",
+    ("FSMRank", "gas"): "the numbers of features and the C that were tried are not printed",
+    ("FSMRank", "fsmsvm"): "the numbers of features and the C that were tried are not printed",
+    ("FSMRank", ""): "its grids are not printed; |Pearson| is not positive semidefinite, here projected",
     ("MinBatSRank", "minbatsrank"): "passes, order of queries and number of runs are not printed",
-    (
-        "MinBatSRank",
-        "fenchelrank",
-    ): "its settings are not printed; FenchelRank prints other numbers itself",
+    ("MinBatSRank", "fenchelrank"): "its settings are not printed; FenchelRank prints other numbers itself",
     ("MinBatSRank", ""): "its settings are not printed",
-    ("NonconvexRankSVM", ""): "its grid is not printed; sparsity moves fast along it",
+    ("NonconvexRankSVM", "fenchelrank"): "",
+    ("NonconvexRankSVM", "fsmrank"): "FSMRank's grids are not printed",
+    ("NonconvexRankSVM", ""): "its grid is not printed, and sparsity moves fast along it",
 }
 CITED = "run by others for LETOR's site; software and grids differ"
 

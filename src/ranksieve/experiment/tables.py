@@ -30,8 +30,8 @@ MARKS_NOTE = (
     "without the features that are constant within every query."
 )
 SEEDS_NOTE = (
-    " ± is the standard deviation over {n_seeds} seeds of a method that draws, each with its own fits and its "
-    "own choice on vali."
+    " ± is the standard deviation over {n_seeds} seeds of a method that draws, each with its own fits and "
+    "its own choice on vali."
 )
 
 
