@@ -57,6 +57,14 @@ def bench(
     ] = None,
     normalise: Annotated[str, NORMALISE] = "auto",
     missing: Annotated[str, RANKER_MISSING] = "auto",
+    seeds: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            min=1,
+            help="Runs of a method that draws, each with another seed; default 5, with the fast grid 1.",
+        ),
+    ] = None,
     baseline: Annotated[
         str | None, typer.Option(metavar="METHOD", help="What the others are compared with; default ranksvm.")
     ] = None,
@@ -93,6 +101,7 @@ def bench(
                 profile=profile,
                 normalise=normalise,
                 missing=missing,
+                n_seeds=seeds,
                 n_jobs=jobs or available_threads(),
                 progress=bar,
             )
