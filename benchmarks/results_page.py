@@ -14,6 +14,7 @@ import time
 from benchmarks.harness import HERE, letor_root
 from ranksieve._util.atomic import atomic_write
 from ranksieve.experiment.benching import bench
+from ranksieve.experiment.claims import claims_table
 from ranksieve.experiment.comparison import FAR, NDCG_AND_MAP, NEAR, agreement
 from ranksieve.experiment.published import numbers_by_data_set, rows_of
 from ranksieve.experiment.results import Results
@@ -67,7 +68,8 @@ REASONS = """
 def page(results: Results) -> str:
     """What was compared, tables of all data sets, then the reasons."""
     shown = [table for table in all_tables(results) if table.name != "significance"]
-    return INTRODUCTION + compared_words(results) + markdown(shown) + REASONS
+    claims = [claims_table(data_set) for data_set in results.data_sets.values()]
+    return INTRODUCTION + compared_words(results) + markdown([*claims, *shown]) + REASONS
 
 
 def compared_words(results: Results) -> str:

@@ -70,7 +70,7 @@ def test_relations():
 
 
 def test_the_table_has_a_row_for_each_verdict(results):
-    verdicts, table = claims_of(results), claims_table(results, "ranksvm")
+    verdicts, table = claims_of(results), claims_table(results)
     assert len(table.rows) == len(verdicts) > 5
     for row, verdict in zip(table.rows, verdicts, strict=True):
         assert row[-1].text == ("yes" if verdict.holds else "no")

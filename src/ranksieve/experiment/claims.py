@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
+from ranksieve.experiment.cells import Cell, Table, heading, title, word
 from ranksieve.experiment.results import DataSetResults
-from ranksieve.experiment.tables import Cell, Table, heading, title, word
 from ranksieve.significance import paired_t
 
 LEVEL = 0.05
@@ -168,7 +168,7 @@ def claims_of(results: DataSetResults) -> list[Verdict]:
     return [verdict for claim in CLAIMS for verdict in claim.verdicts(results)]
 
 
-def claims_table(results: DataSetResults, baseline: str) -> Table:
+def claims_table(results: DataSetResults) -> Table:
     """One row per claim and method that it compares with."""
     return Table(
         "claims",
