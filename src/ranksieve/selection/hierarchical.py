@@ -203,11 +203,12 @@ def _spread_points(gram: FloatArray, k: int, rng: np.random.Generator) -> IntArr
     """The first members of k clusters: each drawn by its squared distance to the nearest one before it."""
     squared = np.maximum(np.add.outer(np.diag(gram), np.diag(gram)) - 2.0 * gram, 0.0)
     chosen = [int(rng.integers(len(gram)))]
+    apart = squared[chosen[0]]
     while len(chosen) < k:
-        others = np.setdiff1d(np.arange(len(gram)), chosen)
-        apart = squared[chosen][:, others].min(axis=0)
-        total = apart.sum()
-        chosen.append(int(rng.choice(others, p=apart / total if total > 0 else None)))
+        apart[chosen] = 0.0
+        room = np.cumsum(apart) if apart.any() else np.cumsum(~np.isin(np.arange(len(gram)), chosen))
+        chosen.append(int(np.searchsorted(room, rng.random() * room[-1], side="right")))
+        apart = np.minimum(apart, squared[chosen[-1]])
     return np.array(chosen)
 
 
