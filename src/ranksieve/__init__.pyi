@@ -15,6 +15,7 @@ from .estimators import LambdaMART as LambdaMART
 from .estimators import ListNet as ListNet
 from .estimators import MinBatSRank as MinBatSRank
 from .estimators import RankBoost as RankBoost
+from .estimators import RankRLS as RankRLS
 from .estimators import RankSVM as RankSVM
 from .estimators import RankSVMStruct as RankSVMStruct
 from .estimators import RSRank as RSRank
@@ -65,8 +66,15 @@ from .report.card_words import card_text as card_text
 from .scorecard import make_scorecard as make_scorecard
 from .selection import FSMSVM as FSMSVM
 from .selection import GAS as GAS
+from .selection import BFSWrapper as BFSWrapper
+from .selection import BRTree as BRTree
 from .selection import FBPCRank as FBPCRank
 from .selection import FSRank as FSRank
+from .selection import GreedyRankRLS as GreedyRankRLS
+from .selection import HierarchicalBEM as HierarchicalBEM
+from .selection import HierarchicalILTR as HierarchicalILTR
+from .selection import RankFilter as RankFilter
+from .selection import RankWrapper as RankWrapper
 from .selection import StabilitySelection as StabilitySelection
 from .significance import compare as compare
 from .verification import Verification as Verification

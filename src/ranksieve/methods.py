@@ -130,11 +130,11 @@ def _ranksvm(title: str, penalty: str, name: str, solver: str, warm: bool = Fals
 
 
 def _selector(
-    title: str, source: str, penalty: str, kind: Callable[..., Ranker], size: str, n_features: Sequence[int]
+    title: str, source: str, penalty: str, kind: Callable[..., Ranker], size: str = "", **grid: Sequence[Any]
 ) -> Method:
-    """A selector of a given number of features whose base is RankSVM with a C of its own."""
-    grid = parameter_grid(**{size: n_features}, C=_decades(-2, 2))
-    how = (HINGE, penalty, "then RankSVM-Primal", partial(_selected, kind), grid)
+    """A selector, of a given number of features if ``size`` names it, whose base is RankSVM with a C."""
+    points = parameter_grid(**({size: _SIZES} if size else {}), **grid, C=_decades(-2, 2))
+    how = (HINGE, penalty, "then RankSVM-Primal", partial(_selected, kind), points)
     return Method(title, source, *how, size=size, rounds="", extra={"C": 1.0})
 
 
@@ -186,6 +186,10 @@ METHODS: dict[str, Method] = {
         "CS-RankSVM", "Cao et al. 2006", "weighted squared hinge", "ℓ2", "truncated Newton",
         partial(e.CSRankSVM, average=True), _CS,
     ),
+    "rankrls": Method(
+        "RankRLS", "Pahikkala et al. 2009", "squared differences", "ℓ2", "closed form", e.RankRLS,
+        parameter_grid(alpha=_decades(0, -5)), rounds="",
+    ),
     "tgrank": Method(
         "TGRank", "Langford et al. 2009", HINGE, "ℓ1", "truncated gradient", e.TGRank, _FEW_ALPHAS
     ),
@@ -223,12 +227,12 @@ METHODS: dict[str, Method] = {
         parameter_grid(n_leaves=[7, 31], n_rounds=[50, 100, 200]), rounds="n_rounds",
     ),
     "fsrank": _selector(
-        "FS-Rank", "Lai et al. 2013", "top k by single-feature NDCG@10", selection.FSRank, "k", _SIZES
+        "FS-Rank", "Lai et al. 2013", "top k by single-feature NDCG@10", selection.FSRank, "k"
     ),
     "gas": _selector(
-        "GAS-E", "Geng et al. 2007", "greedy importance − similarity", selection.GAS, "k", _SIZES
+        "GAS-E", "Geng et al. 2007", "greedy importance − similarity", selection.GAS, "k"
     ),
-    "fsmsvm": _selector("FSMSVM", "Lai et al. 2013", "top t of FSMRank", selection.FSMSVM, "t", _SIZES),
+    "fsmsvm": _selector("FSMSVM", "Lai et al. 2013", "top t of FSMRank", selection.FSMSVM, "t"),
     "fbpcrank": Method(
         "FBPCRank", "forward–backward, Pearson", HINGE, "similarity of chosen features",
         "then RankSVM-Primal", selection.FBPCRank, parameter_grid(C=_decades(0, 2)), rounds="",
@@ -236,6 +240,32 @@ METHODS: dict[str, Method] = {
     "stabilityselection": Method(
         "StabilitySelection", "Meinshausen and Bühlmann 2010", HINGE, "ℓ1 on subsampled queries",
         "then RankSVM-Primal", selection.StabilitySelection, parameter_grid(threshold=[0.6, 0.7, 0.8]),
+        rounds="",
+    ),
+    "hierarchicalbem": _selector(
+        "Hierarchical-BEM", "Hua et al. 2010", "best alone of each cluster of features",
+        selection.HierarchicalBEM,
+    ),
+    "hierarchicaliltr": _selector(
+        "Hierarchical-ILTR", "Hua et al. 2010", "largest weight of each cluster of features",
+        selection.HierarchicalILTR,
+    ),
+    "rankfilter": _selector(
+        "RankFilter", "Yu et al. 2009", "top k by Relief on grades", selection.RankFilter, "k"
+    ),
+    "rankwrapper": _selector(
+        "RankWrapper", "Yu et al. 2009", "top k by Relief on ranks", selection.RankWrapper, "k"
+    ),
+    "brtree": _selector(
+        "BRTree", "Pan et al. 2009; LightGBM", "backward elimination by boosted trees", selection.BRTree, "k"
+    ),
+    "bfswrapper": _selector(
+        "BFS-Wrapper", "Dang and Croft 2010", "sets by best-first search, as new features",
+        selection.BFSWrapper, n_subsets=[1, 2, 3, 5],
+    ),
+    "greedyrankrls": Method(
+        "GreedyRankRLS", "Pahikkala et al. 2010", "squared differences", "ℓ2, greedy by left-out queries",
+        "closed form", selection.GreedyRankRLS, parameter_grid(k=_SIZES, alpha=_decades(0, -5)), size="k",
         rounds="",
     ),
 }  # fmt: skip

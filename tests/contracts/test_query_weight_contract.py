@@ -17,6 +17,8 @@ NOT_TWICE = {
     "minbatsrank": "learns from one query after another: two steps are not one of double length",
     "lambdamart": "LightGBM counts documents, not weights, in its bins and leaves",
     "stabilityselection": "draws whole queries: of two equal ones it may draw one",
+    "brtree": "draws whole queries, and LightGBM counts documents",
+    "greedyrankrls": "leaves whole queries out: of two equal ones one stays",
 }
 SMALL = {"k": 4, "t": 4, "n_subsamples": 8, "n_rounds": 20, "n_thresholds": 20, **QUICK}
 EXACT = {"tol": 1e-10, "epsilon": 1e-8, "max_iter": 20_000, "radius": 1.0, "variant": "pairwise"}

@@ -14,6 +14,7 @@ from ranksieve.estimators.lambdamart import LambdaMART
 from ranksieve.estimators.listnet import ListNet
 from ranksieve.estimators.minbatsrank import MinBatSRank
 from ranksieve.estimators.rankboost import RankBoost
+from ranksieve.estimators.rankrls import RankRLS
 from ranksieve.estimators.ranksvm import RankSVM
 from ranksieve.estimators.ranksvm_struct import RankSVMStruct
 from ranksieve.estimators.rsrank import RSRank
@@ -39,6 +40,7 @@ __all__ = [
     "MinBatSRank",
     "RSRank",
     "RankBoost",
+    "RankRLS",
     "RankSVM",
     "RankSVMStruct",
     "Ranker",

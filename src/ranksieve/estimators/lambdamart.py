@@ -24,7 +24,6 @@ from ranksieve.model import LinearModel
 from ranksieve.solvers import Callback
 
 DOCS_PER_THREAD = 4096  # with fewer, LightGBM's threads wait for one another longer than they work
-EXTRA = f"LambdaMART needs lightgbm: {how_to_install('baselines')}"
 
 
 @dataclass(eq=False, repr=False)
@@ -82,7 +81,7 @@ class LambdaMART(PlainFit):
     seed: Seed = 0
 
     def _learn(self, data: Dataset, query_weight: FloatArray | None, callback: Callback | None) -> None:
-        lightgbm = _lightgbm()
+        lightgbm = lightgbm_for("LambdaMART")
         weight = checked_query_weight(query_weight, data.n_queries)
         if not data.pairs_per_query @ weight > 0:
             raise ValueError(NO_PAIRS)
@@ -139,11 +138,12 @@ class LambdaMART(PlainFit):
         return tags
 
 
-def _lightgbm() -> Any:
+def lightgbm_for(ranker: str) -> Any:
+    """The module lightgbm, which a ranker needs."""
     try:
         return import_module("lightgbm")
     except ImportError:
-        raise ImportError(EXTRA) from None
+        raise ImportError(f"{ranker} needs lightgbm: {how_to_install('baselines')}") from None
 
 
 def _levels(data: Dataset) -> tuple[FloatArray, IntArray]:

@@ -26,6 +26,8 @@ NOTHING_TO_CHOOSE = (
     "none of the {n} features tells two documents of a query apart, so there is nothing to choose"
 )
 
+DIGITS = 9  # of a share that rounding errors do not reach
+
 
 class FeatureSelector(SelectorMixin, LinearRanker):  # type: ignore[misc]
     """A scikit-learn selector that is also the ranker ``base``, fitted on the chosen features.
@@ -66,10 +68,10 @@ class FeatureSelector(SelectorMixin, LinearRanker):  # type: ignore[misc]
                 "indicators of missing values; choose another policy, such as missing='column_mean'"
             )
         given, weight = self._given_data(X, y, qid, query_weight)
-        data, base = self._prepared_for_learning(given, weight), fresh_base(self.base)
+        data, base = self._prepared_for_learning(given, weight), self._second_stage()
         self.selected_ = self._select(data, usable_features(data), weight)
         if len(self.selected_):
-            self._adopt(fit_on(base, data, np.sort(self.selected_), weight))
+            self._adopt(*self._fit_base(base, data, weight))
         else:
             self._adopt_nothing()
         return self
@@ -77,6 +79,17 @@ class FeatureSelector(SelectorMixin, LinearRanker):  # type: ignore[misc]
     @abstractmethod
     def _select(self, data: Dataset, usable: IntArray, query_weight: FloatArray | None) -> IntArray:
         """Columns among ``usable``, in the order of choice."""
+
+    def _second_stage(self) -> Any:
+        """A copy of ``base``, ready to be fitted; RankSVM without one."""
+        return fresh_base(self.base)
+
+    def _fit_base(self, base: Any, data: Dataset, query_weight: FloatArray | None) -> tuple[Any, FloatArray]:
+        """The base, fitted on the chosen columns, and its weights in full width."""
+        columns, coef = np.sort(self.selected_), np.zeros(data.n_features)
+        fitted = fit_on(base, data, columns, query_weight)
+        coef[columns] = fitted.coef_
+        return fitted, coef
 
     def transform(self, X: Any) -> Any:
         """The chosen columns of X, in ascending order; a Dataset gives a Dataset."""
@@ -93,10 +106,8 @@ class FeatureSelector(SelectorMixin, LinearRanker):  # type: ignore[misc]
         mask[self.selected_] = True
         return mask
 
-    def _adopt(self, base: Any) -> None:
-        self.base_ = base
-        self.coef_ = np.zeros(self.n_features_in_)
-        self.coef_[np.sort(self.selected_)] = base.coef_
+    def _adopt(self, base: Any, coef: FloatArray) -> None:
+        self.base_, self.coef_ = base, coef
         self.objective_ = float(getattr(base, "objective_", np.nan))
         self.gap_ = float(getattr(base, "gap_", np.nan))
         self.n_iter_ = int(getattr(base, "n_iter_", 1))
@@ -111,7 +122,7 @@ class FeatureSelector(SelectorMixin, LinearRanker):  # type: ignore[misc]
     def stated_problem(
         self, data: Dataset, query_weight: FloatArray | None, certificate: Mapping[str, Any]
     ) -> Problem | None:
-        base = fresh_base(self.base)
+        base = self._second_stage()
         if not isinstance(base, LinearRanker):
             return None
         return base.stated_problem(data, query_weight, certificate)
@@ -201,6 +212,12 @@ def check_size(name: str, size: int, usable: IntArray, data: Dataset) -> None:
             f"{name}={size} features were asked for, but only {len(usable)} of {data.n_features} can be "
             f"chosen (a feature must vary within a query); use {name} ≤ {len(usable)}"
         )
+
+
+def levelled(values: FloatArray) -> FloatArray:
+    """As shares of the largest, rounded: equal where only rounding errors differ."""
+    largest_size = max(float(np.max(np.abs(values))), np.finfo(np.float64).tiny)
+    return np.round(values / largest_size, DIGITS)
 
 
 def largest(values: FloatArray, among: IntArray, k: int) -> IntArray:

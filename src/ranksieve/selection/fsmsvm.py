@@ -11,9 +11,7 @@ from ranksieve._types import FloatArray, IntArray
 from ranksieve.data.dataset import Dataset
 from ranksieve.estimators import FSMRank
 from ranksieve.estimators.parameters import Count, NotNegative
-from ranksieve.selection.base import FeatureSelector, check_size
-
-DIGITS = 9
+from ranksieve.selection.base import FeatureSelector, check_size, levelled
 
 
 @dataclass(eq=False, repr=False)
@@ -62,10 +60,5 @@ class FSMSVM(FeatureSelector):
             self.alpha, self.similarity_weight, importance=self.importance, similarity=self.similarity
         ).fit(data, query_weight=query_weight)
         size, importance = np.abs(self.fsmrank_.coef_), self.fsmrank_.importance_
-        order = np.lexsort((-_levelled(importance)[usable], -_levelled(size)[usable]))
+        order = np.lexsort((-levelled(importance)[usable], -levelled(size)[usable]))
         return usable[order[: self.t]]
-
-
-def _levelled(values: FloatArray) -> FloatArray:
-    """As shares of the largest, rounded: equal where only rounding errors differ."""
-    return np.round(values / max(np.max(values), np.finfo(np.float64).tiny), DIGITS)

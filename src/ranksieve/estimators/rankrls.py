@@ -1,0 +1,88 @@
+"""RankRLS: the squared error of differences within queries, with a ridge, in closed form."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.linalg import cho_factor, cho_solve
+
+from ranksieve._parallel import split_blocks
+from ranksieve._types import FloatArray, IntArray
+from ranksieve.data.dataset import Dataset
+from ranksieve.data.describe import varying_columns
+from ranksieve.data.matrix import dense_block
+from ranksieve.estimators.base import LinearRanker, PlainFit
+from ranksieve.estimators.parameters import Positive
+from ranksieve.losses.base import NO_PAIRS, checked_query_weight
+from ranksieve.measures.columns import sum_blocks
+from ranksieve.solvers import Callback, Trace
+
+
+@dataclass(eq=False, repr=False)
+class RankRLS(PlainFit, LinearRanker):
+    """min_w (1/n) Σ_q (1/2n_q) Σ_{i,j in q} ((y_i − y_j) − ⟨w, x_i − x_j⟩)² + α‖w‖².
+
+    n is the number of documents, n_q that of query q. The sum over pairs of a query is n_q‖C(y − Xw)‖² with
+    C = I − 11ᵀ/n_q, so it is ridge regression on documents centred within their queries, and one linear
+    system of one equation per feature gives w. Features that are constant within every query get exactly 0.
+
+    Parameters
+    ----------
+    alpha : float
+        Weight of the ridge.
+
+    Attributes
+    ----------
+    gap_ : float
+        ‖∇F‖²/(4α), which bounds how far the objective F, whose curvature is at least 2α, is above its least
+        value.
+
+    References
+    ----------
+    T. Pahikkala, E. Tsivtsivadze, A. Airola, J. Järvinen, J. Boberg: An efficient algorithm for learning to
+    rank from preference graphs, Machine Learning 75(1), 2009.
+    """
+
+    alpha: Positive = 1e-3
+
+    def _learn(self, data: Dataset, query_weight: FloatArray | None, callback: Callback | None) -> None:
+        weight = checked_query_weight(query_weight, data.n_queries)
+        if not data.pairs_per_query @ weight > 0:
+            raise ValueError(NO_PAIRS)
+        used = np.flatnonzero(varying_columns(data))
+        products = sum_of_products(data, used, weight) / float(weight @ data.queries.sizes)
+        system, moment = products[:-1, :-1] + self.alpha * np.eye(len(used)), products[:-1, -1]
+        solution = cho_solve(cho_factor(system), moment) if len(used) else np.empty(0)
+        self.trace_, self.n_iter_ = Trace(), 1
+        for step, w in enumerate((np.zeros(len(used)), solution)):
+            self.coef_ = np.zeros(data.n_features)
+            self.coef_[used] = w
+            half_slope = system @ w - moment
+            self.objective_ = max(0.0, float(products[-1, -1] + w @ (half_slope - moment)))
+            self.gap_ = float(half_slope @ half_slope) / self.alpha
+            self.trace_.record(self.objective_, self.gap_, self.coef_)
+            if callback is not None:
+                callback(step, self.coef_.copy(), self.objective_, self.gap_)
+
+
+def sum_of_products(data: Dataset, columns: IntArray, query_weight: FloatArray) -> FloatArray:
+    """Σ_q weight_q ZᵀCZ, Z the columns of query q with its labels as the last one."""
+
+    def products(first: int, last: int) -> FloatArray:
+        Z = centred_rows(data, columns, first, last)
+        weight = np.repeat(query_weight[first:last], data.queries.sizes[first:last])
+        return np.asarray(Z.T @ (weight[:, None] * Z))
+
+    return sum_blocks(products, split_blocks(data.queries.offsets))
+
+
+def centred_rows(data: Dataset, columns: IntArray, first: int, last: int) -> FloatArray:
+    """Some columns, and labels as the last one, of the queries first..last less their mean in each query."""
+    queries = data.queries
+    begin, end = queries.offsets[first], queries.offsets[last]
+    rows = slice(begin, end) if queries.contiguous else queries.order[begin:end]
+    Z = np.column_stack([dense_block(data.X, rows, columns), data.y[rows]])
+    starts, sizes = queries.offsets[first:last] - begin, queries.sizes[first:last]
+    Z -= np.repeat(Z[starts], sizes, axis=0)  # so that columns with large offsets keep their digits
+    return np.asarray(Z - np.repeat(np.add.reduceat(Z, starts) / sizes[:, None], sizes, axis=0))
