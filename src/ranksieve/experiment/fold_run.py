@@ -21,7 +21,7 @@ from ranksieve.data.dataset import fingerprint
 from ranksieve.data.describe import varying_columns
 from ranksieve.estimators.base import LinearRanker, Ranker
 from ranksieve.experiment.journal import Entry, Journal, check_begun, only_writer
-from ranksieve.experiment.results import dense
+from ranksieve.experiment.results import PAPER_METRICS, dense
 from ranksieve.formats.folds import Fold
 from ranksieve.methods import Method
 from ranksieve.metrics import Evaluator, Profile
@@ -127,6 +127,8 @@ def run_fold(place: Place, name: str, method: Method, grid: Sequence[GridPoint],
         if not journal.of_kind("chosen"):
             fitted = _fit_missing(journal, place, method, grid, select)
             _choose(journal, place, method, grid, select, fitted)
+        if len(grid) > 1 and method.linear and not method.uses_valid:
+            _rechoose(journal, place, select)
 
 
 def _fit_missing(
@@ -180,6 +182,25 @@ def _choose(
         "truncated": curve, "fit_seconds": best["seconds"],
         "grid_seconds": sum(row["seconds"] for row in fits),
     })  # fmt: skip
+
+
+def _rechoose(journal: Journal, place: Place, select: str) -> None:
+    """What the other usual metrics would have chosen, as some papers choose all methods by one metric."""
+    done = {row["select"] for row in journal.of_kind("rechosen")} | {select}
+    fits = sorted(journal.of_kind("fit"), key=lambda row: row["point"])
+    coefs = np.array([dense(row["weights"], place.names) for row in fits])
+    scores = linear_scores_of_models(place.fold.valid.X, coefs)
+    for metric in (metric for metric in CURVE_METRICS if metric not in done):
+        values = Evaluator(place.fold.valid, place.profile).evaluate_many(scores, metric).mean(axis=1)
+        best = int(np.argmax(np.where(coefs.any(axis=1), values, NO_FEATURES)))
+        used = np.flatnonzero(coefs[best])
+        found = linear_scores(place.fold.test.X, used, coefs[best][used])
+        measured = Evaluator(place.fold.test, place.profile).evaluate(found, PAPER_METRICS)
+        journal.append({
+            "kind": "rechosen", "select": metric, "validation": values[best],
+            **{key: fits[best][key] for key in ("point", "parameters", "weights")},
+            "query_ids": measured.query_ids, "test": measured.per_query,
+        })  # fmt: skip
 
 
 def truncated(coef: FloatArray, fold: Fold, evaluator: Evaluator) -> dict[str, list[float]]:

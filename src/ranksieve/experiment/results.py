@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -21,11 +21,13 @@ from ranksieve.metrics.profiles import as_profile
 
 PAPER_METRICS = ("ndcg@1", "ndcg@3", "ndcg@5", "ndcg@10", "map")
 STUDIES_FOLDER = "studies"
+STAND_INS_FOLDER = "stand_ins"
 FOLD_FILE = re.compile(r"Fold(\d+)\.jsonl")
 FITTED = frozenset({"point", "parameters", "validation", "weights", "certificate"})
 PARTS = {
     "fit": FITTED | {"seconds"},
     "chosen": FITTED | {"query_ids", "test", "truncated", "fit_seconds", "grid_seconds"},
+    "rechosen": frozenset({"select", "point", "parameters", "weights", "query_ids", "test"}),
 }
 
 
@@ -86,11 +88,15 @@ def _share(coef: FloatArray) -> float:
 
 @dataclass(frozen=True, eq=False)
 class MethodFold:
-    """One method on one fold: header, the rows of its fits, and the row of the chosen one if it is there."""
+    """One method on one fold: header, the rows of its fits, and the row of the chosen one if it is there.
+
+    ``rechosen`` holds what other metrics would have chosen, by their names.
+    """
 
     header: Entry
     fits: Sequence[Entry]
     chosen: Entry | None
+    rechosen: Mapping[str, Entry] = field(default_factory=dict)
 
     @cached_property
     def result(self) -> FoldResult:
@@ -148,10 +154,11 @@ class DataSetResults:
 
 @dataclass(frozen=True, eq=False)
 class Results:
-    """The content of a results folder."""
+    """The content of a results folder; ``stand_ins`` are measured on synthetic data, by name."""
 
     folder: Path
     data_sets: Mapping[str, DataSetResults]
+    stand_ins: Mapping[str, Entry] = field(default_factory=dict)
 
 
 def load_results(folder: str | os.PathLike[str]) -> Results:
@@ -163,7 +170,12 @@ def load_results(folder: str | os.PathLike[str]) -> Results:
     data_sets = {name: results for name, results in found.items() if results.methods}
     if not data_sets:
         raise ValueError(f"{root}: holds no finished method; expected the results of ranksieve bench")
-    return Results(root, data_sets)
+    return Results(root, data_sets, _stand_ins(root / STAND_INS_FOLDER))
+
+
+def _stand_ins(folder: Path) -> dict[str, Entry]:
+    rows = {path.stem: read_journal(path)[1] for path in sorted(folder.glob("*.jsonl")) if is_begun(path)}
+    return {name: found[0] for name, found in rows.items() if found}
 
 
 def _data_set(folder: Path) -> DataSetResults:
@@ -196,11 +208,12 @@ def _fold_files(folder: Path) -> list[Path]:
 
 def _method_fold(file: Path) -> MethodFold:
     header, rows = read_journal(file)
-    by_kind: dict[str, list[Entry]] = {"fit": [], "chosen": []}
+    by_kind: dict[str, list[Entry]] = {"fit": [], "chosen": [], "rechosen": []}
     for number, row in enumerate(rows, start=2):
         _check_row(f"{file}:{number}", row)
         by_kind.setdefault(row["kind"], []).append(row)
-    return MethodFold(header, by_kind["fit"], by_kind["chosen"][0] if by_kind["chosen"] else None)
+    chosen = by_kind["chosen"][0] if by_kind["chosen"] else None
+    return MethodFold(header, by_kind["fit"], chosen, {row["select"]: row for row in by_kind["rechosen"]})
 
 
 def _check_row(place: str, row: Entry) -> None:
