@@ -15,6 +15,7 @@ from benchmarks.harness import HERE, letor_root
 from ranksieve._util.atomic import atomic_write
 from ranksieve.experiment.benching import bench
 from ranksieve.experiment.results import Results
+from ranksieve.experiment.study_tables import studies_of
 from ranksieve.experiment.table_files import markdown
 from ranksieve.experiment.tables import all_tables
 
@@ -56,12 +57,19 @@ REASONS = """
 - **p-values** are of pooled queries in both; the papers' t-tests start from numbers that differ from ours
   by the amounts above, and small differences of means move p-values a lot.
 """
+EXPERIMENTS = """
+## The papers' further experiments
+
+What the [studies](experiments.md#studies) measure, and at the head of each data set the papers' claims
+with a verdict that is computed from these numbers.
+
+"""
 
 
 def page(results: Results) -> str:
-    """Tables of all data sets, then the reasons."""
+    """Tables of all data sets, then the reasons, then the papers' further experiments."""
     shown = [table for table in all_tables(results) if table.name != "significance"]
-    return INTRODUCTION + markdown(shown) + REASONS
+    return INTRODUCTION + markdown(shown) + REASONS + EXPERIMENTS + markdown(studies_of(results))
 
 
 def main() -> None:
@@ -70,7 +78,13 @@ def main() -> None:
         return
     start = time.perf_counter()
     results = bench(
-        root, "all", out=FOLDER, data_sets=DATA_SETS, n_jobs=len(os.sched_getaffinity(0)), progress=_report
+        root,
+        "all",
+        out=FOLDER,
+        data_sets=DATA_SETS,
+        studies="all",
+        n_jobs=len(os.sched_getaffinity(0)),
+        progress=_report,
     )
     print(f"all fits there after {time.perf_counter() - start:.0f} s")
     with atomic_write(PAGE) as file:

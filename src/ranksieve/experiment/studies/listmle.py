@@ -87,8 +87,8 @@ def cutoffs_table(results: DataSetResults) -> Table | None:
         ("variant", "source", *ACCURACY),
         tuple(cells),
         f"λ chosen on vali by NDCG@10. Sparse minus dense, N@10: {', '.join(gains)}; the paper: sparse is "
-        "above dense for every k, on OHSUMED not significantly. The paper's digits are of another evaluation "
-        "(see below); only the order of rows compares.",
+        "above dense for every k, on OHSUMED not significantly. The paper's digits are of another "
+        "evaluation; only the order of rows compares.",
     )
 
 
