@@ -109,7 +109,7 @@ def test_size_curves_of_path_and_fbpcrank(shop, styles):
         path.append(study["path"]["test"]["ndcg@10"]["mean"][best])
         fit = max(k for k, count in enumerate(study["sizes"]["n_features"]) if count <= at)
         sized.append(study["sizes"]["test"]["ndcg@10"][fit])
-    shown_path, shown_sizes = (lines[name]["y"][at - 1] for name in SIZE_STYLES)
+    shown_path, shown_sizes = (lines[name]["y"][at - 1] for name in list(SIZE_STYLES)[:2])
     assert shown_path == pytest.approx(np.mean(path))
     assert shown_sizes == pytest.approx(np.mean(sized))
 

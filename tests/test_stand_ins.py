@@ -80,5 +80,5 @@ def test_bench_measures_them_once_and_the_table_tells(tiny, synthetic_folds, tmp
 def test_other_settings_are_refused(tiny, synthetic_folds, tmp_path, monkeypatch):
     bench({"toy": synthetic_folds}, ["ranksvm"], out=tmp_path, grid="fast", studies=["stand_ins"])
     monkeypatch.setattr(stand_ins, "MAX_ITER", 7)
-    with pytest.raises(ValueError, match=r"stand_ins/TD2003\.jsonl: was begun with another max_iter \(100\)"):
+    with pytest.raises(ValueError, match=r"stand_ins/TD2003\.jsonl: was begun with another max_iter \(50\)"):
         bench({"toy": synthetic_folds}, ["ranksvm"], out=tmp_path, grid="fast", studies=["stand_ins"])

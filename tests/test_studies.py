@@ -35,6 +35,7 @@ from ranksieve.path import sparse_path
 from ranksieve.penalties import L1
 from ranksieve.solvers import Problem, ProxNewton
 from ranksieve.solvers.ftrl import epoch_order
+from ranksieve.solvers.proximal import curvature_along_gradient
 from ranksieve.theory import listmle_iterations, squared_radii
 
 PROFILE = "standard"
@@ -125,6 +126,7 @@ def test_the_subgradient_is_one(fold):
     ranker = rs.FSMRank(0.01, 0.1).fit(fold.train)
     problem = fsmrank.problem_of(ranker, fold.train)
     trace = fsmrank.subgradient_descent(problem, 0.5, 30)
+    curvature = curvature_along_gradient(problem.objective)
     w, seen = np.zeros(15), []
     for t in range(1, 5):
         value = problem.value(problem.evaluate(problem.penalty.variables(w)))
@@ -136,7 +138,7 @@ def test_the_subgradient_is_one(fold):
         )
         loss = make_objective(fold.train)
         g = loss.gradient(loss.evaluate(w)) + np.sign(w) * penalty
-        w = w - 0.5 / np.sqrt(t) * np.where(excluded, 0, g)
+        w = w - 0.5 / (curvature * np.sqrt(t)) * np.where(excluded, 0, g)
     np.testing.assert_allclose(trace.objective[:4], seen)
     assert len(trace) == 31
     assert min(trace.objective) >= ranker.objective_ - ranker.gap_
@@ -324,7 +326,7 @@ def test_listmle_needs_no_more_iterations_than_its_theorem_says(fold):
 def test_bounds_hold_and_are_told(shop):
     table = theory.bounds_table(shop)
     assert [row[0].text for row in table.rows] == [
-        *["FenchelRank, 1"] * 4, *["Sparse CS-ListMLE, 2(d)"] * 3, "FSMRank, 2", "FSMRank, 3"
+        *["FenchelRank, 1"] * 3, *["Sparse CS-ListMLE, 2(d)"] * 3, "FSMRank, 2", "FSMRank, 3"
     ]  # fmt: skip
     row = shop.studies[0]["fsmrank_bounds"]
     assert 0 <= row["distance"] <= row["distance_bound"]

@@ -8,12 +8,11 @@ import numpy as np
 
 from ranksieve.experiment.results import DataSetResults
 from ranksieve.experiment.studies.base import METRIC, rows_of
-from ranksieve.experiment.studies.minbatsrank import online_means
+from ranksieve.experiment.studies.minbatsrank import BATCH, online_means
 from ranksieve.experiment.tables import title
 from ranksieve.report.canvas import PALETTE, Figure, Styles, axis, faint, layout, text
 from ranksieve.report.pictures.convergence import LEGEND
 
-BATCH = ("fenchelrank", "ranksvm")
 HOVER = "%{fullData.name}<br>%{x:.0f} documents: %{y:.4f}<extra></extra>"
 
 
