@@ -19,6 +19,7 @@ BENCHMARKS = (
     "predict_speed",
     "scorecards",
     "solvers_agree",
+    "subset",
 )
 
 

@@ -2,8 +2,8 @@
 
     make results
 
-Runs ``ranksieve bench`` over all methods into benchmarks/out/results (it goes on where it stopped), then
-writes the page from these results.
+Runs ``ranksieve bench`` over all methods, and over what the papers print apart, into benchmarks/out/results
+(it goes on where it stopped), then writes the page from these results.
 """
 
 from __future__ import annotations
@@ -14,10 +14,14 @@ import time
 from benchmarks.harness import HERE, letor_root
 from ranksieve._util.atomic import atomic_write
 from ranksieve.experiment.benching import bench
+from ranksieve.experiment.claims import claims_table
+from ranksieve.experiment.comparison import FAR, NDCG_AND_MAP, NEAR, agreement
+from ranksieve.experiment.published import numbers_by_data_set, rows_of
 from ranksieve.experiment.results import Results
 from ranksieve.experiment.study_tables import studies_of
 from ranksieve.experiment.table_files import markdown
 from ranksieve.experiment.tables import all_tables
+from ranksieve.experiment.variants import VARIANTS
 
 DATA_SETS = ("OHSUMED", "MQ2008")
 FOLDER = HERE / "out" / "results"
@@ -26,9 +30,10 @@ INTRODUCTION = """# Results on LETOR
 
 Made by `make results`: `ranksieve bench` fits every grid point on train, chooses on vali and measures
 test, over the five folds of OHSUMED (LETOR 3.0) and MQ2008 (LETOR 4.0), with the metric conventions of
-LETOR's scripts. Nothing here is selected by hand: every method of the [table](methods/README.md), every
-number that the five papers print for it, and the difference, whichever way it falls. The page with
-pictures: `ranksieve report results -o report.html`.
+LETOR's scripts. Nothing here is selected by hand or by test data: every choice is the best on vali, every
+method of the [table](methods/README.md) is here, and so is every number that the five papers print for these
+data, [like with like](experiments.md#like-with-like). The page with pictures:
+`ranksieve report results -o report.html`.
 
 """
 REASONS = """
@@ -40,19 +45,21 @@ REASONS = """
 - **FSMRank** prints neither its grids nor how it treats a similarity matrix that is not positive
   semidefinite (|Pearson| is not, on all ten training folds; here it is projected). On OHSUMED it comes
   out lower than printed at NDCG@10, on MQ2008 as printed within noise.
-- **MinBatSRank** names neither passes nor order of queries. Twenty passes in file order come nearest;
-  with shuffled orders NDCG@10 on OHSUMED moves by ±0.003, as much as the difference. Its printed sparsity
-  was not reached: the chosen ℓ1 weights are smaller than the paper's must have been.
+- **MinBatSRank** names neither passes, nor order of queries, nor how many runs its numbers are of. Here it
+  makes one pass, with the paper's rates and λ, in five orders of the queries, each chosen on vali.
 - **RankSVM with ℓ1, log, MCP and ℓ0.5** solve the paper's problems on another grid (the paper does not
   print its own), chosen by MAP as there. The concave penalties are sparser than ℓ1, as the paper finds.
+  Its FenchelRank and FSMRank are chosen by MAP as well, unlike those of the papers they come from.
 - **Sparse CS-ListMLE** prints numbers that other conventions made: its NDCG@10 on MQ2008 (near 0.46)
   cannot be that of LETOR's scripts, where lists with fewer than ten documents count 0 and every other
-  paper is near 0.23; and its OHSUMED numbers lie 0.06 to 0.1 below all other papers' for all methods.
-  Only the order of methods can be compared: sparse above dense, which holds here as well.
-- **Baselines** of LETOR's own lists (RankSVM-Struct, ListNet, AdaRank, RankBoost, SVM-MAP) were run by
-  others with grids and software that were not published. OHSUMED's validation parts have 21 or 22
-  queries: drawing them again moves the test NDCG@10 of RankSVM by 0.006 (one standard deviation), so
-  differences of that size are no finding.
+  paper is near 0.23; its folds there were dealt anew; and its OHSUMED numbers lie 0.06 to 0.1 below all
+  other papers' for all methods. Of the conventions tried, label 2 alone with gain 1 comes nearest on OHSUMED
+  and `standard` on MQ2008. Only the order of methods can be compared: sparse above dense, which holds here
+  as well.
+- **Baselines** of LETOR's own lists (RankSVM-Primal on OHSUMED, RankSVM-Struct, ListNet, AdaRank, RankBoost,
+  SVM-MAP) were run by others with grids and software that were not published, most of them chosen by MAP,
+  as LETOR's site says. OHSUMED's validation parts have 21 or 22 queries: drawing them again moves the test
+  NDCG@10 of RankSVM by 0.006 (one standard deviation), so differences of that size are no finding.
 - **Seconds** are of different machines and languages.
 - **p-values** are of pooled queries in both; the papers' t-tests start from numbers that differ from ours
   by the amounts above, and small differences of means move p-values a lot.
@@ -60,16 +67,40 @@ REASONS = """
 EXPERIMENTS = """
 ## The papers' further experiments
 
-What the [studies](experiments.md#studies) measure, and at the head of each data set the papers' claims
-with a verdict that is computed from these numbers.
+What the [studies](experiments.md#studies) measure, and at the head of each data set the claims that they
+decide, with a verdict that is computed from these numbers.
 
 """
 
 
 def page(results: Results) -> str:
-    """Tables of all data sets, then the reasons, then the papers' further experiments."""
+    """What was compared, tables of all data sets, the reasons, then the papers' further experiments."""
     shown = [table for table in all_tables(results) if table.name != "significance"]
-    return INTRODUCTION + markdown(shown) + REASONS + EXPERIMENTS + markdown(studies_of(results))
+    claims = [claims_table(data_set) for data_set in results.data_sets.values()]
+    methods = INTRODUCTION + compared_words(results) + markdown([*claims, *shown]) + REASONS
+    return methods + EXPERIMENTS + markdown(studies_of(results))
+
+
+def compared_words(results: Results) -> str:
+    """How many of the printed numbers there are, are compared, and how near ours come."""
+    rows = [row for data_set in results.data_sets.values() for row in agreement(data_set)]
+    accuracy = [row for row in rows if row.kind == NDCG_AND_MAP]
+    near, far, beyond = (sum(getattr(row, f"n_{at}") for row in accuracy) for at in ("near", "far", "beyond"))
+    others = {name: n for name, n in numbers_by_data_set().items() if name not in results.data_sets}
+    means = others.pop("MEAN", 0)
+    absent = ", ".join(f"{name} ({n})" for name, n in sorted(others.items()))
+    return (
+        f"The papers print {sum(row.n_printed for row in rows)} numbers for these data. Of these "
+        f"{sum(row.n_compared for row in rows)} are compared; {sum(row.n_unlike for row in rows)} stand "
+        "beside ours without a difference, because other conventions, other folds or other machines made "
+        f"them; {sum(row.n_unmatched for row in rows)} have no counterpart; and "
+        f"{sum(row.n_not_run for row in rows)} belong to methods that were not run. Of the "
+        f"{near + far + beyond} compared values of NDCG and MAP {near} are within {NEAR:g} of ours, {far} "
+        f"more within {FAR:g}, {beyond} beyond; the tables of the largest differences say what is known of "
+        "them.\n\n"
+        f"The papers print {sum(others.values())} more numbers for data that are not at hand: {absent}, "
+        f"and {means} means over all data sets. `ranksieve bench` compares these too, given their folds.\n\n"
+    )
 
 
 def main() -> None:
@@ -77,15 +108,11 @@ def main() -> None:
     if root is None:
         return
     start = time.perf_counter()
-    results = bench(
-        root,
-        "all",
-        out=FOLDER,
-        data_sets=DATA_SETS,
-        studies="all",
-        n_jobs=len(os.sched_getaffinity(0)),
-        progress=_report,
-    )
+    options = {"out": FOLDER, "n_jobs": len(os.sched_getaffinity(0)), "progress": _report}
+    results = bench(root, "all", data_sets=DATA_SETS, studies="all", **options)
+    for data_set in DATA_SETS:
+        if apart := [name for name in VARIANTS if rows_of(data_set, name)]:
+            results = bench(root, apart, data_sets=[data_set], studies=False, **options)
     print(f"all fits there after {time.perf_counter() - start:.0f} s")
     with atomic_write(PAGE) as file:
         file.write(page(results))

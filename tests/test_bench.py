@@ -178,7 +178,7 @@ def test_two_runs_into_one_folder_share_the_work(tmp_path):
     assert [run.wait() for run in runs] == [0, 0]
     for path in tmp_path.glob("toy/*/*.jsonl"):
         rows = [json.loads(line) for line in path.read_text().splitlines()]
-        whose = [(row["kind"], row.get("point")) for row in rows]
+        whose = [(row["kind"], row.get("point"), row.get("select")) for row in rows]
         assert len(set(whose)) == len(whose), path
 
 
@@ -295,11 +295,12 @@ def test_selectors_choose_at_most_the_features_that_there_are(tmp_path):
 def test_rows_that_lack_something_are_named(synthetic_folds, tmp_path):
     bench({"toy": synthetic_folds}, ["ranksvm"], out=tmp_path, grid="fast")
     path = tmp_path / "toy" / "ranksvm" / "Fold2.jsonl"
-    *lines, last = path.read_text().splitlines()
-    whole = json.loads(last)
-    no_weights = {key: value for key, value in whole.items() if key != "weights"}
+    lines = path.read_text().splitlines()
+    at = next(k for k, line in enumerate(lines) if '"kind": "tested"' in line)
+    lines, whole = lines[:at], json.loads(lines[at])
+    no_curve = {key: value for key, value in whole.items() if key != "truncated"}
     short = {**whole, "test": {**whole["test"], "map": whole["test"]["map"][1:]}}
-    for row, words in ((no_weights, "no weights"), (short, "not one value per query in each metric")):
+    for row, words in ((no_curve, "no truncated"), (short, "not one value per query in each metric")):
         path.write_text("\n".join([*lines, json.dumps(row)]) + "\n")
         with pytest.raises(ValueError, match=rf"Fold2\.jsonl:{len(lines) + 1}: damaged line \({words}"):
             load_results(tmp_path)

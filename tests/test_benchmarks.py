@@ -6,6 +6,10 @@ from pathlib import Path
 
 import benchmarks
 from benchmarks.__main__ import main
+from benchmarks.results_page import page
+
+from ranksieve.experiment.benching import bench
+from ranksieve.experiment.comparison import agreement
 
 
 def test_bench_runs_the_benchmarks_and_does_not_write_the_results_page(monkeypatch):
@@ -17,3 +21,16 @@ def test_bench_runs_the_benchmarks_and_does_not_write_the_results_page(monkeypat
     measuring = [name for name in modules if " keep(" in (folder / f"{name}.py").read_text(encoding="utf-8")]
     assert started == [f"benchmarks.{name}" for name in measuring if name != "harness"]
     assert "benchmarks.results_page" not in started
+
+
+def test_the_results_page_says_what_was_compared(synthetic_folds, tmp_path):
+    folds = dict.fromkeys(("OHSUMED", "MQ2008"), synthetic_folds[:2])
+    results = bench(folds, ["ranksvm", "listnet"], out=tmp_path, grid="fast", studies=False)
+    text = page(results)
+    counts = [row for data in results.data_sets.values() for row in agreement(data)]
+    assert sum(row.n_printed for row in counts) == 508
+    assert f"print 508 numbers for these data. Of these {sum(row.n_compared for row in counts)} are" in text
+    assert "5 have no counterpart" in text
+    assert "HP2004 (282)" in text
+    assert "### OHSUMED: how near ours come to the published numbers" in text
+    assert "### MQ2008: what has no counterpart" in text

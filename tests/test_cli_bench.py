@@ -140,7 +140,7 @@ def test_a_folder_of_another_version_is_refused(letor, tmp_path):
     assert call(*arguments).exit_code == 0
     path = tmp_path / "toy" / "ranksvm" / "Fold2.jsonl"
     header, *rows = path.read_text().splitlines(keepends=True)
-    path.write_text(header.replace('"format_version": 1', '"format_version": 7') + "".join(rows))
+    path.write_text(header.replace('"format_version": 2', '"format_version": 7') + "".join(rows))
     failed = call(*arguments)
     assert failed.exit_code == 2
     assert "Fold2.jsonl:1: results of format version 7" in failed.stderr

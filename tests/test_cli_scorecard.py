@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -165,3 +166,19 @@ def test_the_card_can_go_to_standard_output():
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["method"] == "Scorecard"
     assert b"Scorecard: " in done.stderr
+
+
+def test_a_measured_card_verifies(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    data = rs.make_ranking(n_queries=30, n_features=6, n_informative=3, seed=4)
+    rs.write_letor(data.select_queries(range(20)), "train.txt")
+    rs.write_letor(data.select_queries(range(20, 30)), "vali.txt")
+    run("subset", "train.txt", "--k", "3", "--model", "m.json")
+    run("scorecard", "m.json", "train.txt", "--valid", "vali.txt", "-o", "card.json")
+    train, valid, card = rs.read_letor("train.txt"), rs.read_letor("vali.txt"), rs.load_model("card.json")
+    assert {one.holds for one in rs.verify(card, train, valid).verdicts} == {True}
+    name = next(iter(card.metrics))
+    forged = replace(card, metrics={name: card.metrics[name] + 0.01})
+    found = {one.claim: one.holds for one in rs.verify(forged, train, valid).verdicts}
+    assert found[name] is False
+    assert {one.claim: one.holds for one in rs.verify(card, train).verdicts}[name] is None

@@ -13,16 +13,13 @@ from hypothesis import strategies as st
 
 from ranksieve.data.dataset import Dataset
 from ranksieve.estimators import MinBatSRank
-from ranksieve.formats.folds import load_letor_folds
 from ranksieve.formats.letor import write_letor
 from ranksieve.generators.ranking import make_ranking
-from ranksieve.methods import parameter_grid
 from ranksieve.objective import make_objective
 from ranksieve.penalties import L1
 from ranksieve.solvers import ftrl
 from tests.conftest import random_dataset
 from tests.pairs import l1_gap
-from tests.protocol import five_fold
 from tests.refusals import COUNT, NOT_NEGATIVE, POSITIVE, SEED, wrong
 from tests.solving import prox_newton
 
@@ -404,17 +401,3 @@ def test_smoothing_zero_and_a_constant_feature(small):
     ranker = MinBatSRank(l1=0.0, smoothing=0.0).fit(small.replace_features(X))
     assert ranker.coef_[2] == 0.0
     assert np.count_nonzero(ranker.coef_) == 4
-
-
-@pytest.mark.letor
-def test_the_papers_protocol_on_ohsumed(letor_root):
-    """γ and λ from the paper's grids by NDCG@10 on validation data, 20 passes in the order of the files."""
-    grid = parameter_grid(rate=[2.0**k for k in range(1, -11, -1)], l1=[2.0**k for k in range(15, -3, -1)])
-    row = five_fold(
-        lambda **point: MinBatSRank(**point, n_epochs=20, shuffle=False),
-        grid,
-        load_letor_folds("OHSUMED", root=letor_root),
-    ).to_row()
-    assert row["ndcg@1"] == pytest.approx(0.5616, abs=2e-4)
-    assert row["ndcg@10"] == pytest.approx(0.4571, abs=2e-4)
-    assert row["map"] == pytest.approx(0.4501, abs=2e-4)

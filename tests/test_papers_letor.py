@@ -44,9 +44,6 @@ def test_fenchelrank(letor_root, data_set):
         ("MQ2008", "ranksvm-l1", "map", 0.4776),
         ("MQ2008", "ranksvm-log", "map", 0.4768),
         ("MQ2008", "ranksvm-l0.5", "map", 0.4750),
-        ("OHSUMED", "minbatsrank", "ndcg@1", 0.5616),
-        ("OHSUMED", "minbatsrank", "ndcg@10", 0.4571),
-        ("OHSUMED", "minbatsrank", "map", 0.4501),
     ],
 )
 def test_at_least_the_known_good_numbers(letor_root, data_set, name, metric, least):

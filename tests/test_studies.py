@@ -264,15 +264,16 @@ def test_orders_are_those_of_the_selectors(fold):
         np.testing.assert_allclose(coef, alone.coef_, rtol=1e-6, atol=1e-9)
 
 
-def test_fsrank_has_the_numbers_of_table_7_beside_it(named):
-    table = table_of(named, "fsrank")
-    rows = [row for row in table.rows if row[0].text == "FS-Rank, k = 5"]
-    assert [row[1].text for row in rows] == ["ours", "FenchelRank, table 7"]
-    assert [cell.text for cell in rows[1][2:7]] == ["0.5228", "0.4811", "0.4633", "0.4494", "0.4416"]
-    studies = [study["selectors"] for study in named.studies]
-    values = [s["selectors"]["fsrank"]["test"]["map"][s["n_features"].index(5)] for s in studies]
-    assert rows[0][6].value == pytest.approx(np.mean(values))
-    assert "FS-Rank, k = 15" not in column(table, "MAP")  # there are twelve features
+def test_sizes_are_means_over_folds(shop):
+    table = table_of(shop, "selector_sizes")
+    studies = [study["selectors"] for study in shop.studies]
+    assert table.columns == ("method", "metric", "3", "5", "10")  # there are twelve features
+    for row in table.rows:
+        name = {"FS-Rank": "fsrank", "GAS-E": "gas", "FSMSVM": "fsmsvm"}[row[0].text]
+        metric = {"NDCG@10": "ndcg@10", "MAP": "map"}[row[1].text]
+        for cell, size in zip(row[2:], (3, 5, 10), strict=True):
+            values = [s["selectors"][name]["test"][metric][s["n_features"].index(size)] for s in studies]
+            assert cell.value == pytest.approx(np.mean(values))
 
 
 # --- ListMLE ----------------------------------------------------------------------------------------------
@@ -342,29 +343,25 @@ def test_no_bounds_for_features_beyond_the_unit_range(fold):
     assert fenchelrank.bounds(wide, PROFILE) == fsmrank.bounds(wide, PROFILE) == {}
 
 
-def test_what_map_would_choose(synthetic_folds, tmp_path):
-    results = bench(
-        {"toy": synthetic_folds}, ["fsmrank", "ranksvm-l1"], out=tmp_path, grid="fast", studies=False
-    ).data_sets["toy"]
-    for fold, stored in zip(synthetic_folds, results.methods["fsmrank"], strict=True):
-        found = stored.rechosen["map"]
-        values = []
-        for row in stored.fits:
-            coef = np.array([row["weights"].get(name, 0.0) for name in fold.train.feature_names])
-            mean = evaluate(fold.valid.X @ coef, fold.valid, "map", PROFILE).mean["map"]
-            values.append(mean if coef.any() else -1.0)
-        best = stored.fits[int(np.argmax(values))]
-        assert found["parameters"] == best["parameters"]
-        assert found["weights"] == best["weights"]
-    assert list(results.methods["ranksvm-l1"][0].rechosen) == ["ndcg@10"]
-    outcomes = penalties.by_map(results)
-    assert list(outcomes) == ["fsmrank", "ranksvm-l1"]
-    table = penalties.map_table(replace(results, name="MQ2008"))
+def test_penalties_are_compared_as_map_chooses(synthetic_folds, tmp_path):
+    names = ["fsmrank", "ranksvm-l1"]
+    results = bench({"toy": synthetic_folds}, names, out=tmp_path, grid="fast", studies=False)
+    toy = results.data_sets["toy"]
+    outcomes = penalties.by_map(toy)
+    assert list(outcomes) == names
+    for name, found in outcomes.items():
+        expected = toy.chosen_by(name, "map")
+        assert means(found)["map"] == pytest.approx(expected.mean("map"))
+        assert means(found)["sparsity"] == pytest.approx(expected.to_row()["varying_sparsity"])
+    table = penalties.map_table(replace(toy, name="MQ2008"))
     verdicts = column(table, "against the best")
     best = max(outcomes, key=lambda name: means(outcomes[name])["map"])
-    assert verdicts[{"fsmrank": "FSMRank", "ranksvm-l1": "RankSVM-ℓ1"}[best]].text == "best"
+    assert verdicts[METHODS[best].title].text == "best"
     assert set(column(table, "NonconvexRankSVM, table V")) == {"FSMRank", "RankSVM-ℓ1"}
-    assert penalties.map_table(replace(results, methods={})) is None
+    assert penalties.ndcg_table(toy).rows[0][-1].text == "–"
+    assert penalties.map_table(replace(toy, methods={})) is None
+    assert penalties._verdict(0.0123, 0.01) == "−1.2 %"
+    assert penalties._verdict(0.0123, 0.06) == "~"
 
 
 def test_every_claim_is_told_where_its_numbers_are(shop):
@@ -417,7 +414,8 @@ def test_a_folder_grows_by_studies_and_completes_those_that_are_missing(syntheti
 def test_tables_of_studies_come_after_those_of_methods(shop_results):
     every = tables_with_studies(shop_results)
     names = [table.name for table in every]
-    assert names[: names.index("claims")][:2] == ["accuracy", "significance"]
-    assert [table.name for table in studies_of(shop_results)] == names[names.index("claims") :]
+    first = names.index("study_claims")
+    assert names[:2] == ["accuracy", "significance"]
+    assert [table.name for table in studies_of(shop_results)] == names[first:]
     for table in every:
         assert all(len(row) == len(table.columns) for row in table.rows)

@@ -1,4 +1,4 @@
-"""Tables: what they say, checked against the numbers they come from; their formats; published numbers."""
+"""Tables: what they say, checked against the numbers they come from; their formats."""
 
 from __future__ import annotations
 
@@ -13,19 +13,16 @@ import pytest
 from scipy.stats import ttest_rel
 
 from ranksieve.experiment.benching import bench
-from ranksieve.experiment.published import NAMES, means_of, p_values_of, published
+from ranksieve.experiment.cells import Cell, Table, number
 from ranksieve.experiment.results import Results, load_results
 from ranksieve.experiment.table_files import TABLE_FORMATS, latex, markdown, write_tables
 from ranksieve.experiment.tables import (
-    Cell,
-    Table,
+    TABLES,
     _significance_cells,
     accuracy_table,
     all_tables,
     baseline_where_known,
     default_baseline,
-    p_value_table,
-    published_table,
     significance_table,
     time_table,
 )
@@ -80,37 +77,6 @@ def test_significance_is_that_of_pooled_queries(results):
         if "*" in cell.marks
     }
     assert found == marked
-
-
-def test_published_numbers_stand_beside_ours(results):
-    table = published_table(results, "ranksvm")
-    rows = [row for row in table.rows if row[0].text == "FenchelRank"]
-    ours, printed, difference = rows[:3]
-    assert (ours[1].text, printed[1].text) == ("ours", "FenchelRank, tables 2, 4, 5, 7, 8")
-    place = table.columns.index("N@10")
-    assert printed[place].value == 0.4637
-    reached = results.results["fenchelrank"].mean("ndcg@10")
-    assert ours[place].value == pytest.approx(reached)
-    assert difference[place].value == pytest.approx(reached - 0.4637)
-    assert difference[place].text == f"{reached - 0.4637:+.4f}"
-    p_values = p_value_table(results, "ranksvm")
-    assert p_values.rows[0][0].text == "FenchelRank over RankSVM-Primal"
-
-
-def test_published_facts():
-    assert means_of("MQ2008", "ranksvm")["FenchelRank, tables 2, 4"]["map"] == 0.4744
-    assert means_of("OHSUMED", "ranksvm-log")["NonconvexRankSVM, tables IV, VI"] == {
-        "sparsity": 0.12,
-        "ndcg@10": 0.4591,
-    }
-    folds = [entry for entry in published() if entry.paper == "SparseCSListMLE" and entry.table == "4"]
-    seconds = [e.value for e in folds if (e.method, e.metric) == ("sparselistmle", "seconds")]
-    assert len(seconds) == 5
-    assert means_of("MQ2008", "sparselistmle")["SparseCSListMLE, tables 4, 6"]["seconds"] == np.mean(seconds)
-    assert set(NAMES.values()) <= set(METHODS)
-    assert {entry.against for entry in p_values_of("OHSUMED")} == {
-        "ranksvm", "rankboost", "listnet", "adarank-ndcg",
-    }  # fmt: skip
 
 
 def test_times_count_every_fit(results):
@@ -185,6 +151,19 @@ def test_csv_and_json_keep_full_precision(tables, tmp_path):
     assert table["rows"][0][1] == {"value": 0.123456789, "text": "0.1235", "best": True, "marks": "*†"}
 
 
+def test_a_spread_is_written_after_its_mean(tmp_path):
+    cell = number(0.45678, best=0.45678, spread=0.00123)
+    assert cell == Cell(0.45678, "0.4568 ± 0.0012", True, "", 0.00123)
+    table = Table("t", "t", ("N@1",), ((cell,),))
+    for suffix in (".csv", ".json", ".md", ".tex"):
+        write_tables([table], tmp_path / f"t{suffix}")
+    (row,) = csv.DictReader(io.StringIO((tmp_path / "t.csv").read_text()))
+    assert (row["value"], row["spread"]) == ("0.45678", "0.00123")
+    assert json.loads((tmp_path / "t.json").read_text())[0]["rows"][0][0]["spread"] == 0.00123
+    assert "**0.4568 ± 0.0012**" in (tmp_path / "t.md").read_text()
+    assert r"0.4568 $\pm$ 0.0012" in (tmp_path / "t.tex").read_text()
+
+
 def test_an_unknown_format_is_refused(tables, tmp_path):
     with pytest.raises(ValueError, match=r"t\.doc: tables can be written as \.md, \.tex, \.csv, \.json"):
         write_tables(tables, tmp_path / "t.doc")
@@ -193,10 +172,13 @@ def test_an_unknown_format_is_refused(tables, tmp_path):
 
 def test_every_format_writes_all_tables(results):
     tables = all_tables(Results(Path(), {"OHSUMED": results}))
-    assert [table.name for table in tables] == ["accuracy", "significance", "published", "p_values", "times"]
+    assert [table.name for table in tables] == [
+        "accuracy", "significance", "agreement", "published", "differences", "p_values", "unmatched", "times",
+    ]  # fmt: skip
+    assert len(tables) == len(TABLES)
     for write in TABLE_FORMATS.values():
         text = write(tables)
-        assert all(table.title in text.replace("\\", "") for table in tables)
+        assert all(table.title in text.replace("\\", "") for table in tables if table.rows)
 
 
 def test_load_results_gives_what_bench_returned(results, synthetic_folds, tmp_path):

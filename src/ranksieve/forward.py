@@ -25,6 +25,7 @@ from ranksieve.solvers import Problem, ProxNewton, Result
 RIDGE_SHARE = 1e-3  # of the mean curvature of a feature at w = 0
 SHORTLIST = 20  # features beside those of the set whose curvature is computed: those of the steepest gradient
 MAX_SWAPS = 10  # per size
+FEW, TRIES = 3, 5  # of the first three features, five candidates each are fitted
 LEAST_GAIN = 1e-6  # share of the objective that a swap must promise
 ALIKE = 1e-9  # a feature of which the set leaves no more unexplained than this share is a combination of it
 LEAST_SHARE = 0.01  # of the largest price: a smaller one, also 0, counts as this beside gains
@@ -96,8 +97,9 @@ class Rules:
         """What each feature would add to the cost of the set."""
         if self.prices is None:
             return np.zeros(len(self.usable))
-        paid = np.isin(self.prices.unit, self.prices.unit[list(chosen)])
-        return np.where(paid, 0.0, self.prices.of_each)
+        paid = np.zeros(len(self.prices.prices), dtype=bool)
+        paid[self.prices.unit[list(chosen)]] = True
+        return np.where(paid[self.prices.unit], 0.0, self.prices.of_each)
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,13 +138,13 @@ class Quadratic:
     ridge: float
     rules: Rules
 
-    def grown(self, chosen: Sequence[int]) -> int | None:
-        """The feature whose joining is worth most; None if none can lower the objective."""
+    def joining(self, chosen: Sequence[int], most: int = 1) -> list[int]:
+        """Features whose joining lowers the objective, at most so many, by what it is worth."""
         at = self._minimum(chosen)
         allowed = self.rules.joining(self._wide(at.slope), chosen)
         worth = np.where(allowed, self.rules.worth(self._wide(at.gains), chosen), 0.0)
-        best = int(np.argmax(worth))
-        return best if worth[best] > 0 else None
+        best = np.argsort(-worth, kind="stable")[:most]
+        return [int(j) for j in best if worth[j] > 0]
 
     def best_swap(self, chosen: Sequence[int]) -> tuple[float, list[int]]:
         """(fall of the objective, the set after it) of the best swap of one feature; (0, the set) if none."""
@@ -227,10 +229,10 @@ class ForwardSearch:
         near = self._at_zero(chosen, rules)
         for size in range(max(1, len(chosen)), max_features + 1):
             if len(chosen) < size:
-                joining = near.grown(chosen)
-                if joining is None:
+                grown = self._grown(chosen, near, rules)
+                if grown is None:
                     break
-                chosen = [*chosen, joining]
+                chosen = grown
             result, chosen, near = self._settle(chosen, near, rules)
             results.append(result)
             if progress is not None:
@@ -240,9 +242,21 @@ class ForwardSearch:
     def grown(self, chosen: Sequence[int], size: int, rules: Rules) -> list[int]:
         """A set with more features, grown and swapped as in :meth:`path`."""
         _, chosen, near = self._settle(list(chosen), self._at_zero(chosen, rules), rules)
-        while len(chosen) < size and (joining := near.grown(chosen)) is not None:
-            _, chosen, near = self._settle([*chosen, joining], near, rules)
+        while len(chosen) < size and (larger := self._grown(chosen, near, rules)) is not None:
+            _, chosen, near = self._settle(larger, near, rules)
         return chosen
+
+    def _grown(self, chosen: list[int], near: Quadratic, rules: Rules) -> list[int] | None:
+        """The set with one feature more; None if none can lower the objective.
+
+        The first features change the loss most, and a second-order model tells least of it: so several are
+        tried, unless gains are weighed against costs.
+        """
+        tries = TRIES if len(chosen) < FEW and not rules.power else 1
+        sets = [[*chosen, j] for j in near.joining(chosen, tries)]
+        if len(sets) < 2:
+            return sets[0] if sets else None
+        return min(sets, key=lambda larger: self._fitted(larger, near.model.w, rules).objective)
 
     def _at_zero(self, chosen: Sequence[int], rules: Rules) -> Quadratic:
         return self._quadratic(self._near(self.objective.at_zero, chosen, rules), rules)
@@ -264,15 +278,18 @@ class ForwardSearch:
 
     def _fit(self, chosen: list[int], start: FloatArray, rules: Rules) -> tuple[Result, Quadratic]:
         """The fit of a set and the second-order model around it, once for all searches."""
-        key, point = tuple(sorted(chosen)), None
+        result, around = self._fitted(chosen, start, rules), (tuple(sorted(chosen)), rules.affordable(chosen))
+        if around not in self._models:
+            self._models[around] = self._near(self.objective.evaluate(result.w), chosen, rules)
+        return result, self._quadratic(self._models[around], rules)
+
+    def _fitted(self, chosen: list[int], start: FloatArray, rules: Rules) -> Result:
+        """The fit of a set, once for all searches."""
+        key = tuple(sorted(chosen))
         if key not in self._fits:
             result = fit_set(self.objective, chosen, start, self.ridge, rules.signs, self.tol)
-            self._fits[key], point = replace(result, point=None), result.point
-        around = (key, rules.affordable(chosen))
-        if around not in self._models:
-            point = self.objective.evaluate(self._fits[key].w) if point is None else point
-            self._models[around] = self._near(point, chosen, rules)
-        return self._fits[key], self._quadratic(self._models[around], rules)
+            self._fits[key] = replace(result, point=None)
+        return self._fits[key]
 
     def _near(self, point: Point, chosen: Sequence[int], rules: Rules) -> SecondOrder:
         """The second-order model at a point, in the columns of the set and those of the steepest gradient."""

@@ -66,6 +66,12 @@ class Method:
         return {**self.make().get_params(deep=False), **self.extra}
 
     @property
+    def seed(self) -> int | None:
+        """The seed by default; None for a method that draws nothing, or whose grid has seeds of its own."""
+        drawn = all("random_state" not in point for point in self.grid)
+        return self.parameters.get("random_state") if drawn else None
+
+    @property
     def linear(self) -> bool:
         """Whether it gives a linear model."""
         return isinstance(self.make(), LinearRanker)
@@ -154,10 +160,11 @@ METHODS: dict[str, Method] = {
         "FSMRank", "Lai et al. 2013", HINGE, "weighted ℓ1 + similarity", "accelerated gradient",
         e.FSMRank, _FSM,
     ),
-    # The paper names neither passes nor order; 20 passes in file order come nearest to its numbers.
+    # The paper says neither how many passes nor in what order. One, as an online method makes: λ is compared
+    # with a sum over all passes, so that more of them would need other λ than the paper's.
     "minbatsrank": Method(
         "MinBatSRank", "Cheng et al. 2018", HINGE, "ℓ1", "FTRL-proximal",
-        partial(e.MinBatSRank, n_epochs=20, shuffle=False), _MINBAT, rounds="n_epochs",
+        partial(e.MinBatSRank, n_epochs=1), _MINBAT, rounds="n_epochs",
     ),
     "ranksvm-l1": _ranksvm("RankSVM-ℓ1", "ℓ1", "l1", "proximal Newton or FISTA", warm=True),
     "ranksvm-log": _ranksvm("RankSVM-log", "log", "log", _REWEIGHTED),

@@ -58,6 +58,14 @@ def bench(
     ] = None,
     normalise: Annotated[str, NORMALISE] = "auto",
     missing: Annotated[str, RANKER_MISSING] = "auto",
+    seeds: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            min=1,
+            help="Runs of a method that draws, each with another seed; default 5, with the fast grid 1.",
+        ),
+    ] = None,
     studies: Annotated[
         str,
         typer.Option(
@@ -102,6 +110,7 @@ def bench(
                 profile=profile,
                 normalise=normalise,
                 missing=missing,
+                n_seeds=seeds,
                 studies=STUDY_WORDS.get(studies, comma_separated(studies)),
                 n_jobs=jobs or available_threads(),
                 progress=bar,

@@ -58,6 +58,7 @@ def scorecard(
     training data say which points come nearest to the best real-valued weights, and how near that is proven
     to be. The card is a model file like any other, for "rank", "evaluate", "explain" and "export".
     """
+    from ranksieve.data.dataset import fingerprint
     from ranksieve.report import content_of_model, require_extra, write_report
     from ranksieve.report.choice_words import optimality
 
@@ -80,7 +81,8 @@ def scorecard(
         for name, scorer in ((CARD, card), (model, linear)):
             measured[name] = rs.evaluate(finite_scores(scorer, queries), queries, by.metrics, by.profile)
         means = measured[CARD].mean.items()
-        card = replace(card, metrics={f"held-out {name} ({by.profile.name})": mean for name, mean in means})
+        held_out = {f"held-out {name} ({by.profile.name})": mean for name, mean in means}
+        card = replace(card, metrics=held_out, data={**card.data, "valid": fingerprint(queries)})
     card.save(output)
     if report:
         evaluations = {f"{name} on {valid}": evaluation for name, evaluation in measured.items()}

@@ -24,7 +24,7 @@ CHOICE = ("metric", "profile")
 
 @command(
     "ranksieve subset train.txt --k 1..10 -o subset.html",
-    "ranksieve subset train.txt --valid vali.txt --k 5 --time-limit 300 --model best5.json",
+    "ranksieve subset train.txt --k 5 --time-limit 300 --model best5.json",
 )
 def subset(
     *,

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Sequence
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import KW_ONLY, dataclass, field, replace
 from numbers import Real
 from typing import Annotated, Any
 
@@ -113,22 +114,21 @@ class BestSubset(PlainFit, WithinBudget):
     ) -> list[BestSubset]:
         """One fitted ranker for each number of features; each search begins with the set of the one before.
 
-        ``progress`` is called with (sizes done, sizes in all).
+        ``progress`` is called with (hundredths of a size done, in all), by time where a search goes on.
         """
         sizes = sorted(set(sizes))
         trial = self._sized(max(sizes))
         for size in sizes:
             check_parameters(self._sized(size))
-        rankers = []
+        rankers: list[BestSubset] = []
         with single_threaded_blas():
             given, weight = trial._given_data(data, None, None, query_weight)
             search = trial._search(trial._prepared_for_learning(given, weight), weight)
             for size in sizes:
-                rankers.append(trial._sized(size))
-                rankers[-1]._adopt(search, size, None)
-                rankers[-1]._learned_with = rankers[-1]._plain_parameters()
-                if progress is not None:
-                    progress(len(rankers), len(sizes))
+                ranker = trial._sized(size)
+                ranker._adopt(search, size, _clock(progress, len(rankers), len(sizes), self.time_limit))
+                ranker._learned_with = ranker._plain_parameters()
+                rankers.append(ranker)
         return rankers
 
     def _sized(self, size: int) -> BestSubset:
@@ -170,6 +170,7 @@ class BestSubset(PlainFit, WithinBudget):
                 callback(n_nodes, w, objective, gap)
 
         found = search.best(size, Effort(self.gap, self.time_limit, self.max_nodes), record)
+        found = replace(found, max_cost=self.max_cost)
         self.found_, self.ridge_, self.trace_ = found, search.ridge, trace
         self.coef_, self.objective_ = found.fit.w.copy(), float(found.fit.objective)
         self.bound_, self.root_bound_ = found.bound, found.root_bound
@@ -180,7 +181,20 @@ class BestSubset(PlainFit, WithinBudget):
         self.ties_ = _copies(search.objective, usable, self.support_, names)
 
     def _certificate(self) -> dict[str, Any]:
-        return self.found_.certificate(self.max_cost)
+        return self.found_.certificate()
+
+
+def _clock(progress: Progress | None, done: int, total: int, time_limit: float) -> Callback | None:
+    """A callback that reports the share of the time that has gone by."""
+    if progress is None:
+        return None
+    began, report = time.perf_counter(), progress
+
+    def tick(n_nodes: int, w: FloatArray, objective: float, gap: float) -> None:
+        share = (time.perf_counter() - began) / max(time_limit, np.finfo(float).tiny)
+        report(int(100 * (done + min(1.0, share))), 100 * total)
+
+    return tick
 
 
 def _copies(objective: Objective, usable: BoolArray, support: IntArray, names: Any) -> dict[str, list[str]]:

@@ -324,7 +324,8 @@ class SparseRanker(WithinBudget):
         self.gap_ = float(models.gaps[self.chosen_])
         self.n_iter_ = int(sum(part.models.n_iter.sum() for part in candidates.families))
         self.trace_ = models.trace
-        self.found_ = family.fitted.found[self.chosen_] if family.fitted.found else None
+        found = family.fitted.found
+        self.found_ = replace(found[self.chosen_], max_cost=self.max_cost) if found else None
 
     def _refit(self, given: Dataset, valid: Dataset, query_weight: FloatArray | None) -> None:
         """The chosen features, with the weights that training and validation data give them together."""
@@ -341,7 +342,7 @@ class SparseRanker(WithinBudget):
     def _certificate(self) -> dict[str, Any]:
         """With what states the problem: the family, its strength, the features and their ℓ1 weights."""
         if self.found_ is not None:
-            return {**self.found_.certificate(self.max_cost), "family": self.family_}
+            return {**self.found_.certificate(), "family": self.family_}
         ridged, names = self.family_.partition(" ")[0] in RIDGED, self._names()
         proof = {
             **super()._certificate(),

@@ -6,7 +6,7 @@ import os
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -15,10 +15,11 @@ from joblib import Parallel, delayed
 
 from ranksieve._parallel import use_threads
 from ranksieve._util.messages import lookup, warn_caller
-from ranksieve.experiment.fold_run import GridPoint, Place, identity_of, make_places, run_fold
+from ranksieve.experiment.fold_run import Place, Plan, make_places, run_fold
 from ranksieve.experiment.results import STUDIES_FOLDER, Results, load_results
 from ranksieve.experiment.studies import run_studies, wanted_studies
 from ranksieve.experiment.studies.stand_ins import STAND_INS_STUDY, check_stand_in, run_stand_in
+from ranksieve.experiment.variants import VARIANTS
 from ranksieve.formats.folds import Fold, deal_folds, find_collections, load_letor_folds
 from ranksieve.formats.load import read_dataset
 from ranksieve.generators.stand_ins import SHAPES
@@ -34,6 +35,7 @@ PAPER_METHODS = (
     "fenchelrank", "fsmrank", "minbatsrank", "ranksvm-l1", "ranksvm-log", "ranksvm-mcp", "ranksvm-l0.5",
     "sparselistmle", "sparseranker", "ranksvm", "adarank-ndcg", "listnet",
 )  # fmt: skip
+N_SEEDS = {"paper": 5, "fast": 1}
 Progress = Callable[[int, int], None]
 Told = tuple[type[Warning], str]
 
@@ -59,11 +61,15 @@ def bench(
     profile: str | None = None,
     normalise: str = "auto",
     missing: str = "auto",
+    n_seeds: int | None = None,
     studies: bool | str | Sequence[str] = True,
     n_jobs: int = 1,
     progress: Progress | None = None,
 ) -> Results:
     """Fit every grid point on train, choose on vali, measure test, and write it all down.
+
+    A choice is made by ``select``, for the tables, and by each metric that a paper chooses by, so that its
+    numbers can be compared with what was chosen in the same way. Only what was chosen is measured on test.
 
     Every finished fit is one line in ``out``. A run that was killed goes on where it stopped when it is
     called again with the same arguments, and gives the same results. A folder may hold several data sets and
@@ -75,7 +81,7 @@ def bench(
         A folder of LETOR collections (or one collection), each with Fold1, Fold2, …; or one data file, whose
         queries are dealt into five folds.
     methods : sequence of str, "all", or mapping of name to Method
-        Names of the table METHODS, or methods of your own.
+        Names of the tables METHODS and VARIANTS, or methods of your own; "all" are those of METHODS.
     out : path
         The folder of results.
     data_sets : sequence of str, optional
@@ -90,6 +96,10 @@ def bench(
     normalise, missing : str
         How features are scaled and missing ones replaced, for all methods alike: learned on the train part of
         each fold. The papers' methods take features as they are.
+    n_seeds : int, optional
+        How often a method that draws is run, each time with another random_state: all of its grid, and the
+        choice on vali. The row is the mean of what was chosen, with its standard deviation. Default 5, with
+        the fast grid 1.
     studies : bool, "all" or sequence of str
         What to measure beside the methods. True: what the pictures show of any data (single features, paths,
         solvers) and the further experiments of the papers whose methods are run; names of STUDIES: these;
@@ -100,7 +110,7 @@ def bench(
         Called with (fits done, fits in all).
     """
     names = METHODS if methods == "all" else dict.fromkeys(methods)
-    table = methods if isinstance(methods, Mapping) else METHODS
+    table = methods if isinstance(methods, Mapping) else {**METHODS, **VARIANTS}
     chosen = {name: lookup(table, name, "method") for name in names}
     if not chosen:
         raise ValueError(f"no method was named; known: {', '.join(METHODS)}")
@@ -111,6 +121,8 @@ def bench(
     for name, method in chosen.items():
         if not method.grid:
             raise ValueError(f"the grid of {name} is empty: give at least one set of parameters")
+    if n_seeds is not None and n_seeds < 1:
+        raise ValueError(f"n_seeds is {n_seeds}; give a whole number of at least 1")
     check_kind(normalise)
     check_policy(missing, RANKER_POLICIES)
     thin = lookup(GRIDS, grid, "grid")
@@ -118,14 +130,18 @@ def bench(
     if folder.exists() and not folder.is_dir():
         raise ValueError(f"{folder}: is a file; give a folder for the results")
     found = _folds(source, data_sets)
-    grids = {name: thin(method.grid) for name, method in chosen.items()}
+    seeds = n_seeds or N_SEEDS[grid]
+    plans = [
+        Plan(name, method, thin(method.grid), select or method.select, seeds)
+        for name, method in chosen.items()
+    ]
     wanted = wanted_studies(studies, chosen)
     tasks: list[Task] = []
     for data_set, folds in found.items():
         by = fitting_profile(data_set, folds, profile)
         prepared = _prepared_folds(data_set, folds, normalise, missing)
         for place in make_places(folder, _checked_name(data_set), prepared, by):
-            tasks += _tasks(place, chosen, grids, select, wanted)
+            tasks += _tasks(place, plans, wanted)
     if STAND_INS_STUDY in wanted:
         for name in SHAPES:
             stand_in = (partial(of, folder, name) for of in (check_stand_in, run_stand_in))
@@ -190,22 +206,16 @@ def _checked_name(data_set: str) -> str:
     return data_set
 
 
-def _tasks(
-    place: Place,
-    methods: Mapping[str, Method],
-    grids: Mapping[str, Sequence[GridPoint]],
-    select: str | None,
-    studies: Sequence[str],
-) -> Iterator[Task]:
+def _tasks(place: Place, plans: Sequence[Plan], studies: Sequence[str]) -> Iterator[Task]:
     at = f"{place.data_set}, fold {place.number}"
     if studies:
         check = partial(place.check, STUDIES_FOLDER, {})
         yield Task(f"{at}, studies", len(studies), check, partial(run_studies, place, studies))
-    for name, method in methods.items():
-        grid = within(grids[name], method, int(np.sum(place.notes["varying"])))
-        how = (name, method, grid, select or method.select)
-        check = partial(place.check, name, identity_of(*how))
-        yield Task(f"{at}, {name}", len(grid), check, partial(run_fold, place, *how))
+    n_features = int(np.sum(place.notes["varying"]))
+    for plan in plans:
+        here = replace(plan, grid=within(plan.grid, plan.method, n_features))
+        check = partial(place.check, here.name, here.identity)
+        yield Task(f"{at}, {here.name}", len(here.grid), check, partial(run_fold, place, here))
 
 
 def _run(tasks: Sequence[Task], n_jobs: int, progress: Progress | None) -> None:

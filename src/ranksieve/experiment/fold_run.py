@@ -5,7 +5,7 @@ from __future__ import annotations
 import platform
 import time
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.metadata import version
@@ -21,7 +21,8 @@ from ranksieve.data.dataset import fingerprint
 from ranksieve.data.describe import varying_columns
 from ranksieve.estimators.base import LinearRanker, Ranker
 from ranksieve.experiment.journal import Entry, Journal, check_begun, only_writer
-from ranksieve.experiment.results import PAPER_METRICS, dense
+from ranksieve.experiment.results import PAPER_METRICS, best_on_vali, dense
+from ranksieve.experiment.terms import other_profiles
 from ranksieve.formats.folds import Fold
 from ranksieve.methods import Method
 from ranksieve.metrics import Evaluator, Profile
@@ -31,6 +32,7 @@ from ranksieve.preparation.scales import ScaleWarning
 CUTOFFS = range(1, 11)
 ALL_METRICS = (*(f"ndcg@{k}" for k in CUTOFFS), *(f"p@{k}" for k in CUTOFFS), "map", "mrr", "err@10")
 CURVE_METRICS = ("ndcg@10", "map")
+SELECTIONS = ("ndcg@10", "map")  # what the papers choose by
 NO_FEATURES = -1.0  # a model without features ranks by input order alone: the last choice
 UNPREPARED = {
     "normalise": "none",
@@ -43,12 +45,13 @@ GridPoint = Mapping[str, Any]
 
 @dataclass(frozen=True, eq=False)
 class Trial:
-    """One fitted grid point: its validation value is NO_FEATURES for a linear model without features."""
+    """One fitted grid point: its validation values are NO_FEATURES for a linear model without features."""
 
     point: int
+    seed: int | None
     parameters: Mapping[str, Any]
     ranker: Ranker
-    validation: float
+    validation: Mapping[str, float]
     seconds: float
 
 
@@ -64,6 +67,7 @@ class Place:
     fold: Fold
     fingerprints: Mapping[str, str]
     notes: Mapping[str, Any]
+    other_profiles: tuple[Profile, ...] = ()
 
     @contextmanager
     def journal(self, what: str, identity: Mapping[str, Any], title: str) -> Iterator[Journal]:
@@ -82,6 +86,7 @@ class Place:
     def _shared(self) -> dict[str, Any]:
         return {
             "data_set": self.data_set, "fold": self.number, "n_folds": self.n_folds, "profile": self.profile,
+            "other_profiles": [profile.name for profile in self.other_profiles],
             "fingerprints": self.fingerprints,
         }  # fmt: skip
 
@@ -92,8 +97,11 @@ class Place:
 
 def make_places(folder: Path, data_set: str, folds: Sequence[Fold], profile: str) -> list[Place]:
     """The folds of a data set, ready to be worked on."""
+    others = other_profiles(data_set)
     return [
-        Place(folder, data_set, k, len(folds), profile, fold, _by_part(fold, fingerprint), _notes(fold))
+        Place(
+            folder, data_set, k, len(folds), profile, fold, _by_part(fold, fingerprint), _notes(fold), others
+        )
         for k, fold in enumerate(folds, start=1)
     ]
 
@@ -113,33 +121,61 @@ def _by_part(fold: Fold, value: Any) -> dict[str, Any]:
     return {part: value(getattr(fold, part)) for part in ("train", "vali", "test")}
 
 
-def identity_of(name: str, method: Method, grid: Sequence[GridPoint], select: str) -> dict[str, Any]:
-    """What all fits of one file share beside the data."""
-    return {
-        "method": name, "grid": grid, "select": select, "metrics": ALL_METRICS,
-        "parameters": {**method.parameters, **UNPREPARED},
-    }  # fmt: skip
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """A method as every fold runs it; ``select`` is the metric that chooses the row of the tables."""
+
+    name: str
+    method: Method
+    grid: Sequence[GridPoint]
+    select: str
+    n_seeds: int = 1
+
+    @property
+    def selections(self) -> tuple[str, ...]:
+        """Metrics to choose by on vali, each for itself; a ranker that chooses by itself there has one."""
+        return (self.select,) if self.method.uses_valid else tuple(dict.fromkeys((self.select, *SELECTIONS)))
+
+    @property
+    def seeds(self) -> tuple[int | None, ...]:
+        """What the method is run with, each time for itself; None for a method that draws nothing."""
+        first = self.method.seed
+        return (None,) if first is None else tuple(range(first, first + self.n_seeds))
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """What all fits of one file share beside the data."""
+        return {
+            "method": self.name, "grid": self.grid, "select": self.select, "selections": self.selections,
+            "seeds": self.seeds, "metrics": ALL_METRICS,
+            "parameters": {**self.method.parameters, **UNPREPARED},
+        }  # fmt: skip
 
 
-def run_fold(place: Place, name: str, method: Method, grid: Sequence[GridPoint], select: str) -> None:
-    """Fit the grid points that are not in the file yet, then choose and test."""
-    with place.journal(name, identity_of(name, method, grid, select), method.title) as journal:
-        if not journal.of_kind("chosen"):
-            fitted = _fit_missing(journal, place, method, grid, select)
-            _choose(journal, place, method, grid, select, fitted)
-        if len(grid) > 1 and method.linear and not method.uses_valid:
-            _rechoose(journal, place, select)
+def run_fold(place: Place, plan: Plan) -> None:
+    """With each seed fit the points that are not in the file yet; let each metric choose; test its choice."""
+    with place.journal(plan.name, plan.identity, plan.method.title) as journal:
+        for seed in plan.seeds:
+            fitted = _fit_missing(journal, place, plan, seed)
+            for select in plan.selections:
+                point = _choose(journal, select, seed)
+                if not _of_seed(journal.of_kind("tested"), seed, point):
+                    with_curve = (select, seed) == (plan.select, plan.seeds[0])
+                    (fit,) = _of_seed(journal.of_kind("fit"), seed, point)
+                    journal.append(_tested_row(place, plan, fit, fitted.get(point), with_curve))
 
 
-def _fit_missing(
-    journal: Journal, place: Place, method: Method, grid: Sequence[GridPoint], select: str
-) -> dict[int, Ranker]:
+def _of_seed(rows: Sequence[Entry], seed: int | None, point: int) -> list[Entry]:
+    return [row for row in rows if (row["point"], row["random_state"]) == (point, seed)]
+
+
+def _fit_missing(journal: Journal, place: Place, plan: Plan, seed: int | None) -> dict[int, Ranker]:
     """Fit and write down; gives those rankers of this process that have no weights to write."""
-    done = {row["point"]: row for row in journal.of_kind("fit")}
-    todo = [(k, point) for k, point in enumerate(grid) if k not in done]
+    done = {row["point"]: row for row in journal.of_kind("fit") if row["random_state"] == seed}
+    todo = [point for point in range(len(plan.grid)) if point not in done]
     start = dense(done[max(done)]["weights"], place.names) if done else None
     fitted = {}
-    for trial in trials(method.make, todo, place.fold, select, place.profile, start, warm=method.warm):
+    for trial in _trials(place, plan, todo, seed, start):
         journal.append(_fit_row(trial, place.names))
         if not isinstance(trial.ranker, LinearRanker):
             fitted[trial.point] = trial.ranker
@@ -148,8 +184,8 @@ def _fit_missing(
 
 def _fit_row(trial: Trial, names: Sequence[str]) -> Entry:
     row: Entry = {
-        "kind": "fit", "point": trial.point, "parameters": trial.parameters, "validation": trial.validation,
-        "seconds": trial.seconds, "weights": None, "certificate": {},
+        "kind": "fit", "point": trial.point, "random_state": trial.seed, "parameters": trial.parameters,
+        "validation": trial.validation, "seconds": trial.seconds, "weights": None, "certificate": {},
     }  # fmt: skip
     if isinstance(trial.ranker, LinearRanker):
         row["weights"] = nonzero_weights(trial.ranker.coef_, names)
@@ -158,49 +194,38 @@ def _fit_row(trial: Trial, names: Sequence[str]) -> Entry:
     return row
 
 
-def _choose(
-    journal: Journal, place: Place, method: Method, grid: Sequence[GridPoint], select: str,
-    fitted: Mapping[int, Ranker],
-) -> None:  # fmt: skip
-    """The best on validation, the earlier of equals, with its test values query by query."""
-    fits = sorted(journal.of_kind("fit"), key=lambda row: row["point"])
-    best = max(fits, key=lambda row: row["validation"])
-    point, test = best["point"], place.fold.test
-    evaluator = Evaluator(test, place.profile)
-    if best["weights"] is None:  # the file does not hold such a ranker: fit it once more, to the same
-        again = trials(method.make, [(point, grid[point])], place.fold, select, place.profile)
-        ranker = fitted[point] if point in fitted else next(again).ranker
-        scores, curve = ranker.predict(test), None
-    else:
-        coef = dense(best["weights"], place.names)
+def _choose(journal: Journal, select: str, seed: int | None) -> int:
+    """The best point on vali; it is on the disk before anything of it is measured on test."""
+    for row in journal.of_kind("chosen"):
+        if (row["select"], row["random_state"]) == (select, seed):
+            return int(row["point"])
+    best = best_on_vali(journal.of_kind("fit"), select, seed)
+    value = best["validation"][select]
+    row = {"kind": "chosen", "select": select, "random_state": seed, "point": best["point"]}
+    journal.append({**row, "validation": value})
+    return int(best["point"])
+
+
+def _tested_row(place: Place, plan: Plan, fit: Entry, ranker: Ranker | None, with_curve: bool) -> Entry:
+    """Test values of a chosen fit, query by query; its weights are in its row, or it is a ranker without."""
+    point, seed, test = fit["point"], fit["random_state"], place.fold.test
+    evaluator, curve = Evaluator(test, place.profile), None
+    if fit["weights"] is not None:
+        coef = dense(fit["weights"], place.names)
         used = np.flatnonzero(coef)
-        scores, curve = linear_scores(test.X, used, coef[used]), truncated(coef, place.fold, evaluator)
+        scores = linear_scores(test.X, used, coef[used])
+        curve = truncated(coef, place.fold, evaluator) if with_curve else None
+    else:  # if another process fitted it: fit it once more, to the same
+        scores = (ranker or next(_trials(place, plan, [point], seed)).ranker).predict(test)
     measured = evaluator.evaluate(scores, ALL_METRICS)
-    chosen = {key: value for key, value in best.items() if key not in ("kind", "seconds")}
-    journal.append({
-        "kind": "chosen", **chosen, "query_ids": measured.query_ids, "test": measured.per_query,
-        "truncated": curve, "fit_seconds": best["seconds"],
-        "grid_seconds": sum(row["seconds"] for row in fits),
-    })  # fmt: skip
-
-
-def _rechoose(journal: Journal, place: Place, select: str) -> None:
-    """What the other usual metrics would have chosen, as some papers choose all methods by one metric."""
-    done = {row["select"] for row in journal.of_kind("rechosen")} | {select}
-    fits = sorted(journal.of_kind("fit"), key=lambda row: row["point"])
-    coefs = np.array([dense(row["weights"], place.names) for row in fits])
-    scores = linear_scores_of_models(place.fold.valid.X, coefs)
-    for metric in (metric for metric in CURVE_METRICS if metric not in done):
-        values = Evaluator(place.fold.valid, place.profile).evaluate_many(scores, metric).mean(axis=1)
-        best = int(np.argmax(np.where(coefs.any(axis=1), values, NO_FEATURES)))
-        used = np.flatnonzero(coefs[best])
-        found = linear_scores(place.fold.test.X, used, coefs[best][used])
-        measured = Evaluator(place.fold.test, place.profile).evaluate(found, PAPER_METRICS)
-        journal.append({
-            "kind": "rechosen", "select": metric, "validation": values[best],
-            **{key: fits[best][key] for key in ("point", "parameters", "weights")},
-            "query_ids": measured.query_ids, "test": measured.per_query,
-        })  # fmt: skip
+    return {
+        "kind": "tested", "point": point, "random_state": seed, "query_ids": measured.query_ids,
+        "test": measured.per_query, "truncated": curve,
+        "elsewhere": {
+            profile.name: Evaluator(test, profile).evaluate(scores, PAPER_METRICS).mean
+            for profile in place.other_profiles
+        },
+    }  # fmt: skip
 
 
 def truncated(coef: FloatArray, fold: Fold, evaluator: Evaluator) -> dict[str, list[float]]:
@@ -211,29 +236,25 @@ def truncated(coef: FloatArray, fold: Fold, evaluator: Evaluator) -> dict[str, l
     return {metric: evaluator.evaluate_many(scores, metric).mean(axis=1).tolist() for metric in CURVE_METRICS}
 
 
-def trials(
-    make: Callable[..., Ranker],
-    points: Sequence[tuple[int, GridPoint]],
-    fold: Fold,
-    select: str,
-    profile: str | Profile,
-    start: FloatArray | None = None,
-    *,
-    warm: bool = False,
+def _trials(
+    place: Place, plan: Plan, points: Sequence[int], seed: int | None, start: FloatArray | None = None
 ) -> Iterator[Trial]:
-    """Fit the points one after another; ``warm`` starts each from the weights before it, at first ``start``.
+    """Fit the points one after another; a warm method starts each from the weights before it.
 
-    A ranker that uses validation data chooses among its own candidates by ``select`` on vali.
+    A ranker that uses validation data chooses among its own candidates by the plan's metric on vali.
     """
-    evaluator = Evaluator(fold.valid, profile)
-    for number, point in points:
-        ranker = make(**point).set_params(**UNPREPARED)
+    fold, method, drawn = place.fold, plan.method, {} if seed is None else {"random_state": seed}
+    evaluator = Evaluator(fold.valid, place.profile)
+    for point in points:
+        ranker = method.make(**plan.grid[point]).set_params(**UNPREPARED, **drawn)
         began = time.perf_counter()
-        _learn(ranker, fold, select, profile, start if warm else None)
+        _learn(ranker, fold, plan.select, place.profile, start if method.warm else None)
         seconds = time.perf_counter() - began
-        value = evaluator.evaluate(ranker.predict(fold.valid), select).mean[select]
         weights = weights_of(ranker, fold.train.n_features)
-        yield Trial(number, point, ranker, value if np.any(weights) else NO_FEATURES, seconds)
+        values = evaluator.evaluate(ranker.predict(fold.valid), plan.selections).mean
+        if not np.any(weights):
+            values = dict.fromkeys(values, NO_FEATURES)
+        yield Trial(point, seed, plan.grid[point], ranker, values, seconds)
         start = weights
 
 

@@ -19,7 +19,7 @@ from ranksieve._util.json_values import plain
 from ranksieve._version import __version__
 
 FORMAT = "ranksieve-results"
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 Entry = dict[str, Any]
 
 

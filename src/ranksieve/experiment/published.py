@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib.resources import files
 from statistics import fmean
@@ -39,6 +40,19 @@ NAMES = {
     "LambdaMart": "lambdamart",
     "GAS-E": "gas",
     "FSMSVM": "fsmsvm",
+    **{f"FS-Rank(k={k})": f"fsrank-k{k}" for k in (5, 10, 15, 20, 25)},
+    "$s=S^I$": "fsmrank-plain",
+    "$s=S^{PC}$": "fsmrank-importance",
+    **{f"Sparse CS ListMLE@{k}": f"sparselistmle@{k}" for k in (1, 3, 5, 8)},
+    **{f"CS ListMLE@{k}": f"cslistmle@{k}" for k in (1, 3, 5)},
+}
+MEANT = {("SparseCSListMLE", "5", "Sparse CS ListMLE"): "sparselistmle@1"}  # so its section 4.6 says
+NO_COUNTERPART = {  # by paper and metric as written: why nothing of ours can stand beside it
+    ("SparseCSListMLE", "lambda"): "the λ chosen in a fold, but the paper dealt its folds anew",
+    ("FenchelRank", "r"): "a radius matched to another method for a table of times, not a result",
+    ("FenchelRank", "C"): "a parameter fixed for a table of times, not a result",
+    ("NonconvexRankSVM", "MAP relative loss %"): "a share of a mean that the paper does not print",
+    ("NonconvexRankSVM", "N@10 relative loss %"): "a share of a mean that the paper does not print",
 }
 METRIC_NAMES = {"MAP": "map", "sparsity": "sparsity", "seconds": "seconds"}
 PAIR = re.compile(r"(.+) vs (.+)")
@@ -65,15 +79,52 @@ class Printed:
         return _source(self.paper, [self.table])
 
 
+@dataclass(frozen=True)
+class Unmatched:
+    """Numbers of a paper's table that nothing of ours can stand beside, and why."""
+
+    paper: str
+    table: str
+    data_set: str
+    method: str
+    metric: str
+    reason: str
+    n_numbers: int = 1
+
+    @property
+    def source(self) -> str:
+        return _source(self.paper, [self.table])
+
+
+@dataclass(frozen=True)
+class PrintedRow:
+    """What some tables of one paper print for a method on a data set, by metric, as means over folds."""
+
+    paper: str
+    source: str
+    means: Mapping[str, float]
+
+
 @cache
 def published() -> tuple[Printed, ...]:
-    """All numbers whose method and metric have a name here."""
-    text = files("ranksieve.experiment").joinpath("published.csv").read_text(encoding="utf-8")
-    return tuple(printed for row in csv.DictReader(text.splitlines()) for printed in _printed(row))
+    """All numbers that ours can stand beside."""
+    return tuple(row for row in _rows() if isinstance(row, Printed))
 
 
-def means_of(data_set: str, method: str) -> dict[str, dict[str, float]]:
-    """What each paper prints for a method on a data set, by metric, as a mean over folds.
+def unmatched(data_set: str) -> list[Unmatched]:
+    """The other numbers of a data set."""
+    counts = Counter(row for row in _rows() if isinstance(row, Unmatched) and row.data_set == data_set)
+    return [replace(row, n_numbers=times) for row, times in counts.items()]
+
+
+@cache
+def numbers_by_data_set() -> dict[str, int]:
+    """How many numbers the papers print for each data set."""
+    return dict(Counter(row.data_set for row in _rows()))
+
+
+def rows_of(data_set: str, method: str) -> list[PrintedRow]:
+    """What each paper prints for a method on a data set.
 
     Tables of one paper are taken together unless they contradict each other.
     """
@@ -92,28 +143,30 @@ def means_of(data_set: str, method: str) -> dict[str, dict[str, float]]:
                 break
         else:
             groups.append((paper, [table], means))
-    return {_source(paper, tables): means for paper, tables, means in groups}
+    return [PrintedRow(paper, _source(paper, tables), means) for paper, tables, means in groups]
 
 
 def _source(paper: str, tables: Sequence[str]) -> str:
     return f"{paper}, table{'s' if len(tables) > 1 else ''} {', '.join(tables)}"
 
 
-def p_values_of(data_set: str) -> list[Printed]:
-    """The p-values that the papers print for a data set."""
-    return [entry for entry in published() if entry.data_set == data_set and entry.against]
+@cache
+def _rows() -> tuple[Printed | Unmatched, ...]:
+    text = files("ranksieve.experiment").joinpath("published.csv").read_text(encoding="utf-8")
+    return tuple(_read(row) for row in csv.DictReader(text.splitlines()))
 
 
-def _printed(row: dict[str, str]) -> Iterator[Printed]:
+def _read(row: dict[str, str]) -> Printed | Unmatched:
     pair = PAIR.fullmatch(row["method"])
     written, against = (pair[1], pair[2]) if pair else (row["method"].removesuffix(" (best)"), "")
     metric = metric_name(row["metric"].removeprefix("p-value "))
-    if written not in NAMES or metric is None or (against and against not in NAMES):
-        return
-    fold = int(row["fold"].removeprefix("Fold") or 0)
-    other = NAMES[against] if against else ""
     place = (row["paper"], row["table"], row["dataset"])
-    yield Printed(*place, NAMES[written], metric, float(row["value"]), fold, other)
+    if written not in NAMES or metric is None or (against and against not in NAMES):
+        return Unmatched(*place, written, row["metric"], NO_COUNTERPART[row["paper"], row["metric"]])
+    name = MEANT.get((row["paper"], row["table"], written), NAMES[written])
+    other = NAMES[against] if against else ""
+    fold = int(row["fold"].removeprefix("Fold") or 0)
+    return Printed(*place, name, metric, float(row["value"]), fold, other)
 
 
 def metric_name(written: str) -> str | None:

@@ -14,34 +14,46 @@ import numpy as np
 
 from ranksieve._types import BoolArray, FloatArray
 from ranksieve.experiment.journal import Entry, is_begun, read_journal
+from ranksieve.experiment.variants import VARIANTS
 from ranksieve.methods import METHODS
 from ranksieve.metrics import Evaluation
 from ranksieve.metrics.evaluate import summarise
 from ranksieve.metrics.profiles import as_profile
 
 PAPER_METRICS = ("ndcg@1", "ndcg@3", "ndcg@5", "ndcg@10", "map")
+SHARES = ("sparsity", "varying_sparsity", "n_selected")
 STUDIES_FOLDER = "studies"
 STAND_INS_FOLDER = "stand_ins"
 FOLD_FILE = re.compile(r"Fold(\d+)\.jsonl")
-FITTED = frozenset({"point", "parameters", "validation", "weights", "certificate"})
 PARTS = {
-    "fit": FITTED | {"seconds"},
-    "chosen": FITTED | {"query_ids", "test", "truncated", "fit_seconds", "grid_seconds"},
-    "rechosen": frozenset({"select", "point", "parameters", "weights", "query_ids", "test"}),
-}
+    "fit": {
+        "point", "random_state", "parameters", "validation", "seconds", "weights", "certificate",
+    },
+    "chosen": {"select", "random_state", "point", "validation"},
+    "tested": {"point", "random_state", "query_ids", "test", "truncated", "elsewhere"},
+}  # fmt: skip
+
+
+def best_on_vali(fits: Sequence[Entry], select: str, seed: int | None) -> Entry:
+    """The fit that is best on vali by a metric, the earlier of equals, among those with a seed."""
+    among = sorted((row for row in fits if row["random_state"] == seed), key=lambda row: int(row["point"]))
+    return max(among, key=lambda row: float(row["validation"][select]))
 
 
 @dataclass(frozen=True, eq=False)
-class FoldResult:
-    """The chosen model of one fold and what it reached."""
+class Draw:
+    """What was chosen with one seed and what it reached, also as means under other conventions.
+
+    The weights of a ranker that is not linear are NaN.
+    """
 
     parameters: Mapping[str, Any]
     validation: float
+    seconds: float
     test: Evaluation
+    elsewhere: Mapping[str, Mapping[str, float]]
     coef: FloatArray
     varying: BoolArray
-    fit_seconds: float
-    grid_seconds: float
 
     @property
     def n_selected(self) -> float:
@@ -58,6 +70,68 @@ class FoldResult:
         """Nonzero weights / features, both without the features that are constant within every query."""
         return _share(self.coef[self.varying])
 
+    def to_row(self) -> dict[str, float]:
+        """Metrics and sparsity."""
+        return {**self.test.mean, **{name: float(getattr(self, name)) for name in SHARES}}
+
+
+def _share(coef: FloatArray) -> float:
+    return float("nan") if np.isnan(coef).any() else float(np.mean(coef != 0))
+
+
+@dataclass(frozen=True, eq=False)
+class FoldResult:
+    """What was chosen on one fold and what it reached: once, or once for each seed."""
+
+    draws: tuple[Draw, ...]
+    grid_seconds: float
+
+    @property
+    def parameters(self) -> Mapping[str, Any]:
+        """Those that the first seed chose."""
+        return self.draws[0].parameters
+
+    @property
+    def validation(self) -> float:
+        """That of the first seed's choice."""
+        return self.draws[0].validation
+
+    @property
+    def fit_seconds(self) -> float:
+        """Seconds of the chosen fit, a mean over the seeds."""
+        return float(np.mean([draw.seconds for draw in self.draws]))
+
+    @cached_property
+    def test(self) -> Evaluation:
+        """Test values, of each query the mean over the seeds."""
+        first, names = self.draws[0].test, self.draws[0].test.per_query
+        values = {name: np.mean([draw.test.per_query[name] for draw in self.draws], axis=0) for name in names}
+        return summarise(values, first.query_ids, first.profile, first.empty)
+
+    @property
+    def coef(self) -> FloatArray:
+        """The weights of the first seed."""
+        return self.draws[0].coef
+
+    @property
+    def varying(self) -> BoolArray:
+        return self.draws[0].varying
+
+    @property
+    def n_selected(self) -> float:
+        """Nonzero weights, a mean over the seeds."""
+        return float(np.mean([draw.n_selected for draw in self.draws]))
+
+    @property
+    def sparsity(self) -> float:
+        """Nonzero weights / features, a mean over the seeds."""
+        return float(np.mean([draw.sparsity for draw in self.draws]))
+
+    @property
+    def varying_sparsity(self) -> float:
+        """The same without the features that are constant within every query."""
+        return float(np.mean([draw.varying_sparsity for draw in self.draws]))
+
 
 @dataclass(frozen=True, eq=False)
 class MethodResult:
@@ -65,9 +139,22 @@ class MethodResult:
 
     folds: tuple[FoldResult, ...]
 
+    @property
+    def n_seeds(self) -> int:
+        return min(len(fold.draws) for fold in self.folds)
+
     def mean(self, metric: str) -> float:
         """Mean over folds of the mean over queries."""
         return float(np.mean([fold.test.mean[metric] for fold in self.folds]))
+
+    def mean_elsewhere(self, profile: str, metric: str) -> float:
+        """The same under other conventions; NaN if it was not measured."""
+        nothing: dict[str, float] = {}
+        means = [
+            np.mean([draw.elsewhere.get(profile, nothing).get(metric, np.nan) for draw in fold.draws])
+            for fold in self.folds
+        ]
+        return float(np.mean(means))
 
     def pooled(self, metric: str) -> FloatArray:
         """Test values of all folds' queries."""
@@ -76,43 +163,82 @@ class MethodResult:
     def to_row(self) -> dict[str, float]:
         """Metrics, sparsity and time, averaged over folds."""
         means = {metric: self.mean(metric) for metric in self.folds[0].test.mean}
-        shares = ("sparsity", "varying_sparsity", "n_selected")
-        of = {name: [getattr(fold, name) for fold in self.folds] for name in shares}
+        of = {name: [getattr(fold, name) for fold in self.folds] for name in SHARES}
         times = {name: sum(getattr(f, name) for f in self.folds) for name in ("fit_seconds", "grid_seconds")}
         return {**means, **{name: float(np.mean(values)) for name, values in of.items()}, **times}
 
-
-def _share(coef: FloatArray) -> float:
-    return float("nan") if np.isnan(coef).any() else float(np.mean(coef != 0))
+    def spread(self) -> dict[str, float]:
+        """Standard deviation over the seeds of what ``to_row`` averages; empty with one seed."""
+        if self.n_seeds < 2:
+            return {}
+        rows = [[fold.draws[k].to_row() for fold in self.folds] for k in range(self.n_seeds)]
+        return {
+            name: float(np.std([np.mean([row[name] for row in of_seed]) for of_seed in rows], ddof=1))
+            for name in rows[0][0]
+        }
 
 
 @dataclass(frozen=True, eq=False)
 class MethodFold:
-    """One method on one fold: header, the rows of its fits, and the row of the chosen one if it is there.
-
-    ``rechosen`` holds what other metrics would have chosen, by their names.
-    """
+    """One method on one fold: header, the rows of its fits, of its choices and of what was tested."""
 
     header: Entry
     fits: Sequence[Entry]
-    chosen: Entry | None
-    rechosen: Mapping[str, Entry] = field(default_factory=dict)
+    choices: Mapping[tuple[str, int | None], Entry]
+    """By the metric that chose on vali, and the seed."""
+    tested: Mapping[tuple[int, int | None], Entry]
+    """By grid point and seed."""
+
+    @property
+    def finished(self) -> bool:
+        """Whether every metric has chosen with every seed, and every choice is tested."""
+        identity = self.header["identity"]
+        wanted = {(select, seed) for select in identity["selections"] for seed in identity["seeds"]}
+        return self.choices.keys() == wanted and all(
+            (row["point"], row["random_state"]) in self.tested for row in self.choices.values()
+        )
+
+    @property
+    def selections(self) -> list[str]:
+        """The metrics that chose."""
+        return list(self.header["identity"]["selections"])
 
     @cached_property
+    def chosen(self) -> Entry | None:
+        """Parameters, weights, certificate and test of what the method's metric chose with the first seed."""
+        if not self.finished:
+            return None
+        identity = self.header["identity"]
+        choice = self.choices[identity["select"], identity["seeds"][0]]
+        return {**self._fit_of(choice), **self.tested[choice["point"], choice["random_state"]], **choice}
+
+    @property
     def result(self) -> FoldResult:
-        """What the chosen model reached."""
-        chosen: Entry = self.chosen or {}
-        names, profile = self.header["notes"]["features"], as_profile(self.header["identity"]["profile"])
-        per_query = {name: np.array(values, dtype=np.float64) for name, values in chosen["test"].items()}
-        ids = np.array(chosen["query_ids"], dtype=object)
-        return FoldResult(
-            chosen["parameters"],
-            chosen["validation"],
+        """What the models reached that the method's own metric chose."""
+        return self.result_by(self.header["identity"]["select"])
+
+    def result_by(self, select: str) -> FoldResult:
+        """What the models reached that are best on vali by a metric of the file."""
+        chosen = [self.choices[select, seed] for seed in self.header["identity"]["seeds"]]
+        return FoldResult(tuple(map(self._draw, chosen)), sum(row["seconds"] for row in self.fits))
+
+    def _fit_of(self, choice: Entry) -> Entry:
+        names = ("point", "random_state")
+        return next(row for row in self.fits if all(row[name] == choice[name] for name in names))
+
+    def _draw(self, choice: Entry) -> Draw:
+        notes, profile = self.header["notes"], as_profile(self.header["identity"]["profile"])
+        fit, tested = self._fit_of(choice), self.tested[choice["point"], choice["random_state"]]
+        per_query = {name: np.array(values, dtype=np.float64) for name, values in tested["test"].items()}
+        ids = np.array(tested["query_ids"], dtype=object)
+        return Draw(
+            fit["parameters"],
+            choice["validation"],
+            fit["seconds"],
             summarise(per_query, ids, profile, profile.empty),
-            dense(chosen["weights"], names),
-            np.array(self.header["notes"]["varying"]),
-            chosen["fit_seconds"],
-            chosen["grid_seconds"],
+            tested["elsewhere"],
+            dense(fit["weights"], notes["features"]),
+            np.array(notes["varying"]),
         )
 
 
@@ -124,6 +250,8 @@ class DataSetResults:
     methods: Mapping[str, Sequence[MethodFold]]
     unfinished: Mapping[str, str]
     studies: Sequence[Mapping[str, Entry]]
+    variants: Mapping[str, Sequence[MethodFold]] = field(default_factory=dict)
+    """Methods as a paper prints them apart; tables show them beside its numbers only."""
 
     @cached_property
     def results(self) -> dict[str, MethodResult]:
@@ -131,6 +259,21 @@ class DataSetResults:
         return {
             name: MethodResult(tuple(fold.result for fold in folds)) for name, folds in self.methods.items()
         }
+
+    def chosen_by(self, name: str, select: str) -> MethodResult | None:
+        """The result of a method or variant if ``select`` chooses on vali; None if there is none."""
+        folds = {**self.variants, **self.methods}.get(name, ())
+        if not folds or any(select not in fold.selections for fold in folds):
+            return None
+        if name in self.methods and select == folds[0].header["identity"]["select"]:
+            return self.results[name]
+        if (name, select) not in self._others:
+            self._others[name, select] = MethodResult(tuple(fold.result_by(select) for fold in folds))
+        return self._others[name, select]
+
+    @cached_property
+    def _others(self) -> dict[tuple[str, str], MethodResult]:
+        return {}
 
     @cached_property
     def pooled(self) -> dict[str, Evaluation]:
@@ -179,23 +322,27 @@ def _stand_ins(folder: Path) -> dict[str, Entry]:
 
 
 def _data_set(folder: Path) -> DataSetResults:
-    methods, unfinished = {}, {}
+    methods: dict[str, Sequence[MethodFold]] = {}
+    variants: dict[str, Sequence[MethodFold]] = {}
+    unfinished = {}
     for path in _in_table_order(folder):
         folds = [_method_fold(file) for file in _fold_files(path)]
         if not folds:
             continue
-        finished, expected = sum(f.chosen is not None for f in folds), folds[0].header["identity"]["n_folds"]
+        finished, expected = sum(fold.finished for fold in folds), folds[0].header["identity"]["n_folds"]
         if finished == expected:
-            methods[path.name] = folds
+            (variants if path.name in VARIANTS else methods)[path.name] = folds
         else:
             unfinished[path.name] = f"{finished} of {expected} folds are finished"
+    if not methods:
+        methods, variants = variants, {}
     studies = [_study_rows(file) for file in _fold_files(folder / STUDIES_FOLDER)]
-    return DataSetResults(folder.name, methods, unfinished, studies)
+    return DataSetResults(folder.name, methods, unfinished, studies, variants)
 
 
 def _in_table_order(folder: Path) -> list[Path]:
     """The folders of methods, in the order of the table of methods; those it does not know come last."""
-    order = {name: k for k, name in enumerate(METHODS)}
+    order = {name: k for k, name in enumerate((*METHODS, *VARIANTS))}
     found = [path for path in folder.iterdir() if path.is_dir() and path.name != STUDIES_FOLDER]
     return sorted(found, key=lambda path: (order.get(path.name, len(order)), path.name))
 
@@ -208,23 +355,37 @@ def _fold_files(folder: Path) -> list[Path]:
 
 def _method_fold(file: Path) -> MethodFold:
     header, rows = read_journal(file)
-    by_kind: dict[str, list[Entry]] = {"fit": [], "chosen": [], "rechosen": []}
+    by_kind: dict[str, list[Entry]] = {kind: [] for kind in PARTS}
     for number, row in enumerate(rows, start=2):
         _check_row(f"{file}:{number}", row)
+        if row["kind"] == "chosen":
+            _check_choice(f"{file}:{number}", row, by_kind["fit"], header["identity"])
         by_kind.setdefault(row["kind"], []).append(row)
-    chosen = by_kind["chosen"][0] if by_kind["chosen"] else None
-    return MethodFold(header, by_kind["fit"], chosen, {row["select"]: row for row in by_kind["rechosen"]})
+    choices = {(row["select"], row["random_state"]): row for row in by_kind["chosen"]}
+    tested = {(row["point"], row["random_state"]): row for row in by_kind["tested"]}
+    return MethodFold(header, by_kind["fit"], choices, tested)
 
 
 def _check_row(place: str, row: Entry) -> None:
     """Refuse a row that lacks a part, or whose metrics do not have one value per query."""
-    lacking = sorted(PARTS.get(row["kind"], frozenset()) - row.keys())
+    lacking = sorted(PARTS.get(row["kind"], set()) - row.keys())
     if lacking:
         raise ValueError(f"{place}: damaged line (no {lacking[0]}); remove the file to run it again")
     lengths = {len(values) for values in row.get("test", {}).values()}
     if lengths - {len(row.get("query_ids", ()))}:
         raise ValueError(
             f"{place}: damaged line (not one value per query in each metric); remove the file to run it again"
+        )
+
+
+def _check_choice(place: str, row: Entry, fits: Sequence[Entry], identity: Mapping[str, Any]) -> None:
+    """Refuse a choice that is not the best on vali of the whole grid with its seed."""
+    select, seed = row["select"], row["random_state"]
+    n_fits = sum(fit["random_state"] == seed for fit in fits)
+    if n_fits < len(identity["grid"]) or best_on_vali(fits, select, seed)["point"] != row["point"]:
+        raise ValueError(
+            f"{place}: the chosen point {row['point']} is not the best on vali by {select}; "
+            "remove the file to run it again"
         )
 
 

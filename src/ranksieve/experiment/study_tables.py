@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from ranksieve.experiment.cells import Table
 from ranksieve.experiment.results import Results
 from ranksieve.experiment.studies import study_tables
 from ranksieve.experiment.studies.stand_ins import stand_in_table
-from ranksieve.experiment.tables import Table, all_tables
+from ranksieve.experiment.tables import all_tables
 
 
 def tables_with_studies(results: Results, baseline: str | None = None) -> list[Table]:

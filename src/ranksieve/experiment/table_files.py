@@ -10,13 +10,13 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from ranksieve._util.atomic import atomic_write
-from ranksieve.experiment.tables import Cell, Table
+from ranksieve.experiment.cells import Cell, Table
 
 LATEX = {
     "&": r"\&", "%": r"\%", "_": r"\_", "#": r"\#", "$": r"\$", "{": r"\{", "}": r"\}",
     "\\": r"\textbackslash{}", "^": r"\textasciicircum{}", "~": r"\textasciitilde{}",
     "<": r"\textless{}", ">": r"\textgreater{}", "|": r"\textbar{}",
-    "ℓ": r"$\ell$", "–": "--", "−": "$-$",
+    "ℓ": r"$\ell$", "λ": r"$\lambda$", "–": "--", "−": "$-$", "±": r"$\pm$",
 }  # fmt: skip
 MARKDOWN = str.maketrans({letter: f"\\{letter}" for letter in "\\`*_[]<>|&"})
 LATEX_MARKS = {"*": "*", "†": r"\dagger", "‡": r"\ddagger"}
@@ -50,15 +50,16 @@ def latex(tables: Sequence[Table]) -> str:
 
 
 def csv_text(tables: Sequence[Table]) -> str:
-    """One line per cell: table, row, column, value, best, marks; values in full precision."""
+    """One line per cell: table, row, column, value, best, marks, spread; values in full precision."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(["table", "title", "row", "column", "value", "best", "marks"])
+    writer.writerow(["table", "title", "row", "column", "value", "best", "marks", "spread"])
     for table in tables:
         for number, row in enumerate(table.rows, start=1):
             for column, cell in zip(table.columns, row, strict=True):
-                value = "" if cell.value is None else cell.value
-                writer.writerow([table.name, table.title, number, column, value, int(cell.bold), cell.marks])
+                value, spread = ("" if v is None else v for v in (cell.value, cell.spread))
+                place = [table.name, table.title, number, column]
+                writer.writerow([*place, value, int(cell.bold), cell.marks, spread])
     return text.getvalue()
 
 
@@ -118,7 +119,11 @@ def _latex_text(text: str) -> str:
 def json_table(table: Table) -> dict[str, object]:
     """Plain data for JSON."""
     rows = [
-        [{"value": c.value, "text": c.text, "best": c.bold, "marks": c.marks} for c in row]
+        [
+            {"value": c.value, "text": c.text, "best": c.bold, "marks": c.marks}
+            | ({} if c.spread is None else {"spread": c.spread})
+            for c in row
+        ]
         for row in table.rows
     ]
     return {**vars(table), "rows": rows}

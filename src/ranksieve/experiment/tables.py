@@ -1,22 +1,27 @@
-"""Tables of results: what was reached, whether it is significant, what the papers print, how long it took."""
+"""Tables of results: what was reached, whether it is significant, how long it took, and all tables."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 
 import numpy as np
 
 from ranksieve._util.messages import lookup
-from ranksieve.experiment.published import means_of, p_values_of
+from ranksieve.experiment.cells import Cell, Table, count, heading, number, title, word
+from ranksieve.experiment.published_tables import (
+    agreement_table,
+    difference_table,
+    p_value_table,
+    published_table,
+    unmatched_table,
+)
 from ranksieve.experiment.results import PAPER_METRICS, DataSetResults, MethodResult, Results
-from ranksieve.methods import METHODS
-from ranksieve.significance import PairedTest, compare, paired_t
+from ranksieve.significance import PairedTest, compare
+
+__all__ = ["TABLES", "Cell", "Table", "all_tables", "title", "word"]
 
 LEVEL = 0.05
-PUBLISHED_METRICS = (*(f"ndcg@{k}" for k in range(1, 11)), "map", "sparsity", "seconds")
 SPARSITIES = {"sparsity": "sparsity", "varying_sparsity": "of varying"}
 MARKS_NOTE = (
     "Means over folds, {profile} profile; the best value of a column is bold. Better than {baseline} at "
@@ -24,33 +29,10 @@ MARKS_NOTE = (
     "‡ by both after Holm's correction over the methods. Sparsity: nonzero weights / features; of varying: "
     "without the features that are constant within every query."
 )
-
-
-@dataclass(frozen=True)
-class Cell:
-    """A value, how it is written, whether it is the best, and marks of significance."""
-
-    value: float | str | None
-    text: str
-    bold: bool = False
-    marks: str = ""
-
-
-@dataclass(frozen=True)
-class Table:
-    """A named table; ``note`` says how to read it."""
-
-    name: str
-    title: str
-    columns: tuple[str, ...]
-    rows: tuple[tuple[Cell, ...], ...]
-    note: str = ""
-
-    @property
-    def numeric_columns(self) -> list[bool]:
-        """Whether a column holds no text: numbers and missing values only."""
-        columns = zip(*self.rows, strict=True)
-        return [not any(isinstance(cell.value, str) for cell in column) for column in columns]
+SEEDS_NOTE = (
+    " ± is the standard deviation over {n_seeds} seeds of a method that draws, each with its own fits and "
+    "its own choice on vali."
+)
 
 
 def all_tables(results: Results, baseline: str | None = None) -> list[Table]:
@@ -90,14 +72,21 @@ def accuracy_table(results: DataSetResults, baseline: str) -> Table:
     marks = _marks(results, baseline)
 
     def cells(name: str) -> tuple[Cell, ...]:
-        row = rows[name]
-        values = [number(row[m], best=best[m], marks=marks.get((name, m), "")) for m in PAPER_METRICS]
-        shares = [number(row[s], "{:.3f}", best=best[s]) for s in SPARSITIES]
-        return (word(title(name)), *values, *shares, number(row["n_selected"], "{:.1f}"))
+        row, spread = rows[name], results.results[name].spread()
+        values = [
+            number(row[m], best=best[m], marks=marks.get((name, m), ""), spread=spread.get(m))
+            for m in PAPER_METRICS
+        ]
+        shares = [number(row[s], "{:.3f}", best=best[s], spread=spread.get(s)) for s in SPARSITIES]
+        used = number(row["n_selected"], "{:.1f}", spread=spread.get("n_selected"))
+        return (word(title(name)), *values, *shares, used)
 
     columns = ("method", *(heading(m) for m in PAPER_METRICS), *SPARSITIES.values(), "features")
     profile = results.header["identity"]["profile"]
     note = MARKS_NOTE.format(profile=profile, baseline=title(baseline))
+    n_seeds = max(result.n_seeds for result in results.results.values())
+    if n_seeds > 1:
+        note += SEEDS_NOTE.format(n_seeds=n_seeds)
     note += "".join(f" {title(name)} is left out: {why}." for name, why in results.unfinished.items())
     return Table("accuracy", f"{results.name}: test accuracy", columns, tuple(map(cells, rows)), note)
 
@@ -118,43 +107,6 @@ def significance_table(results: DataSetResults, baseline: str) -> Table:
     )
 
 
-def published_table(results: DataSetResults, baseline: str) -> Table:
-    """Our numbers, those that the papers print for the method, and the differences."""
-    printed = {name: means_of(results.name, name) for name in results.results}
-    used = {metric for by_paper in printed.values() for means in by_paper.values() for metric in means}
-    metrics = [metric for metric in PUBLISHED_METRICS if metric in used]
-    rows = [
-        row for name, by_paper in printed.items() for row in _published_rows(results, name, by_paper, metrics)
-    ]
-    return Table(
-        "published",
-        f"{results.name}: ours beside the published numbers",
-        ("method", "source", *(heading(metric) for metric in metrics)),
-        tuple(rows),
-        "Difference: ours − published. Seconds: of the chosen fit, a mean over folds, on different machines.",
-    )
-
-
-def p_value_table(results: DataSetResults, baseline: str) -> Table:
-    """Our p-values beside the published ones: paired one-sided t-test over the pooled test queries."""
-    rows = []
-    for entry in p_values_of(results.name):
-        if not {entry.method, entry.against} <= results.pooled.keys():
-            continue
-        a, b = (results.pooled[name].per_query[entry.metric] for name in (entry.method, entry.against))
-        ours = paired_t(a, b, "greater")
-        pair = f"{title(entry.method)} over {title(entry.against)}"
-        numbers = (number(ours), number(entry.value), number(ours - entry.value, "{:+z.4f}"))
-        rows.append((word(pair), word(entry.source), word(heading(entry.metric)), *numbers))
-    return Table(
-        "p_values",
-        f"{results.name}: p-values beside the published ones",
-        ("pair", "source", "metric", "ours", "published", "difference"),
-        tuple(rows),
-        "Paired one-sided t-test: is the first better than the second?",
-    )
-
-
 def time_table(results: DataSetResults, baseline: str) -> Table:
     """Seconds of the chosen fits and of the whole grids, summed over folds."""
 
@@ -162,7 +114,7 @@ def time_table(results: DataSetResults, baseline: str) -> Table:
         row, fits = result.to_row(), sum(len(fold.fits) for fold in results.methods[name])
         chosen = number(row["fit_seconds"] / len(result.folds), "{:.3g}")
         whole = (number(row["grid_seconds"], "{:.3g}"), number(row["grid_seconds"] / fits, "{:.3g}"))
-        return (word(title(name)), Cell(fits, str(fits)), chosen, *whole)
+        return (word(title(name)), count(fits), chosen, *whole)
 
     columns = ("method", "fits", "chosen fit", "whole grid, all folds", "mean fit")
     rows = tuple(cells(name, result) for name, result in results.results.items())
@@ -171,30 +123,9 @@ def time_table(results: DataSetResults, baseline: str) -> Table:
 
 
 TABLES: tuple[Callable[[DataSetResults, str], Table], ...] = (
-    accuracy_table, significance_table, published_table, p_value_table, time_table,
+    accuracy_table, significance_table, agreement_table, published_table, difference_table, p_value_table,
+    unmatched_table, time_table,
 )  # fmt: skip
-
-
-def word(text: str) -> Cell:
-    """A cell of text."""
-    return Cell(text, text)
-
-
-def number(value: float, form: str = "{:.4f}", best: float | None = None, marks: str = "") -> Cell:
-    """A cell of a number; NaN is a dash."""
-    if math.isnan(value):
-        return Cell(None, "–")
-    return Cell(float(value), form.format(value), best is not None and bool(value == best), marks)
-
-
-def title(name: str) -> str:
-    """What a method is called in words: its title in the table of methods, else its name."""
-    return METHODS[name].title if name in METHODS else name
-
-
-def heading(metric: str) -> str:
-    """ndcg@10 -> N@10, as the papers write it."""
-    return metric.replace("ndcg@", "N@").replace("map", "MAP")
 
 
 @lru_cache(maxsize=8)
@@ -218,28 +149,9 @@ def _marks_of(row: PairedTest) -> Iterator[str]:
 
 
 def _significance_cells(row: PairedTest) -> tuple[Cell, ...]:
-    counts = [Cell(count, str(count)) for count in (row.wins, row.ties, row.losses)]
+    counts = [count(value) for value in (row.wins, row.ties, row.losses)]
     tests = (row.p_t, row.p_t_holm, row.p_randomisation, row.p_randomisation_holm)
     change = number(100 * row.relative_change, "{:+z.2f} %")
     p_values = [Cell(p, f"{p:.4f}", bold=p < LEVEL) for p in tests]
     difference = number(row.difference, "{:+z.4f}")
     return (word(title(row.a)), word(heading(row.metric)), difference, change, *counts, *p_values)
-
-
-def _published_rows(
-    results: DataSetResults, name: str, by_paper: Mapping[str, Mapping[str, float]], metrics: Sequence[str]
-) -> Iterator[tuple[Cell, ...]]:
-    """Ours, then for each paper what it prints and the difference; nothing if no paper prints any."""
-    reached = results.results[name].to_row()
-    reached["seconds"] = reached["fit_seconds"] / len(results.results[name].folds)
-
-    def row(label: str, values: Mapping[str, float], sign: str = "") -> tuple[Cell, ...]:
-        forms = [f"{{:{sign}.3g}}" if metric == "seconds" else f"{{:{sign}.4f}}" for metric in metrics]
-        cells = [number(values.get(m, math.nan), form) for m, form in zip(metrics, forms, strict=True)]
-        return (word(title(name)), word(label), *cells)
-
-    if by_paper:
-        yield row("ours", reached)
-    for paper, printed in by_paper.items():
-        yield row(paper, printed)
-        yield row("difference", {metric: reached[metric] - value for metric, value in printed.items()}, "+z")

@@ -22,6 +22,7 @@ from ranksieve.subset.relaxation import Bounds, Relaxation, Relaxed
 
 LEAST_GAP = 1e-9  # smaller gaps are rounding
 PROMISING = 1.002  # times the best objective: a rounded relaxation below it, after one step, is fitted
+EAGER = 10  # regions whose rounded relaxation is improved by swaps in any case
 FIT_TOL = 1e-10
 RIDGE_SHARE = 1e-2  # of the mean curvature of a feature at w = 0: proofs need a ridge, ranking hardly sees it
 
@@ -57,6 +58,7 @@ class Found:
     """The best set found, its weights, and what is proven of all others.
 
     ``joined`` and ``left`` bound the objective of every allowed set with, and without, each feature.
+    ``max_cost`` is the limit that was asked for, if any.
     """
 
     max_features: int
@@ -69,11 +71,12 @@ class Found:
     n_nodes: int
     seconds: float
     proof: Proof
+    max_cost: float | None = None
 
-    def certificate(self, max_cost: float | None) -> dict[str, Any]:
+    def certificate(self) -> dict[str, Any]:
         """What a model file says is proven, with all that is needed to check it."""
         objective, gap = float(self.fit.objective), float(self.fit.objective) - self.bound
-        limits = {"max_features": self.max_features} | ({} if max_cost is None else {"max_cost": max_cost})
+        cost = {} if self.max_cost is None else {"max_cost": self.max_cost}
         return {
             "kind": "subset",
             "objective": objective,
@@ -82,7 +85,8 @@ class Found:
             "bound": self.bound,
             "ridge": self.ridge,
             "n_features": len(self.fit.w),
-            **limits,
+            "max_features": self.max_features,
+            **cost,
             "proof": self.proof.to_lines(),
         }
 
@@ -281,9 +285,9 @@ class Run:
         if not len(chosen) or self.search.knows(chosen):
             return
         enough = PROMISING * self.fit.objective
-        if self.relaxation.step(relaxed, chosen, enough) < enough:
+        if self.n_nodes <= EAGER or self.relaxation.step(relaxed, chosen, enough) < enough:
             fit = self.search.fit(chosen.tolist(), relaxed.point.w)
-            if fit.objective < self.fit.objective:
+            if self.n_nodes <= EAGER or fit.objective < self.fit.objective:
                 fit = min(fit, self.search.improved(chosen.tolist()), key=lambda one: one.objective)
             self._adopt(fit)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -11,6 +12,7 @@ from ranksieve.data.dataset import Dataset, fingerprint, fingerprint_of_weights
 from ranksieve.estimators.choice import fits
 from ranksieve.estimators.within_budget import WithinBudget
 from ranksieve.losses.base import checked_query_weight
+from ranksieve.metrics import evaluate
 from ranksieve.model import LinearModel
 from ranksieve.verification.case import COST, FIT, HOW_TO_GIVE, PARTS, Case
 from ranksieve.verification.rebuild import is_budgeted, ranker_class
@@ -62,6 +64,8 @@ def _check_cost(case: Case, stated: float) -> Verdict:
 
 
 def _check_metric(case: Case, name: str, stated: float) -> Verdict:
+    if case.model.card is not None:
+        return _check_card_metric(case, name, stated)
     again = case.again.metrics
     if name not in again:
         raise NotChecked("a fit by this release measures no such thing")
@@ -71,6 +75,21 @@ def _check_metric(case: Case, name: str, stated: float) -> Verdict:
     if not same:
         case.excuse_warm_start(words)
     return Verdict(name, same, words)
+
+
+def _check_card_metric(case: Case, name: str, stated: float) -> Verdict:
+    """A card is measured as it is, on validation data that had no part in it."""
+    case.need("valid")
+    written = re.fullmatch(r"held-out (\S+) \((\w+)\)", name)
+    if case.valid is None or written is None:
+        raise NotChecked("the file does not say on which data, or by which conventions, it was measured")
+    metric, profile = written.groups()
+    with told_if_damaged("it cannot be measured"):
+        found = float(evaluate(case.model.predict(case.valid), case.valid, metric, profile).mean[metric])
+    same = abs(found - stated) <= FIT
+    return Verdict(
+        name, same, f"on the validation data {f'{found:.4f}' if same else differing(found, stated)}"
+    )
 
 
 def check_budget(case: Case) -> Iterator[Verdict]:

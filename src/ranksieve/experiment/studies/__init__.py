@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Collection, Sequence
 
 from ranksieve._util.messages import lookup
+from ranksieve.experiment.cells import Table
 from ranksieve.experiment.fold_run import Place
 from ranksieve.experiment.results import STUDIES_FOLDER, DataSetResults
 from ranksieve.experiment.studies import (
@@ -21,7 +22,6 @@ from ranksieve.experiment.studies import (
 )
 from ranksieve.experiment.studies.base import Study
 from ranksieve.experiment.studies.stand_ins import STAND_INS_STUDY
-from ranksieve.experiment.tables import Table
 
 STUDIES: dict[str, Study] = {
     "single_features": Study(any_data.single_features),
@@ -48,7 +48,6 @@ STUDY_TABLES: tuple[Callable[[DataSetResults], Table | None], ...] = (
     minbatsrank.rates_table,
     minbatsrank.online_table,
     fenchelrank.radius_table,
-    selectors.fsrank_table,
     listmle.cutoffs_table,
     listmle.degrees_table,
     listmle.sizes_table,

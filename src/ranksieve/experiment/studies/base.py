@@ -18,11 +18,11 @@ from sklearn.exceptions import ConvergenceWarning
 from ranksieve._types import FloatArray
 from ranksieve.data.dataset import Dataset
 from ranksieve.estimators.base import LinearRanker
+from ranksieve.experiment.cells import Cell, heading, number, word
 from ranksieve.experiment.fold_run import NO_FEATURES, UNPREPARED
 from ranksieve.experiment.journal import Entry
 from ranksieve.experiment.published import metric_name
 from ranksieve.experiment.results import PAPER_METRICS, DataSetResults
-from ranksieve.experiment.tables import Cell, heading, number, word
 from ranksieve.formats.folds import Fold
 from ranksieve.metrics import Evaluator
 from ranksieve.model import linear_scores, linear_scores_of_models

@@ -1,4 +1,4 @@
-"""What the papers claim, and whether it holds by these measurements."""
+"""Claims of the papers that studies decide."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ranksieve.experiment.cells import Table, word
 from ranksieve.experiment.results import DataSetResults
 from ranksieve.experiment.studies import fenchelrank, fsmrank, listmle, minbatsrank, penalties
 from ranksieve.experiment.studies.base import (
@@ -19,7 +20,7 @@ from ranksieve.experiment.studies.base import (
     means,
     rows_of,
 )
-from ranksieve.experiment.tables import LEVEL, Table, word
+from ranksieve.experiment.tables import LEVEL
 
 YES, NO = "holds", "does not hold"
 UNSURE = "in direction, not significantly"
@@ -46,8 +47,8 @@ def claims_table(results: DataSetResults) -> Table | None:
     if not rows:
         return None
     return Table(
-        "claims",
-        f"{results.name}: claims of the papers and what was measured",
+        "study_claims",
+        f"{results.name}: claims of the papers that studies decide",
         ("paper", "claim", "measured here", "verdict"),
         tuple(rows),
         "Computed from the tables below. Differences of means over folds; p: paired one-sided t-test over "
@@ -234,16 +235,6 @@ def penalties_rank_alike(results: DataSetResults) -> Finding | None:
     return Finding("; ".join(words), YES if equal else NO)
 
 
-def nonconvex_is_sparser(results: DataSetResults) -> Finding | None:
-    names = ("ranksvm-l1", "ranksvm-log", "ranksvm-l0.5")
-    found = penalties.by_map(results)
-    if not set(names) <= found.keys():
-        return None
-    l1, *others = (means(found[name])["sparsity"] for name in names)
-    words = f"ℓ1 {l1:.3f}, log {others[0]:.3f}, ℓ0.5 {others[1]:.3f}"
-    return Finding(words, YES if max(others) < l1 else NO)
-
-
 def bounds_hold(results: DataSetResults) -> Finding | None:
     """No measured value is above its bound; a run that ended before it got there decides nothing."""
     runs = [
@@ -278,6 +269,5 @@ CLAIMS: dict[tuple[str, str], Check] = {
     ("SparseCSListMLE, table 5", "at λ = 0.01 it is the sparsest"): listmle_is_sparsest,
     ("SparseCSListMLE, figure 3", "some K below all features is best"): some_size_beats_all,
     ("NonconvexRankSVM, tables V, VI", "no method is significantly below the best"): penalties_rank_alike,
-    ("NonconvexRankSVM, table IV", "log and ℓ0.5 are sparser than ℓ1"): nonconvex_is_sparser,
     ("all theorems", "the bounds hold"): bounds_hold,
 }

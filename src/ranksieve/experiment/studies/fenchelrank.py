@@ -9,10 +9,10 @@ import numpy as np
 from ranksieve.data.dataset import Dataset
 from ranksieve.estimators import FenchelRank, TGRank
 from ranksieve.estimators.solved import SolvedRanker
+from ranksieve.experiment.cells import Cell, Table, number, word
 from ranksieve.experiment.journal import Entry
 from ranksieve.experiment.results import DataSetResults
 from ranksieve.experiment.studies.base import Chooser, fmean, in_unit_range, printed, rows_of, timed_fit
-from ranksieve.experiment.tables import Cell, Table, number, word
 from ranksieve.formats.folds import Fold
 from ranksieve.objective import make_objective
 from ranksieve.path import SparsePath, sparse_path

@@ -9,6 +9,7 @@ import numpy as np
 from ranksieve.data.dataset import Dataset
 from ranksieve.estimators import FSMRank
 from ranksieve.estimators.fsmrank import SimilarityProblem
+from ranksieve.experiment.cells import Cell, Table, number, word
 from ranksieve.experiment.journal import Entry
 from ranksieve.experiment.results import DataSetResults
 from ranksieve.experiment.studies.base import (
@@ -24,7 +25,6 @@ from ranksieve.experiment.studies.base import (
     printed,
     rows_of,
 )
-from ranksieve.experiment.tables import Cell, Table, number, word
 from ranksieve.formats.folds import Fold
 from ranksieve.objective import make_objective
 from ranksieve.solvers import Fista, Trace

@@ -11,6 +11,7 @@ import numpy as np
 
 from ranksieve._types import FloatArray, IntArray
 from ranksieve.data.dataset import Dataset
+from ranksieve.experiment.cells import Table, heading, number, title, word
 from ranksieve.experiment.journal import Entry
 from ranksieve.experiment.results import PAPER_METRICS, DataSetResults
 from ranksieve.experiment.studies.base import (
@@ -23,7 +24,7 @@ from ranksieve.experiment.studies.base import (
     means,
     rows_of,
 )
-from ranksieve.experiment.tables import LEVEL, Table, heading, number, title, word
+from ranksieve.experiment.tables import LEVEL
 from ranksieve.formats.folds import Fold
 from ranksieve.kernels.ftrl import Rule
 from ranksieve.solvers.ftrl import FtrlState, Passes, epoch_order

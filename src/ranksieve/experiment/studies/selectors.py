@@ -10,26 +10,22 @@ from ranksieve._types import FloatArray, IntArray
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.describe import varying_columns
 from ranksieve.estimators import RankSVM
+from ranksieve.experiment.cells import Cell, Table, number, title, word
 from ranksieve.experiment.results import PAPER_METRICS, DataSetResults
 from ranksieve.experiment.studies.base import (
-    ACCURACY,
     METRIC,
     Chooser,
-    beside_printed,
     decades,
     fit,
     fmean,
-    printed,
     rows_of,
 )
-from ranksieve.experiment.tables import Cell, Table, number, title, word
 from ranksieve.formats.folds import Fold
 from ranksieve.selection import FSMSVM, GAS, FSRank
 from ranksieve.selection.base import FeatureSelector
 
 CS = decades(-2, 2)
 SIZES = (1, 2, 3, 5, 7, 10, 13, 15, 20, 25, 30, 35, 40)
-TABLE_SIZES = (5, 10, 15, 20, 25)
 SELECTORS = ("fsrank", "gas", "fsmsvm")
 
 
@@ -69,40 +65,8 @@ def refitted(train: Dataset, columns: IntArray) -> list[FloatArray]:
     return list(coefs)
 
 
-def fsrank_table(results: DataSetResults) -> Table | None:
-    """FS-Rank for each k, beside FenchelRank's Table 7."""
-    rows = rows_of(results, "selectors")
-    paper, cells = printed("FenchelRank", "7", results.name), []
-    for size in TABLE_SIZES if rows else ():
-        places = [row["n_features"].index(size) for row in rows if size in row["n_features"]]
-        if len(places) < len(rows):
-            continue
-        tests = [row["selectors"]["fsrank"]["test"] for row in rows]
-        ours = {
-            m: fmean([test[m][place] for test, place in zip(tests, places, strict=True)])
-            for m in PAPER_METRICS
-        }
-        ours["sparsity"] = size / len(results.features)
-        cells += beside_printed(
-            f"FS-Rank, k = {size}", ours, paper.get(f"FS-Rank(k={size})"), "FenchelRank, table 7"
-        )
-    if not cells:
-        return None
-    for name, written in (("ranksvm", "RankSVM-Primal"), ("fenchelrank", "FenchelRank")):
-        if name in results.results:
-            ours = results.results[name].to_row()
-            cells += beside_printed(title(name), ours, paper.get(written), "FenchelRank, table 7")
-    return Table(
-        "fsrank",
-        f"{results.name}: FS-Rank for each number of features",
-        ("method", "source", *ACCURACY),
-        tuple(cells),
-        "The k features with the best NDCG@10 alone on train, then RankSVM-Primal with C chosen on vali.",
-    )
-
-
 def sizes_table(results: DataSetResults) -> Table | None:
-    """NDCG@10 and MAP of GAS-E, FSMSVM and FSMRank for some numbers of features."""
+    """NDCG@10 and MAP of selectors and of FSMRank for some numbers of features."""
     rows = rows_of(results, "selectors")
     if not rows:
         return None
@@ -110,7 +74,7 @@ def sizes_table(results: DataSetResults) -> Table | None:
     cells = []
     for metric in (METRIC, "map"):
         label = "NDCG@10" if metric == METRIC else "MAP"
-        for name in ("gas", "fsmsvm"):
+        for name in SELECTORS:
             values = [
                 fmean([row["selectors"][name]["test"][metric][row["n_features"].index(size)] for row in rows])
                 for size in shared
@@ -122,8 +86,9 @@ def sizes_table(results: DataSetResults) -> Table | None:
         f"{results.name}: accuracy against the number of features",
         ("method", "metric", *map(str, shared)),
         tuple(cells),
-        "FSMRank's figures 1–3: GAS-E and FSMSVM choose t features and are fitted again on them (C chosen on "
-        "vali), FSMRank is its chosen model cut to its t largest weights. Test means over folds.",
+        "FSMRank's figures 1–3, and FS-Rank: they choose t features, on which RankSVM-Primal is fitted again "
+        "(C chosen on vali); FSMRank is its chosen model cut to its t largest weights. Test means over "
+        "folds.",
     )
 
 

@@ -19,11 +19,11 @@ from ranksieve.estimators import (
     TGRank,
 )
 from ranksieve.estimators.base import LinearRanker
+from ranksieve.experiment.cells import Cell, Table, word
 from ranksieve.experiment.journal import Entry, Journal, check_begun, only_writer
 from ranksieve.experiment.results import STAND_INS_FOLDER, Results
 from ranksieve.experiment.studies.base import Chooser, decades, timed_fit
 from ranksieve.experiment.studies.fsmrank import problem_of, subgradient_descent
-from ranksieve.experiment.tables import Cell, Table, word
 from ranksieve.formats.folds import Fold, deal_folds
 from ranksieve.generators.stand_ins import SHAPES, make_stand_in
 from ranksieve.objective import make_objective

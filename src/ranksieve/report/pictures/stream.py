@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
+from ranksieve.experiment.cells import title
 from ranksieve.experiment.results import DataSetResults
 from ranksieve.experiment.studies.base import METRIC, rows_of
 from ranksieve.experiment.studies.minbatsrank import BATCH, online_means
-from ranksieve.experiment.tables import title
 from ranksieve.report.canvas import PALETTE, Figure, Styles, axis, faint, layout, text
 from ranksieve.report.pictures.convergence import LEGEND
 

@@ -1,0 +1,189 @@
+"""What the papers claim of their methods, and whether it holds here. One line in CLAIMS adds a claim."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from ranksieve.experiment.cells import Cell, Table, heading, title, word
+from ranksieve.experiment.results import DataSetResults
+from ranksieve.significance import paired_t
+
+LEVEL = 0.05
+BOTH = ("OHSUMED", "MQ2008")
+WRITTEN = {"sparsity": "{:.3f}", "varying_sparsity": "{:.3f}", "fit_seconds": "{:.3g} s"}
+
+
+@dataclass(frozen=True)
+class Compared:
+    """A number of two methods, and, for a metric, the p-values of either being better over all queries."""
+
+    ours: float
+    theirs: float
+    p_better: float | None = None
+    p_worse: float | None = None
+
+
+@dataclass(frozen=True)
+class Relation:
+    """What a claim says of two numbers: in words, and whether it holds."""
+
+    words: str
+    holds: Callable[[Compared], bool]
+
+
+ABOVE = Relation("above", lambda at: at.ours > at.theirs)
+SIGNIFICANTLY_ABOVE = Relation(
+    "significantly above", lambda at: at.p_better is not None and at.p_better < LEVEL
+)
+AS_GOOD = Relation("not significantly below", lambda at: at.p_worse is not None and at.p_worse >= LEVEL)
+BELOW = Relation("below", lambda at: at.ours < at.theirs)
+HALF = Relation("at most half of", lambda at: at.ours <= 0.5 * at.theirs)
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A sentence of a paper as comparisons of one method with others, on the data sets it is about.
+
+    ``measure`` is a metric, or a column of :meth:`MethodResult.to_row`.
+    """
+
+    paper: str
+    words: str
+    method: str
+    relation: Relation
+    others: Sequence[str]
+    measure: str = "ndcg@10"
+    data_sets: Sequence[str] = BOTH
+
+    def verdicts(self, results: DataSetResults) -> Iterator[Verdict]:
+        """One for each of the other methods, as far as they were run."""
+        if results.name not in self.data_sets or self.method not in results.results:
+            return
+        for other in self.others:
+            if other in results.results:
+                at = compared(results, self.method, other, self.measure)
+                yield Verdict(self, other, at, self.relation.holds(at))
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """A claim against one other method, and whether it holds."""
+
+    claim: Claim
+    other: str
+    at: Compared
+    holds: bool
+
+    @property
+    def found(self) -> str:
+        """The numbers, and for metrics the p-value of the side that is better."""
+        form = WRITTEN.get(self.claim.measure, "{:.4f}")
+        text = f"{form.format(self.at.ours)} against {form.format(self.at.theirs)}"
+        if self.at.p_better is None or self.at.p_worse is None:
+            return text
+        return f"{text}, p = {min(self.at.p_better, self.at.p_worse):.2g}"
+
+
+def compared(results: DataSetResults, method: str, other: str, measure: str) -> Compared:
+    """The means of two methods over folds, and paired one-sided t-tests over the queries of all folds."""
+    ours, theirs = (results.results[name].to_row()[measure] for name in (method, other))
+    a, b = (results.pooled[name].per_query.get(measure) for name in (method, other))
+    if a is None or b is None:
+        return Compared(ours, theirs)
+    return Compared(ours, theirs, paired_t(a, b, "greater"), paired_t(b, a, "greater"))
+
+
+FENCHEL, FSM, MINBAT, LAPORTE, LISTMLE = (
+    "FenchelRank", "FSMRank", "MinBatSRank", "NonconvexRankSVM", "SparseCSListMLE",
+)  # fmt: skip
+CONVEX = ("ranksvm-l1", "fenchelrank", "fsmrank")
+OHSUMED = ("OHSUMED",)
+SPARSE, TIME = "sparsity", "fit_seconds"
+CLAIMS: tuple[Claim, ...] = (
+    Claim(FENCHEL, "sparse models rank better than dense ones", "fenchelrank", ABOVE, ["ranksvm"]),
+    Claim(FENCHEL, "sparse models rank better than dense ones", "fenchelrank", ABOVE, ["ranksvm"], "map"),
+    Claim(FENCHEL, "ranks better than other sparse methods", "fenchelrank", ABOVE, ["tgrank", "rsrank"]),
+    Claim(FENCHEL, "sparser than other sparse methods", "fenchelrank", BELOW, ["tgrank", "rsrank"], SPARSE),
+    Claim(FENCHEL, "faster than other sparse methods", "fenchelrank", BELOW, ["tgrank"], TIME),
+    Claim(FENCHEL, "better than choosing features", "fenchelrank", ABOVE, ["fsrank"], data_sets=OHSUMED),
+    Claim(FENCHEL, "choosing features helps RankSVM", "fsrank", ABOVE, ["ranksvm"], data_sets=OHSUMED),
+    Claim(
+        FENCHEL, "competitive with the state of the art", "fenchelrank", AS_GOOD,
+        ["ranksvmstruct", "listnet", "adarank-ndcg", "rankboost"],
+    ),
+    Claim(FSM, "better than other selectors", "fsmrank", ABOVE, ["gas", "fsmsvm"]),
+    Claim(FSM, "better than other selectors", "fsmrank", ABOVE, ["gas", "fsmsvm"], "map"),
+    Claim(FSM, "significantly so", "fsmrank", SIGNIFICANTLY_ABOVE, ["gas", "fsmsvm"], "map"),
+    Claim(
+        FSM, "outperforms the state of the art on OHSUMED", "fsmrank", ABOVE,
+        ["ranksvm", "ranksvmstruct", "listnet", "adarank-ndcg", "rankboost", "svmmap"], data_sets=OHSUMED,
+    ),
+    Claim(
+        FSM, "competitive with it on MQ2008", "fsmrank", AS_GOOD,
+        ["ranksvm", "ranksvmstruct", "listnet", "adarank-ndcg", "rankboost", "svmmap"], data_sets=("MQ2008",),
+    ),
+    Claim(
+        MINBAT, "better than other sparse methods", "minbatsrank", ABOVE, ["fenchelrank", "sparserank"],
+        data_sets=OHSUMED,
+    ),
+    Claim(
+        MINBAT, "better than dense methods", "minbatsrank", ABOVE, ["listnet", "adarank-ndcg", "ranksvm"],
+        data_sets=OHSUMED,
+    ),
+    Claim(
+        MINBAT, "sparser than other sparse methods", "minbatsrank", BELOW, ["fenchelrank", "sparserank"],
+        SPARSE, OHSUMED,
+    ),
+    Claim(
+        MINBAT, "faster than other sparse methods", "minbatsrank", BELOW, ["fenchelrank", "sparserank"],
+        TIME, OHSUMED,
+    ),
+    Claim(LAPORTE, "log, ℓ0.5 use half the features of convex methods", "ranksvm-log", HALF, CONVEX, SPARSE),
+    Claim(LAPORTE, "log, ℓ0.5 use half the features of convex methods", "ranksvm-l0.5", HALF, CONVEX, SPARSE),
+    Claim(LAPORTE, "nonconvex penalties are sparser than ℓ1", "ranksvm-mcp", BELOW, ["ranksvm-l1"], SPARSE),
+    Claim(LAPORTE, "nonconvex penalties rank as well", "ranksvm-log", AS_GOOD, CONVEX, "map"),
+    Claim(LAPORTE, "nonconvex penalties rank as well", "ranksvm-l0.5", AS_GOOD, CONVEX, "map"),
+    Claim(LAPORTE, "nonconvex penalties rank as well", "ranksvm-mcp", AS_GOOD, CONVEX, "map"),
+    Claim(LAPORTE, "MCP is best on OHSUMED", "ranksvm-mcp", ABOVE, ["ranksvm-l1"], "map", OHSUMED),
+    Claim(LISTMLE, "sparse above dense", "sparselistmle", ABOVE, ["cslistmle", "csranksvm"]),
+    Claim(
+        LISTMLE, "better than other sparse methods", "sparselistmle", ABOVE,
+        ["sparserank", "fenchelrank", "rsrank"], data_sets=OHSUMED,
+    ),
+    Claim(
+        LISTMLE, "sparser than other sparse methods", "sparselistmle", BELOW,
+        ["sparserank", "fenchelrank", "rsrank"], SPARSE, OHSUMED,
+    ),
+    Claim(LISTMLE, "trains faster than the dense method", "sparselistmle", BELOW, ["cslistmle"], TIME),
+    Claim(
+        LISTMLE, "competitive with the state of the art", "sparselistmle", AS_GOOD,
+        ["lambdamart", "listnet", "adarank-ndcg", "rankboost"],
+    ),
+)  # fmt: skip
+
+
+def claims_of(results: DataSetResults) -> list[Verdict]:
+    """The verdicts on all claims that the results can tell of."""
+    return [verdict for claim in CLAIMS for verdict in claim.verdicts(results)]
+
+
+def claims_table(results: DataSetResults) -> Table:
+    """One row per claim and method that it compares with."""
+    return Table(
+        "claims",
+        f"{results.name}: what the papers claim, and whether it holds here",
+        ("paper", "claim", "comparison", "here", "holds"),
+        tuple(_row(verdict) for verdict in claims_of(results)),
+        "Means over folds; p: paired one-sided t-test, for the side that is better, over the test queries of "
+        f"all folds. Not significantly below: p ≥ {LEVEL:g} that the other is better.",
+    )
+
+
+def _row(verdict: Verdict) -> tuple[Cell, ...]:
+    claim = verdict.claim
+    measure = {TIME: "seconds of a fit"}.get(claim.measure, heading(claim.measure))
+    said = f"{measure} of {title(claim.method)} {claim.relation.words} {title(verdict.other)}"
+    answer = "yes" if verdict.holds else "no"
+    holds = Cell(answer, answer, bold=not verdict.holds)
+    return word(claim.paper), word(claim.words), word(said), word(verdict.found), holds

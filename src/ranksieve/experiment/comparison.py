@@ -1,0 +1,160 @@
+"""Every printed number of a data set with ours beside it, chosen and measured in the same way."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+from ranksieve.experiment.published import Printed, published, unmatched
+from ranksieve.experiment.results import DataSetResults, MethodResult
+from ranksieve.experiment.terms import Terms, is_cited, terms_of
+from ranksieve.significance import paired_t
+
+NEAR, FAR = 0.003, 0.01
+NDCG_AND_MAP, SPARSITY, P_VALUES, SECONDS, OTHER = "NDCG and MAP", "sparsity", "p-values", "seconds", "other"
+KINDS = (NDCG_AND_MAP, SPARSITY, P_VALUES, SECONDS, OTHER)
+
+# By paper and method, or by paper alone: what is known of why ours differs; empty where nothing is.
+REMARKS = {
+    ("FenchelRank", "fenchelrank"): "choices on vali that the fourth digit decides",
+    ("FenchelRank", "tgrank"): "its grid and its steps are not printed",
+    ("FenchelRank", "rsrank"): "its grid is not printed, and the original starts from random models",
+    ("FenchelRank", ""): "the C of RankSVM-Primal that were tried are not printed",
+    ("FSMRank", "gas"): "the numbers of features and the C that were tried are not printed",
+    ("FSMRank", "fsmsvm"): "the numbers of features and the C that were tried are not printed",
+    ("FSMRank", ""): "its grids are not printed; |Pearson| is not positive semidefinite, here projected",
+    ("MinBatSRank", "minbatsrank"): "passes, order of queries and number of runs are not printed",
+    ("MinBatSRank", "fenchelrank"): "its settings are not printed; FenchelRank prints other numbers itself",
+    ("MinBatSRank", ""): "its settings are not printed",
+    ("NonconvexRankSVM", "fenchelrank"): "",
+    ("NonconvexRankSVM", "fsmrank"): "FSMRank's grids are not printed",
+    ("NonconvexRankSVM", ""): "its grid is not printed, and sparsity moves fast along it",
+}
+CITED = "run by others for LETOR's site; software and grids differ"
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A printed number and ours on its terms; NaN for a spread over seeds or a value that there is not."""
+
+    printed: Printed
+    terms: Terms
+    ours: float
+    spread: float = math.nan
+
+    @property
+    def kind(self) -> str:
+        return kind_of(self.printed.metric, self.printed.against)
+
+    @property
+    def alike(self) -> bool:
+        """Whether both were measured in the same way, so that a difference means something."""
+        return self.terms.profile is None and self.kind != SECONDS
+
+    @property
+    def difference(self) -> float:
+        """Ours − printed; NaN unless both were measured alike."""
+        return self.ours - self.printed.value if self.alike else math.nan
+
+    @property
+    def remark(self) -> str:
+        """What is known of why ours differs; empty if nothing is."""
+        paper, method = self.printed.paper, self.printed.method
+        if is_cited(paper, self.printed.data_set, method):
+            return CITED
+        return REMARKS.get((paper, method), REMARKS.get((paper, ""), ""))
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """How many printed numbers of one kind there are, and how near ours come to them."""
+
+    kind: str
+    n_printed: int
+    n_near: int
+    n_far: int
+    n_beyond: int
+    n_unlike: int
+    n_unmatched: int
+
+    @property
+    def n_compared(self) -> int:
+        return self.n_near + self.n_far + self.n_beyond
+
+    @property
+    def n_not_run(self) -> int:
+        return self.n_printed - self.n_compared - self.n_unlike - self.n_unmatched
+
+
+@lru_cache(maxsize=8)
+def comparisons(results: DataSetResults) -> tuple[Comparison, ...]:
+    """All printed numbers of the data set whose methods are in the results."""
+    entries = (entry for entry in published() if entry.data_set == results.name)
+    return tuple(found for entry in entries if (found := _compared(results, entry)) is not None)
+
+
+def agreement(results: DataSetResults) -> list[Agreement]:
+    """Of each kind of number: how many are within 0.003 and 0.01 of ours, beyond, and not comparable."""
+    found = comparisons(results)
+    mapped = [kind_of(e.metric, e.against) for e in published() if e.data_set == results.name]
+    lacking = [kind_of(u.metric) for u in unmatched(results.name) for _ in range(u.n_numbers)]
+    rows = []
+    for kind in KINDS:
+        here = [one for one in found if one.kind == kind]
+        # printed numbers have four digits: what is 0.003 but for binary fractions is within 0.003
+        sizes = [round(abs(one.difference), 6) for one in here if one.alike]
+        near, within = sum(size <= NEAR for size in sizes), sum(size <= FAR for size in sizes)
+        printed, none = mapped.count(kind) + lacking.count(kind), lacking.count(kind)
+        unlike = len(here) - len(sizes)
+        rows.append(Agreement(kind, printed, near, within - near, len(sizes) - within, unlike, none))
+    return [row for row in rows if row.n_printed]
+
+
+def largest(found: Sequence[Comparison], kind: str, most: int) -> list[list[Comparison]]:
+    """The largest differences of a kind; a number that several tables print is one of them."""
+    groups: dict[tuple[str, str, float, float], list[Comparison]] = {}
+    for one in found:
+        if one.kind == kind and one.alike:
+            groups.setdefault(
+                (one.printed.method, one.printed.metric, one.printed.value, one.ours), []
+            ).append(one)
+    return sorted(groups.values(), key=lambda group: -abs(group[0].difference))[:most]
+
+
+def kind_of(metric: str, against: str = "") -> str:
+    """What kind of number a metric is; with a second method it is a p-value."""
+    if against:
+        return P_VALUES
+    if metric.startswith("ndcg") or metric == "map":
+        return NDCG_AND_MAP
+    return metric if metric in (SPARSITY, SECONDS) else OTHER
+
+
+def value_on(result: MethodResult, metric: str, terms: Terms) -> float:
+    """A result as the terms measure it; NaN if it was not measured so."""
+    row = result.to_row()
+    if metric == "seconds":
+        return row["fit_seconds"] / len(result.folds)
+    if metric == "sparsity":
+        return row[terms.sparsity]
+    return row[metric] if terms.profile is None else result.mean_elsewhere(terms.profile.name, metric)
+
+
+def _compared(results: DataSetResults, entry: Printed) -> Comparison | None:
+    terms = terms_of(entry.paper, entry.data_set, entry.method)
+    result = results.chosen_by(entry.method, terms.select)
+    if result is None:
+        return None
+    if not entry.against:
+        name = terms.sparsity if entry.metric == "sparsity" else entry.metric
+        spread = result.spread().get(name, math.nan) if terms.profile is None else math.nan
+        return Comparison(entry, terms, value_on(result, entry.metric, terms), spread)
+    by = terms_of(entry.paper, entry.data_set, entry.against).select
+    other = results.chosen_by(entry.against, by)
+    if other is None:
+        return None
+    return Comparison(
+        entry, terms, paired_t(result.pooled(entry.metric), other.pooled(entry.metric), "greater")
+    )

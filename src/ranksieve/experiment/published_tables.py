@@ -1,0 +1,157 @@
+"""Tables of ours beside the papers': number by number, how near they come, and what cannot be compared."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+
+from ranksieve.experiment.cells import Cell, Table, count, heading, number, title, word
+from ranksieve.experiment.comparison import (
+    FAR,
+    NDCG_AND_MAP,
+    NEAR,
+    SPARSITY,
+    agreement,
+    comparisons,
+    largest,
+    value_on,
+)
+from ranksieve.experiment.published import PrintedRow, rows_of, unmatched
+from ranksieve.experiment.results import DataSetResults
+from ranksieve.experiment.terms import Terms, terms_of
+
+PUBLISHED_METRICS = (*(f"ndcg@{k}" for k in range(1, 11)), "map", "sparsity", "seconds")
+LARGEST = {NDCG_AND_MAP: 10, SPARSITY: 6}
+SIGNED = "{:+z.4f}"
+
+
+def agreement_table(results: DataSetResults, baseline: str) -> Table:
+    """How many of the papers' numbers ours come near to."""
+    rows = [
+        (
+            word(row.kind),
+            *map(count, (row.n_printed, row.n_compared, row.n_near, row.n_far, row.n_beyond)),
+            *map(count, (row.n_unlike, row.n_unmatched, row.n_not_run)),
+        )
+        for row in agreement(results)
+    ]
+    return Table(
+        "agreement",
+        f"{results.name}: how near ours come to the published numbers",
+        (
+            "numbers", "printed", "compared", f"within {NEAR:g}", f"{NEAR:g} to {FAR:g}", "beyond",
+            "no difference", "no counterpart", "not run",
+        ),
+        tuple(rows),
+        "Compared: ours was chosen by the metric that the source chose by, and measured by the same "
+        "conventions. No difference: ours stands beside it, but other conventions, other folds or another "
+        "machine made the printed number.",
+    )  # fmt: skip
+
+
+def published_table(results: DataSetResults, baseline: str) -> Table:
+    """Our numbers, those that the papers print for the method, and the differences where they are alike."""
+    names = [*results.results, *results.variants]
+    printed = {name: rows_of(results.name, name) for name in names}
+    used = {metric for rows in printed.values() for row in rows for metric in row.means}
+    metrics = [metric for metric in PUBLISHED_METRICS if metric in used]
+    rows = [row for name in names for row in _published_rows(results, name, printed[name], metrics)]
+    return Table(
+        "published",
+        f"{results.name}: ours beside the published numbers",
+        ("method", "source", *(heading(metric) for metric in metrics)),
+        tuple(rows),
+        "Each of ours says which metric chose it on vali: the one that the source chose by. Difference: "
+        "ours − published, where both were measured alike; under the nearest conventions to a paper's own "
+        "there is none. Sparsity: nonzero weights / features; of varying: without the features that are "
+        "constant within every query. Seconds: of the chosen fit, a mean over folds, on different machines.",
+    )
+
+
+def difference_table(results: DataSetResults, baseline: str) -> Table:
+    """The largest differences, with their reasons as far as they are known."""
+    found, rows = comparisons(results), []
+    for kind, most in LARGEST.items():
+        for group in largest(found, kind, most):
+            one, sources = group[0], "; ".join(dict.fromkeys(c.printed.source for c in group))
+            words = (title(one.printed.method), sources, heading(one.printed.metric))
+            numbers = (number(one.ours), number(one.printed.value), number(one.difference, SIGNED))
+            rows.append((*map(word, words), *numbers, word(one.remark or "not known")))
+    return Table(
+        "differences",
+        f"{results.name}: the largest differences",
+        ("method", "source", "metric", "ours", "published", "difference", "what is known"),
+        tuple(rows),
+        f"The {LARGEST[NDCG_AND_MAP]} largest of NDCG and MAP, then the {LARGEST[SPARSITY]} largest of "
+        "sparsity.",
+    )
+
+
+def p_value_table(results: DataSetResults, baseline: str) -> Table:
+    """Our p-values beside the published ones: paired one-sided t-test over the pooled test queries."""
+    rows = []
+    for one in comparisons(results):
+        if one.printed.against:
+            pair = f"{title(one.printed.method)} over {title(one.printed.against)}"
+            words = (pair, one.printed.source, heading(one.printed.metric))
+            numbers = (number(one.ours), number(one.printed.value), number(one.difference, SIGNED))
+            rows.append((*map(word, words), *numbers))
+    return Table(
+        "p_values",
+        f"{results.name}: p-values beside the published ones",
+        ("pair", "source", "metric", "ours", "published", "difference"),
+        tuple(rows),
+        "Paired one-sided t-test: is the first better than the second? Both chosen as their sources did.",
+    )
+
+
+def unmatched_table(results: DataSetResults, baseline: str) -> Table:
+    """Numbers that the papers print and that have no counterpart here, with the reason."""
+    rows = [
+        (word(row.source), word(row.method), word(row.metric), count(row.n_numbers), word(row.reason))
+        for row in unmatched(results.name)
+    ]
+    return Table(
+        "unmatched",
+        f"{results.name}: what has no counterpart",
+        ("source", "method", "what", "numbers", "why"),
+        tuple(rows),
+    )
+
+
+def _published_rows(
+    results: DataSetResults, name: str, printed: Sequence[PrintedRow], metrics: Sequence[str]
+) -> Iterator[tuple[Cell, ...]]:
+    """For each way in which papers choose and measure: ours, what they print, and the differences."""
+    by_terms: dict[Terms, list[PrintedRow]] = {}
+    for row in printed:
+        by_terms.setdefault(terms_of(row.paper, results.name, name), []).append(row)
+    for terms, rows in by_terms.items():
+        result = results.chosen_by(name, terms.select)
+        if result is None:
+            continue
+        wanted = [m for m in metrics if terms.profile is None or any(m in row.means for row in rows)]
+        ours = {metric: value_on(result, metric, terms) for metric in wanted}
+        spread = {} if terms.profile is not None else result.spread()
+        if terms.sparsity in spread:
+            spread["sparsity"] = spread[terms.sparsity]
+        yield _cells(name, f"ours, {terms}", ours, metrics, spread=spread)
+        for row in rows:
+            yield _cells(name, row.source, row.means, metrics)
+            if terms.profile is None:
+                between = {m: ours[m] - value for m, value in row.means.items() if m != "seconds"}
+                yield _cells(name, "difference", between, metrics, "+z")
+
+
+def _cells(
+    name: str,
+    label: str,
+    values: Mapping[str, float],
+    metrics: Sequence[str],
+    sign: str = "",
+    spread: Mapping[str, float] | None = None,
+) -> tuple[Cell, ...]:
+    forms = {m: f"{{:{sign}.3g}}" if m == "seconds" else f"{{:{sign}.4f}}" for m in metrics}
+    spreads = spread or {}
+    cells = [number(values.get(m, math.nan), forms[m], spread=spreads.get(m)) for m in metrics]
+    return (word(title(name)), word(label), *cells)

@@ -1,0 +1,185 @@
+"""Choices of bench: on vali alone, by each metric and with each seed for itself."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from itertools import product
+
+import numpy as np
+import pytest
+
+from ranksieve.data.dataset import Dataset
+from ranksieve.estimators import MinBatSRank, RankSVM
+from ranksieve.experiment.benching import bench
+from ranksieve.experiment.fold_run import ALL_METRICS
+from ranksieve.experiment.results import load_results
+from ranksieve.formats.folds import Fold
+from ranksieve.methods import METHODS, Method, parameter_grid
+from ranksieve.metrics import Evaluator, evaluate
+
+GRID = parameter_grid(rate=[0.5, 0.01], l1=[0.5, 4.0, 64.0])
+ONLINE = Method("Online", make=MinBatSRank, grid=GRID)
+DENSE = Method("Dense", make=RankSVM, grid=parameter_grid(C=[1e-3, 1.0]), select="map")
+ALL = {"online": ONLINE, "dense": DENSE, "rankboost": METHODS["rankboost"]}
+
+
+def run(folds, out, methods=ALL, **options):
+    given = {"n_seeds": 3, "studies": False, "profile": "letor"} | options
+    return bench({"toy": folds}, methods, out=out, **given).data_sets["toy"]
+
+
+@pytest.fixture(scope="module")
+def folder(synthetic_folds, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("choices")
+    run(synthetic_folds, folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def results(folder):
+    return load_results(folder).data_sets["toy"]
+
+
+def rows_of(path):
+    return [json.loads(line) for line in path.read_text().splitlines()][1:]
+
+
+def scrambled(data, seed):
+    """The same documents with the labels of each query in another order, and other features."""
+    rng = np.random.default_rng(seed)
+    order = np.argsort(rng.random(data.n_docs) + 10 * np.unique(data.qid, return_inverse=True)[1])
+    return Dataset(rng.normal(size=data.X.shape), data.y[order], data.qid, data.feature_names)
+
+
+def fitted(method, point, seed, fold):
+    ranker = method.make(**point)
+    return (ranker if seed is None else ranker.set_params(random_state=seed)).fit(fold.train)
+
+
+def test_every_choice_is_the_best_on_vali(synthetic_folds, folder):
+    """No journal holds a point that something else than its own metric on vali chose: all measured again."""
+    for path in sorted(folder.glob("toy/*/Fold*.jsonl")):
+        fold, method = synthetic_folds[int(path.stem[-1]) - 1], ALL[path.parent.name]
+        chosen = [row for row in rows_of(path) if row["kind"] == "chosen"]
+        selections = list(dict.fromkeys((method.select, "ndcg@10", "map")))
+        seeds = [None] if method.seed is None else [0, 1, 2]
+        assert [(row["random_state"], row["select"]) for row in chosen] == list(product(seeds, selections))
+        measure = Evaluator(fold.valid, "letor").evaluate
+        for choice in chosen:
+            fits = [fitted(method, point, choice["random_state"], fold) for point in method.grid]
+            values = [
+                measure(fit.predict(fold.valid), choice["select"]).mean[choice["select"]] for fit in fits
+            ]
+            assert choice["point"] == int(np.argmax(values))
+            assert choice["validation"] == max(values)
+
+
+def test_choices_do_not_depend_on_test_data(synthetic_folds, folder, tmp_path):
+    """With any other test part every fit, its validation values and every choice stay the same."""
+    other = [Fold(f.train, f.valid, scrambled(f.test, k)) for k, f in enumerate(synthetic_folds)]
+    run(other, tmp_path)
+    compared = {"fit": 0, "chosen": 0}
+    for path in folder.glob("toy/*/Fold*.jsonl"):
+        ours, theirs = (rows_of(root / path.relative_to(folder)) for root in (folder, tmp_path))
+        for a, b in zip(ours, theirs, strict=True):
+            assert a.get("weights") == b.get("weights")
+            if a["kind"] == "tested":
+                assert a["test"] != b["test"]
+            else:
+                assert {**a, "seconds": 0} == {**b, "seconds": 0}
+                compared[a["kind"]] += 1
+    assert compared == {"fit": 3 * (3 * 6 + 2 + 4), "chosen": 3 * (3 * 2 + 2 + 2)}
+
+
+def test_a_choice_is_written_before_its_test(folder):
+    for path in folder.glob("toy/*/Fold*.jsonl"):
+        known = set()
+        for row in rows_of(path):
+            at = (row["point"], row["random_state"])
+            if row["kind"] == "chosen":
+                known.add(at)
+            assert row["kind"] != "tested" or at in known
+
+
+def test_a_choice_that_vali_did_not_make_is_refused(synthetic_folds, tmp_path):
+    run(synthetic_folds[:1], tmp_path, {"online": ONLINE})
+    path = tmp_path / "toy" / "online" / "Fold1.jsonl"
+    text = path.read_text()
+    (at, row), *_ = [(k, r) for k, r in enumerate(rows_of(path), start=2) if r["kind"] == "chosen"]
+    other = (row["point"] + 1) % len(GRID)
+    path.write_text(text.replace(json.dumps(row), json.dumps({**row, "point": other})))
+    with pytest.raises(ValueError, match=rf"Fold1\.jsonl:{at}: the chosen point {other} is not the best on"):
+        load_results(tmp_path)
+
+
+def test_each_metric_chooses_for_itself(synthetic_folds, results):
+    for name in ("online", "dense"):
+        for select in ("ndcg@10", "map"):
+            found = results.chosen_by(name, select)
+            for fold, ours in zip(synthetic_folds, found.folds, strict=True):
+                again = ALL[name].make(**ours.parameters).fit(fold.train)
+                value = evaluate(again.predict(fold.valid), fold.valid, select, "letor").mean[select]
+                assert ours.validation == value
+                test = evaluate(again.predict(fold.test), fold.test, "map", "letor")
+                np.testing.assert_array_equal(ours.draws[0].test.per_query["map"], test.per_query["map"])
+    assert results.chosen_by("dense", "map") is results.results["dense"]
+    assert results.chosen_by("dense", "err@10") is None
+    assert results.chosen_by("nothing", "map") is None
+
+
+def test_a_ranker_that_chooses_by_itself_has_one_choice(synthetic_folds, tmp_path):
+    found = run(synthetic_folds[:1], tmp_path, {"sparseranker": METHODS["sparseranker"]}, n_seeds=1)
+    assert found.methods["sparseranker"][0].selections == ["ndcg@10"]
+
+
+def test_a_method_that_draws_is_run_with_each_seed(synthetic_folds, results):
+    found = results.results["online"]
+    assert found.n_seeds == 3
+    by_seed = []
+    for fold, ours in zip(synthetic_folds, found.folds, strict=True):
+        tests = []
+        for seed, draw in enumerate(ours.draws):
+            fit = MinBatSRank(**draw.parameters, random_state=seed).fit(fold.train)
+            test = evaluate(fit.predict(fold.test), fold.test, ALL_METRICS, "letor")
+            np.testing.assert_array_equal(draw.coef, fit.coef_)
+            np.testing.assert_array_equal(draw.test.per_query["map"], test.per_query["map"])
+            assert draw.sparsity == np.mean(fit.coef_ != 0)
+            tests.append(test)
+        mean = np.mean([test.per_query["map"] for test in tests], axis=0)
+        np.testing.assert_allclose(ours.test.per_query["map"], mean)
+        assert ours.sparsity == pytest.approx(np.mean([draw.sparsity for draw in ours.draws]))
+        by_seed.append([test.mean["map"] for test in tests])
+    assert found.mean("map") == pytest.approx(np.mean(by_seed))
+    assert found.spread()["map"] == pytest.approx(np.mean(by_seed, axis=0).std(ddof=1))
+    assert found.spread()["map"] > 0
+
+
+def test_a_method_that_draws_nothing_is_fitted_once(results):
+    for name in ("dense", "rankboost"):
+        assert results.results[name].n_seeds == 1
+        assert results.results[name].spread() == {}
+
+
+def test_seeds_in_the_grid_are_the_grids_own():
+    assert ONLINE.seed == 0
+    assert replace(ONLINE, grid=parameter_grid(random_state=[3, 4])).seed is None
+    assert DENSE.seed is None
+
+
+@pytest.mark.parametrize("lines", range(2, 26, 2))
+def test_a_file_cut_anywhere_is_completed_to_the_same_rows(synthetic_folds, folder, tmp_path, lines):
+    whole = (folder / "toy" / "online" / "Fold1.jsonl").read_text().splitlines(keepends=True)
+    if lines >= len(whole):
+        pytest.skip("the file is shorter")
+    path = tmp_path / "toy" / "online" / "Fold1.jsonl"
+    path.parent.mkdir(parents=True)
+    path.write_text("".join(whole[:lines]) + whole[lines][:9])
+    run(synthetic_folds, tmp_path, {"online": ONLINE})
+    completed = [{**row, "seconds": 0} for row in rows_of(path)]
+    assert completed == [{**row, "seconds": 0} for row in rows_of(folder / "toy" / "online" / "Fold1.jsonl")]
+
+
+def test_seeds_are_a_whole_number(synthetic_folds, tmp_path):
+    with pytest.raises(ValueError, match="n_seeds is 0; give a whole number of at least 1"):
+        run(synthetic_folds, tmp_path, n_seeds=0)
