@@ -18,6 +18,7 @@ from ranksieve.experiment.claims import claims_table
 from ranksieve.experiment.comparison import FAR, NDCG_AND_MAP, NEAR, agreement
 from ranksieve.experiment.published import numbers_by_data_set, rows_of
 from ranksieve.experiment.results import Results
+from ranksieve.experiment.study_tables import studies_of
 from ranksieve.experiment.table_files import markdown
 from ranksieve.experiment.tables import all_tables
 from ranksieve.experiment.variants import VARIANTS
@@ -63,13 +64,21 @@ REASONS = """
 - **p-values** are of pooled queries in both; the papers' t-tests start from numbers that differ from ours
   by the amounts above, and small differences of means move p-values a lot.
 """
+EXPERIMENTS = """
+## The papers' further experiments
+
+What the [studies](experiments.md#studies) measure, and at the head of each data set the claims that they
+decide, with a verdict that is computed from these numbers.
+
+"""
 
 
 def page(results: Results) -> str:
-    """What was compared, tables of all data sets, then the reasons."""
+    """What was compared, tables of all data sets, the reasons, then the papers' further experiments."""
     shown = [table for table in all_tables(results) if table.name != "significance"]
     claims = [claims_table(data_set) for data_set in results.data_sets.values()]
-    return INTRODUCTION + compared_words(results) + markdown([*claims, *shown]) + REASONS
+    methods = INTRODUCTION + compared_words(results) + markdown([*claims, *shown]) + REASONS
+    return methods + EXPERIMENTS + markdown(studies_of(results))
 
 
 def compared_words(results: Results) -> str:
@@ -100,7 +109,7 @@ def main() -> None:
         return
     start = time.perf_counter()
     options = {"out": FOLDER, "n_jobs": len(os.sched_getaffinity(0)), "progress": _report}
-    results = bench(root, "all", data_sets=DATA_SETS, **options)
+    results = bench(root, "all", data_sets=DATA_SETS, studies="all", **options)
     for data_set in DATA_SETS:
         if apart := [name for name in VARIANTS if rows_of(data_set, name)]:
             results = bench(root, apart, data_sets=[data_set], studies=False, **options)

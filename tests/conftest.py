@@ -57,15 +57,16 @@ def synthetic_folds() -> list[Fold]:
 
 @pytest.fixture(scope="session")
 def shop_results(tmp_path_factory):
-    """Two small data sets in one folder: one with sparse, dense and non-linear methods and odd names."""
+    """Two small data sets in one folder: one with several kinds of methods, all studies and odd names."""
     from ranksieve.experiment.benching import bench
+    from ranksieve.experiment.studies import STUDIES
 
     names = ["<b>price</b>", "clicks & views", *(f"f{j}" for j in range(3, 12)), "constructor"]
     shop = make_ranking(45, 12, 3, docs_per_query=(10, 14), seed=2, feature_names=names)
     corner = make_ranking(24, 6, 2, docs_per_query=(10, 12), seed=4)
     folder = tmp_path_factory.mktemp("shop")
     methods = ["sparseranker", "fenchelrank", "ranksvm-log", "ranksvm", "rankboost"]
-    bench({"shop": deal_folds(shop, 3)}, methods, out=folder, grid="fast")
+    bench({"shop": deal_folds(shop, 3)}, methods, out=folder, grid="fast", studies=list(STUDIES))
     return bench({"corner": deal_folds(corner, 3)}, ["sparseranker", "ranksvm"], out=folder, grid="fast")
 
 

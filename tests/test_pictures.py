@@ -61,7 +61,7 @@ def test_methods_have_one_colour_everywhere(name, shop, styles):
             assert trace["marker"]["color"] == styles[method].colour
 
 
-@pytest.mark.parametrize("name", ["single_features", "convergence"])
+@pytest.mark.parametrize("name", ["single_features", "convergence", "descent", "online"])
 def test_without_studies_there_is_no_picture_of_them(name, shop, styles):
     assert draw(name, replace(shop, studies=()), styles) is None
 
@@ -109,7 +109,7 @@ def test_size_curves_of_path_and_fbpcrank(shop, styles):
         path.append(study["path"]["test"]["ndcg@10"]["mean"][best])
         fit = max(k for k, count in enumerate(study["sizes"]["n_features"]) if count <= at)
         sized.append(study["sizes"]["test"]["ndcg@10"][fit])
-    shown_path, shown_sizes = (lines[name]["y"][at - 1] for name in SIZE_STYLES)
+    shown_path, shown_sizes = (lines[name]["y"][at - 1] for name in list(SIZE_STYLES)[:2])
     assert shown_path == pytest.approx(np.mean(path))
     assert shown_sizes == pytest.approx(np.mean(sized))
 
@@ -253,3 +253,34 @@ def test_compact_is_strict_json_with_seven_digits():
 
 def test_faint_is_the_same_colour():
     assert faint("#3b8fd6") == "rgba(59,143,214,0.17)"
+
+
+def test_sizes_show_selectors_fitted_with_k_features(shop, styles):
+    lines, at = lines_of(draw("sizes", shop, styles)), 5
+    for name in ("fsrank", "gas", "fsmsvm"):
+        studies = [study["selectors"] for study in shop.studies]
+        values = [s["selectors"][name]["test"]["ndcg@10"][s["n_features"].index(at)] for s in studies]
+        assert lines[f"{name} with k"]["y"][at - 1] == pytest.approx(np.mean(values))
+
+
+def test_descent_is_against_iterations_and_time(shop, styles):
+    study, figure = shop.studies[0]["fsmrank_descent"], draw("descent", shop, styles)
+    above, below = lines_of(figure, "y"), lines_of(figure, "y2")
+    for name, run in study["runs"].items():
+        away = np.maximum(np.array(run["objective"]) / study["optimum"] - 1, FLOOR)[1:]
+        line, other = above[f"solver {name}"], below[f"solver {name}"]
+        assert line["x"] == list(range(1, len(away) + 1))
+        assert other["x"] == run["seconds"][1:]
+        np.testing.assert_allclose(line["y"], away)
+        np.testing.assert_allclose(other["y"], away)
+
+
+def test_the_stream_is_a_mean_over_folds_and_orders(shop, styles):
+    traces = draw("online", shop, styles)["data"]
+    line = next(t for t in traces if t.get("name") == "Nonfea")
+    rows = [study["minbatsrank_online"] for study in shop.studies]
+    curves = [curve["test"]["ndcg@10"] for row in rows for curve in row["curves"]["Nonfea"]]
+    np.testing.assert_allclose(line["y"], np.mean(curves, axis=0))
+    np.testing.assert_allclose(line["x"], np.mean([row["documents"] for row in rows], axis=0))
+    level = next(t for t in traces if t.get("name") == "FenchelRank")["y"]
+    assert level == [shop.results["fenchelrank"].mean("ndcg@10")] * 2

@@ -71,6 +71,15 @@ def fsmrank_generalisation(
     return 2 * lipschitz * complexity + range_ * math.sqrt(math.log(1 / probability) / (2 * p))
 
 
+def listmle_iterations(lipschitz: float, optimum: FloatArray, tol: float) -> float:
+    """Sparse CS-ListMLE, Theorem 2(d): from w = 0 at most L‖w*‖²/(2ε) iterations to within ε of the minimum.
+
+    L is the largest constant that the search for it may accept. It doubles from L0/2⁸, L0 the bound of
+    Theorem 1, so that L0 itself is tried, where the test always holds.
+    """
+    return lipschitz * float(optimum @ optimum) / (2.0 * tol)
+
+
 def squared_radii(data: Dataset) -> FloatArray:
     """Per query ¼ Σ_f (max − min of feature f)²: the ball around the middle that holds all its documents."""
     queries = data.queries

@@ -18,6 +18,7 @@ if TYPE_CHECKING:  # these take long to load
     from ranksieve.experiment.tables import Table
 
 SHOWN_TABLES = ("accuracy", "significance", "times")
+STUDY_WORDS: dict[str, bool | str] = {"own": True, "none": False, "all": "all"}
 
 
 @command(
@@ -65,6 +66,14 @@ def bench(
             help="Runs of a method that draws, each with another seed; default 5, with the fast grid 1.",
         ),
     ] = None,
+    studies: Annotated[
+        str,
+        typer.Option(
+            metavar="A,B,…",
+            help="What to measure beside the methods: own (what pictures show, and experiments of the papers "
+            "of these methods), all (also timings on synthetic stand-ins), none, or names of studies.",
+        ),
+    ] = "own",
     baseline: Annotated[
         str | None, typer.Option(metavar="METHOD", help="What the others are compared with; default ranksvm.")
     ] = None,
@@ -81,7 +90,7 @@ def bench(
     """
     from ranksieve._parallel import available_threads
     from ranksieve.experiment.benching import PAPER_METHODS
-    from ranksieve.experiment.tables import all_tables
+    from ranksieve.experiment.study_tables import tables_with_studies
     from ranksieve.methods import METHODS
 
     names: str | Sequence[str] = PAPER_METHODS
@@ -102,13 +111,14 @@ def bench(
                 normalise=normalise,
                 missing=missing,
                 n_seeds=seeds,
+                studies=STUDY_WORDS.get(studies, comma_separated(studies)),
                 n_jobs=jobs or available_threads(),
                 progress=bar,
             )
     except KeyboardInterrupt:
         say(f"interrupted; finished fits are kept in {output}, the same command goes on from there")
         raise typer.Exit(INTERRUPTED) from None
-    show_tables(all_tables(results, baseline), as_json)
+    show_tables(tables_with_studies(results, baseline), as_json)
     if not as_json:
         words(f"All results are in {output}; a page about them: ranksieve report {output} -o report.html")
 

@@ -47,13 +47,13 @@ def report(
     The page is one file that needs no network: which features, how sure, what is lost per query, whether it
     is significant, with all tables and pictures.
     """
+    from ranksieve.experiment.study_tables import tables_with_studies
     from ranksieve.experiment.table_files import TABLE_FORMATS, write_tables
-    from ranksieve.experiment.tables import all_tables
     from ranksieve.report import require_extra
     from ranksieve.report.results_page import write_results_page
 
     if output is None:
-        show_tables(all_tables(rs.load_results(folder), baseline), as_json)
+        show_tables(tables_with_studies(rs.load_results(folder), baseline), as_json)
         return
     suffix, known = Path(output).suffix.lower(), (*PAGES, *TABLE_FORMATS)
     if suffix not in known:
@@ -65,7 +65,7 @@ def report(
     if suffix in PAGES:
         write_results_page(results, output, baseline)
     else:
-        write_tables(all_tables(results, baseline), output)
+        write_tables(tables_with_studies(results, baseline), output)
     with beside(output):
         if as_json:
             emit_json({"results": folder, "data_sets": list(results.data_sets), "output": output})

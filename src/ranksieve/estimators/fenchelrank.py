@@ -43,8 +43,9 @@ class FenchelRank(SolvedRanker):
     ----------
     H. Lai, Y. Pan, C. Liu, L. Lin, J. Wu: Sparse Learning-to-Rank via an Efficient Primal-Dual Algorithm,
     IEEE Transactions on Computers 62(6), 2013. Its eq. (3) prints 1/r for 1/p, and the alternative step of
-    §5.6 must be min(max(0, ·), 1); here the step is the exact minimiser, found by Newton's iteration on the
-    derivative instead of by sorting p breakpoints.
+    §5.6 must be min(max(0, ·), 1) and lacks the factor p/(2r²) of eq. (28); here the step is the exact
+    minimiser, found by Newton's iteration on the derivative instead of by sorting p breakpoints. Its Table 6
+    matches the radius to a penalty by r = C‖w*‖₁; it is r = ‖w*‖₁.
     """
 
     radius: Positive = 8.0

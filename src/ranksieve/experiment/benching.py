@@ -17,10 +17,12 @@ from ranksieve._parallel import use_threads
 from ranksieve._util.messages import lookup, warn_caller
 from ranksieve.experiment.fold_run import Place, Plan, make_places, run_fold
 from ranksieve.experiment.results import STUDIES_FOLDER, Results, load_results
-from ranksieve.experiment.studies import IDENTITY, STUDIES, run_studies
+from ranksieve.experiment.studies import run_studies, wanted_studies
+from ranksieve.experiment.studies.stand_ins import STAND_INS_STUDY, check_stand_in, run_stand_in
 from ranksieve.experiment.variants import VARIANTS
 from ranksieve.formats.folds import Fold, deal_folds, find_collections, load_letor_folds
 from ranksieve.formats.load import read_dataset
+from ranksieve.generators.stand_ins import SHAPES
 from ranksieve.methods import GRIDS, METHODS, Method, within
 from ranksieve.metrics import parse
 from ranksieve.metrics.profiles import as_profile, profile_for, wider_scales
@@ -60,7 +62,7 @@ def bench(
     normalise: str = "auto",
     missing: str = "auto",
     n_seeds: int | None = None,
-    studies: bool = True,
+    studies: bool | str | Sequence[str] = True,
     n_jobs: int = 1,
     progress: Progress | None = None,
 ) -> Results:
@@ -98,8 +100,10 @@ def bench(
         How often a method that draws is run, each time with another random_state: all of its grid, and the
         choice on vali. The row is the mean of what was chosen, with its standard deviation. Default 5, with
         the fast grid 1.
-    studies : bool
-        Whether to measure also what the pictures show beside the methods: single features, paths, solvers.
+    studies : bool, "all" or sequence of str
+        What to measure beside the methods. True: what the pictures show of any data (single features, paths,
+        solvers) and the further experiments of the papers whose methods are run; names of STUDIES: these;
+        "all": every one, and ``stand_ins``, timings on synthetic data with the shapes of other collections.
     n_jobs : int
         Processes; each uses one thread if there are several.
     progress : callable, optional
@@ -131,12 +135,17 @@ def bench(
         Plan(name, method, thin(method.grid), select or method.select, seeds)
         for name, method in chosen.items()
     ]
+    wanted = wanted_studies(studies, chosen)
     tasks: list[Task] = []
     for data_set, folds in found.items():
         by = fitting_profile(data_set, folds, profile)
         prepared = _prepared_folds(data_set, folds, normalise, missing)
         for place in make_places(folder, _checked_name(data_set), prepared, by):
-            tasks += _tasks(place, plans, studies)
+            tasks += _tasks(place, plans, wanted)
+    if STAND_INS_STUDY in wanted:
+        for name in SHAPES:
+            stand_in = (partial(of, folder, name) for of in (check_stand_in, run_stand_in))
+            tasks.append(Task(f"stand-in for {name}", 1, *stand_in))
     for task in tasks:  # all of them before any begins: what is refused leaves nothing behind
         task.check()
     folder.mkdir(parents=True, exist_ok=True)
@@ -197,11 +206,11 @@ def _checked_name(data_set: str) -> str:
     return data_set
 
 
-def _tasks(place: Place, plans: Sequence[Plan], studies: bool) -> Iterator[Task]:
+def _tasks(place: Place, plans: Sequence[Plan], studies: Sequence[str]) -> Iterator[Task]:
     at = f"{place.data_set}, fold {place.number}"
-    studied = partial(place.check, STUDIES_FOLDER, IDENTITY)
     if studies:
-        yield Task(f"{at}, studies", len(STUDIES), studied, partial(run_studies, place))
+        check = partial(place.check, STUDIES_FOLDER, {})
+        yield Task(f"{at}, studies", len(studies), check, partial(run_studies, place, studies))
     n_features = int(np.sum(place.notes["varying"]))
     for plan in plans:
         here = replace(plan, grid=within(plan.grid, plan.method, n_features))

@@ -23,6 +23,7 @@ from ranksieve.metrics.profiles import as_profile
 PAPER_METRICS = ("ndcg@1", "ndcg@3", "ndcg@5", "ndcg@10", "map")
 SHARES = ("sparsity", "varying_sparsity", "n_selected")
 STUDIES_FOLDER = "studies"
+STAND_INS_FOLDER = "stand_ins"
 FOLD_FILE = re.compile(r"Fold(\d+)\.jsonl")
 PARTS = {
     "fit": {
@@ -296,10 +297,11 @@ class DataSetResults:
 
 @dataclass(frozen=True, eq=False)
 class Results:
-    """The content of a results folder."""
+    """The content of a results folder; ``stand_ins`` are measured on synthetic data, by name."""
 
     folder: Path
     data_sets: Mapping[str, DataSetResults]
+    stand_ins: Mapping[str, Entry] = field(default_factory=dict)
 
 
 def load_results(folder: str | os.PathLike[str]) -> Results:
@@ -311,7 +313,12 @@ def load_results(folder: str | os.PathLike[str]) -> Results:
     data_sets = {name: results for name, results in found.items() if results.methods}
     if not data_sets:
         raise ValueError(f"{root}: holds no finished method; expected the results of ranksieve bench")
-    return Results(root, data_sets)
+    return Results(root, data_sets, _stand_ins(root / STAND_INS_FOLDER))
+
+
+def _stand_ins(folder: Path) -> dict[str, Entry]:
+    rows = {path.stem: read_journal(path)[1] for path in sorted(folder.glob("*.jsonl")) if is_begun(path)}
+    return {name: found[0] for name, found in rows.items() if found}
 
 
 def _data_set(folder: Path) -> DataSetResults:

@@ -57,10 +57,7 @@ def make_ranking(
     _check_shape(shortest, longest, correlation, noise)
     rng = np.random.default_rng(seed)
     sizes = list_lengths(rng, n_queries, shortest, longest)
-    varying = np.sort(rng.permutation(n_features)[n_constant:])
-    X = np.repeat(np.round(rng.random((n_queries, n_features)), DECIMALS), sizes, axis=0)
-    X[:, varying] = _varying_features(rng, sizes, len(varying), correlation)
-    truth = _planted_weights(rng, varying, n_features, n_informative)
+    X, truth = planted_features(rng, sizes, n_features, n_informative, n_constant, correlation)
     y = graded_labels(rng, noisy_scores(rng, X, truth, noise), sizes, n_levels)
     return Dataset(X, y, np.repeat(np.arange(1, n_queries + 1), sizes), feature_names, truth=truth)
 
@@ -96,6 +93,21 @@ def list_lengths(rng: np.random.Generator, n_queries: int, shortest: int, longes
     lengths = np.exp(middle + spread * rng.standard_normal(n_queries))
     whole: IntArray = np.clip(np.round(lengths), shortest, longest).astype(np.int64)
     return whole
+
+
+def planted_features(
+    rng: np.random.Generator,
+    sizes: IntArray,
+    n_features: int,
+    n_informative: int,
+    n_constant: int,
+    correlation: float,
+) -> tuple[FloatArray, FloatArray]:
+    """Features of lists of these lengths, and the weights of the score that labels follow."""
+    varying = np.sort(rng.permutation(n_features)[n_constant:])
+    X = np.repeat(np.round(rng.random((len(sizes), n_features)), DECIMALS), sizes, axis=0)
+    X[:, varying] = _varying_features(rng, sizes, len(varying), correlation)
+    return X, _planted_weights(rng, varying, n_features, n_informative)
 
 
 def _varying_features(rng: np.random.Generator, sizes: IntArray, d: int, correlation: float) -> FloatArray:
@@ -146,10 +158,15 @@ def noisy_scores(rng: np.random.Generator, X: FloatArray, truth: FloatArray, noi
 
 def graded_labels(rng: np.random.Generator, scores: FloatArray, sizes: IntArray, n_levels: int) -> FloatArray:
     """Label l or more for the best n_q·share_q·0.4^(l−1) documents of a query, share_q ~ Beta(2, 6)."""
+    shares = rng.beta(8 * MEAN_RELEVANT_SHARE, 8 * (1 - MEAN_RELEVANT_SHARE), len(sizes))
+    return labels_of_best(scores, sizes, sizes * shares, n_levels)
+
+
+def labels_of_best(scores: FloatArray, sizes: IntArray, relevant: FloatArray, n_levels: int) -> FloatArray:
+    """Label l or more for the best relevant_q·0.4^(l−1) documents of a query."""
     query = np.repeat(np.arange(len(sizes)), sizes)
     rank = np.empty(len(scores))
     rank[np.lexsort((-scores, query))] = np.arange(len(scores)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-    relevant = sizes * rng.beta(8 * MEAN_RELEVANT_SHARE, 8 * (1 - MEAN_RELEVANT_SHARE), len(sizes))
     levels = [rank < np.round(relevant * NEXT_LEVEL_SHARE**k)[query] for k in range(n_levels - 1)]
     y: FloatArray = np.sum(levels, axis=0, dtype=np.float64)
     return y

@@ -13,6 +13,8 @@ import numpy as np
 from ranksieve._types import FloatArray
 from ranksieve._util.atomic import atomic_write
 from ranksieve.experiment.results import DataSetResults, Results
+from ranksieve.experiment.studies import study_tables
+from ranksieve.experiment.studies.stand_ins import stand_in_table
 from ranksieve.experiment.tables import TABLES, Cell, Table, baseline_where_known, title, word
 from ranksieve.report.canvas import Figure, Style, Styles, make_styles
 from ranksieve.report.gains import Gains, difference
@@ -71,6 +73,7 @@ class DataSetContent:
     features: FeatureTable
     explorers: Sequence[Mapping[str, Any]]
     pictures: Sequence[RenderedPicture]
+    studies: Sequence[Table]
     certificates: Table
     provenance: Sequence[Table]
 
@@ -88,6 +91,7 @@ class ResultsContent:
     version: str
     data_sets: Sequence[DataSetContent]
     overviews: Sequence[RenderedPicture]
+    stand_ins: Table | None
 
 
 def write_results_page(results: Results, path: str | os.PathLike[str], baseline: str | None = None) -> None:
@@ -131,6 +135,7 @@ def build_results_content(results: Results, baseline: str | None = None) -> Resu
         next(iter(results.data_sets.values())).header["version"],
         [_data_set(data, given[name], styles) for name, data in results.data_sets.items()],
         _render_pictures(OVERVIEWS, results, styles),
+        stand_in_table(results),
     )
 
 
@@ -150,6 +155,7 @@ def _data_set(results: DataSetResults, given: str | None, styles: Styles) -> Dat
         _feature_table(results, method),
         _explorers(results),
         _render_pictures(PICTURES, results, {name: styles[name] for name in results.methods}),
+        study_tables(results),
         certificate_table(results),
         [provenance_table(results), parameter_table(results)],
     )

@@ -142,11 +142,14 @@ class Ftrl(Solver):
             point = objective.evaluate(state.w.copy())
             if loop.ends(point.w, problem.value(point), problem.gap(point), np.inf, point):
                 return
-            passes.run(self.rule, state, _order(self.seed, state.n_passes, objective.loss.queries.n_queries))
+            passes.run(
+                self.rule, state, epoch_order(self.seed, state.n_passes, objective.loss.queries.n_queries)
+            )
             state.n_passes += 1
 
 
-def _order(seed: int | None, epoch: int, n_queries: int) -> IntArray:
+def epoch_order(seed: int | None, epoch: int, n_queries: int) -> IntArray:
+    """The order of queries in one pass, drawn from (seed, epoch); without a seed that of first appearance."""
     if seed is None:
         return np.arange(n_queries)
     return np.random.default_rng([seed, epoch]).permutation(n_queries)

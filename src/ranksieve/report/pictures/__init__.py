@@ -9,8 +9,9 @@ from typing import Generic, TypeVar
 from ranksieve.experiment.results import DataSetResults, Results
 from ranksieve.report.canvas import Figure, Styles
 from ranksieve.report.pictures.accuracy import SIZE_STYLES, map_against_sparsity, ndcg_curves, sizes
-from ranksieve.report.pictures.convergence import convergence
+from ranksieve.report.pictures.convergence import convergence, descent
 from ranksieve.report.pictures.features import removed_features, selected_features, single_features
+from ranksieve.report.pictures.stream import online
 
 Source = TypeVar("Source")
 
@@ -38,7 +39,8 @@ PICTURES: dict[str, Picture[DataSetResults]] = {
         "Accuracy against the number of features",
         "What is left if only k features may be used. Methods: the chosen model cut to its k largest "
         "weights, without refitting (FSMRank's protocol). Certified path: of its points with at most k "
-        "features the best on validation. FBPCRank: fitted with at most k features. Test means over folds.",
+        "features the best on validation. FBPCRank: fitted with at most k features; FS-Rank, GAS-E, FSMSVM: "
+        "RankSVM fitted on the k features that they choose, for some k. Test means over folds.",
         sizes,
         others=SIZE_STYLES,
     ),
@@ -71,6 +73,22 @@ PICTURES: dict[str, Picture[DataSetResults]] = {
         "Both axes are logarithmic; steeper is faster. A point at the lower edge is at the optimum up to "
         "rounding. Frank–Wolfe solves the same problem as a ball constraint ‖w‖₁ ≤ r.",
         convergence,
+        legend=False,
+    ),
+    "descent": Picture(
+        "FSMRank's descent",
+        "How far the objective of FSMRank is from its optimum, as a share of it, after so many iterations "
+        "(above) and seconds (below): its accelerated gradient beside a subgradient method with the best of "
+        "several step sizes, first fold. Both axes are logarithmic.",
+        descent,
+        legend=False,
+    ),
+    "online": Picture(
+        "Learning from a stream",
+        "Test NDCG@10 of MinBatSRank against the documents seen, each once, with a rate per feature and with "
+        "one rate for all (Nonfea): means over folds and orders of the queries; the band is from the lowest "
+        "to the highest order. Dotted: methods that have all documents at once.",
+        online,
         legend=False,
     ),
 }

@@ -10,6 +10,7 @@ import numpy as np
 from ranksieve._types import FloatArray
 from ranksieve.experiment.fold_run import CURVE_METRICS, CUTOFFS
 from ranksieve.experiment.results import DataSetResults
+from ranksieve.experiment.studies.selectors import SELECTORS
 from ranksieve.report.canvas import OTHER, Figure, Style, Styles, axis, layout, method_line, text
 from ranksieve.report.frontier_figure import pareto_front
 from ranksieve.report.words import metric_title
@@ -17,6 +18,9 @@ from ranksieve.report.words import metric_title
 SIZE_STYLES = {
     "path with at most k": Style("certified path, at most k", "#8f98a3", "circle", "dot"),
     "fbpcrank with at most k": Style("FBPCRank, at most k", "#c08497", "square", "dash"),
+    "fsrank with k": Style("FS-Rank, fitted with k", "#7d8f69", "diamond", "dash"),
+    "gas with k": Style("GAS-E, fitted with k", "#a5673f", "triangle-up", "dash"),
+    "fsmsvm with k": Style("FSMSVM, fitted with k", "#557a95", "x", "dash"),
 }
 NEAR_LEFT = 0.2  # share of the width; further left, a title is right of its method
 HOVER = "%{fullData.name}<br>%{x} features: %{y:.4f}<extra></extra>"
@@ -45,7 +49,7 @@ def ndcg_curves(results: DataSetResults, styles: Styles) -> Figure:
 
 
 def sizes(results: DataSetResults, styles: Styles) -> Figure:
-    """Accuracy with at most k features: of cut models, of the path, of FBPCRank."""
+    """Accuracy with k features: of cut models, of the path, of selectors."""
     lines = [
         method_line(style, name, range(1, len(values) + 1), values, yaxis=panel, hovertemplate=HOVER)
         for panel, metric in zip(("y", "y2"), CURVE_METRICS, strict=True)
@@ -63,7 +67,7 @@ def sizes(results: DataSetResults, styles: Styles) -> Figure:
 def _size_curves(
     results: DataSetResults, styles: Styles, metric: str
 ) -> list[tuple[str, Style, list[float]]]:
-    """Name, style and values for 1, 2, … features: of each linear method, of the path, of FBPCRank."""
+    """Name, style and values for 1, 2, … features: of each linear method, of the path, of selectors."""
     curves = []
     for name, folds in results.methods.items():
         cut = [fold.chosen["truncated"] for fold in folds if fold.chosen]
@@ -78,7 +82,15 @@ def _size_curves(
         for study in results.studies
         if "sizes" in study
     ]
-    for (name, style), found in zip(SIZE_STYLES.items(), (paths, fixed), strict=True):
+    refitted = [
+        [
+            (study["selectors"]["n_features"], study["selectors"]["selectors"][selector]["test"][metric])
+            for study in results.studies
+            if "selectors" in study
+        ]
+        for selector in SELECTORS
+    ]
+    for (name, style), found in zip(SIZE_STYLES.items(), (paths, fixed, *refitted), strict=True):
         curves.append((name, style, mean_with_at_most(found)))
     return curves
 

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from ranksieve._types import FloatArray
+from ranksieve._types import AnyArray, FloatArray
 from ranksieve.experiment.results import DataSetResults
+from ranksieve.experiment.studies.base import first_row
 from ranksieve.report.canvas import PALETTE, SYMBOLS, Figure, Styles, layout, log_axis, text
 
 FLOOR = 1e-13  # relative; below this a difference of objectives is rounding error
 HOVER = "%{fullData.name}<br>%{x:.3g} s: %{y:.2e}<extra></extra>"
+ITERATIONS_HOVER = "%{fullData.name}<br>%{x} iterations: %{y:.2e}<extra></extra>"
+LEGEND = {"showlegend": True, "legend": {"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0}}
 
 
 def convergence(results: DataSetResults, styles: Styles) -> Figure | None:
@@ -30,11 +33,31 @@ def convergence(results: DataSetResults, styles: Styles) -> Figure | None:
         "yaxis": log_axis("objective − optimum", domain=[0.54, 1.0]) | {"dtick": 3},
         "yaxis2": log_axis("relative gap", domain=[0.0, 0.46]) | {"dtick": 2},
     }
-    legend = {"showlegend": True, "legend": {"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0}}
-    return {"data": lines, "layout": layout(680, **axes) | legend}
+    return {"data": lines, "layout": layout(680, **axes) | LEGEND}
 
 
-def _line(name: str, x: FloatArray, y: FloatArray, k: int) -> Figure:
+def descent(results: DataSetResults, styles: Styles) -> Figure | None:
+    """FSMRank and a subgradient method: distance from the optimum against iterations and time."""
+    study = first_row(results, "fsmrank_descent")
+    if study is None:
+        return None
+    lines = []
+    for k, (name, run) in enumerate(study["runs"].items()):
+        away = np.maximum(np.asarray(run["objective"]) / study["optimum"] - 1.0, FLOOR)[1:]
+        seconds, iterations = np.asarray(run["seconds"])[1:], np.arange(1, len(away) + 1)
+        above = _line(name, iterations, away, k) | {"hovertemplate": ITERATIONS_HOVER}
+        below = _line(name, seconds, away, k) | {"xaxis": "x2", "yaxis": "y2", "showlegend": False}
+        lines += [above, below]
+    axes = {
+        "xaxis": log_axis("iterations", anchor="y"),
+        "xaxis2": log_axis("seconds", anchor="y2"),
+        "yaxis": log_axis("(objective − optimum) / optimum", domain=[0.6, 1.0]),
+        "yaxis2": log_axis("the same", domain=[0.0, 0.4], anchor="x2"),
+    }
+    return {"data": lines, "layout": layout(680, **axes) | LEGEND}
+
+
+def _line(name: str, x: AnyArray, y: FloatArray, k: int) -> Figure:
     return {
         "type": "scatter",
         "mode": "lines+markers" if len(x) <= 20 else "lines",

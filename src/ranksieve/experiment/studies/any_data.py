@@ -1,8 +1,7 @@
-"""What the papers' pictures need beside the methods' results, measured on each fold."""
+"""Studies of any data: single features, the certified path, FBPCRank by size, convergence of solvers."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -12,8 +11,7 @@ from ranksieve._util.json_values import nonzero_weights
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.matrix import dense_columns
 from ranksieve.estimators.held_out import standard_error
-from ranksieve.experiment.fold_run import CURVE_METRICS, Place
-from ranksieve.experiment.results import STUDIES_FOLDER
+from ranksieve.experiment.fold_run import CURVE_METRICS
 from ranksieve.formats.folds import Fold
 from ranksieve.metrics import Evaluator, evaluate_many
 from ranksieve.model import linear_scores_of_models
@@ -104,24 +102,3 @@ def _trace(result: Result, constant: float = 0.0) -> dict[str, Any]:
     kept = np.unique(np.linspace(0, len(result.trace) - 1, 200).round().astype(int))
     columns = {name: np.asarray(values)[kept] for name, values in result.trace.to_dict().items()}
     return columns | {"objective": columns["objective"] + constant}
-
-
-Study = Callable[[Fold, str], dict[str, Any]]
-STUDIES: dict[str, Study] = {
-    "single_features": single_features,
-    "path": certified_path,
-    "sizes": sizes,
-    "convergence": convergence,
-}
-FIRST_FOLD_ONLY = ("convergence",)  # a picture of solvers, not of the data
-IDENTITY = {"studies": list(STUDIES)}
-
-
-def run_studies(place: Place) -> None:
-    """Run those studies of a fold that its file does not hold yet."""
-    wanted = [name for name in STUDIES if place.number == 1 or name not in FIRST_FOLD_ONLY]
-    with place.journal(STUDIES_FOLDER, IDENTITY, "Studies") as journal:
-        done = {row["kind"] for row in journal.rows}
-        for name in wanted:
-            if name not in done:
-                journal.append({"kind": name, **STUDIES[name](place.fold, place.profile)})

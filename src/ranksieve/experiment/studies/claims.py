@@ -1,0 +1,273 @@
+"""Claims of the papers that studies decide."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ranksieve.experiment.cells import Table, word
+from ranksieve.experiment.results import DataSetResults
+from ranksieve.experiment.studies import fenchelrank, fsmrank, listmle, minbatsrank, penalties
+from ranksieve.experiment.studies.base import (
+    METRIC,
+    Outcome,
+    better_than,
+    first_row,
+    fmean,
+    means,
+    rows_of,
+)
+from ranksieve.experiment.tables import LEVEL
+
+YES, NO = "holds", "does not hold"
+UNSURE = "in direction, not significantly"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What was measured, in words, and whether the claim holds by it."""
+
+    measured: str
+    verdict: str
+
+
+Check = Callable[[DataSetResults], Finding | None]
+
+
+def claims_table(results: DataSetResults) -> Table | None:
+    """One row per claim that the results can tell of."""
+    rows = []
+    for (paper, claim), check in CLAIMS.items():
+        finding = check(results)
+        if finding is not None:
+            rows.append(tuple(map(word, (paper, claim, finding.measured, finding.verdict))))
+    if not rows:
+        return None
+    return Table(
+        "study_claims",
+        f"{results.name}: claims of the papers that studies decide",
+        ("paper", "claim", "measured here", "verdict"),
+        tuple(rows),
+        "Computed from the tables below. Differences of means over folds; p: paired one-sided t-test over "
+        "the test queries of all folds. A difference that is not significant at 5 % does not prove the "
+        "opposite either.",
+    )
+
+
+def _better(pair: Sequence[Sequence[Outcome]]) -> Finding:
+    """Is the first better than the second?"""
+    difference, p = better_than(pair[0], pair[1])
+    verdict = NO if difference <= 0 else YES if p < LEVEL else UNSURE
+    return Finding(f"{difference:+.4f} N@10, p = {p:.2g}", verdict)
+
+
+def _outcomes(results: DataSetResults, study: str, name: str) -> list[Any]:
+    return [row["variants"][name] for row in rows_of(results, study)]
+
+
+def importance_helps(results: DataSetResults) -> Finding | None:
+    if not rows_of(results, "fsmrank_parts"):
+        return None
+    names = (fsmrank.WITH_IMPORTANCE, fsmrank.WITHOUT_IMPORTANCE)
+    fine, coarse = (
+        _better([_outcomes(results, "fsmrank_parts", f"{name}{grid}") for name in names])
+        for grid in ("", ", half decades")
+    )
+    return Finding(f"{fine.measured}; with λ2 on half decades {coarse.measured}", fine.verdict)
+
+
+def similarity_does_not_matter(results: DataSetResults) -> Finding | None:
+    if not rows_of(results, "fsmrank_parts"):
+        return None
+    names = (fsmrank.WITH_SIMILARITY, fsmrank.WITHOUT_SIMILARITY)
+    with_it, without = (_outcomes(results, "fsmrank_parts", name) for name in names)
+    difference, p = better_than(with_it, without)
+    reverse = better_than(without, with_it)[1]
+    verdict = YES if min(p, reverse) >= LEVEL else NO
+    return Finding(f"{difference:+.4f} N@10, p = {p:.2g}", verdict)
+
+
+def accelerated_is_faster(results: DataSetResults) -> Finding | None:
+    row = first_row(results, "fsmrank_descent")
+    if row is None:
+        return None
+    found = {name: fsmrank.iterations_to(row, name, 1e-3) for name in row["runs"]}
+    ours, theirs = found["FSMRank"], found["subgradient"]
+    words = f"{_count(ours)} iterations against {_count(theirs)} to 0.1 % of the optimum"
+    return Finding(words, YES if ours is not None and (theirs is None or ours < theirs) else NO)
+
+
+def _count(value: int | None) -> str:
+    return f"more than {fsmrank.MAX_ITER}" if value is None else str(value)
+
+
+def fsmrank_beats_refitted(results: DataSetResults) -> Finding | None:
+    """Figs. 1–3, for ten features or more."""
+    rows = rows_of(results, "selectors")
+    curves = [fold.chosen["truncated"][METRIC] for fold in results.methods.get("fsmrank", ()) if fold.chosen]
+    sizes = [s for s in (rows[0]["n_features"] if rows else ()) if s >= 10]
+    shared = [s for s in sizes if all(s in row["n_features"] for row in rows)]
+    if not curves or not all(curves) or not shared:
+        return None
+    cut = {s: fmean([curve[min(s, len(curve)) - 1] for curve in curves]) for s in shared}
+    wins = {
+        name: sum(
+            cut[s] > fmean([r["selectors"][name]["test"][METRIC][r["n_features"].index(s)] for r in rows])
+            for s in shared
+        )
+        for name in ("gas", "fsmsvm")
+    }
+    words = f"above GAS-E for {wins['gas']}, above FSMSVM for {wins['fsmsvm']} of {len(shared)} sizes"
+    return Finding(words, YES if min(wins.values()) == len(shared) else NO)
+
+
+def feature_wise_helps(results: DataSetResults) -> Finding | None:
+    rows = rows_of(results, "minbatsrank_rates")
+    pair = [minbatsrank.seed_means(rows, name) for name in (minbatsrank.FEATURE_WISE, minbatsrank.NONFEA)]
+    return _better(pair) if all(pair) else None
+
+
+def fenchelrank_is_faster(results: DataSetResults) -> Finding | None:
+    return _race(results, "seconds", "{:.2f} s against {:.2f} s")
+
+
+def fenchelrank_is_sparser(results: DataSetResults) -> Finding | None:
+    return _race(results, "sparsity", "{:.3f} against {:.3f}")
+
+
+def _race(results: DataSetResults, key: str, form: str) -> Finding | None:
+    """At the paper's C, which decides, and at the α that vali chooses."""
+    rows = rows_of(results, "fenchelrank_radius")
+    found = {}
+    for name in (fenchelrank.PRINTED, fenchelrank.CHOSEN) if rows else ():
+        runs = [row["alphas"][name]["runs"] for row in rows]
+        if all("FenchelRank" in run for run in runs):
+            found[name] = [fmean([run[of][key] for run in runs]) for of in ("FenchelRank", "TGRank")]
+    if fenchelrank.PRINTED not in found:
+        return None
+    words = "; ".join(f"{form.format(*pair)} ({name})" for name, pair in found.items())
+    ours, theirs = found[fenchelrank.PRINTED]
+    return Finding(words, YES if ours < theirs else NO)
+
+
+def selection_helps(results: DataSetResults) -> Finding | None:
+    found = _fsrank(results)
+    if not found or "ranksvm" not in results.results:
+        return None
+    dense = results.results["ranksvm"].mean(METRIC)
+    wins = sum(value > dense for value in found.values())
+    words = f"for {wins} of {len(found)} k: {_range(found)} against {dense:.4f}"
+    return Finding(words, YES if wins == len(found) else NO)
+
+
+def fenchelrank_beats_fsrank(results: DataSetResults) -> Finding | None:
+    found = _fsrank(results)
+    if not found or "fenchelrank" not in results.results:
+        return None
+    sparse = results.results["fenchelrank"].mean(METRIC)
+    wins = sum(value < sparse for value in found.values())
+    words = f"for {wins} of {len(found)} k: {sparse:.4f} against {_range(found)}"
+    return Finding(words, YES if wins == len(found) else NO)
+
+
+def _range(found: dict[int, float]) -> str:
+    return f"N@10 {min(found.values()):.4f} to {max(found.values()):.4f}"
+
+
+def _fsrank(results: DataSetResults) -> dict[int, float]:
+    """NDCG@10 of FS-Rank for each k of Table 7 that there is."""
+    rows = rows_of(results, "selectors")
+    sizes = [s for s in (5, 10, 15, 20, 25) if rows and all(s in row["n_features"] for row in rows)]
+    return {
+        s: fmean([row["selectors"]["fsrank"]["test"][METRIC][row["n_features"].index(s)] for row in rows])
+        for s in sizes
+    }
+
+
+def sparse_listmle_beats_dense(results: DataSetResults) -> Finding | None:
+    if not rows_of(results, "listmle_cutoffs"):
+        return None
+    pairs = [
+        better_than(
+            _outcomes(results, "listmle_cutoffs", listmle.SPARSE.format(k)),
+            _outcomes(results, "listmle_cutoffs", listmle.DENSE.format(k)),
+        )
+        for k in listmle.DENSE_CUTOFFS
+    ]
+    wins, sure = sum(d > 0 for d, _ in pairs), sum(p < LEVEL for _, p in pairs)
+    words = f"for {wins} of {len(pairs)} k, significantly for {sure}"
+    return Finding(words, NO if wins < len(pairs) else YES if sure == wins else UNSURE)
+
+
+def listmle_is_sparsest(results: DataSetResults) -> Finding | None:
+    rows, names = rows_of(results, "listmle_cutoffs"), listmle.SPARSE_OTHERS
+    others = [results.results[name].to_row()["sparsity"] for name in names if name in results.results]
+    if not rows or not others:
+        return None
+    share = fmean([row["degrees"]["1"][listmle.DEGREE_ALPHAS.index(1e-2)] for row in rows])
+    words = f"{share:.3f}, the others {min(others):.3f} or more"
+    return Finding(words, YES if share < min(others) else NO)
+
+
+def some_size_beats_all(results: DataSetResults) -> Finding | None:
+    rows = rows_of(results, "listmle_sizes")
+    if not rows or len({tuple(row["K"]) for row in rows}) > 1 or len(rows[0]["K"]) < 2:
+        return None
+    *fewer, every = [means([row["variants"][k] for row in rows])[METRIC] for k in range(len(rows[0]["K"]))]
+    best = int(np.argmax(fewer))
+    words = f"K = {rows[0]['K'][best]}: {fewer[best]:.4f}, all features: {every:.4f}"
+    return Finding(words, YES if fewer[best] > every else NO)
+
+
+def penalties_rank_alike(results: DataSetResults) -> Finding | None:
+    found = penalties.by_map(results)
+    if len(found) < 2:
+        return None
+    words, equal = [], True
+    for metric, label in (("map", "MAP"), (METRIC, "N@10")):
+        best = max(found, key=lambda name: means(found[name])[metric])
+        worse = [n for n in found if n != best and better_than(found[best], found[n], metric)[1] < LEVEL]
+        words.append(f"{label}: {len(worse)} of {len(found) - 1} significantly below the best")
+        equal = equal and not worse
+    return Finding("; ".join(words), YES if equal else NO)
+
+
+def bounds_hold(results: DataSetResults) -> Finding | None:
+    """No measured value is above its bound; a run that ended before it got there decides nothing."""
+    runs = [
+        run
+        for study in ("fenchelrank_bounds", "listmle_bounds")
+        for run in (first_row(results, study) or {}).get("runs", ())
+    ]
+    ended = [run for run in runs if run["needed"] is not None]
+    kept = [run["needed"] <= run["bound"] for run in ended]
+    row = first_row(results, "fsmrank_bounds") or {}
+    kept += [row[part] <= row[f"{part}_bound"] for part in ("distance", "excess") if part in row]
+    if not kept:
+        return None
+    open_ = len(runs) - len(ended)
+    words = f"{sum(kept)} of {len(kept)} bounds" + (f", {open_} undecided" if open_ else "")
+    slack = [run["bound"] / max(run["needed"], 1) for run in ended]
+    loose = f"; iterations needed: {min(slack):.0f} to {max(slack):.0f} times fewer" if slack else ""
+    return Finding(f"{words}{loose}", YES if all(kept) else NO)
+
+
+CLAIMS: dict[tuple[str, str], Check] = {
+    ("FSMRank, table III", "importance of features improves accuracy"): importance_helps,
+    ("FSMRank, §IV.D", "similarity makes no significant difference"): similarity_does_not_matter,
+    ("FSMRank, figure 5", "it converges faster than a subgradient method"): accelerated_is_faster,
+    ("FSMRank, figures 1–3", "cut to t ≥ 10 features it is above GAS-E and FSMSVM"): fsmrank_beats_refitted,
+    ("MinBatSRank, figure 2", "feature-wise rates beat one rate for all"): feature_wise_helps,
+    ("FenchelRank, table 6", "it takes less time than TGRank at a matched radius"): fenchelrank_is_faster,
+    ("FenchelRank, table 6", "it is sparser than TGRank there"): fenchelrank_is_sparser,
+    ("FenchelRank, table 7", "FS-Rank is above RankSVM-Primal on all features"): selection_helps,
+    ("FenchelRank, table 7", "FenchelRank is above FS-Rank for every k"): fenchelrank_beats_fsrank,
+    ("SparseCSListMLE, table 2", "sparse is above dense for every k"): sparse_listmle_beats_dense,
+    ("SparseCSListMLE, table 5", "at λ = 0.01 it is the sparsest"): listmle_is_sparsest,
+    ("SparseCSListMLE, figure 3", "some K below all features is best"): some_size_beats_all,
+    ("NonconvexRankSVM, tables V, VI", "no method is significantly below the best"): penalties_rank_alike,
+    ("all theorems", "the bounds hold"): bounds_hold,
+}

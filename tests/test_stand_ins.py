@@ -1,0 +1,84 @@
+"""Stand-ins: the shapes of other collections, and what is measured on them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from ranksieve.experiment.benching import bench
+from ranksieve.experiment.results import load_results
+from ranksieve.experiment.studies import stand_ins
+from ranksieve.generators import stand_ins as generator
+from ranksieve.generators.stand_ins import SHAPES, Shape, make_stand_in, spread
+from ranksieve.objective import make_objective
+
+TINY = {"TD2003": Shape(20, 300, 12, 2, 3.0), "MSLR": Shape(100, 1500, 14, 5, 6.0, divisor=5)}
+
+
+@pytest.fixture
+def tiny(monkeypatch):
+    for module in (stand_ins, generator):
+        monkeypatch.setattr(module, "SHAPES", TINY)
+    monkeypatch.setattr("ranksieve.experiment.benching.SHAPES", TINY)
+
+
+@pytest.mark.parametrize("name", ["TD2003", "NP2004", "MQ2007", "Yahoo"])
+def test_stand_ins_have_the_shape(name):
+    shape, data = SHAPES[name], make_stand_in(name)
+    n_queries = shape.n_queries // shape.divisor
+    assert data.n_queries == n_queries
+    assert data.n_docs == shape.n_docs // shape.divisor
+    assert data.n_features == shape.n_features
+    assert np.unique(data.y).tolist() == list(range(shape.n_levels))
+    assert np.count_nonzero(data.y) == round(shape.relevant * n_queries)
+    assert data.X.min() >= 0
+    assert data.X.max() <= 1
+
+
+@pytest.mark.parametrize(("name", "pairs"), [("TD2003", 398_562), ("HP2004", 80_306), ("NP2004", 75_747)])
+def test_pairs_are_as_many_as_the_papers_table_says(name, pairs):
+    assert make_objective(make_stand_in(name)).loss.normaliser == pytest.approx(pairs, rel=5e-3)
+
+
+def test_the_same_seed_gives_the_same_bits(tiny):
+    first, again, other = make_stand_in("TD2003"), make_stand_in("TD2003"), make_stand_in("TD2003", seed=1)
+    np.testing.assert_array_equal(first.X, again.X)
+    np.testing.assert_array_equal(first.y, again.y)
+    assert not np.array_equal(first.X, other.X)
+    with pytest.raises(ValueError, match="unknown stand-in 'TD2030'"):
+        make_stand_in("TD2030")
+
+
+@pytest.mark.parametrize(("total", "n"), [(10, 4), (3, 5), (0, 2)])
+def test_spread(total, n):
+    parts = spread(np.random.default_rng(0), total, n)
+    assert parts.sum() == total
+    assert len(parts) == n
+    assert np.ptp(parts) <= 1
+
+
+def test_bench_measures_them_once_and_the_table_tells(tiny, synthetic_folds, tmp_path):
+    def run():
+        return bench({"toy": synthetic_folds}, ["ranksvm"], out=tmp_path, grid="fast", studies=["stand_ins"])
+
+    first, again = run(), run()
+    assert first.stand_ins == again.stand_ins == load_results(tmp_path).stand_ins
+    assert list(first.data_sets) == ["toy"]
+    row = first.stand_ins["MSLR"]
+    assert row["shape"]["queries"] == 20
+    assert all(run["n_iter"] <= stand_ins.MAX_ITER for name, run in row["runs"].items() if name == "TGRank")
+    table = stand_ins.stand_in_table(first)
+    assert [cell.text for cell in (line[0] for line in table.rows)] == ["TD2003", "MSLR, queries / 5"]
+    sparser = sum(
+        one["runs"]["FenchelRank"]["sparsity"] < one["runs"]["TGRank"]["sparsity"]
+        for one in first.stand_ins.values()
+    )
+    assert f"FenchelRank is sparser than TGRank: on {sparser} of 2" in table.note
+    assert stand_ins.stand_in_table(bench({"toy": synthetic_folds}, ["ranksvm"], out=tmp_path / "b")) is None
+
+
+def test_other_settings_are_refused(tiny, synthetic_folds, tmp_path, monkeypatch):
+    bench({"toy": synthetic_folds}, ["ranksvm"], out=tmp_path, grid="fast", studies=["stand_ins"])
+    monkeypatch.setattr(stand_ins, "MAX_ITER", 7)
+    with pytest.raises(ValueError, match=r"stand_ins/TD2003\.jsonl: was begun with another max_iter \(50\)"):
+        bench({"toy": synthetic_folds}, ["ranksvm"], out=tmp_path, grid="fast", studies=["stand_ins"])
