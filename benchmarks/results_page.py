@@ -14,9 +14,11 @@ import time
 from benchmarks.harness import HERE, letor_root
 from ranksieve._util.atomic import atomic_write
 from ranksieve.experiment.benching import bench
-from ranksieve.experiment.claims import claims_table
+from ranksieve.experiment.claims import claims_by_paper, claims_tables, every_verdict
+from ranksieve.experiment.claims.base import IN_DIRECTION, NO, YES
 from ranksieve.experiment.comparison import FAR, NDCG_AND_MAP, NEAR, agreement
 from ranksieve.experiment.published import numbers_by_data_set, rows_of
+from ranksieve.experiment.published_tables import papers_table
 from ranksieve.experiment.results import Results
 from ranksieve.experiment.study_tables import studies_of
 from ranksieve.experiment.table_files import markdown
@@ -34,6 +36,8 @@ LETOR's scripts. Nothing here is selected by hand or by test data: every choice 
 method of the [table](methods/README.md) is here, and so is every number that the five papers print for these
 data, [like with like](experiments.md#like-with-like). The page with pictures:
 `ranksieve report results -o report.html`.
+
+## In a minute
 
 """
 REASONS = """
@@ -64,21 +68,32 @@ REASONS = """
 - **p-values** are of pooled queries in both; the papers' t-tests start from numbers that differ from ours
   by the amounts above, and small differences of means move p-values a lot.
 """
+CLAIMS = """
+## The papers' claims, one by one
+
+"""
+METHODS = """
+## Methods and published numbers
+
+"""
 EXPERIMENTS = """
 ## The papers' further experiments
 
-What the [studies](experiments.md#studies) measure, and at the head of each data set the claims that they
-decide, with a verdict that is computed from these numbers.
+What the [studies](experiments.md#studies) measure.
 
 """
 
 
 def page(results: Results) -> str:
-    """What was compared, tables of all data sets, the reasons, then the papers' further experiments."""
+    """A first screen, then the reasons, the claims, the tables of all data sets, the further experiments."""
     shown = [table for table in all_tables(results) if table.name != "significance"]
-    claims = [claims_table(data_set) for data_set in results.data_sets.values()]
-    methods = INTRODUCTION + compared_words(results) + markdown([*claims, *shown]) + REASONS
-    return methods + EXPERIMENTS + markdown(studies_of(results))
+    first = markdown([papers_table(results), claims_by_paper(results)])
+    return "".join((
+        INTRODUCTION, compared_words(results), first, absent_words(results), REASONS,
+        CLAIMS, markdown(claims_tables(results)),
+        METHODS, markdown(shown),
+        EXPERIMENTS, markdown(studies_of(results)),
+    ))  # fmt: skip
 
 
 def compared_words(results: Results) -> str:
@@ -86,20 +101,30 @@ def compared_words(results: Results) -> str:
     rows = [row for data_set in results.data_sets.values() for row in agreement(data_set)]
     accuracy = [row for row in rows if row.kind == NDCG_AND_MAP]
     near, far, beyond = (sum(getattr(row, f"n_{at}") for row in accuracy) for at in ("near", "far", "beyond"))
+    told = every_verdict(results)
+    held, in_direction, failed = (sum(v.holds == answer for v in told) for answer in (YES, IN_DIRECTION, NO))
+    return (
+        f"- **Reproduced**: of {near + far + beyond} values of NDCG and MAP that were chosen and measured as "
+        f"in the paper, **{near} are within {NEAR:g} of ours**, {far} more within {FAR:g}, {beyond} beyond.\n"
+        f"- **Numbers**: the papers print {sum(row.n_printed for row in rows)} for these data. "
+        f"{sum(row.n_compared for row in rows)} are compared; {sum(row.n_unlike for row in rows)} stand "
+        "beside ours without a difference, because other conventions, other folds or other machines made "
+        f"them; {sum(row.n_unmatched for row in rows)} have no counterpart; "
+        f"{sum(row.n_not_run for row in rows)} belong to methods that were not run.\n"
+        f"- **Claims**: of {len(told)} comparisons that the papers' claims make, {held} hold, "
+        f"{in_direction} hold in direction but not significantly, {failed} do not hold.\n\n"
+    )
+
+
+def absent_words(results: Results) -> str:
+    """What the papers print for data that are not at hand."""
     others = {name: n for name, n in numbers_by_data_set().items() if name not in results.data_sets}
     means = others.pop("MEAN", 0)
     absent = ", ".join(f"{name} ({n})" for name, n in sorted(others.items()))
     return (
-        f"The papers print {sum(row.n_printed for row in rows)} numbers for these data. Of these "
-        f"{sum(row.n_compared for row in rows)} are compared; {sum(row.n_unlike for row in rows)} stand "
-        "beside ours without a difference, because other conventions, other folds or other machines made "
-        f"them; {sum(row.n_unmatched for row in rows)} have no counterpart; and "
-        f"{sum(row.n_not_run for row in rows)} belong to methods that were not run. Of the "
-        f"{near + far + beyond} compared values of NDCG and MAP {near} are within {NEAR:g} of ours, {far} "
-        f"more within {FAR:g}, {beyond} beyond; the tables of the largest differences say what is known of "
-        "them.\n\n"
-        f"The papers print {sum(others.values())} more numbers for data that are not at hand: {absent}, "
-        f"and {means} means over all data sets. `ranksieve bench` compares these too, given their folds.\n\n"
+        f"\nThe papers print {sum(others.values())} more numbers for data that are not at hand: {absent}, "
+        f"and {means} means over all data sets. `ranksieve bench` compares these too, given their folds; "
+        "claims about time, sparsity and convergence are tried on synthetic stand-ins with their shapes.\n"
     )
 
 

@@ -292,6 +292,19 @@ def test_selectors_choose_at_most_the_features_that_there_are(tmp_path):
     assert within(METHODS["ranksvm"].grid, METHODS["ranksvm"], 1) == METHODS["ranksvm"].grid
 
 
+@pytest.mark.parametrize(
+    "name", ["gas", "rankwrapper"]
+)  # whose choice does not, and does, depend on its base
+def test_selectors_that_share_a_choice_are_as_if_fitted_alone(name, tmp_path):
+    folds = deal_folds(make_ranking(30, 12, 3, docs_per_query=12, seed=1), 3)
+    (fold, *_) = bench({"few": folds}, [name], out=tmp_path, grid="fast").data_sets["few"].methods[name]
+    evaluator = Evaluator(folds[0].valid)
+    for row in fold.fits:
+        alone = METHODS[name].make(**row["parameters"]).fit(folds[0].train)
+        expected = evaluator.evaluate(alone.predict(folds[0].valid), ["ndcg@10"]).mean["ndcg@10"]
+        assert row["validation"]["ndcg@10"] == expected
+
+
 def test_rows_that_lack_something_are_named(synthetic_folds, tmp_path):
     bench({"toy": synthetic_folds}, ["ranksvm"], out=tmp_path, grid="fast")
     path = tmp_path / "toy" / "ranksvm" / "Fold2.jsonl"

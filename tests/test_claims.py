@@ -8,6 +8,15 @@ from scipy.stats import ttest_rel
 
 from ranksieve.experiment.benching import bench
 from ranksieve.experiment.claims import (
+    claims_by_paper,
+    claims_table,
+    every_verdict,
+    of_stand_ins,
+    of_studies,
+    verdicts,
+)
+from ranksieve.experiment.claims.base import IN_DIRECTION, NO, YES, by_difference
+from ranksieve.experiment.claims.of_methods import (
     ABOVE,
     AS_GOOD,
     BELOW,
@@ -16,8 +25,7 @@ from ranksieve.experiment.claims import (
     SIGNIFICANTLY_ABOVE,
     Claim,
     Compared,
-    claims_of,
-    claims_table,
+    compared,
 )
 from ranksieve.experiment.published import published
 from ranksieve.methods import METHODS
@@ -26,17 +34,23 @@ HERE = ["fenchelrank", "ranksvm", "ranksvm-l1", "ranksvm-log"]
 
 
 @pytest.fixture(scope="module")
-def results(synthetic_folds, tmp_path_factory):
+def every(synthetic_folds, tmp_path_factory):
     folder = tmp_path_factory.mktemp("results")
-    return bench({"OHSUMED": synthetic_folds}, HERE, out=folder, grid="fast").data_sets["OHSUMED"]
+    return bench({"OHSUMED": synthetic_folds}, HERE, out=folder, grid="fast")
+
+
+@pytest.fixture(scope="module")
+def results(every):
+    return every.data_sets["OHSUMED"]
 
 
 def test_claims_are_about_methods_and_papers_that_exist():
     papers = {entry.paper for entry in published()}
     for claim in CLAIMS:
-        assert claim.paper in papers
         assert {claim.method, *claim.others} <= METHODS.keys()
         assert claim.method not in claim.others
+    assert {claim.paper for claim in CLAIMS} == papers
+    assert {paper for paper, *_ in (*of_studies.CLAIMS, *of_stand_ins.CLAIMS)} <= papers
 
 
 def test_a_verdict_follows_from_the_numbers(results):
@@ -46,34 +60,49 @@ def test_a_verdict_follows_from_the_numbers(results):
         name: np.mean([fold.test.per_query["ndcg@10"].mean() for fold in results.results[name].folds])
         for name in ("fenchelrank", "ranksvm")
     }
-    assert verdict.at.ours == pytest.approx(means["fenchelrank"])
-    assert verdict.at.theirs == pytest.approx(means["ranksvm"])
-    assert verdict.holds == (means["fenchelrank"] > means["ranksvm"])
+    at = compared(results, "fenchelrank", "ranksvm", "ndcg@10")
+    assert (at.ours, at.theirs) == pytest.approx((means["fenchelrank"], means["ranksvm"]))
     a, b = (results.pooled[name].per_query["ndcg@10"] for name in ("fenchelrank", "ranksvm"))
-    assert verdict.at.p_better == pytest.approx(ttest_rel(a, b, alternative="greater").pvalue)
-    assert verdict.at.p_worse == pytest.approx(1 - verdict.at.p_better)
+    assert at.p_better == pytest.approx(ttest_rel(a, b, alternative="greater").pvalue)
+    assert at.p_worse == pytest.approx(1 - at.p_better)
+    assert verdict.holds == by_difference(means["fenchelrank"] - means["ranksvm"], at.p_better)
+    assert verdict.comparison == "N@10 of FenchelRank above RankSVM-Primal"
     assert f"{means['fenchelrank']:.4f} against {means['ranksvm']:.4f}, p = " in verdict.found
 
 
 def test_relations():
     better, worse = Compared(0.5, 0.4, 0.01, 0.99), Compared(0.4, 0.5, 0.99, 0.01)
-    slightly = Compared(0.45, 0.46, 0.6, 0.4)
-    assert [relation.holds(better) for relation in (ABOVE, SIGNIFICANTLY_ABOVE, AS_GOOD)] == [True] * 3
-    assert [relation.holds(worse) for relation in (ABOVE, SIGNIFICANTLY_ABOVE, AS_GOOD)] == [False] * 3
-    assert [relation.holds(slightly) for relation in (ABOVE, SIGNIFICANTLY_ABOVE, AS_GOOD)] == [
-        False, False, True,
-    ]  # fmt: skip
-    assert BELOW.holds(Compared(0.1, 0.2))
-    assert HALF.holds(Compared(0.1, 0.2))
-    assert not HALF.holds(Compared(0.11, 0.2))
-    assert not AS_GOOD.holds(Compared(0.1, 0.2))  # nothing to test by
+    slightly_less, slightly_more = Compared(0.45, 0.46, 0.6, 0.4), Compared(0.46, 0.45, 0.4, 0.6)
+    expected = {
+        ABOVE: (YES, NO, NO, IN_DIRECTION),
+        SIGNIFICANTLY_ABOVE: (YES, NO, NO, NO),
+        AS_GOOD: (YES, NO, YES, YES),
+    }
+    for relation, answers in expected.items():
+        assert tuple(map(relation.holds, (better, worse, slightly_less, slightly_more))) == answers
+    assert BELOW.holds(Compared(0.1, 0.2)) == YES
+    assert HALF.holds(Compared(0.1, 0.2)) == YES
+    assert HALF.holds(Compared(0.11, 0.2)) == NO
+    assert AS_GOOD.holds(Compared(0.1, 0.2)) == NO  # nothing to test by
 
 
 def test_the_table_has_a_row_for_each_verdict(results):
-    verdicts, table = claims_of(results), claims_table(results)
-    assert len(table.rows) == len(verdicts) > 5
-    for row, verdict in zip(table.rows, verdicts, strict=True):
-        assert row[-1].text == ("yes" if verdict.holds else "no")
-        assert verdict.found == row[-2].text
-    sparse = next(v for v in verdicts if v.claim.measure == "sparsity")
+    found, table = verdicts(results), claims_table(results)
+    assert len(table.rows) == len(found) > 5
+    for row, verdict in zip(table.rows, found, strict=True):
+        assert [cell.text for cell in row] == list(vars(verdict).values())
+        assert row[-1].bold == (verdict.holds == NO)
+    sparse = next(verdict for verdict in found if "sparsity of" in verdict.comparison)
     assert ", p =" not in sparse.found
+
+
+def test_claims_are_counted_by_paper(every):
+    found, table = every_verdict(every), claims_by_paper(every)
+    assert sum(row[1].value for row in table.rows) == len(found)
+    for paper, asked, held, in_direction, failed, words in table.rows:
+        own = [verdict for verdict in found if verdict.paper == paper.text]
+        answers = [verdict.holds for verdict in own]
+        assert (asked.value, held.value) == (len(own), answers.count(YES))
+        assert (in_direction.value, failed.value) == (answers.count(IN_DIRECTION), answers.count(NO))
+        assert all(verdict.claim in words.text for verdict in own if verdict.holds == NO)
+        assert (words.text == "none") == (failed.value == 0)

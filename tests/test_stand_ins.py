@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 from ranksieve.experiment.benching import bench
+from ranksieve.experiment.claims import of_stand_ins
+from ranksieve.experiment.claims.base import NO, YES
 from ranksieve.experiment.results import load_results
 from ranksieve.experiment.studies import stand_ins
 from ranksieve.generators import stand_ins as generator
@@ -73,7 +75,11 @@ def test_bench_measures_them_once_and_the_table_tells(tiny, synthetic_folds, tmp
         one["runs"]["FenchelRank"]["sparsity"] < one["runs"]["TGRank"]["sparsity"]
         for one in first.stand_ins.values()
     )
-    assert f"FenchelRank is sparser than TGRank: on {sparser} of 2" in table.note
+    told = {(verdict.paper, verdict.claim): verdict for verdict in of_stand_ins.verdicts(first)}
+    verdict = told["FenchelRank", "sparser than other sparse methods"]
+    assert verdict.found == f"on {sparser} of 2 stand-ins"
+    assert verdict.holds == (YES if sparser == 2 else NO)
+    assert len(told) == len(of_stand_ins.CLAIMS)
     assert stand_ins.stand_in_table(bench({"toy": synthetic_folds}, ["ranksvm"], out=tmp_path / "b")) is None
 
 

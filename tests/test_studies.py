@@ -11,10 +11,11 @@ from scipy.stats import ttest_rel
 import ranksieve as rs
 from ranksieve.data.describe import varying_columns
 from ranksieve.experiment.benching import bench
+from ranksieve.experiment.claims import of_studies
+from ranksieve.experiment.claims.base import IN_DIRECTION, NO, YES
 from ranksieve.experiment.results import PAPER_METRICS, load_results
 from ranksieve.experiment.studies import (
     STUDIES,
-    claims,
     fenchelrank,
     fsmrank,
     listmle,
@@ -25,7 +26,7 @@ from ranksieve.experiment.studies import (
     theory,
     wanted_studies,
 )
-from ranksieve.experiment.studies.base import Chooser, better_than, means, printed
+from ranksieve.experiment.studies.base import Chooser, better_than, means, printed, rows_of
 from ranksieve.experiment.studies.stand_ins import STAND_INS_STUDY
 from ranksieve.experiment.study_tables import studies_of, tables_with_studies
 from ranksieve.methods import METHODS
@@ -302,12 +303,7 @@ def test_one_search_passes_every_size(fold):
     assert len(listmle.after_steps(search.steps_, 99)) == len(search.selected_)
 
 
-def test_cutoffs_have_the_numbers_of_table_2_beside_them(named):
-    table = table_of(named, "listmle_cutoffs")
-    rows = [row for row in table.rows if row[0].text == "Sparse CS-ListMLE@8"]
-    assert [cell.text for cell in rows[1][1:7]] == [
-        "SparseCSListMLE, table 2", "0.4502", "0.3935", "0.3928", "0.3916", "0.3545"
-    ]  # fmt: skip
+def test_degrees_have_the_numbers_of_table_5_beside_them(named):
     assert "0.2330" in [row[2].text for row in table_of(named, "listmle_degrees").rows]
 
 
@@ -365,15 +361,25 @@ def test_penalties_are_compared_as_map_chooses(synthetic_folds, tmp_path):
 
 
 def test_every_claim_is_told_where_its_numbers_are(shop):
-    table = claims.claims_table(shop)
-    told = {(row[0].text, row[1].text): row[3].text for row in table.rows}
-    assert set(told.values()) <= {claims.YES, claims.NO, claims.UNSURE}
-    assert ("MinBatSRank, figure 2", "feature-wise rates beat one rate for all") in told
-    assert told["all theorems", "the bounds hold"] == claims.YES
-    assert ("FSMRank, figures 1–3", "cut to t ≥ 10 features it is above GAS-E and FSMSVM") not in told
-    assert (
-        claims.claims_table(replace(shop, studies=(), methods={"ranksvm": shop.methods["ranksvm"]})) is None
-    )
+    told = {(verdict.paper, verdict.claim): verdict.holds for verdict in of_studies.verdicts(shop)}
+    assert set(told.values()) <= {YES, NO, IN_DIRECTION}
+    assert ("MinBatSRank", "feature-wise rates beat one rate for all") in told
+    assert told["FenchelRank", "theorem 1: iterations"] == YES
+    assert told["FSMRank", "theorems 2 and 3"] == YES
+    assert told["SparseCSListMLE", "theorem 2(d): iterations"] == YES
+    assert ("FSMRank", "better than other selectors for most numbers of features") not in told
+    without = replace(shop, studies=(), methods={"ranksvm": shop.methods["ranksvm"]})
+    assert of_studies.verdicts(without) == []
+
+
+def test_the_number_of_features_is_chosen_on_vali(shop):
+    rows = rows_of(shop, "listmle_sizes")
+    size, outcomes = listmle.best_size(rows)
+    values = [
+        np.mean([row["variants"][place]["validation"] for row in rows]) for place in range(len(rows[0]["K"]))
+    ]
+    assert size == rows[0]["K"][int(np.argmax(values[:-1]))]
+    assert outcomes == [row["variants"][rows[0]["K"].index(size)] for row in rows]
 
 
 # --- which studies run ------------------------------------------------------------------------------------
@@ -414,7 +420,8 @@ def test_a_folder_grows_by_studies_and_completes_those_that_are_missing(syntheti
 def test_tables_of_studies_come_after_those_of_methods(shop_results):
     every = tables_with_studies(shop_results)
     names = [table.name for table in every]
-    first = names.index("study_claims")
+    claims = names.index("claims")
+    first = claims + names.count("claims")
     assert names[:2] == ["accuracy", "significance"]
     assert [table.name for table in studies_of(shop_results)] == names[first:]
     for table in every:

@@ -99,7 +99,8 @@ def parameter_grid(**values: Sequence[Any]) -> list[dict[str, Any]]:
     return [dict(zip(values, point, strict=True)) for point in itertools.product(*values.values())]
 
 
-def _decades(first: float, last: float, per_decade: int = 1) -> list[float]:
+def decades(first: float, last: float, per_decade: int = 1) -> list[float]:
+    """10^first, …, 10^last."""
     steps = round(abs(last - first) * per_decade) + 1
     return [float(value) for value in np.logspace(first, last, steps)]
 
@@ -110,14 +111,14 @@ def _powers_of_two(first: int, last: int) -> list[float]:
 
 HINGE = "squared hinge"
 LAPORTE = "Laporte et al. 2014"
-_FSM = parameter_grid(similarity_weight=[0.0, *_decades(-4, -1)], alpha=_decades(-1.5, -5, 2))
+_FSM = parameter_grid(similarity_weight=[0.0, *decades(-4, -1)], alpha=decades(-1.5, -5, 2))
 _MINBAT = parameter_grid(rate=_powers_of_two(1, -10), l1=_powers_of_two(15, -2))
 _ALPHAS = parameter_grid(alpha=[float(a) for a in np.geomspace(0.2, 1e-4, 40)])
 _REWEIGHTED = "reweighted ℓ1"
 
 
-_FEW_ALPHAS = parameter_grid(alpha=_decades(-1, -4, 2))
-_CS = parameter_grid(C=_decades(-3, 3))
+_FEW_ALPHAS = parameter_grid(alpha=decades(-1, -4, 2))
+_CS = parameter_grid(C=decades(-3, 3))
 # Every model that a tolerance would stop at is a prefix of the run without one: validation chooses among all.
 _ROUNDS = parameter_grid(n_rounds=[1, 2, 3, 4, 5, 7, 10, 14, 20, 30, 50, 70, 100, 140, 200], tol=[np.inf])
 _SIZES = [5, 10, 15, 20, 25]
@@ -133,7 +134,7 @@ def _selector(
     title: str, source: str, penalty: str, kind: Callable[..., Ranker], size: str = "", **grid: Sequence[Any]
 ) -> Method:
     """A selector, of a given number of features if ``size`` names it, whose base is RankSVM with a C."""
-    points = parameter_grid(**({size: _SIZES} if size else {}), **grid, C=_decades(-2, 2))
+    points = parameter_grid(**({size: _SIZES} if size else {}), **grid, C=decades(-2, 2))
     how = (HINGE, penalty, "then RankSVM-Primal", partial(_selected, kind), points)
     return Method(title, source, *how, size=size, rounds="", extra={"C": 1.0})
 
@@ -173,7 +174,7 @@ METHODS: dict[str, Method] = {
     "ranksvm-scad": _ranksvm("RankSVM-SCAD", "SCAD", "scad", _REWEIGHTED),
     "sparselistmle": Method(
         "Sparse CS-ListMLE", "Zhou et al.", "cost-sensitive ListMLE", "ℓ1", "proximal gradient",
-        e.SparseListMLE, parameter_grid(alpha=_decades(-1, -7)),
+        e.SparseListMLE, parameter_grid(alpha=decades(-1, -7)),
     ),
     "ranksvm": Method(
         "RankSVM-Primal", "Chapelle and Keerthi 2010", HINGE, "ℓ2", "truncated Newton",
@@ -188,7 +189,7 @@ METHODS: dict[str, Method] = {
     ),
     "rankrls": Method(
         "RankRLS", "Pahikkala et al. 2009", "squared differences", "ℓ2", "closed form", e.RankRLS,
-        parameter_grid(alpha=_decades(0, -5)), rounds="",
+        parameter_grid(alpha=decades(0, -5)), rounds="",
     ),
     "tgrank": Method(
         "TGRank", "Langford et al. 2009", HINGE, "ℓ1", "truncated gradient", e.TGRank, _FEW_ALPHAS
@@ -235,7 +236,7 @@ METHODS: dict[str, Method] = {
     "fsmsvm": _selector("FSMSVM", "Lai et al. 2013", "top t of FSMRank", selection.FSMSVM, "t"),
     "fbpcrank": Method(
         "FBPCRank", "forward–backward, Pearson", HINGE, "similarity of chosen features",
-        "then RankSVM-Primal", selection.FBPCRank, parameter_grid(C=_decades(0, 2)), rounds="",
+        "then RankSVM-Primal", selection.FBPCRank, parameter_grid(C=decades(0, 2)), rounds="",
     ),
     "stabilityselection": Method(
         "StabilitySelection", "Meinshausen and Bühlmann 2010", HINGE, "ℓ1 on subsampled queries",
@@ -265,7 +266,7 @@ METHODS: dict[str, Method] = {
     ),
     "greedyrankrls": Method(
         "GreedyRankRLS", "Pahikkala et al. 2010", "squared differences", "ℓ2, greedy by left-out queries",
-        "closed form", selection.GreedyRankRLS, parameter_grid(k=_SIZES, alpha=_decades(0, -5)), size="k",
+        "closed form", selection.GreedyRankRLS, parameter_grid(k=_SIZES, alpha=decades(0, -5)), size="k",
         rounds="",
     ),
 }  # fmt: skip

@@ -15,6 +15,9 @@ from ranksieve._util.json_values import plain
 from ranksieve.metrics.evaluate import Evaluation, parse_all
 from ranksieve.metrics.table import MetricSpec
 
+LEVEL = 0.05
+"""Of a p-value, below which a difference is called significant."""
+
 Alternative: TypeAlias = Literal["two-sided", "greater"]
 
 _PValues: TypeAlias = Callable[[FloatArray, FloatArray], tuple[float, float]]

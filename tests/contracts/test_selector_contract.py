@@ -12,6 +12,7 @@ import pytest
 import scipy.sparse as sp
 import sklearn
 from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
 from sklearn.feature_selection import SelectorMixin
 from sklearn.model_selection import GridSearchCV, GroupKFold
 from sklearn.pipeline import make_pipeline
@@ -182,6 +183,25 @@ def test_the_ranker_is_the_base_on_the_chosen_columns(selector, data):
     np.testing.assert_array_equal(fitted.predict(data), base.predict(narrow))
     assert fitted.score(data) == base.score(narrow)
     assert (fitted.objective_, fitted.gap_) == (base.objective_, base.gap_)
+
+
+def test_another_base_on_the_same_choice_is_a_whole_fit(selector, data):
+    first = selector.fit(data)
+    other = clone(selector).set_params(base=RankSVM(C=0.01))
+    assert other.chooses_like(first) != other.chooses_by_base
+    assert not other.chooses_like(RankSVM())
+    if not other.chooses_by_base:
+        again = first.set_params(base=RankSVM(C=0.01)).refit(data)
+        expected = other.fit(data)
+        np.testing.assert_array_equal(again.selected_, expected.selected_)
+        np.testing.assert_array_equal(again.coef_, expected.coef_)
+        assert again.to_model().parameters == expected.to_model().parameters
+    with pytest.raises(
+        ValueError, match=r"X has 13 features, but \w+ chose among 14; give the data of its fit"
+    ):
+        first.refit(data.X[:, 1:], data.y, data.qid)
+    with pytest.raises(NotFittedError):
+        clone(selector).refit(data)
 
 
 def test_any_linear_base(selector, data):

@@ -103,13 +103,36 @@ def agreement(results: DataSetResults) -> list[Agreement]:
     rows = []
     for kind in KINDS:
         here = [one for one in found if one.kind == kind]
-        # printed numbers have four digits: what is 0.003 but for binary fractions is within 0.003
-        sizes = [round(abs(one.difference), 6) for one in here if one.alike]
-        near, within = sum(size <= NEAR for size in sizes), sum(size <= FAR for size in sizes)
+        near = nearness(here)
         printed, none = mapped.count(kind) + lacking.count(kind), lacking.count(kind)
-        unlike = len(here) - len(sizes)
-        rows.append(Agreement(kind, printed, near, within - near, len(sizes) - within, unlike, none))
+        unlike = len(here) - len(near.sizes)
+        rows.append(Agreement(kind, printed, near.n_near, near.n_far, near.n_beyond, unlike, none))
     return [row for row in rows if row.n_printed]
+
+
+@dataclass(frozen=True)
+class Nearness:
+    """The sizes of differences, where both numbers were measured alike."""
+
+    sizes: Sequence[float]
+
+    @property
+    def n_near(self) -> int:
+        return sum(size <= NEAR for size in self.sizes)
+
+    @property
+    def n_far(self) -> int:
+        return sum(NEAR < size <= FAR for size in self.sizes)
+
+    @property
+    def n_beyond(self) -> int:
+        return sum(size > FAR for size in self.sizes)
+
+
+def nearness(found: Sequence[Comparison]) -> Nearness:
+    """How near ours come to the printed numbers."""
+    # printed numbers have four digits: what is 0.003 but for binary fractions is within 0.003
+    return Nearness([round(abs(one.difference), 6) for one in found if one.alike])
 
 
 def largest(found: Sequence[Comparison], kind: str, most: int) -> list[list[Comparison]]:

@@ -7,6 +7,7 @@ import time
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from copy import copy
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -28,6 +29,7 @@ from ranksieve.methods import Method
 from ranksieve.metrics import Evaluator, Profile
 from ranksieve.model import linear_scores, linear_scores_of_models
 from ranksieve.preparation.scales import ScaleWarning
+from ranksieve.selection.base import FeatureSelector
 
 CUTOFFS = range(1, 11)
 ALL_METRICS = (*(f"ndcg@{k}" for k in CUTOFFS), *(f"p@{k}" for k in CUTOFFS), "map", "mrr", "err@10")
@@ -241,15 +243,22 @@ def _trials(
 ) -> Iterator[Trial]:
     """Fit the points one after another; a warm method starts each from the weights before it.
 
+    A selector does not choose again what the one before it chose; its seconds are those of choice and base.
+
     A ranker that uses validation data chooses among its own candidates by the plan's metric on vali.
     """
     fold, method, drawn = place.fold, plan.method, {} if seed is None else {"random_state": seed}
     evaluator = Evaluator(fold.valid, place.profile)
+    earlier: Ranker | None = None
     for point in points:
         ranker = method.make(**plan.grid[point]).set_params(**UNPREPARED, **drawn)
         began = time.perf_counter()
-        _learn(ranker, fold, plan.select, place.profile, start if method.warm else None)
-        seconds = time.perf_counter() - began
+        if chosen := _same_choice(ranker, earlier):
+            with _quietly():
+                ranker, began = chosen.refit(fold.train), began - chosen.choice_seconds_
+        else:
+            _learn(ranker, fold, plan.select, place.profile, start if method.warm else None)
+        seconds, earlier = time.perf_counter() - began, ranker
         weights = weights_of(ranker, fold.train.n_features)
         values = evaluator.evaluate(ranker.predict(fold.valid), plan.selections).mean
         if not np.any(weights):
@@ -258,15 +267,28 @@ def _trials(
         start = weights
 
 
+def _same_choice(ranker: Ranker, earlier: Ranker | None) -> FeatureSelector | None:
+    """The earlier selector with the base of this one, if both choose the same features."""
+    if not (isinstance(ranker, FeatureSelector) and isinstance(earlier, FeatureSelector)):
+        return None
+    return copy(earlier).set_params(base=ranker.base) if ranker.chooses_like(earlier) else None
+
+
 def weights_of(ranker: Ranker, n_features: int) -> FloatArray:
     """The weights of a linear ranker; NaN for one that has none."""
     return ranker.coef_ if isinstance(ranker, LinearRanker) else np.full(n_features, np.nan)
 
 
-def _learn(ranker: Ranker, fold: Fold, select: str, profile: str | Profile, start: FloatArray | None) -> None:
-    with warnings.catch_warnings():  # the gap of each fit is in its certificate
-        warnings.simplefilter("ignore", ConvergenceWarning)
+@contextmanager
+def _quietly() -> Iterator[None]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # the gap of each fit is in its certificate
         warnings.simplefilter("ignore", ScaleWarning)  # bench says it once
+        yield
+
+
+def _learn(ranker: Ranker, fold: Fold, select: str, profile: str | Profile, start: FloatArray | None) -> None:
+    with _quietly():
         if ranker.uses_valid:
             ranker.set_params(metric=select, profile=profile).fit(fold.train, valid=fold.valid)
         else:

@@ -5,20 +5,24 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 
+import numpy as np
+
 from ranksieve.experiment.cells import Cell, Table, count, heading, number, title, word
 from ranksieve.experiment.comparison import (
     FAR,
     NDCG_AND_MAP,
     NEAR,
     SPARSITY,
+    Comparison,
     agreement,
     comparisons,
     largest,
+    nearness,
     value_on,
 )
 from ranksieve.experiment.published import PrintedRow, rows_of, unmatched
-from ranksieve.experiment.results import DataSetResults
-from ranksieve.experiment.terms import Terms, terms_of
+from ranksieve.experiment.results import DataSetResults, Results
+from ranksieve.experiment.terms import Terms, terms_of, whose
 
 PUBLISHED_METRICS = (*(f"ndcg@{k}" for k in range(1, 11)), "map", "sparsity", "seconds")
 LARGEST = {NDCG_AND_MAP: 10, SPARSITY: 6}
@@ -85,6 +89,39 @@ def difference_table(results: DataSetResults, baseline: str) -> Table:
         f"The {LARGEST[NDCG_AND_MAP]} largest of NDCG and MAP, then the {LARGEST[SPARSITY]} largest of "
         "sparsity.",
     )
+
+
+def papers_table(results: Results) -> Table:
+    """Paper by paper, over all data sets: how near ours come in NDCG and MAP, and the largest difference."""
+    groups: dict[tuple[str, str], list[Comparison]] = {}
+    for data_set in results.data_sets.values():
+        for one in comparisons(data_set):
+            printed = one.printed
+            if one.kind == NDCG_AND_MAP:
+                by = whose(printed.paper, printed.data_set, printed.method)
+                groups.setdefault((printed.paper, by), []).append(one)
+    return Table(
+        "papers",
+        "NDCG and MAP, paper by paper",
+        (
+            "paper", "numbers of", "printed", "compared", f"within {NEAR:g}", f"{NEAR:g} to {FAR:g}",
+            "beyond", "median", "largest difference", "what is known of it",
+        ),
+        tuple(_paper_row(*of, found) for of, found in groups.items()),
+        "Median: of the sizes of the differences. A paper whose numbers other conventions made is compared "
+        "with nothing.",
+    )  # fmt: skip
+
+
+def _paper_row(paper: str, by: str, found: Sequence[Comparison]) -> tuple[Cell, ...]:
+    near = nearness(found)
+    counts = map(count, (len(found), len(near.sizes), near.n_near, near.n_far, near.n_beyond))
+    median = number(float(np.median(near.sizes)) if near.sizes else math.nan)
+    most, known = "–", "other conventions" if not near.sizes else ""
+    for one, *_ in largest(found, NDCG_AND_MAP, 1):
+        place = f"{title(one.printed.method)}, {heading(one.printed.metric)}, {one.printed.data_set}"
+        most, known = f"{SIGNED.format(one.difference)} ({place})", one.remark or "not known"
+    return (word(paper), word(by), *counts, median, word(most), word(known))
 
 
 def p_value_table(results: DataSetResults, baseline: str) -> Table:

@@ -1,8 +1,9 @@
-"""The tables of methods and of studies together."""
+"""The tables of methods, of claims and of studies together."""
 
 from __future__ import annotations
 
 from ranksieve.experiment.cells import Table
+from ranksieve.experiment.claims import claims_tables
 from ranksieve.experiment.results import Results
 from ranksieve.experiment.studies import study_tables
 from ranksieve.experiment.studies.stand_ins import stand_in_table
@@ -10,8 +11,8 @@ from ranksieve.experiment.tables import all_tables
 
 
 def tables_with_studies(results: Results, baseline: str | None = None) -> list[Table]:
-    """Every table: of the methods on each data set, of the studies on each, of the stand-ins."""
-    return [*all_tables(results, baseline), *studies_of(results)]
+    """Every table: of the methods on each data set, of the claims, of the studies, of the stand-ins."""
+    return [*all_tables(results, baseline), *claims_tables(results), *studies_of(results)]
 
 
 def studies_of(results: Results) -> list[Table]:

@@ -17,11 +17,10 @@ from ranksieve.experiment.published_tables import (
     unmatched_table,
 )
 from ranksieve.experiment.results import PAPER_METRICS, DataSetResults, MethodResult, Results
-from ranksieve.significance import PairedTest, compare
+from ranksieve.significance import LEVEL, PairedTest, compare
 
 __all__ = ["TABLES", "Cell", "Table", "all_tables", "title", "word"]
 
-LEVEL = 0.05
 SPARSITIES = {"sparsity": "sparsity", "varying_sparsity": "of varying"}
 MARKS_NOTE = (
     "Means over folds, {profile} profile; the best value of a column is bold. Better than {baseline} at "

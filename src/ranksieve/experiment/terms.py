@@ -63,6 +63,14 @@ NEAREST = {("SparseCSListMLE", "OHSUMED"): LABEL_2, ("SparseCSListMLE", "MQ2008"
 # FenchelRank and FSMRank cite these from LETOR's site, which says that most of its baselines were chosen by
 # MAP on vali. RankSVM-Primal on MQ2008 is FenchelRank's own run.
 CITING = ("FenchelRank", "FSMRank")
+OWN_METHODS, BASELINES, CITED = "its own methods", "baselines that it ran", "baselines of LETOR's site"
+INTRODUCED = {  # by paper: how the names of its own methods begin
+    "FenchelRank": ("fenchelrank",),
+    "FSMRank": ("fsmrank", "fsmsvm"),
+    "MinBatSRank": ("minbatsrank",),
+    "NonconvexRankSVM": ("ranksvm-",),
+    "SparseCSListMLE": ("sparselistmle", "cslistmle"),
+}
 LETOR_RUNS = {"ranksvmstruct", "listnet", "adarank-ndcg", "rankboost", "svmmap"}
 
 
@@ -76,6 +84,13 @@ def is_cited(paper: str, data_set: str, method: str) -> bool:
     """Whether the paper's numbers of the method are those of LETOR's site."""
     on_site = method in LETOR_RUNS or (method == "ranksvm" and data_set != "MQ2008")
     return paper in CITING and on_site
+
+
+def whose(paper: str, data_set: str, method: str) -> str:
+    """Whose run a printed number is of: OWN_METHODS, BASELINES or CITED."""
+    if is_cited(paper, data_set, method):
+        return CITED
+    return OWN_METHODS if method.startswith(INTRODUCED[paper]) else BASELINES
 
 
 def other_profiles(data_set: str) -> tuple[Profile, ...]:

@@ -8,9 +8,12 @@ from functools import partial
 from typing import Any
 
 from ranksieve import estimators as e
-from ranksieve.methods import METHODS, Method
+from ranksieve.methods import METHODS, Method, decades, parameter_grid
 
 _FS_RANK, _FSM_RANK = METHODS["fsrank"], METHODS["fsmrank"]
+IMPORTANCE_WEIGHTS = decades(-0.5, -5, 4)
+"""λ2 in quarters of a decade: on half decades what importance brings is lost."""
+_WITHOUT_SIMILARITY = parameter_grid(similarity_weight=[0.0], alpha=IMPORTANCE_WEIGHTS)
 _SPARSE, _DENSE = METHODS["sparselistmle"], METHODS["cslistmle"]
 
 
@@ -25,11 +28,11 @@ VARIANTS: dict[str, Method] = {
         for k in (5, 10, 15, 20, 25)
     },
     "fsmrank-importance": replace(
-        _FSM_RANK, title="FSMRank, λ1 = 0", grid=_where(_FSM_RANK, similarity_weight=0.0)
+        _FSM_RANK, title="FSMRank, λ1 = 0", grid=_WITHOUT_SIMILARITY
     ),
     "fsmrank-plain": replace(
         _FSM_RANK, title="FSMRank, λ1 = 0, s = 1", make=partial(e.FSMRank, importance="ones"),
-        grid=_where(_FSM_RANK, similarity_weight=0.0),
+        grid=_WITHOUT_SIMILARITY,
     ),
     **{
         f"sparselistmle@{k}": replace(

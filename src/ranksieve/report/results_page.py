@@ -12,6 +12,7 @@ import numpy as np
 
 from ranksieve._types import FloatArray
 from ranksieve._util.atomic import atomic_write
+from ranksieve.experiment.claims import claims_table
 from ranksieve.experiment.results import DataSetResults, Results
 from ranksieve.experiment.studies import study_tables
 from ranksieve.experiment.studies.stand_ins import stand_in_table
@@ -155,7 +156,7 @@ def _data_set(results: DataSetResults, given: str | None, styles: Styles) -> Dat
         _feature_table(results, method),
         _explorers(results),
         _render_pictures(PICTURES, results, {name: styles[name] for name in results.methods}),
-        study_tables(results),
+        [table for table in (claims_table(results), *study_tables(results)) if table.rows],
         certificate_table(results),
         [provenance_table(results), parameter_table(results)],
     )

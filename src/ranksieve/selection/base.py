@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import time
 import warnings
 from abc import abstractmethod
 from collections.abc import Mapping
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import clone
@@ -44,11 +45,16 @@ class FeatureSelector(SelectorMixin, LinearRanker):  # type: ignore[misc]
         The base, fitted on the chosen columns in ascending order; None if no feature was chosen.
     coef_ : array
         Its weights, in full width.
+    choice_seconds_ : float
+        How long the choice took; the rest of the fit is the base's.
     """
+
+    chooses_by_base: ClassVar[bool] = False  # whether the choice depends on ``base``
 
     base: Any
     selected_: IntArray
     base_: Any
+    choice_seconds_: float
 
     @all_or_nothing
     def fit(self, X: Any, y: Any = None, qid: Any = None, *, query_weight: FloatArray | None = None) -> Self:
@@ -69,12 +75,47 @@ class FeatureSelector(SelectorMixin, LinearRanker):  # type: ignore[misc]
             )
         given, weight = self._given_data(X, y, qid, query_weight)
         data, base = self._prepared_for_learning(given, weight), self._second_stage()
+        began = time.perf_counter()
         self.selected_ = self._select(data, usable_features(data), weight)
+        self.choice_seconds_ = time.perf_counter() - began
+        self._learn_base(base, data, weight)
+        return self
+
+    @all_or_nothing
+    def refit(
+        self, X: Any, y: Any = None, qid: Any = None, *, query_weight: FloatArray | None = None
+    ) -> Self:
+        """Fit ``base``, which may be another one by now, on the features that were chosen already.
+
+        The result is that of a whole fit to the same data, as long as the choice does not depend on ``base``
+        (:meth:`chooses_like`).
+        """
+        check_is_fitted(self)
+        n_features = self.n_features_in_
+        given, weight = self._given_data(X, y, qid, query_weight)
+        if given.n_features != n_features:
+            raise ValueError(
+                f"X has {given.n_features} features, but {type(self).__name__} chose among {n_features}; "
+                "give the data of its fit, or call fit to choose again"
+            )
+        self._learn_base(self._second_stage(), self._prepared_for_learning(given, weight), weight)
+        return self
+
+    def chooses_like(self, other: FeatureSelector) -> bool:
+        """Whether both choose the same features on the same data, whatever their bases."""
+        if type(self) is not type(other) or self.chooses_by_base:
+            return False
+        ours, theirs = (
+            {name: value for name, value in selector._plain_parameters().items() if name != "base"}
+            for selector in (self, other)
+        )
+        return ours == theirs
+
+    def _learn_base(self, base: Any, data: Dataset, query_weight: FloatArray | None) -> None:
         if len(self.selected_):
-            self._adopt(*self._fit_base(base, data, weight))
+            self._adopt(*self._fit_base(base, data, query_weight))
         else:
             self._adopt_nothing()
-        return self
 
     @abstractmethod
     def _select(self, data: Dataset, usable: IntArray, query_weight: FloatArray | None) -> IntArray:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass, field
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
@@ -83,6 +83,8 @@ class FBPCRank(FeatureSelector):
     the other way round (it would take in features that do not help), does not say which feature to try, and
     takes absolute correlations to be positive semidefinite.
     """
+
+    chooses_by_base: ClassVar[bool] = True
 
     steps_: tuple[SelectionStep, ...] = field(init=False)
     value_: float = field(init=False)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import KW_ONLY, dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.metrics import silhouette_score
@@ -160,6 +160,8 @@ class HierarchicalILTR(Hierarchical):
     G. Hua, M. Zhang, Y. Liu, S. Ma, L. Ru: Hierarchical Feature Selection for Ranking, WWW 2010. "The highest
     weight" is here the largest in size, because a feature may count against relevance.
     """
+
+    chooses_by_base: ClassVar[bool] = True
 
     importance_: FloatArray = field(init=False)
     similarity_: FloatArray = field(init=False)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy.spatial.distance import cdist
@@ -121,6 +121,8 @@ class RankWrapper(Relief):
     ----------
     H. Yu, J. Oh, W.-S. Han: Efficient Feature Weighting Methods for Ranking, CIKM 2009.
     """
+
+    chooses_by_base: ClassVar[bool] = True
 
     importance_: FloatArray = field(init=False)
 

@@ -11,7 +11,6 @@ from ranksieve.experiment.fold_run import Place
 from ranksieve.experiment.results import STUDIES_FOLDER, DataSetResults
 from ranksieve.experiment.studies import (
     any_data,
-    claims,
     fenchelrank,
     fsmrank,
     listmle,
@@ -41,7 +40,6 @@ STUDIES: dict[str, Study] = {
     "listmle_bounds": Study(listmle.bounds, ("sparselistmle",), first_fold_only=True),
 }
 STUDY_TABLES: tuple[Callable[[DataSetResults], Table | None], ...] = (
-    claims.claims_table,
     fsmrank.parts_table,
     fsmrank.descent_table,
     selectors.sizes_table,

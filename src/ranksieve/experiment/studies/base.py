@@ -18,7 +18,7 @@ from sklearn.exceptions import ConvergenceWarning
 from ranksieve._types import FloatArray
 from ranksieve.data.dataset import Dataset
 from ranksieve.estimators.base import LinearRanker
-from ranksieve.experiment.cells import Cell, heading, number, word
+from ranksieve.experiment.cells import Cell, heading, number
 from ranksieve.experiment.fold_run import NO_FEATURES, UNPREPARED
 from ranksieve.experiment.journal import Entry
 from ranksieve.experiment.published import metric_name
@@ -30,7 +30,6 @@ from ranksieve.preparation.scales import ScaleWarning
 from ranksieve.significance import paired_t
 
 METRIC = "ndcg@10"
-OURS = "ours"
 ACCURACY = (*(heading(metric) for metric in PAPER_METRICS), "sparsity")
 
 Measure = Callable[[Fold, str], Mapping[str, Any]]
@@ -113,11 +112,6 @@ def timed_fit(ranker: AnyRanker, data: Dataset) -> tuple[AnyRanker, float]:
     return ranker, time.perf_counter() - began
 
 
-def decades(first: float, last: float, per_decade: int = 1) -> list[float]:
-    """10^first, …, 10^last."""
-    return [float(value) for value in np.logspace(first, last, round(abs(last - first) * per_decade) + 1)]
-
-
 def in_unit_range(data: Dataset) -> bool:
     """Whether all features lie in [0, 1], as the papers' theorems want them."""
     return bool(data.X.min() >= 0.0 and data.X.max() <= 1.0)
@@ -160,16 +154,6 @@ def accuracy_cells(found: Mapping[str, float]) -> tuple[Cell, ...]:
     """Cells of the columns ACCURACY."""
     tests = [number(found.get(metric, math.nan)) for metric in PAPER_METRICS]
     return (*tests, number(found.get("sparsity", math.nan), "{:.3f}"))
-
-
-def beside_printed(
-    label: str, ours: Mapping[str, float], printed: Mapping[str, float] | None, source: str
-) -> list[tuple[Cell, ...]]:
-    """A row of ours, and below it what the paper prints, if it does."""
-    rows = [(word(label), word(OURS), *accuracy_cells(ours))]
-    if printed:
-        rows.append((word(label), word(source), *accuracy_cells(printed)))
-    return rows
 
 
 @cache

@@ -24,9 +24,9 @@ from ranksieve.experiment.studies.base import (
     means,
     rows_of,
 )
-from ranksieve.experiment.tables import LEVEL
 from ranksieve.formats.folds import Fold
 from ranksieve.kernels.ftrl import Rule
+from ranksieve.significance import LEVEL
 from ranksieve.solvers.ftrl import FtrlState, Passes, epoch_order
 
 SEEDS = (0, 1, 2)

@@ -9,7 +9,7 @@ import numpy as np
 from ranksieve.experiment.cells import Cell, Table, heading, number, title, word
 from ranksieve.experiment.results import DataSetResults
 from ranksieve.experiment.studies.base import better_than, means, printed
-from ranksieve.experiment.tables import LEVEL
+from ranksieve.significance import LEVEL
 
 METHODS = {
     "fenchelrank": "FenchelRank",

@@ -15,12 +15,12 @@ from ranksieve.experiment.results import PAPER_METRICS, DataSetResults
 from ranksieve.experiment.studies.base import (
     METRIC,
     Chooser,
-    decades,
     fit,
     fmean,
     rows_of,
 )
 from ranksieve.formats.folds import Fold
+from ranksieve.methods import decades
 from ranksieve.selection import FSMSVM, GAS, FSRank
 from ranksieve.selection.base import FeatureSelector
 

@@ -1,15 +1,15 @@
-"""What the papers claim of their methods, and whether it holds here. One line in CLAIMS adds a claim."""
+"""Claims about methods: a number of one beside that of others. One line in CLAIMS adds a claim."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from ranksieve.experiment.cells import Cell, Table, heading, title, word
+from ranksieve.experiment.cells import heading, title
+from ranksieve.experiment.claims.base import IN_DIRECTION, NO, YES, Verdict, by_difference
 from ranksieve.experiment.results import DataSetResults
-from ranksieve.significance import paired_t
+from ranksieve.significance import LEVEL, paired_t
 
-LEVEL = 0.05
 BOTH = ("OHSUMED", "MQ2008")
 WRITTEN = {"sparsity": "{:.3f}", "varying_sparsity": "{:.3f}", "fit_seconds": "{:.3g} s"}
 
@@ -29,16 +29,24 @@ class Relation:
     """What a claim says of two numbers: in words, and whether it holds."""
 
     words: str
-    holds: Callable[[Compared], bool]
+    holds: Callable[[Compared], str]
 
 
-ABOVE = Relation("above", lambda at: at.ours > at.theirs)
-SIGNIFICANTLY_ABOVE = Relation(
-    "significantly above", lambda at: at.p_better is not None and at.p_better < LEVEL
+def _above(at: Compared) -> str:
+    return by_difference(at.ours - at.theirs, 1.0 if at.p_better is None else at.p_better)
+
+
+def _significantly_above(at: Compared) -> str:
+    return NO if _above(at) == IN_DIRECTION else _above(at)
+
+
+ABOVE = Relation("above", _above)
+SIGNIFICANTLY_ABOVE = Relation("significantly above", _significantly_above)
+AS_GOOD = Relation(
+    "not significantly below", lambda at: YES if at.p_worse is not None and at.p_worse >= LEVEL else NO
 )
-AS_GOOD = Relation("not significantly below", lambda at: at.p_worse is not None and at.p_worse >= LEVEL)
-BELOW = Relation("below", lambda at: at.ours < at.theirs)
-HALF = Relation("at most half of", lambda at: at.ours <= 0.5 * at.theirs)
+BELOW = Relation("below", lambda at: YES if at.ours < at.theirs else NO)
+HALF = Relation("at most half of", lambda at: YES if at.ours <= 0.5 * at.theirs else NO)
 
 
 @dataclass(frozen=True)
@@ -60,29 +68,21 @@ class Claim:
         """One for each of the other methods, as far as they were run."""
         if results.name not in self.data_sets or self.method not in results.results:
             return
+        measure = {TIME: "seconds of a fit"}.get(self.measure, heading(self.measure))
         for other in self.others:
             if other in results.results:
                 at = compared(results, self.method, other, self.measure)
-                yield Verdict(self, other, at, self.relation.holds(at))
+                said = f"{measure} of {title(self.method)} {self.relation.words} {title(other)}"
+                found = found_words(at, WRITTEN.get(self.measure, "{:.4f}"))
+                yield Verdict(self.paper, self.words, said, found, self.relation.holds(at))
 
 
-@dataclass(frozen=True)
-class Verdict:
-    """A claim against one other method, and whether it holds."""
-
-    claim: Claim
-    other: str
-    at: Compared
-    holds: bool
-
-    @property
-    def found(self) -> str:
-        """The numbers, and for metrics the p-value of the side that is better."""
-        form = WRITTEN.get(self.claim.measure, "{:.4f}")
-        text = f"{form.format(self.at.ours)} against {form.format(self.at.theirs)}"
-        if self.at.p_better is None or self.at.p_worse is None:
-            return text
-        return f"{text}, p = {min(self.at.p_better, self.at.p_worse):.2g}"
+def found_words(at: Compared, form: str) -> str:
+    """The numbers, and for metrics the p-value of the side that is better."""
+    text = f"{form.format(at.ours)} against {form.format(at.theirs)}"
+    if at.p_better is None or at.p_worse is None:
+        return text
+    return f"{text}, p = {min(at.p_better, at.p_worse):.2g}"
 
 
 def compared(results: DataSetResults, method: str, other: str, measure: str) -> Compared:
@@ -106,8 +106,6 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(FENCHEL, "ranks better than other sparse methods", "fenchelrank", ABOVE, ["tgrank", "rsrank"]),
     Claim(FENCHEL, "sparser than other sparse methods", "fenchelrank", BELOW, ["tgrank", "rsrank"], SPARSE),
     Claim(FENCHEL, "faster than other sparse methods", "fenchelrank", BELOW, ["tgrank"], TIME),
-    Claim(FENCHEL, "better than choosing features", "fenchelrank", ABOVE, ["fsrank"], data_sets=OHSUMED),
-    Claim(FENCHEL, "choosing features helps RankSVM", "fsrank", ABOVE, ["ranksvm"], data_sets=OHSUMED),
     Claim(
         FENCHEL, "competitive with the state of the art", "fenchelrank", AS_GOOD,
         ["ranksvmstruct", "listnet", "adarank-ndcg", "rankboost"],
@@ -163,27 +161,6 @@ CLAIMS: tuple[Claim, ...] = (
 )  # fmt: skip
 
 
-def claims_of(results: DataSetResults) -> list[Verdict]:
-    """The verdicts on all claims that the results can tell of."""
+def verdicts(results: DataSetResults) -> list[Verdict]:
+    """On all claims that the results can tell of."""
     return [verdict for claim in CLAIMS for verdict in claim.verdicts(results)]
-
-
-def claims_table(results: DataSetResults) -> Table:
-    """One row per claim and method that it compares with."""
-    return Table(
-        "claims",
-        f"{results.name}: what the papers claim, and whether it holds here",
-        ("paper", "claim", "comparison", "here", "holds"),
-        tuple(_row(verdict) for verdict in claims_of(results)),
-        "Means over folds; p: paired one-sided t-test, for the side that is better, over the test queries of "
-        f"all folds. Not significantly below: p ≥ {LEVEL:g} that the other is better.",
-    )
-
-
-def _row(verdict: Verdict) -> tuple[Cell, ...]:
-    claim = verdict.claim
-    measure = {TIME: "seconds of a fit"}.get(claim.measure, heading(claim.measure))
-    said = f"{measure} of {title(claim.method)} {claim.relation.words} {title(verdict.other)}"
-    answer = "yes" if verdict.holds else "no"
-    holds = Cell(answer, answer, bold=not verdict.holds)
-    return word(claim.paper), word(claim.words), word(said), word(verdict.found), holds

@@ -1,0 +1,75 @@
+"""What the papers claim, and whether it holds here. One line adds a claim: of methods, studies, stand-ins."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from ranksieve.experiment.cells import Cell, Table, count, word
+from ranksieve.experiment.claims import of_methods, of_stand_ins, of_studies
+from ranksieve.experiment.claims.base import IN_DIRECTION, NO, YES, Verdict
+from ranksieve.experiment.results import DataSetResults, Results
+from ranksieve.significance import LEVEL
+
+NOTE = (
+    "Means over folds; p: paired one-sided t-test over the test queries of all folds, for the side that is "
+    f"better. {IN_DIRECTION.capitalize()}: as claimed, but not significantly at {LEVEL:.0%}, which does not "
+    "prove the opposite either."
+)
+
+
+def verdicts(results: DataSetResults) -> list[Verdict]:
+    """On all claims that the results can tell of."""
+    return [*of_methods.verdicts(results), *of_studies.verdicts(results)]
+
+
+def every_verdict(results: Results) -> list[Verdict]:
+    """Of all data sets, and of the stand-ins."""
+    found = [verdict for data_set in results.data_sets.values() for verdict in verdicts(data_set)]
+    return [*found, *of_stand_ins.verdicts(results)]
+
+
+def claims_tables(results: Results) -> list[Table]:
+    """One table per data set and one of the stand-ins, of those that there are."""
+    tables = [claims_table(data_set) for data_set in results.data_sets.values()]
+    drawn = _table("stand_in_claims", "Stand-ins", of_stand_ins.verdicts(results), of_stand_ins.NOTE)
+    return [table for table in (*tables, drawn) if table.rows]
+
+
+def claims_table(results: DataSetResults) -> Table:
+    """One row per claim and what it compares with."""
+    return _table("claims", results.name, verdicts(results), NOTE)
+
+
+def _table(name: str, place: str, found: Sequence[Verdict], note: str) -> Table:
+    columns = ("paper", "claim", "comparison", "here", "holds")
+    rows = tuple(_row(verdict) for verdict in found)
+    return Table(name, f"{place}: what the papers claim, and whether it holds here", columns, rows, note)
+
+
+def _row(verdict: Verdict) -> tuple[Cell, ...]:
+    said = (verdict.paper, verdict.claim, verdict.comparison, verdict.found)
+    return (*map(word, said), Cell(verdict.holds, verdict.holds, bold=verdict.holds == NO))
+
+
+def claims_by_paper(results: Results) -> Table:
+    """How many comparisons each paper's claims make, how many hold, and what fails."""
+    found = every_verdict(results)
+    rows = []
+    for paper in dict.fromkeys(verdict.paper for verdict in found):
+        own = [verdict for verdict in found if verdict.paper == paper]
+        counts = Counter(verdict.holds for verdict in own)
+        tally = [count(len(own)), *(count(counts[answer]) for answer in (YES, IN_DIRECTION, NO))]
+        rows.append((word(paper), *tally, word(_failing(own))))
+    return Table(
+        "claims_by_paper",
+        "What the papers claim, and whether it holds here",
+        ("paper", "comparisons", "hold", IN_DIRECTION, "do not hold", "what fails, in how many comparisons"),
+        tuple(rows),
+        f"{IN_DIRECTION.capitalize()}: as claimed, but not significantly at {LEVEL:.0%}.",
+    )  # fmt: skip
+
+
+def _failing(own: Sequence[Verdict]) -> str:
+    asked, failed = Counter(v.claim for v in own), Counter(v.claim for v in own if v.holds == NO)
+    return "; ".join(f"{claim} ({n} of {asked[claim]})" for claim, n in failed.items()) or "none"
