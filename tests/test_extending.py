@@ -55,13 +55,14 @@ class HalfMargin:
 
 class BoundHalfMargin(BoundSquaredHinge):
     name: ClassVar[str] = "half_margin"
+    offers: ClassVar[frozenset[str]] = frozenset({"hessian"})
 
     def evaluate(self, s):
         at = super().evaluate(2.0 * s)
         return type(at)(at.value, 2.0 * at.gradient, at.slack, at.state)
 
-    def half_curvature(self, at, first, last, V):
-        return 4.0 * super().half_curvature(at, first, last, V)
+    def curvature_of(self, at, first, last, V):
+        return super().curvature_of(at, first, last, V).times(4.0)
 
 
 def test_a_loss(data, monkeypatch):

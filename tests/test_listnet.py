@@ -75,7 +75,7 @@ def test_value_gradient_and_curvature(seed, scale, weighted):
     np.testing.assert_allclose(queries.restore(at.gradient) / bound.normaliser, gradient, atol=1e-14)
     assert at.slack == pytest.approx(at.value - at.gradient @ queries.group(s), rel=1e-9, abs=1e-9 * scale)
     V, per_query = queries.group(v)[:, None], np.ones(queries.n_queries) if weight is None else weight
-    curvature = 2 * float(np.sum(V * bound.half_curvature(at, 0, queries.n_queries, V)))
+    curvature = float(bound.curvature_of(at, 0, queries.n_queries, V).diagonal().sum())
     shares = [(softmax(s[qid == q]), v[qid == q]) for q in queries.ids]
     variances = [float(share @ u**2 - (share @ u) ** 2) for share, u in shares]
     assert curvature == pytest.approx(per_query @ variances, rel=1e-9, abs=1e-13)

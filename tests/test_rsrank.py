@@ -76,7 +76,7 @@ def test_value_gradient_and_curvature(seed, scale, with_gain, with_discount, wei
     v = rng.normal(size=n)
     on_parabola = np.abs(s[i] - s[j]) < 1
     V = data.queries.group(v)[:, None]
-    curvature = 2 * float(np.sum(V * bound.half_curvature(at, 0, data.n_queries, V)))
+    curvature = float(bound.curvature_of(at, 0, data.n_queries, V).diagonal().sum())
     assert curvature == pytest.approx(
         2 * np.sum(omega * (v[i] - v[j]) ** 2 * on_parabola), rel=1e-10, abs=1e-12
     )
@@ -88,8 +88,8 @@ def test_gradient_and_curvature_with_weights_against_differences(data):
     s, v, h = 2 * rng.normal(size=data.n_docs), rng.normal(size=data.n_docs), 1e-6
     at, ahead, back = (bound.evaluate(s + step * v) for step in (0.0, h, -h))
     assert at.gradient @ v == pytest.approx((ahead.value - back.value) / (2 * h), rel=1e-7)
-    R = bound.half_curvature(at, 0, data.n_queries, v[:, None])
-    assert 2 * v @ R[:, 0] == pytest.approx(v @ (ahead.gradient - back.gradient) / (2 * h), rel=1e-6)
+    (curvature,) = bound.curvature_of(at, 0, data.n_queries, v[:, None]).diagonal()
+    assert curvature == pytest.approx(v @ (ahead.gradient - back.gradient) / (2 * h), rel=1e-6)
 
 
 @pytest.mark.parametrize("alpha", [0.1, 0.01])

@@ -51,9 +51,9 @@ def test_value_gradient_hessian(case, with_queries, with_levels, seed):
     if np.any(np.abs(slack_of_pairs) < 1e-9):
         return  # at a kink the second derivative is any value between its two sides
     V = rng.normal(size=(len(s), 2))
-    R = bound.half_curvature(at, 0, queries.n_queries, queries.group(V))
-    half = queries.group(V).T @ R
-    np.testing.assert_allclose(half + half.T, V.T @ hessian @ V, atol=1e-9)
+    parts = bound.curvature_of(at, 0, queries.n_queries, queries.group(V))
+    np.testing.assert_allclose(parts.block(), V.T @ hessian @ V, atol=1e-9)
+    np.testing.assert_allclose(parts.diagonal(), np.diag(V.T @ hessian @ V), atol=1e-9)
 
 
 def test_the_value_keeps_its_digits_far_from_zero():

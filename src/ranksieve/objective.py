@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,13 +11,21 @@ import numpy as np
 from ranksieve._parallel import map_blocks, split_blocks
 from ranksieve._types import FloatArray, IntArray, Matrix
 from ranksieve.data.dataset import Dataset, check_finite
-from ranksieve.data.matrix import dense_block, is_sparse, rows_to_multiply, spread_and_largest, with_columns
+from ranksieve.data.matrix import (
+    dense_block,
+    is_float64_in_place,
+    is_sparse,
+    rows_to_multiply,
+    spread_and_largest,
+    with_columns,
+)
 from ranksieve.losses import LOSSES
-from ranksieve.losses.base import BoundLoss, Loss, ScoreValue
+from ranksieve.losses.base import BoundLoss, Curvature, Loss, ScoreValue
 
 FAR = 32.0  # times the spread of a feature: from here on an offset costs digits of its differences
 NOISY = 2.0**20  # times the least spread: a constant so large could pass for a feature by its rounding errors
 LARGEST = 1e150  # a feature whose square still fits into a float64
+NEAR_CELLS = 2**16  # of X, half a megabyte: what a core keeps at hand
 ROUNDING = 16.0 * float(np.finfo(np.float64).eps)  # of a sum, as a share of the sum of its terms' sizes
 
 
@@ -92,19 +100,29 @@ class Objective:
             return known
 
         def work(first: int, last: int) -> FloatArray:
-            V, R = self._columns_and_curvature(point, columns, first, last)
-            return np.asarray(V.T @ R)
+            return np.asarray(self._curvature(point, columns, first, last).block())
 
-        half = _ordered_sum(map_blocks(work, self.loss.cuts)) / self.loss.normaliser
-        return np.asarray(half + half.T)
+        total = _ordered_sum(map_blocks(work, self.loss.cuts))
+        return np.asarray(self._cleared(total, columns) / self.loss.normaliser)
 
-    def _columns_and_curvature(
-        self, point: Point, columns: IntArray, first: int, last: int
-    ) -> tuple[FloatArray, FloatArray]:
-        """(V, R) with VᵀR + RᵀV the share of the queries first..last in the Hessian block."""
+    def _cleared(self, hessian: FloatArray, columns: IntArray) -> FloatArray:
+        """Without the rounding errors of features that are constant within every query."""
+        constant = ~self.varies[columns]
+        hessian[..., constant, :] = 0.0
+        hessian[..., constant] = 0.0
+        return hessian
+
+    def _whole(self, columns: IntArray) -> bool:
+        """Whether these are all columns, as they are."""
+        d = self.n_features
+        return len(columns) == d and not len(self._far) and bool(np.array_equal(columns, np.arange(d)))
+
+    def _curvature(self, point: Point, columns: IntArray, first: int, last: int) -> Curvature:
+        """The share of the queries first..last in the Hessian block, as a sum."""
         offsets = self.loss.queries.offsets
         V = self._grouped_columns(int(offsets[first]), int(offsets[last]), columns)
-        return V, self.loss.half_curvature(point.at, first, last, V)
+        parts: Curvature = self.loss.curvature_of(point.at, first, last, V)
+        return parts
 
     def gradients(self, point: Point, cuts: IntArray) -> FloatArray:
         """What the queries between each two cuts add to the gradient, as a sum."""
@@ -118,18 +136,18 @@ class Objective:
 
     def hessians(self, point: Point, columns: IntArray, cuts: IntArray) -> FloatArray:
         """What the queries between each two cuts add to the Hessian block, as a sum."""
-        offsets, halves = self.loss.queries.offsets, np.zeros((len(cuts) - 1, len(columns), len(columns)))
+        hessians = np.zeros((len(cuts) - 1, len(columns), len(columns)))
 
         def work(first: int, last: int) -> list[tuple[int, FloatArray]]:
-            V, R = self._columns_and_curvature(point, columns, first, last)
-            bounds = offsets[np.clip(cuts, first, last)] - offsets[first]
-            met = np.flatnonzero(np.diff(bounds))
-            return [(int(k), V[bounds[k] : bounds[k + 1]].T @ R[bounds[k] : bounds[k + 1]]) for k in met]
+            bounds = np.clip(cuts, first, last)
+            met = np.flatnonzero(np.diff(bounds)).tolist()
+            parts = (self._curvature(point, columns, int(bounds[k]), int(bounds[k + 1])) for k in met)
+            return [(k, part.block()) for k, part in zip(met, parts, strict=True)]
 
         for shares in map_blocks(work, self.loss.cuts):
-            for k, half in shares:
-                halves[k] += half
-        hessians = np.asarray(halves + halves.transpose(0, 2, 1))
+            for k, block in shares:
+                hessians[k] += block
+        self._cleared(hessians, columns)
         self._latest = (point.at, columns, _ordered_sum(list(hessians)) / self.loss.normaliser)
         return hessians
 
@@ -148,10 +166,10 @@ class Objective:
         everything = np.arange(self.n_features)
 
         def work(first: int, last: int) -> FloatArray:
-            V, R = self._columns_and_curvature(point, everything, first, last)
-            return np.asarray(np.einsum("ij,ij->j", V, R))
+            return np.asarray(self._curvature(point, everything, first, last).diagonal())
 
-        return np.asarray(2.0 * _ordered_sum(map_blocks(work, self.loss.cuts)) / self.loss.normaliser)
+        diagonal = _ordered_sum(map_blocks(work, self.loss.cuts)) / self.loss.normaliser
+        return np.where(self.varies, diagonal, 0.0)
 
     def restricted(self, columns: IntArray) -> Objective:
         """The same loss as a function of the weights of some columns."""
@@ -167,6 +185,8 @@ class Objective:
 
     def hessian_product(self, point: Point, v: FloatArray) -> FloatArray:
         """The (generalised) Hessian times ``v``, without forming it: Xᵀ S X v / normaliser."""
+        if self.loss.queries.contiguous:
+            return np.asarray(self._product_by_parts(point, v) / self.loss.normaliser)
         grouped, offsets = self.loss.queries.group(self.scores(v)), self.loss.queries.offsets
 
         def work(first: int, last: int) -> FloatArray:
@@ -175,6 +195,47 @@ class Objective:
 
         products = np.concatenate(map_blocks(work, self.loss.cuts))
         return np.asarray(self._transposed(products) / self.loss.normaliser)
+
+    def _product_by_parts(self, point: Point, v: FloatArray) -> FloatArray:
+        """Xᵀ S X v, a few queries at a time, so that their rows are still at hand for the second product."""
+        offsets = self.loss.queries.offsets
+        most = max(1, NEAR_CELLS // max(self.n_features, 1))
+
+        def work(first: int, last: int) -> FloatArray:
+            total, begin = np.zeros(self.n_features), first
+            while begin < last:
+                end = int(np.searchsorted(offsets, offsets[begin] + most, side="right")) - 1
+                end = min(max(end, begin + 1), last)
+                rows = self._rows(int(offsets[begin]), int(offsets[end]))
+                product = self.loss.curvature(point.at, begin, end, (rows @ v)[:, None])
+                total += rows.T @ product[:, 0]
+                begin = end
+            return total
+
+        return _ordered_sum(map_blocks(work, self.loss.cuts))
+
+    def slopes_along(
+        self, point: Point, direction_scores: FloatArray
+    ) -> Callable[[float], tuple[float, float]]:
+        """A function of μ: both derivatives of the loss when the scores move by μ·direction_scores.
+
+        If the loss offers a "line", this takes less than a whole evaluation.
+        """
+        queries, normaliser = self.loss.queries, self.loss.normaliser
+        if "line" in self.loss.offers:
+            slopes = self.loss.line(queries.group(point.scores), queries.group(direction_scores))
+
+            def along(step: float) -> tuple[float, float]:
+                slope, curvature = slopes(step)
+                return slope / normaliser, curvature / normaliser
+
+            return along
+
+        def evaluated(step: float) -> tuple[float, float]:
+            at = self.evaluate_scores(point.w, point.scores + step * direction_scores) if step else point
+            return self.slope_along(at, direction_scores), self.curvature_along(at, direction_scores)
+
+        return evaluated
 
     def slope_along(self, point: Point, direction_scores: FloatArray) -> float:
         """Derivative of the loss when the scores move along ``direction_scores`` = X·direction."""
@@ -187,9 +248,9 @@ class Objective:
 
         def work(first: int, last: int) -> float:
             V = grouped[offsets[first] : offsets[last], None]
-            return float(np.sum(V * self.loss.half_curvature(point.at, first, last, V)))
+            return float(self.loss.curvature_of(point.at, first, last, V).diagonal()[0])
 
-        return float(2.0 * sum(map_blocks(work, self.loss.cuts)) / self.loss.normaliser)
+        return float(sum(map_blocks(work, self.loss.cuts)) / self.loss.normaliser)
 
     def column(self, j: int) -> FloatArray:
         """Feature ``j`` of every document, in input order: what one unit of its weight adds to the scores."""
@@ -254,15 +315,16 @@ class Objective:
         return block
 
     def _grouped_columns(self, start: int, stop: int, columns: IntArray) -> FloatArray:
-        """Some columns of rows that are counted in grouped order."""
+        """Some columns of rows that are counted in grouped order; not to be written to."""
         queries = self.loss.queries
+        if self._whole(columns) and queries.contiguous and is_float64_in_place(self.X):
+            return np.asarray(self.X[start:stop])
         rows = slice(start, stop) if queries.contiguous else queries.order[start:stop]
         block = dense_block(self.X, rows, columns)
         if len(self._far):
             _, among, far = np.intersect1d(columns, self._far, return_indices=True)
             query = queries.query_of_grouped[start:stop]
             block[:, among] -= self._first[query][:, far]
-        block[:, ~self.varies[columns]] = 0.0  # a constant would make noise of its rounding errors
         return block
 
 

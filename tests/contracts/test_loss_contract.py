@@ -39,12 +39,14 @@ def test_curvature_against_differences(loss, data):
     rng = np.random.default_rng(1)
     s, V = rng.normal(size=data.n_docs), rng.normal(size=(data.n_docs, 3))
     at = bound.evaluate(s)
-    R = bound.half_curvature(at, 0, data.n_queries, V)
+    parts = bound.curvature_of(at, 0, data.n_queries, V)
     h = 1e-7
     SV = np.column_stack(
         [(bound.evaluate(s + h * v).gradient - bound.evaluate(s - h * v).gradient) / (2 * h) for v in V.T]
     )
-    np.testing.assert_allclose(V.T @ R + R.T @ V, V.T @ SV, rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(parts.block(), V.T @ SV, rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(parts.diagonal(), np.diag(parts.block()), rtol=1e-10, atol=1e-12)
+    np.testing.assert_allclose(parts.times(3.0).block(), 3.0 * parts.block(), rtol=1e-12)
 
 
 def test_gradient_sums_to_zero_within_each_query(loss, data):

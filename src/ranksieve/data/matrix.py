@@ -13,7 +13,7 @@ from numpy.typing import DTypeLike
 from ranksieve._parallel import map_blocks
 from ranksieve._types import AnyArray, BoolArray, FloatArray, IntArray, Matrix
 from ranksieve.data.queries import Queries
-from ranksieve.kernels.linear import add_stored, sparse_extremes
+from ranksieve.kernels.linear import add_stored, dense_extremes, sparse_extremes
 
 FLOATS = (np.float32, np.float64)
 ROWS_AT_ONCE = 65536
@@ -235,14 +235,12 @@ def spread_and_largest(X: Matrix, queries: Queries, cuts: IntArray) -> tuple[Flo
         sparse_extremes(X.data, X.indices, X.indptr, queries.order, queries.offsets, spread, largest)
         return spread, largest
 
+    values = np.asarray(X)
+
     def work(first: int, last: int) -> tuple[FloatArray, FloatArray]:
-        begin, end = queries.offsets[first], queries.offsets[last]
-        rows = X[begin:end] if queries.contiguous else X[queries.order[begin:end]]
-        starts = queries.offsets[first:last] - begin
-        low, high = np.minimum.reduceat(rows, starts), np.maximum.reduceat(rows, starts)
-        with np.errstate(over="ignore"):
-            spread = np.subtract(high, low, dtype=np.float64).max(axis=0)
-        return spread, np.maximum(high.max(axis=0), -low.min(axis=0)).astype(np.float64)
+        spread, largest = np.zeros(X.shape[1]), np.zeros(X.shape[1])
+        dense_extremes(values, queries.order, queries.offsets, first, last, spread, largest)
+        return spread, largest
 
     spreads, sizes = zip(*map_blocks(work, cuts), strict=True)
     return np.max(spreads, axis=0), np.max(sizes, axis=0)

@@ -49,6 +49,26 @@ def add_stored(data, indices, indptr, first, place, values):
 
 
 @njit(cache=True, nogil=True)
+def dense_extremes(X, order, offsets, first, last, spread, largest):
+    """As :func:`sparse_extremes`, of a dense matrix and the queries first..last."""
+    d = X.shape[1]
+    low, high = np.empty(d), np.empty(d)
+    for q in range(first, last):
+        if offsets[q] == offsets[q + 1]:
+            continue
+        row = X[order[offsets[q]]]
+        for j in range(d):
+            low[j], high[j] = row[j], row[j]
+        for k in range(offsets[q] + 1, offsets[q + 1]):
+            row = X[order[k]]
+            for j in range(d):
+                low[j], high[j] = min(low[j], row[j]), max(high[j], row[j])
+        for j in range(d):
+            spread[j] = max(spread[j], high[j] - low[j])
+            largest[j] = max(largest[j], max(high[j], -low[j]))
+
+
+@njit(cache=True, nogil=True)
 def sparse_extremes(data, indices, indptr, order, offsets, spread, largest):
     """Per column the largest max − min within a query and the largest |x|; what is not stored counts as 0."""
     d = len(spread)

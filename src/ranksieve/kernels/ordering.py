@@ -3,6 +3,7 @@
 import numpy as np
 from numba import njit
 
+MOVES = 4  # per item: an order that takes more of them is not nearly right
 RUN = 24  # runs of this length are sorted by insertion before they are merged
 
 
@@ -13,9 +14,28 @@ def before(a, i, b, j):
 
 
 @njit(cache=True, nogil=True)
+def _repair(key, item):
+    """Sort by insertion, as long as that takes few moves: whether it is done."""
+    left = MOVES * len(key)
+    for i in range(1, len(key)):
+        k, it = key[i], item[i]
+        j = i
+        while j > 0 and before(k, it, key[j - 1], item[j - 1]):
+            key[j], item[j] = key[j - 1], item[j - 1]
+            j -= 1
+        key[j], item[j] = k, it
+        left -= i - j
+        if left < 0:
+            return False
+    return True
+
+
+@njit(cache=True, nogil=True)
 def sort_by_key(key, item, key_buffer, item_buffer):
-    """Sort ``key`` ascending, ties by ``item``, carrying ``item`` along; linear when already sorted."""
+    """Sort ``key`` ascending, ties by ``item``, carrying ``item`` along; linear when nearly sorted."""
     n = len(key)
+    if _repair(key, item):
+        return
     for start in range(0, n, RUN):
         for i in range(start + 1, min(start + RUN, n)):
             k, it = key[i], item[i]

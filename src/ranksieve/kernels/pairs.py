@@ -16,6 +16,8 @@ weight per pair of levels there is one plain accumulator per level.
 import numpy as np
 from numba import njit
 
+from ranksieve.kernels.ordering import centre_and_sort
+
 
 @njit(cache=True, nogil=True)
 def _gather(t, level, order, lo, hi, side, scores, depths):
@@ -42,6 +44,31 @@ def _room(level, offsets, first, last):
 
 
 @njit(cache=True, nogil=True)
+def _sweep(scores, depths, n, top, counts, totals, count, slack):
+    """Of each document of a query, by falling score: its active partners of less depth, and Σ ξ over them."""
+    counts[: top + 1], totals[: top + 1] = 0.0, 0.0
+    k = 0
+    for a in range(n):
+        count[a], slack[a] = 0.0, 0.0
+        if depths[a] == 0:
+            continue
+        score = scores[a]
+        while k < n and 1.0 - (score - scores[k]) > 0.0:
+            node = depths[k] + 1
+            while node <= top:
+                counts[node] += 1.0
+                totals[node] += scores[k]
+                node += node & -node
+            k += 1
+        c, s, node = 0.0, 0.0, depths[a]
+        while node > 0:
+            c += counts[node]
+            s += totals[node]
+            node -= node & -node
+        count[a], slack[a] = c, c * (1.0 - score) + s
+
+
+@njit(cache=True, nogil=True)
 def active_partners(t, level, order, offsets, first, last, side, count, slack):
     """Per document, the number of its active partners on one side and Σ ξ over them.
 
@@ -49,27 +76,96 @@ def active_partners(t, level, order, offsets, first, last, side, count, slack):
     """
     longest, highest = _room(level, offsets, first, last)
     scores, depths = np.empty(longest), np.empty(longest, dtype=np.int64)
-    counts, totals = np.empty(highest + 2), np.empty(highest + 2)
+    counts, totals = np.empty(highest + 1), np.empty(highest + 1)
+    found_count, found_slack = np.empty(longest), np.empty(longest)
     for q in range(first, last):
         n = offsets[q + 1] - offsets[q]
         top, start = _gather(t, level, order, offsets[q], offsets[q + 1], side, scores, depths)
-        counts[: top + 2], totals[: top + 2] = 0.0, 0.0
-        k = 0
+        _sweep(scores, depths, n, top, counts, totals, found_count, found_slack)
         for a in range(n):
-            while k < n and 1.0 - (scores[a] - scores[k]) > 0.0:
-                node = depths[k] + 1
-                while node <= top + 1:
-                    counts[node] += 1.0
-                    totals[node] += scores[k]
-                    node += node & -node
-                k += 1
-            c, s, node = 0.0, 0.0, depths[a]
-            while node > 0:
-                c += counts[node]
-                s += totals[node]
-                node -= node & -node
             i = order[start - side * a]
-            count[i], slack[i] = c, c * (1.0 - scores[a]) + s
+            count[i], slack[i] = found_count[a], found_slack[a]
+
+
+@njit(cache=True, nogil=True)
+def squared_hinge(s, level, weight, offsets, first, last, t, order, degree, gradient):
+    """The squared hinge of some queries: Σ ξ, and what else a query's sorted documents tell.
+
+    ``t`` becomes the centred scores, ``order`` sorted by them, ``degree`` the weight of a document's active
+    pairs, ``gradient`` that of Σ ωξ². ``weight`` has one number per query.
+    """
+    centre_and_sort(s, t, order, offsets, first, last)
+    longest, highest = _room(level, offsets, first, last)
+    scores, depths = np.empty(longest), np.empty(longest, dtype=np.int64)
+    counts, totals = np.empty(highest + 1), np.empty(highest + 1)
+    count, slack = np.empty(longest), np.empty(longest)
+    total = 0.0
+    for q in range(first, last):
+        lo, hi, omega, here = offsets[q], offsets[q + 1], weight[q], 0.0
+        top, start = _gather(t, level, order, lo, hi, 1, scores, depths)
+        _sweep(scores, depths, hi - lo, top, counts, totals, count, slack)
+        for a in range(hi - lo):
+            i = order[start - a]
+            degree[i], gradient[i] = count[a], slack[a]
+            here += slack[a]
+        total += omega * here
+        top, start = _gather(t, level, order, lo, hi, -1, scores, depths)
+        _sweep(scores, depths, hi - lo, top, counts, totals, count, slack)
+        for a in range(hi - lo):
+            i = order[start + a]
+            degree[i] = omega * (degree[i] + count[a])
+            gradient[i] = 2.0 * omega * (slack[a] - gradient[i])
+    return total
+
+
+@njit(cache=True, nogil=True)
+def squared_hinge_along(s, d, step, level, weight, offsets, first, last, t, order):
+    """First and second derivative of Σ ωξ² at the scores s + step·d, along d, for some queries.
+
+    ``t`` becomes the centred scores there, ``order`` sorted by them. Of an upper document i and its active
+    lower ones j the sums of (1 − t_i + t_j)(d_i − d_j) and (d_i − d_j)² come from those of 1, t, d, td and dd
+    over the j; d should be centred within each query, so that they keep their digits.
+    """
+    for i in range(offsets[first], offsets[last]):
+        t[i] = s[i] + step * d[i]
+    centre_and_sort(t, t, order, offsets, first, last)
+    _, highest = _room(level, offsets, first, last)
+    tree, slope, curvature = np.empty((highest + 1, 5)), 0.0, 0.0
+    for q in range(first, last):
+        lo, hi, top = offsets[q], offsets[q + 1], 0
+        for i in range(lo, hi):
+            top = max(top, level[i])
+        tree[: top + 1] = 0.0
+        k, here, bend = hi - 1, 0.0, 0.0
+        for a in range(hi - 1, lo - 1, -1):
+            i = order[a]
+            if level[i] == 0:
+                continue
+            t_i, d_i = t[i], d[i]
+            while k >= lo and 1.0 - (t_i - t[order[k]]) > 0.0:
+                j = order[k]
+                t_j, d_j, node = t[j], d[j], level[j] + 1
+                while node <= top:
+                    tree[node, 0] += 1.0
+                    tree[node, 1] += t_j
+                    tree[node, 2] += d_j
+                    tree[node, 3] += t_j * d_j
+                    tree[node, 4] += d_j * d_j
+                    node += node & -node
+                k -= 1
+            n, t_sum, d_sum, td_sum, dd_sum, node = 0.0, 0.0, 0.0, 0.0, 0.0, level[i]
+            while node > 0:
+                n += tree[node, 0]
+                t_sum += tree[node, 1]
+                d_sum += tree[node, 2]
+                td_sum += tree[node, 3]
+                dd_sum += tree[node, 4]
+                node -= node & -node
+            here += (1.0 - t_i) * (n * d_i - d_sum) + d_i * t_sum - td_sum
+            bend += n * d_i * d_i - 2.0 * d_i * d_sum + dd_sum
+        slope -= 2.0 * weight[q] * here
+        curvature += 2.0 * weight[q] * bend
+    return slope, curvature
 
 
 @njit(cache=True, nogil=True)
@@ -103,6 +199,12 @@ def _add_row(target, at, source, row, factor):
 
 
 @njit(cache=True, nogil=True)
+def _add_to(target, source):
+    for c in range(len(target)):
+        target[c] += source[c]
+
+
+@njit(cache=True, nogil=True)
 def partner_rows(t, level, order, offsets, first, last, side, rows, sums):
     """``sums[i] += Σ_j rows[j]`` over the active partners j of each document i on one side.
 
@@ -110,22 +212,24 @@ def partner_rows(t, level, order, offsets, first, last, side, rows, sums):
     """
     longest, highest = _room(level, offsets, first, last)
     scores, depths = np.empty(longest), np.empty(longest, dtype=np.int64)
-    tree, base = np.empty((highest + 2, rows.shape[1])), offsets[first]
+    tree, base = np.empty((highest + 1, rows.shape[1])), offsets[first]
     for q in range(first, last):
         n = offsets[q + 1] - offsets[q]
         top, start = _gather(t, level, order, offsets[q], offsets[q + 1], side, scores, depths)
-        tree[: top + 2] = 0.0
+        tree[: top + 1] = 0.0
         k = 0
         for a in range(n):
+            if depths[a] == 0:
+                continue
             while k < n and 1.0 - (scores[a] - scores[k]) > 0.0:
-                node = depths[k] + 1
-                while node <= top + 1:
-                    _add_row(tree, node, rows, order[start - side * k] - base, 1.0)
+                node, row = depths[k] + 1, order[start - side * k] - base
+                while node <= top:
+                    _add_to(tree[node], rows[row])
                     node += node & -node
                 k += 1
-            node = depths[a]
+            node, row = depths[a], order[start - side * a] - base
             while node > 0:
-                _add_row(sums, order[start - side * a] - base, tree, node, 1.0)
+                _add_to(sums[row], tree[node])
                 node -= node & -node
 
 
@@ -135,6 +239,53 @@ def degree_less(degree, rows, weight, sums):
     for i in range(rows.shape[0]):
         for c in range(rows.shape[1]):
             sums[i, c] = degree[i] * rows[i, c] - weight[i] * sums[i, c]
+
+
+@njit(cache=True, nogil=True)
+def hessian_parts(t, level, order, offsets, first, last, weight, degree, rows, scaled, upper, sums):
+    """What the Hessian block of some queries is made of; how many rows of ``scaled``, and of the others.
+
+    VᵀSV = AᵀA + UᵀN + NᵀU: A has the rows √(2·degree_i)·V_i of documents in active pairs, U the rows V_i of
+    upper documents, N the sums of V over their active lower partners times −2ω.
+    """
+    base, n_columns = offsets[first], rows.shape[1]
+    highest, n_scaled, n_upper = 0, 0, 0
+    for i in range(offsets[first], offsets[last]):
+        highest = max(highest, level[i])
+        if degree[i] > 0.0:
+            root = np.sqrt(2.0 * degree[i])
+            for c in range(n_columns):
+                scaled[n_scaled, c] = root * rows[i - base, c]
+            n_scaled += 1
+    tree = np.empty((highest + 1, n_columns))
+    for q in range(first, last):
+        lo, hi, top = offsets[q], offsets[q + 1], 0
+        for i in range(lo, hi):
+            top = max(top, level[i])
+        tree[: top + 1] = 0.0
+        k = hi - 1
+        for a in range(hi - 1, lo - 1, -1):
+            i = order[a]
+            if level[i] == 0:
+                continue
+            while k >= lo and 1.0 - (t[i] - t[order[k]]) > 0.0:
+                j = order[k]
+                node = level[j] + 1
+                while node <= top:
+                    _add_to(tree[node], rows[j - base])
+                    node += node & -node
+                k -= 1
+            if degree[i] > 0.0:
+                for c in range(n_columns):
+                    upper[n_upper, c], sums[n_upper, c] = rows[i - base, c], 0.0
+                node = level[i]
+                while node > 0:
+                    _add_to(sums[n_upper], tree[node])
+                    node -= node & -node
+                for c in range(n_columns):
+                    sums[n_upper, c] *= -2.0 * weight[q]
+                n_upper += 1
+    return n_scaled, n_upper
 
 
 @njit(cache=True, nogil=True)

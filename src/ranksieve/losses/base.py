@@ -31,10 +31,37 @@ class ScoreValue:
     state: Any = None
 
 
+@dataclass(frozen=True)
+class Curvature:
+    """VᵀSV as AᵀA + UᵀN + NᵀU, S the (generalised) Hessian in scores of some queries: (A or None, U, N)."""
+
+    squares: FloatArray | None
+    left: FloatArray
+    right: FloatArray
+
+    def block(self) -> FloatArray:
+        """VᵀSV."""
+        half = self.left.T @ self.right
+        block = half + half.T
+        return np.asarray(block if self.squares is None else block + self.squares.T @ self.squares)
+
+    def diagonal(self) -> FloatArray:
+        """The diagonal of VᵀSV."""
+        diagonal = 2.0 * np.einsum("ij,ij->j", self.left, self.right)
+        if self.squares is None:
+            return np.asarray(diagonal)
+        return np.asarray(diagonal + np.einsum("ij,ij->j", self.squares, self.squares))
+
+    def times(self, factor: float) -> Curvature:
+        """That of a loss which is so many times as large."""
+        squares = None if self.squares is None else np.sqrt(factor) * self.squares
+        return Curvature(squares, self.left, factor * self.right)
+
+
 class BoundLoss(Protocol):
     """A loss bound to labels.
 
-    ``offers`` names what solvers may ask for beside value and gradient: "hessian" if ``half_curvature`` is
+    ``offers`` names what solvers may ask for beside value and gradient: "hessian" if ``curvature_of`` is
     that of a smooth loss, "hessian_product" if there is ``curvature``, "rows" if ``level`` and ``weight``
     tell all there is to know of a query's pairs.
     """
@@ -52,8 +79,8 @@ class BoundLoss(Protocol):
     def evaluate(self, s: FloatArray) -> ScoreValue:
         """Sum and gradient at the scores ``s``."""
 
-    def half_curvature(self, at: ScoreValue, first: int, last: int, V: FloatArray) -> FloatArray:
-        """R with VᵀR + RᵀV = VᵀSV, S the (generalised) Hessian in scores of the queries first..last."""
+    def curvature_of(self, at: ScoreValue, first: int, last: int, V: FloatArray) -> Curvature:
+        """VᵀSV in parts, S the (generalised) Hessian in scores of the queries first..last."""
 
     def dual(self, value: float, slack: float, scale: float) -> float:
         """The dual value at ``scale`` times the dual point that belongs to the scores (means, not sums)."""

@@ -11,7 +11,7 @@ from ranksieve._parallel import map_blocks, split_blocks
 from ranksieve._types import FloatArray
 from ranksieve.data.queries import Queries, local_levels
 from ranksieve.kernels.listmle import level_costs, list_costs, list_curvature
-from ranksieve.losses.base import NO_PAIRS, ScoreValue, checked_query_weight
+from ranksieve.losses.base import NO_PAIRS, Curvature, ScoreValue, checked_query_weight
 
 
 @dataclass(frozen=True)
@@ -96,14 +96,14 @@ class BoundCostSensitiveListMLE:
         state = ListState(softmax, hessian_diag, level_gradient, sigma_squares, mix)
         return ScoreValue(float(np.sum(value)), gradient, float(np.sum(slack)), state)
 
-    def half_curvature(self, at: ScoreValue, first: int, last: int, V: FloatArray) -> FloatArray:
+    def curvature_of(self, at: ScoreValue, first: int, last: int, V: FloatArray) -> Curvature:
         state: ListState = at.state
         R = np.empty_like(V)
         list_curvature(
             self._level, self.queries.offsets, self._level_offsets, state.softmax, state.hessian_diag,
             state.level_gradient, state.sigma_squares, state.mix, first, last, V, R,
         )  # fmt: skip
-        return R
+        return Curvature(None, V, R)
 
     def dual(self, value: float, slack: float, scale: float) -> float:
         """D = c·(f − ⟨s, ∇f⟩), a lower bound of the dual value −f*(c∇f).

@@ -10,7 +10,7 @@ import numpy as np
 from ranksieve._parallel import split_blocks
 from ranksieve._types import FloatArray
 from ranksieve.data.queries import Queries, local_levels
-from ranksieve.losses.base import NO_PAIRS, ScoreValue, checked_query_weight
+from ranksieve.losses.base import NO_PAIRS, Curvature, ScoreValue, checked_query_weight
 
 
 @dataclass(frozen=True)
@@ -56,14 +56,14 @@ class BoundListNet:
         gradient = self._row_weight * (softmax - self._target)
         return ScoreValue(float(np.maximum(0.0, value)), gradient, slack, softmax)
 
-    def half_curvature(self, at: ScoreValue, first: int, last: int, V: FloatArray) -> FloatArray:
-        """R = ½(Q∘V − Q·mean), mean = Σ_j Q_j V_j of the query: the Hessian is the softmax's covariance."""
+    def curvature_of(self, at: ScoreValue, first: int, last: int, V: FloatArray) -> Curvature:
+        """N = ½(Q∘V − Q·mean), mean = Σ_j Q_j V_j of the query: the Hessian is the softmax's covariance."""
         offsets = self.queries.offsets[first : last + 1]
         rows = slice(offsets[0], offsets[-1])
         softmax = at.state[rows, None]
         means = np.add.reduceat(softmax * V, offsets[:-1] - offsets[0])
         centred = V - np.repeat(means, np.diff(offsets), axis=0)
-        return np.asarray(0.5 * self._row_weight[rows, None] * softmax * centred)
+        return Curvature(None, V, 0.5 * self._row_weight[rows, None] * softmax * centred)
 
     def dual(self, value: float, slack: float, scale: float) -> float:
         """D = max(0, c·(f − ⟨s, ∇f⟩)), a lower bound of the dual value −f*(c′∇f) for the best c′ in [0, c].

@@ -11,7 +11,7 @@ from ranksieve._parallel import map_blocks, split_blocks
 from ranksieve._types import FloatArray, IntArray
 from ranksieve.data.queries import Queries, local_levels, pairs_per_query
 from ranksieve.kernels.huber import huber_curvature, huber_pairs
-from ranksieve.losses.base import NO_PAIRS, ScoreValue, checked_query_weight
+from ranksieve.losses.base import NO_PAIRS, Curvature, ScoreValue, checked_query_weight
 
 NO_WEIGHT = (
     "every pair has weight 0: no two documents of different label differ in both gain and discount, "
@@ -89,13 +89,13 @@ class BoundModifiedHuber:
         value, slack = self._weight * value, self._weight * slack
         return ScoreValue(float(np.sum(value)), gradient, float(np.sum(slack)), by_level)
 
-    def half_curvature(self, at: ScoreValue, first: int, last: int, V: FloatArray) -> FloatArray:
+    def curvature_of(self, at: ScoreValue, first: int, last: int, V: FloatArray) -> Curvature:
         start, stop = self.queries.offsets[first], self.queries.offsets[last]
         rows = self._order[start:stop] - start
         sums, R = np.zeros_like(V), np.empty_like(V)
         huber_curvature(at.state, *self._pairs, first, last, V[rows], sums)
         R[rows] = self._row_weight[start:stop, None] * sums
-        return R
+        return Curvature(None, V, R)
 
     def dual(self, value: float, slack: float, scale: float) -> float:
         """D = c·(1/Ω) Σ ω(2h − h²), h = −ψ′/2, a lower bound of the dual value −f*(c∇f).

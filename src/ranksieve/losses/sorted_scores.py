@@ -11,7 +11,7 @@ from ranksieve._types import FloatArray, IntArray
 from ranksieve.data.queries import Queries, local_levels, pairs_per_query
 from ranksieve.kernels.ordering import centre_and_sort
 from ranksieve.kernels.pairs import active_partners
-from ranksieve.losses.base import NO_PAIRS, ScoreValue, checked_query_weight
+from ranksieve.losses.base import NO_PAIRS, Curvature, ScoreValue, checked_query_weight
 
 LOWER, UPPER = 1, -1  # the side on which partners are looked for
 Sweep = Callable[[FloatArray, IntArray, int, int], None]
@@ -40,9 +40,9 @@ class SortedLoss:
         self._order = order  # the next scores are near these: sorting from here is nearly free
         return t, order
 
-    def half_curvature(self, at: ScoreValue, first: int, last: int, V: FloatArray) -> FloatArray:
+    def curvature_of(self, at: ScoreValue, first: int, last: int, V: FloatArray) -> Curvature:
         """0: a hinge is linear between its kinks."""
-        return np.zeros_like(V)
+        return Curvature(None, V[:0], V[:0])
 
     def dual(self, value: float, slack: float, scale: float) -> float:
         """D = c·slack for a share c ≤ 1 of the active linear pieces, whose constants sum to ``slack``."""

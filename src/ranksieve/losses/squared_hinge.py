@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
+from ranksieve._parallel import map_blocks
 from ranksieve._types import FloatArray, IntArray
 from ranksieve.data.queries import Queries
-from ranksieve.kernels.pairs import degree_less, partner_rows, weighted_partner_rows, weighted_partners
-from ranksieve.losses.base import ScoreValue
+from ranksieve.kernels.pairs import (
+    degree_less,
+    hessian_parts,
+    partner_rows,
+    squared_hinge,
+    squared_hinge_along,
+    weighted_partner_rows,
+    weighted_partners,
+)
+from ranksieve.losses.base import Curvature, ScoreValue
 from ranksieve.losses.sorted_scores import LOWER, UPPER, PairLoss
 
 
@@ -46,21 +56,54 @@ class BoundSquaredHinge(PairLoss):
     """The squared hinge of one data set: O(n log n) value and gradient, O(n·k) curvature of k columns."""
 
     name: ClassVar[str] = "squared_hinge"
-    offers: ClassVar[frozenset[str]] = frozenset({"hessian", "hessian_product", "rows"})
+    offers: ClassVar[frozenset[str]] = frozenset({"hessian", "hessian_product", "line", "rows"})
 
     def evaluate(self, s: FloatArray) -> ScoreValue:
-        t, order, (up_count, up_slack, low_count, low_slack) = self._active(s)
-        gradient = self._row_weight * (2.0 * (low_slack - up_slack))
-        degree, slack = self._row_weight * (up_count + low_count), float(np.sum(self._row_weight * up_slack))
-        # Σ ξ² = Σ ξ − Σ ξ(s_i − s_j), and the last sum is −½⟨s, ∇⟩.
-        value = float(np.maximum(0.0, slack + 0.5 * np.sum(t * gradient)))  # NaN where it overflows
-        return ScoreValue(value, gradient, slack, PairState(t, order, degree))
+        t, degree, gradient = (np.empty(len(s)) for _ in range(3))
+        order = self._order.copy()
 
-    def half_curvature(self, at: ScoreValue, first: int, last: int, V: FloatArray) -> FloatArray:
-        """R = deg·V − 2N, N_i the sum of V over i's active lower partners: VᵀR + RᵀV = 2 VᵀLV."""
-        sums = np.zeros_like(V)
-        self._partner_rows(at.state, first, last, LOWER, V, sums)
-        return self._degree_less(at.state, first, last, V, sums, 2.0)
+        def work(first: int, last: int) -> float:
+            offsets = self.queries.offsets
+            return float(
+                squared_hinge(s, self.level, self.weight, offsets, first, last, t, order, degree, gradient)
+            )
+
+        slack = float(sum(map_blocks(work, self.cuts)))
+        self._order = order  # the next scores are near these: sorting from here is nearly free
+        return self._value(slack, gradient, PairState(t, order, degree))
+
+    def _value(self, slack: float, gradient: FloatArray, state: PairState) -> ScoreValue:
+        # Σ ξ² = Σ ξ − Σ ξ(s_i − s_j), and the last sum is −½⟨s, ∇⟩.
+        value = float(np.maximum(0.0, slack + 0.5 * np.sum(state.t * gradient)))  # NaN where it overflows
+        return ScoreValue(value, gradient, slack, state)
+
+    def line(self, s: FloatArray, d: FloatArray) -> Callable[[float], tuple[float, float]]:
+        """A function of μ: first and second derivative of the loss at s + μd, along d."""
+        queries = self.queries
+        means = np.add.reduceat(d, queries.offsets[:-1]) / queries.sizes
+        centred, t, order = d - np.repeat(means, queries.sizes), np.empty(len(s)), self._order.copy()
+
+        def slopes(step: float) -> tuple[float, float]:
+            def work(first: int, last: int) -> tuple[float, float]:
+                slope, curvature = squared_hinge_along(
+                    s, centred, step, self.level, self.weight, queries.offsets, first, last, t, order
+                )
+                return slope, curvature
+
+            found = map_blocks(work, self.cuts)
+            return sum(slope for slope, _ in found), sum(curvature for _, curvature in found)
+
+        return slopes
+
+    def curvature_of(self, at: ScoreValue, first: int, last: int, V: FloatArray) -> Curvature:
+        """VᵀSV = 2Vᵀ(D − A)V, D the documents' active pairs and A those between documents."""
+        scaled, upper, sums = (np.empty(V.shape) for _ in range(3))
+        state: PairState = at.state
+        n_scaled, n_upper = hessian_parts(
+            state.t, self.level, state.order, self.queries.offsets, first, last, self.weight, state.degree,
+            V, scaled, upper, sums,
+        )  # fmt: skip
+        return Curvature(scaled[:n_scaled], upper[:n_upper], sums[:n_upper])
 
     def curvature(self, at: ScoreValue, first: int, last: int, V: FloatArray) -> FloatArray:
         """S·V = 2LV = 2(deg·V − N), N_i the sum of V over all of i's active partners."""
@@ -91,12 +134,26 @@ class BoundSquaredHinge(PairLoss):
 class WeightedSquaredHinge(BoundSquaredHinge):
     """The squared hinge with a weight per pair of labels, which are whole numbers from 0."""
 
+    offers: ClassVar[frozenset[str]] = BoundSquaredHinge.offers - {"line"}
+
     def __init__(
         self, y: FloatArray, queries: Queries, query_weight: FloatArray | None, level_weights: FloatArray
     ) -> None:
         table = np.tril(_checked_table(level_weights), -1)
         self._table = table + table.T  # [level of a document, level of its partner]
         super().__init__(y, queries, query_weight)
+
+    def evaluate(self, s: FloatArray) -> ScoreValue:
+        t, order, (up_count, up_slack, low_count, low_slack) = self._active(s)
+        gradient = self._row_weight * (2.0 * (low_slack - up_slack))
+        degree, slack = self._row_weight * (up_count + low_count), float(np.sum(self._row_weight * up_slack))
+        return self._value(slack, gradient, PairState(t, order, degree))
+
+    def curvature_of(self, at: ScoreValue, first: int, last: int, V: FloatArray) -> Curvature:
+        """N = deg·V − 2M, M_i the sum of V over i's active lower partners."""
+        sums = np.zeros_like(V)
+        self._partner_rows(at.state, first, last, LOWER, V, sums)
+        return Curvature(None, V, self._degree_less(at.state, first, last, V, sums, 2.0))
 
     def _levels(self, y: FloatArray) -> IntArray:
         levels, n = y.astype(np.int64), len(self._table)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import ClassVar, TypeAlias
 
 import numpy as np
 
 from ranksieve._types import FloatArray
-from ranksieve.objective import Point
+from ranksieve.objective import Objective, Point
 from ranksieve.solvers.base import Loop, Problem, Solver
 from ranksieve.solvers.line_search import exact_step
 
@@ -43,11 +43,9 @@ class Atoms:
         _, j, sign, weight_there = max(choices)
         return j, sign, weight_there
 
-    def vertex(self, j: int, sign: float) -> FloatArray:
-        v = np.zeros_like(self.plus)
-        if sign:
-            v[j] = sign * self.radius
-        return v
+    def vertex(self, j: int, sign: float, times: float = 1.0) -> dict[int, float]:
+        """The nonzero entry of an atom, times a number."""
+        return {j: times * sign * self.radius} if sign else {}
 
     def add(self, j: int, sign: float, amount: float) -> None:
         """Give an atom more weight, or less."""
@@ -70,11 +68,25 @@ def _snapped(weight: float) -> float:
 
 @dataclass(frozen=True)
 class Move:
-    """A direction, the largest step along it, and how a step changes the atoms' weights."""
+    """The direction Σ amount·e_j + share·w, the largest step along it, and what a step does to the atoms."""
 
-    direction: FloatArray
+    amounts: Mapping[int, float]
+    share: float
     limit: float
     apply: Callable[[Atoms, float], None]
+
+    def direction(self, w: FloatArray) -> FloatArray:
+        d = self.share * w
+        for j, amount in self.amounts.items():
+            d[j] += amount
+        return d
+
+    def scores(self, objective: Objective, point: Point) -> FloatArray:
+        """X·direction, from the scores at w and a column or two."""
+        s = self.share * point.scores
+        for j, amount in self.amounts.items():
+            s += amount * objective.column(j)
+        return s
 
 
 Variant: TypeAlias = Callable[[Atoms, FloatArray], Move]
@@ -88,22 +100,23 @@ def classic(atoms: Atoms, g: FloatArray) -> Move:
         atoms.shrink(1.0 - step)
         atoms.add(j, sign, step)
 
-    return Move(atoms.vertex(j, sign) - atoms.w, 1.0, apply)
+    return Move(atoms.vertex(j, sign), -1.0, 1.0, apply)
 
 
 def away(atoms: Atoms, g: FloatArray) -> Move:
     """Towards the best vertex, or away from the worst one in use, whichever descends more steeply."""
-    towards = classic(atoms, g)
+    towards, w = classic(atoms, g), atoms.w
     j, sign, weight = atoms.worst(g)
-    direction = atoms.w - atoms.vertex(j, sign)
-    if g @ towards.direction <= g @ direction or weight >= 1.0:
+    amounts = atoms.vertex(j, sign, -1.0)
+    away_slope = float(g @ w) + sum(amount * float(g[j]) for j, amount in amounts.items())
+    if g @ towards.direction(w) <= away_slope or weight >= 1.0:
         return towards
 
     def apply(atoms: Atoms, step: float) -> None:
         atoms.shrink(1.0 + step)
         atoms.add(j, sign, -step)
 
-    return Move(direction, weight / (1.0 - weight), apply)
+    return Move(amounts, 1.0, weight / (1.0 - weight), apply)
 
 
 def pairwise(atoms: Atoms, g: FloatArray) -> Move:
@@ -114,7 +127,10 @@ def pairwise(atoms: Atoms, g: FloatArray) -> Move:
         atoms.add(best, best_sign, step)
         atoms.add(j, sign, -step)
 
-    return Move(atoms.vertex(best, best_sign) - atoms.vertex(j, sign), weight, apply)
+    amounts = atoms.vertex(best, best_sign)
+    for k, amount in atoms.vertex(j, sign, -1.0).items():
+        amounts[k] = amounts.get(k, 0.0) + amount
+    return Move(amounts, 0.0, weight, apply)
 
 
 def _best(g: FloatArray) -> tuple[int, float]:
@@ -149,7 +165,7 @@ class FrankWolfe(Solver):
             if loop.ends(point.w, point.value, gap, gap, point):
                 return
             move = choose(atoms, g)
-            direction_scores = objective.scores(move.direction)
-            step, moved = exact_step(objective, point, move.direction, direction_scores, move.limit)
+            direction, scores = move.direction(point.w), move.scores(objective, point)
+            step, moved = exact_step(objective, point, direction, scores, move.limit)
             move.apply(atoms, step)
             point = Point(atoms.w, moved.scores, moved.value, moved.slack, moved.at)

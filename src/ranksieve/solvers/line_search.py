@@ -45,24 +45,19 @@ def exact_step(
     root as soon as it lands in its piece. A bracket of the root guards each step: one that leaves it is
     replaced by bisection.
     """
-
-    def at(step: float) -> Point:
-        return objective.evaluate_scores(point.w + step * direction, point.scores + step * direction_scores)
-
+    slopes = objective.slopes_along(point, direction_scores)
     first = slope = objective.slope_along(point, direction_scores)
     if slope >= 0.0:
         return 0.0, point
-    low, high, step, here, end = 0.0, limit, 0.0, point, None
+    _, curvature = slopes(0.0)
+    low, high, step, tried_limit = 0.0, limit, 0.0, False
     for _ in range(MAX_EVALUATIONS):
-        curvature = objective.curvature_along(here, direction_scores)
         newton = step - slope / curvature if curvature > 0.0 else high
-        if newton >= high and end is None:
-            step = limit
-            here = end = at(limit)
+        if newton >= high and not tried_limit:
+            step, tried_limit = limit, True
         else:
             step = newton if low < newton < high else 0.5 * (low + high)
-            here = at(step)
-        slope = objective.slope_along(here, direction_scores)
+        slope, curvature = slopes(step)
         if (
             abs(slope) <= EXACT * abs(first)
             or (step == limit and slope <= 0.0)
@@ -70,4 +65,4 @@ def exact_step(
         ):
             break
         low, high = (step, high) if slope < 0.0 else (low, step)
-    return step, here
+    return step, objective.evaluate_scores(point.w + step * direction, point.scores + step * direction_scores)

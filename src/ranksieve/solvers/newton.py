@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
+from scipy.linalg import LinAlgError, cho_factor, cho_solve
 from scipy.sparse.linalg import LinearOperator, cg
 
 from ranksieve._types import FloatArray
@@ -13,6 +14,7 @@ from ranksieve.objective import Point
 from ranksieve.solvers.base import Loop, Problem, Solver, relative
 from ranksieve.solvers.line_search import first_decrease
 
+WHOLE = 100  # features up to which forming the Hessian takes less time than the products with it
 LOOSEST = 0.1  # largest residual of a Newton system, as a share of the gradient
 
 
@@ -20,8 +22,9 @@ LOOSEST = 0.1  # largest residual of a Newton system, as a share of the gradient
 class TruncatedNewton(Solver):
     """Minimise F(w) = f(w) + ½wᵀAw until the duality gap is at most ``tol`` times F.
 
-    Each step solves (H + A)d = −∇F by conjugate gradients on implicit Hessian products, to a residual that
-    falls with the gradient, and halves d until F falls enough. The squared hinge is piecewise quadratic, so
+    Each step solves (H + A)d = −∇F and halves d until F falls enough. Up to 100 features H is formed and
+    factorised; beyond, conjugate gradients on implicit Hessian products go on to a residual that falls with
+    the gradient. The squared hinge is piecewise quadratic, so
     the full step is exact as soon as the active pairs stop changing; its gap with a ridge μ is ‖∇F‖²/(2μ), or
     F itself where that is less.
     """
@@ -41,7 +44,9 @@ class TruncatedNewton(Solver):
             total = g + problem.penalty.times(point.w)
             first = first or float(np.linalg.norm(total))
             residual = min(LOOSEST, float(np.sqrt(np.linalg.norm(total) / first)))
-            direction = _direction(problem, point, total, residual)
+            direction = _exact_direction(problem, point, total)
+            if direction is None:
+                direction = _direction(problem, point, total, residual)
             slope = float(total @ direction)
             moved = None
             if slope < 0.0:
@@ -51,6 +56,23 @@ class TruncatedNewton(Solver):
             if moved is None:
                 return
             point = moved
+
+
+def _exact_direction(problem: Problem, point: Point, total: FloatArray) -> FloatArray | None:
+    """d with (H + A)d = −∇F; None where products with H take less time, or where H + A is singular."""
+    d = problem.n_features
+    if d > WHOLE or "hessian" not in problem.offers:
+        return None
+    everything = np.arange(d)
+    system = problem.objective.hessian(point, everything) + problem.penalty.matrix(d)
+    usable = everything if problem.usable is None else np.flatnonzero(problem.usable)
+    direction = np.zeros(d)
+    try:
+        factors = cho_factor(system[np.ix_(usable, usable)])
+    except LinAlgError:
+        return None
+    direction[usable] = -cho_solve(factors, total[usable])
+    return direction
 
 
 def _direction(problem: Problem, point: Point, total: FloatArray, residual: float) -> FloatArray:
