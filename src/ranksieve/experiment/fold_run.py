@@ -268,10 +268,14 @@ def _trials(
 
 
 def _same_choice(ranker: Ranker, earlier: Ranker | None) -> FeatureSelector | None:
-    """The earlier selector with the base of this one, if both choose the same features."""
+    """The earlier selector with the parameters of this one, if both learn the same of the features."""
     if not (isinstance(ranker, FeatureSelector) and isinstance(earlier, FeatureSelector)):
         return None
-    return copy(earlier).set_params(base=ranker.base) if ranker.chooses_like(earlier) else None
+    if not ranker.chooses_like(earlier):
+        return None
+    again = copy(earlier)
+    again.set_params(**{name: getattr(ranker, name) for name in ranker.decided_last})
+    return again
 
 
 def weights_of(ranker: Ranker, n_features: int) -> FloatArray:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -22,7 +22,7 @@ from ranksieve.experiment.comparison import (
 )
 from ranksieve.experiment.published import PrintedRow, rows_of, unmatched
 from ranksieve.experiment.results import DataSetResults, Results
-from ranksieve.experiment.terms import Terms, terms_of, whose
+from ranksieve.experiment.terms import BASELINES, CITED, OWN_METHODS, PAPERS, Terms, terms_of, whose
 
 PUBLISHED_METRICS = (*(f"ndcg@{k}" for k in range(1, 11)), "map", "sparsity", "seconds")
 LARGEST = {NDCG_AND_MAP: 10, SPARSITY: 6}
@@ -107,10 +107,16 @@ def papers_table(results: Results) -> Table:
             "paper", "numbers of", "printed", "compared", f"within {NEAR:g}", f"{NEAR:g} to {FAR:g}",
             "beyond", "median", "largest difference", "what is known of it",
         ),
-        tuple(_paper_row(*of, found) for of, found in groups.items()),
+        tuple(_paper_row(*of, groups[of]) for of in _in_order(groups)),
         "Median: of the sizes of the differences. A paper whose numbers other conventions made is compared "
         "with nothing.",
     )  # fmt: skip
+
+
+def _in_order(groups: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
+    """By paper, each paper's own methods first."""
+    papers, whose_runs = list(PAPERS), (OWN_METHODS, BASELINES, CITED)
+    return sorted(groups, key=lambda of: (papers.index(of[0]), whose_runs.index(of[1])))
 
 
 def _paper_row(paper: str, by: str, found: Sequence[Comparison]) -> tuple[Cell, ...]:

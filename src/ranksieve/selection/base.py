@@ -50,6 +50,7 @@ class FeatureSelector(SelectorMixin, LinearRanker):  # type: ignore[misc]
     """
 
     chooses_by_base: ClassVar[bool] = False  # whether the choice depends on ``base``
+    decided_last: ClassVar[frozenset[str]] = frozenset({"base"})  # parameters that ``refit`` may see changed
 
     base: Any
     selected_: IntArray
@@ -87,8 +88,8 @@ class FeatureSelector(SelectorMixin, LinearRanker):  # type: ignore[misc]
     ) -> Self:
         """Fit ``base``, which may be another one by now, on the features that were chosen already.
 
-        The result is that of a whole fit to the same data, as long as the choice does not depend on ``base``
-        (:meth:`chooses_like`).
+        The result is that of a whole fit to the same data, as long as the choice does not depend on what
+        changed (:meth:`chooses_like`).
         """
         check_is_fitted(self)
         n_features = self.n_features_in_
@@ -98,15 +99,21 @@ class FeatureSelector(SelectorMixin, LinearRanker):  # type: ignore[misc]
                 f"X has {given.n_features} features, but {type(self).__name__} chose among {n_features}; "
                 "give the data of its fit, or call fit to choose again"
             )
-        self._learn_base(self._second_stage(), self._prepared_for_learning(given, weight), weight)
+        data = self._prepared_for_learning(given, weight)
+        self.selected_ = self._selected_again(usable_features(data))
+        self._learn_base(self._second_stage(), data, weight)
         return self
 
+    def _selected_again(self, usable: IntArray) -> IntArray:
+        """The choice by what is known of the features already."""
+        return self.selected_
+
     def chooses_like(self, other: FeatureSelector) -> bool:
-        """Whether both choose the same features on the same data, whatever their bases."""
+        """Whether what one learned of the features is what the other would, whatever their bases."""
         if type(self) is not type(other) or self.chooses_by_base:
             return False
         ours, theirs = (
-            {name: value for name, value in selector._plain_parameters().items() if name != "base"}
+            {k: v for k, v in selector._plain_parameters().items() if k not in self.decided_last}
             for selector in (self, other)
         )
         return ours == theirs

@@ -88,9 +88,9 @@ class BRTree(FeatureSelector):
     base: Any = None
     search: Annotated[str, one_of(("random", "greedy"))] = "random"
     _: KW_ONLY
-    n_subsets: Count = 6
+    n_subsets: Count = 4
     share: Share = 0.75
-    drop: Share = 0.3
+    drop: Share = 0.5
     metric: str = "ndcg@5"
     c: NotNegative = 0.0
     similarity: Any = "kendall"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass, field
 from numbers import Real
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -75,6 +75,8 @@ class StabilitySelection(FeatureSelector):
     N. Meinshausen, P. Bühlmann: Stability selection, Journal of the Royal Statistical Society B 72(4), 2010.
     """
 
+    decided_last: ClassVar[frozenset[str]] = frozenset({"base", "threshold"})
+
     frequencies_: FloatArray = field(init=False)
     alphas_: FloatArray = field(init=False)
     stability_: FloatArray = field(init=False)
@@ -104,10 +106,10 @@ class StabilitySelection(FeatureSelector):
         self.frequencies_ = np.mean(runs, axis=0)
         self.stability_ = self.frequencies_.max(axis=0)
         self.q_ = float(np.mean([np.count_nonzero(run.any(axis=0)) for run in runs]))
-        self.error_bound_ = self.q_**2 / ((2.0 * self.threshold - 1.0) * len(usable))
-        return self._stable(usable)
+        return self._selected_again(usable)
 
-    def _stable(self, usable: IntArray) -> IntArray:
+    def _selected_again(self, usable: IntArray) -> IntArray:
+        self.error_bound_ = self.q_**2 / ((2.0 * self.threshold - 1.0) * len(usable))
         stable = usable[self.stability_[usable] >= self.threshold]
         return stable[np.argsort(-self.stability_[stable], kind="stable")]
 
