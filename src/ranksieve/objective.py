@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -25,8 +25,13 @@ from ranksieve.losses.base import BoundLoss, Curvature, Loss, ScoreValue
 FAR = 32.0  # times the spread of a feature: from here on an offset costs digits of its differences
 NOISY = 2.0**20  # times the least spread: a constant so large could pass for a feature by its rounding errors
 LARGEST = 1e150  # a feature whose square still fits into a float64
+KEPT_CELLS = 2**25  # of columns kept side by side: 256 MB
 NEAR_CELLS = 2**16  # of X, half a megabyte: what a core keeps at hand
 ROUNDING = 16.0 * float(np.finfo(np.float64).eps)  # of a sum, as a share of the sum of its terms' sizes
+
+
+Read: TypeAlias = Callable[[int, int], FloatArray]
+"""The values of some columns in the rows first..last."""
 
 
 @dataclass(frozen=True)
@@ -67,6 +72,8 @@ class Objective:
         self._cuts = split_blocks(np.arange(X.shape[0] + 1))
         self._at_zero: Point | None = None
         self._latest: tuple[ScoreValue, IntArray, FloatArray] | None = None  # of hessians: at, columns, sum
+        self._gradient: tuple[ScoreValue, FloatArray] | None = None  # the last one, and where
+        self._kept: tuple[IntArray, FloatArray] | None = None  # columns side by side, in grouped order
         spread, largest = spread_and_largest(X, loss.queries, loss.cuts)
         self.varies = spread > 0
         self._far = np.flatnonzero(largest > np.where(self.varies, FAR * spread, NOISY * _least(spread)))
@@ -88,19 +95,41 @@ class Objective:
 
     def scores(self, w: FloatArray) -> FloatArray:
         """Xw, in input order."""
+        used = np.flatnonzero(w)
+        if self._kept is not None and self.keeps(used):
+            columns, values = self._kept
+            parts = map_blocks(lambda a, b: values[a:b] @ w[columns], self._cuts)
+            return np.asarray(self.loss.queries.restore(np.concatenate(parts)))
         return np.concatenate(map_blocks(lambda a, b: self._rows(a, b) @ w, self._cuts))
+
+    def keep(self, columns: IntArray) -> None:
+        """Copy some columns side by side, for scores and Hessians of these; less is read of X then."""
+        room = len(columns) * self.loss.queries.n_rows <= KEPT_CELLS and 2 * len(columns) <= self.n_features
+        if not room:
+            self._kept = None
+            return
+        blocks = map_blocks(lambda a, b: self._grouped_columns(a, b, columns), self._cuts)
+        self._kept = (columns, np.concatenate(blocks))
+
+    def keeps(self, columns: IntArray) -> bool:
+        """Whether these columns are kept side by side."""
+        return self._kept is not None and set(self._kept[0].tolist()) >= set(columns.tolist())
 
     def gradient(self, point: Point) -> FloatArray:
         """Xᵀ∇loss / normaliser; 0, and no rounding error, for a feature that does not vary within queries."""
-        return np.where(self.varies, self._transposed(point.at.gradient) / self.loss.normaliser, 0.0)
+        if self._gradient is None or self._gradient[0] is not point.at:
+            total = self._transposed(point.at.gradient) / self.loss.normaliser
+            self._gradient = (point.at, np.where(self.varies, total, 0.0))
+        return self._gradient[1].copy()
 
     def hessian(self, point: Point, columns: IntArray) -> FloatArray:
         """The block of the (generalised) Hessian on ``columns``: X_Aᵀ S X_A / normaliser."""
         if (known := self._known_hessian(point, columns)) is not None:
             return known
+        read = self._reader(columns)
 
         def work(first: int, last: int) -> FloatArray:
-            return np.asarray(self._curvature(point, columns, first, last).block())
+            return np.asarray(self._curvature(point, read, first, last).block())
 
         total = _ordered_sum(map_blocks(work, self.loss.cuts))
         return np.asarray(self._cleared(total, columns) / self.loss.normaliser)
@@ -112,17 +141,24 @@ class Objective:
         hessian[..., constant] = 0.0
         return hessian
 
-    def _whole(self, columns: IntArray) -> bool:
-        """Whether these are all columns, as they are."""
-        d = self.n_features
-        return len(columns) == d and not len(self._far) and bool(np.array_equal(columns, np.arange(d)))
-
-    def _curvature(self, point: Point, columns: IntArray, first: int, last: int) -> Curvature:
+    def _curvature(self, point: Point, read: Read, first: int, last: int) -> Curvature:
         """The share of the queries first..last in the Hessian block, as a sum."""
         offsets = self.loss.queries.offsets
-        V = self._grouped_columns(int(offsets[first]), int(offsets[last]), columns)
+        V = read(int(offsets[first]), int(offsets[last]))
         parts: Curvature = self.loss.curvature_of(point.at, first, last, V)
         return parts
+
+    def _reader(self, columns: IntArray) -> Read:
+        """Reads some columns of rows that are counted in grouped order; not to be written to."""
+        if self._kept is not None and self.keeps(columns):
+            kept, values = self._kept
+            place = np.searchsorted(kept, columns)
+            return lambda a, b: values[a:b] if len(kept) == len(place) else values[a:b, place]
+        whole = len(columns) == self.n_features and bool(np.array_equal(columns, np.arange(self.n_features)))
+        X = self.X
+        if whole and not len(self._far) and self.loss.queries.contiguous and is_float64_in_place(X):
+            return lambda a, b: np.asarray(X[a:b])
+        return lambda a, b: self._grouped_columns(a, b, columns)
 
     def gradients(self, point: Point, cuts: IntArray) -> FloatArray:
         """What the queries between each two cuts add to the gradient, as a sum."""
@@ -136,12 +172,12 @@ class Objective:
 
     def hessians(self, point: Point, columns: IntArray, cuts: IntArray) -> FloatArray:
         """What the queries between each two cuts add to the Hessian block, as a sum."""
-        hessians = np.zeros((len(cuts) - 1, len(columns), len(columns)))
+        read, hessians = self._reader(columns), np.zeros((len(cuts) - 1, len(columns), len(columns)))
 
         def work(first: int, last: int) -> list[tuple[int, FloatArray]]:
             bounds = np.clip(cuts, first, last)
             met = np.flatnonzero(np.diff(bounds)).tolist()
-            parts = (self._curvature(point, columns, int(bounds[k]), int(bounds[k + 1])) for k in met)
+            parts = (self._curvature(point, read, int(bounds[k]), int(bounds[k + 1])) for k in met)
             return [(k, part.block()) for k, part in zip(met, parts, strict=True)]
 
         for shares in map_blocks(work, self.loss.cuts):
@@ -163,10 +199,10 @@ class Objective:
 
     def curvatures(self, point: Point) -> FloatArray:
         """The diagonal of the (generalised) Hessian."""
-        everything = np.arange(self.n_features)
+        read = self._reader(np.arange(self.n_features))
 
         def work(first: int, last: int) -> FloatArray:
-            return np.asarray(self._curvature(point, everything, first, last).diagonal())
+            return np.asarray(self._curvature(point, read, first, last).diagonal())
 
         diagonal = _ordered_sum(map_blocks(work, self.loss.cuts)) / self.loss.normaliser
         return np.where(self.varies, diagonal, 0.0)
@@ -176,7 +212,7 @@ class Objective:
         part = object.__new__(Objective)
         part.__dict__ |= self.__dict__
         part.X, part.n_features = self.X[:, columns], len(columns)
-        part._at_zero, part._latest = None, None
+        part._at_zero, part._latest, part._gradient, part._kept = None, None, None, None
         part.varies, part.reach = self.varies[columns], self.reach[columns]
         _, part._far, among = np.intersect1d(columns, self._far, return_indices=True)
         if len(self._far):
@@ -315,10 +351,8 @@ class Objective:
         return block
 
     def _grouped_columns(self, start: int, stop: int, columns: IntArray) -> FloatArray:
-        """Some columns of rows that are counted in grouped order; not to be written to."""
+        """Some columns of rows that are counted in grouped order."""
         queries = self.loss.queries
-        if self._whole(columns) and queries.contiguous and is_float64_in_place(self.X):
-            return np.asarray(self.X[start:stop])
         rows = slice(start, stop) if queries.contiguous else queries.order[start:stop]
         block = dense_block(self.X, rows, columns)
         if len(self._far):

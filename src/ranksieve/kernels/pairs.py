@@ -44,31 +44,6 @@ def _room(level, offsets, first, last):
 
 
 @njit(cache=True, nogil=True)
-def _sweep(scores, depths, n, top, counts, totals, count, slack):
-    """Of each document of a query, by falling score: its active partners of less depth, and Σ ξ over them."""
-    counts[: top + 1], totals[: top + 1] = 0.0, 0.0
-    k = 0
-    for a in range(n):
-        count[a], slack[a] = 0.0, 0.0
-        if depths[a] == 0:
-            continue
-        score = scores[a]
-        while k < n and 1.0 - (score - scores[k]) > 0.0:
-            node = depths[k] + 1
-            while node <= top:
-                counts[node] += 1.0
-                totals[node] += scores[k]
-                node += node & -node
-            k += 1
-        c, s, node = 0.0, 0.0, depths[a]
-        while node > 0:
-            c += counts[node]
-            s += totals[node]
-            node -= node & -node
-        count[a], slack[a] = c, c * (1.0 - score) + s
-
-
-@njit(cache=True, nogil=True)
 def active_partners(t, level, order, offsets, first, last, side, count, slack):
     """Per document, the number of its active partners on one side and Σ ξ over them.
 
@@ -77,44 +52,79 @@ def active_partners(t, level, order, offsets, first, last, side, count, slack):
     longest, highest = _room(level, offsets, first, last)
     scores, depths = np.empty(longest), np.empty(longest, dtype=np.int64)
     counts, totals = np.empty(highest + 1), np.empty(highest + 1)
-    found_count, found_slack = np.empty(longest), np.empty(longest)
     for q in range(first, last):
         n = offsets[q + 1] - offsets[q]
         top, start = _gather(t, level, order, offsets[q], offsets[q + 1], side, scores, depths)
-        _sweep(scores, depths, n, top, counts, totals, found_count, found_slack)
+        counts[: top + 1], totals[: top + 1] = 0.0, 0.0
+        k = 0
         for a in range(n):
+            c, s, node = 0.0, 0.0, depths[a]
+            while node > 0 and k < n and 1.0 - (scores[a] - scores[k]) > 0.0:
+                _insert(counts, totals, depths[k] + 1, top, scores[k])
+                k += 1
+            while node > 0:
+                c += counts[node]
+                s += totals[node]
+                node -= node & -node
             i = order[start - side * a]
-            count[i], slack[i] = found_count[a], found_slack[a]
+            count[i], slack[i] = c, c * (1.0 - scores[a]) + s
+
+
+@njit(cache=True, nogil=True)
+def _insert(counts, totals, node, top, score):
+    while node <= top:
+        counts[node] += 1.0
+        totals[node] += score
+        node += node & -node
 
 
 @njit(cache=True, nogil=True)
 def squared_hinge(s, level, weight, offsets, first, last, t, order, degree, gradient):
-    """The squared hinge of some queries: Σ ξ, and what else a query's sorted documents tell.
+    """The squared hinge of some queries: Σ ωξ, and what else a query's sorted documents tell.
 
     ``t`` becomes the centred scores, ``order`` sorted by them, ``degree`` the weight of a document's active
     pairs, ``gradient`` that of Σ ωξ². ``weight`` has one number per query.
     """
     centre_and_sort(s, t, order, offsets, first, last)
     longest, highest = _room(level, offsets, first, last)
-    scores, depths = np.empty(longest), np.empty(longest, dtype=np.int64)
+    scores, levels = np.empty(longest), np.empty(longest, dtype=np.int64)
     counts, totals = np.empty(highest + 1), np.empty(highest + 1)
-    count, slack = np.empty(longest), np.empty(longest)
+    below, slack = np.empty(longest), np.empty(longest)
     total = 0.0
     for q in range(first, last):
-        lo, hi, omega, here = offsets[q], offsets[q + 1], weight[q], 0.0
-        top, start = _gather(t, level, order, lo, hi, 1, scores, depths)
-        _sweep(scores, depths, hi - lo, top, counts, totals, count, slack)
-        for a in range(hi - lo):
-            i = order[start - a]
-            degree[i], gradient[i] = count[a], slack[a]
+        lo, n, top = offsets[q], offsets[q + 1] - offsets[q], 0
+        for a in range(n):
+            i = order[lo + a]
+            scores[a], levels[a] = t[i], level[i]
+            top = max(top, level[i])
+        counts[: top + 1], totals[: top + 1] = 0.0, 0.0
+        k, here = n - 1, 0.0
+        for a in range(n - 1, -1, -1):  # partners below
+            c, sum_, node = 0.0, 0.0, levels[a]
+            while node > 0 and k >= 0 and 1.0 - (scores[a] - scores[k]) > 0.0:
+                _insert(counts, totals, levels[k] + 1, top, scores[k])
+                k -= 1
+            while node > 0:
+                c += counts[node]
+                sum_ += totals[node]
+                node -= node & -node
+            below[a], slack[a] = c, c * (1.0 - scores[a]) + sum_
             here += slack[a]
-        total += omega * here
-        top, start = _gather(t, level, order, lo, hi, -1, scores, depths)
-        _sweep(scores, depths, hi - lo, top, counts, totals, count, slack)
-        for a in range(hi - lo):
-            i = order[start + a]
-            degree[i] = omega * (degree[i] + count[a])
-            gradient[i] = 2.0 * omega * (slack[a] - gradient[i])
+        total += weight[q] * here
+        counts[: top + 1], totals[: top + 1] = 0.0, 0.0
+        k = 0
+        for a in range(n):  # partners above
+            c, sum_, node = 0.0, 0.0, top - levels[a]
+            while node > 0 and k < n and 1.0 - (scores[k] - scores[a]) > 0.0:
+                _insert(counts, totals, top - levels[k] + 1, top, scores[k])
+                k += 1
+            while node > 0:
+                c += counts[node]
+                sum_ += totals[node]
+                node -= node & -node
+            i = order[lo + a]
+            degree[i] = weight[q] * (below[a] + c)
+            gradient[i] = 2.0 * weight[q] * (c * (1.0 + scores[a]) - sum_ - slack[a])
     return total
 
 
@@ -129,22 +139,23 @@ def squared_hinge_along(s, d, step, level, weight, offsets, first, last, t, orde
     for i in range(offsets[first], offsets[last]):
         t[i] = s[i] + step * d[i]
     centre_and_sort(t, t, order, offsets, first, last)
-    _, highest = _room(level, offsets, first, last)
+    longest, highest = _room(level, offsets, first, last)
+    scores, along, levels = np.empty(longest), np.empty(longest), np.empty(longest, dtype=np.int64)
     tree, slope, curvature = np.empty((highest + 1, 5)), 0.0, 0.0
     for q in range(first, last):
-        lo, hi, top = offsets[q], offsets[q + 1], 0
-        for i in range(lo, hi):
+        lo, n, top = offsets[q], offsets[q + 1] - offsets[q], 0
+        for a in range(n):
+            i = order[lo + a]
+            scores[a], along[a], levels[a] = t[i], d[i], level[i]
             top = max(top, level[i])
         tree[: top + 1] = 0.0
-        k, here, bend = hi - 1, 0.0, 0.0
-        for a in range(hi - 1, lo - 1, -1):
-            i = order[a]
-            if level[i] == 0:
+        k, here, bend = n - 1, 0.0, 0.0
+        for a in range(n - 1, -1, -1):
+            if levels[a] == 0:
                 continue
-            t_i, d_i = t[i], d[i]
-            while k >= lo and 1.0 - (t_i - t[order[k]]) > 0.0:
-                j = order[k]
-                t_j, d_j, node = t[j], d[j], level[j] + 1
+            t_i, d_i = scores[a], along[a]
+            while k >= 0 and 1.0 - (t_i - scores[k]) > 0.0:
+                t_j, d_j, node = scores[k], along[k], levels[k] + 1
                 while node <= top:
                     tree[node, 0] += 1.0
                     tree[node, 1] += t_j
@@ -153,16 +164,16 @@ def squared_hinge_along(s, d, step, level, weight, offsets, first, last, t, orde
                     tree[node, 4] += d_j * d_j
                     node += node & -node
                 k -= 1
-            n, t_sum, d_sum, td_sum, dd_sum, node = 0.0, 0.0, 0.0, 0.0, 0.0, level[i]
+            m, t_sum, d_sum, td_sum, dd_sum, node = 0.0, 0.0, 0.0, 0.0, 0.0, levels[a]
             while node > 0:
-                n += tree[node, 0]
+                m += tree[node, 0]
                 t_sum += tree[node, 1]
                 d_sum += tree[node, 2]
                 td_sum += tree[node, 3]
                 dd_sum += tree[node, 4]
                 node -= node & -node
-            here += (1.0 - t_i) * (n * d_i - d_sum) + d_i * t_sum - td_sum
-            bend += n * d_i * d_i - 2.0 * d_i * d_sum + dd_sum
+            here += (1.0 - t_i) * (m * d_i - d_sum) + d_i * t_sum - td_sum
+            bend += m * d_i * d_i - 2.0 * d_i * d_sum + dd_sum
         slope -= 2.0 * weight[q] * here
         curvature += 2.0 * weight[q] * bend
     return slope, curvature

@@ -15,6 +15,7 @@ from ranksieve.solvers.base import Loop, Problem, Solver
 from ranksieve.solvers.line_search import ROUNDING, first_decrease
 
 NEAR = 0.8  # a feature whose gradient reaches this share of its slope joins the working set
+WIDE = 0.6  # from this share on its values are kept at hand: it may join soon
 MAX_SWEEPS = 1000  # of coordinate descent per step
 STALLED = 5  # steps without a change that can be told from none end the iteration
 
@@ -52,6 +53,8 @@ def _step(problem: Problem, slopes: Slopes, point: Point, g: FloatArray, primal:
     objective, columns = problem.objective, working_set(slopes, point.w, g)
     if problem.usable is not None:
         columns = columns[problem.usable[columns]]  # a slope of 0 lets in all others
+    if not objective.keeps(columns):
+        objective.keep(working_set(slopes, point.w, g, WIDE))
     target = point.w.copy()
     target[columns] = model_minimum(objective.hessian(point, columns), slopes, point.w, g, columns)
     direction = target - point.w
@@ -61,9 +64,9 @@ def _step(problem: Problem, slopes: Slopes, point: Point, g: FloatArray, primal:
     return first_decrease(objective, slopes.value, point, direction, decrease, primal)
 
 
-def working_set(slopes: Slopes, w: FloatArray, g: FloatArray) -> IntArray:
+def working_set(slopes: Slopes, w: FloatArray, g: FloatArray, near: float = NEAR) -> IntArray:
     """Features in use, and those whose gradient is near the slope that would bring them in."""
-    return np.flatnonzero((w != 0) | (np.abs(g) >= NEAR * slopes.facing(g)))
+    return np.flatnonzero((w != 0) | (np.abs(g) >= near * slopes.facing(g)))
 
 
 def model_minimum(
