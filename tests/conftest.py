@@ -55,6 +55,13 @@ def synthetic_folds() -> list[Fold]:
     return deal_folds(make_ranking(60, 15, 4, docs_per_query=(12, 20), seed=3), 3)
 
 
+@pytest.fixture
+def small_blocks(monkeypatch):
+    """Small data make several blocks, and threads share them."""
+    monkeypatch.setattr("ranksieve._parallel.BLOCK_ROWS", 256)
+    monkeypatch.setattr("ranksieve._parallel.LEAST_SHARE", 1)
+
+
 @pytest.fixture(scope="session")
 def shop_results(tmp_path_factory):
     """Two small data sets in one folder: one with several kinds of methods, all studies and odd names."""

@@ -5,10 +5,12 @@ from __future__ import annotations
 import itertools
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
+from ranksieve.kernels import pairs
 from ranksieve.kernels.linear import minimise_quadratic
 from ranksieve.kernels.ordering import centre_and_sort, sort_by_key
 from ranksieve.kernels.pairs import (
@@ -87,6 +89,39 @@ def test_active_pair_sums(case, weighted, seed):
         for got, want in zip(found, numbers, strict=True):
             np.testing.assert_allclose(got, want, atol=1e-10)
         np.testing.assert_allclose(sums, summed, atol=1e-10)
+
+
+@settings(max_examples=100, deadline=None)
+@given(grouped_scores(), st.integers(0, 2**31))
+def test_the_squared_hinge_and_its_slopes(case, seed):
+    """Against sums over all pairs."""
+    s, level, offsets = case
+    rng = np.random.default_rng(seed)
+    n, last = len(s), len(offsets) - 1
+    weight, d, step = rng.uniform(0, 2, size=last), rng.normal(size=n), rng.normal()
+    d -= np.repeat([d[lo:hi].mean() for lo, hi in itertools.pairwise(offsets)], np.diff(offsets))
+    t, order, degree, gradient = np.empty(n), np.arange(n), np.empty(n), np.empty(n)
+    total = pairs.squared_hinge(s, level, weight, offsets, 0, last, t, order, degree, gradient)
+    moved, sorted_ = np.empty(n), np.arange(n)
+    slopes = pairs.squared_hinge_along(s, d, step, level, weight, offsets, 0, last, moved, sorted_)
+    slack, want_degree, want_gradient, want_slopes = 0.0, np.zeros(n), np.zeros(n), np.zeros(2)
+    for q, (lo, hi) in enumerate(itertools.pairwise(offsets)):
+        for i, j in itertools.product(range(lo, hi), repeat=2):
+            if level[i] <= level[j]:
+                continue
+            xi, xi_moved = 1.0 - (t[i] - t[j]), 1.0 - (moved[i] - moved[j])
+            if xi > 0:
+                slack += weight[q] * xi
+                want_degree[[i, j]] += weight[q]
+                want_gradient[i] -= 2 * weight[q] * xi
+                want_gradient[j] += 2 * weight[q] * xi
+            if xi_moved > 0:
+                want_slopes += 2 * weight[q] * np.array([-xi_moved * (d[i] - d[j]), (d[i] - d[j]) ** 2])
+    size = 1.0 + np.abs(s).max() + abs(step) * np.abs(d).max()
+    assert total == pytest.approx(slack, abs=1e-10 * n * size)
+    np.testing.assert_allclose(degree, want_degree, atol=1e-10)
+    np.testing.assert_allclose(gradient, want_gradient, atol=1e-10 * n * size)
+    np.testing.assert_allclose(slopes, want_slopes, rtol=1e-9, atol=1e-10 * n * n * size)
 
 
 def test_a_range_of_queries_touches_no_other_query():

@@ -244,7 +244,7 @@ def test_absolute_correlations_can_be_indefinite_but_squared_ones_cannot():
     )
 
 
-def test_the_same_bits_for_any_number_of_threads():
+def test_the_same_bits_for_any_number_of_threads(small_blocks):
     rng = np.random.default_rng(1)
     X = rng.normal(size=(12_000, 5))
     data = Dataset(X, rng.integers(0, 3, len(X)), np.arange(len(X)) // 30)

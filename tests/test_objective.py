@@ -55,8 +55,64 @@ def test_value_gradient_hessian_on_explicit_pairs(kind, scattered, tmp_path):
     assert point.value == pytest.approx(value / p, rel=1e-12)
     assert point.slack == pytest.approx(slack / p, rel=1e-12)
     np.testing.assert_allclose(objective.gradient(point), X.T @ gradient / p, atol=1e-12)
-    expected = X[:, columns].T @ hessian @ X[:, columns] / p
+    whole = X.T @ hessian @ X / p
+    expected = whole[np.ix_(columns, columns)]
     np.testing.assert_allclose(objective.hessian(point, columns), expected, atol=1e-12)
+    np.testing.assert_allclose(objective.hessian(point, np.arange(5)), whole, atol=1e-12)
+    np.testing.assert_allclose(objective.curvatures(point), np.diag(whole), atol=1e-12)
+    np.testing.assert_allclose(objective.hessian_product(point, w), whole @ w, atol=1e-12)
+
+
+@pytest.mark.parametrize("kind", [dense64, csr])
+@pytest.mark.parametrize("scattered", [False, True])
+def test_columns_kept_side_by_side_change_nothing(kind, scattered, tmp_path):
+    data = random_dataset(seed=1, n_queries=9, n_features=9)
+    if scattered:
+        data = data.select_rows(np.random.default_rng(0).permutation(data.n_docs))
+    X = kind(data.X, tmp_path)
+    plain, keeping = make(data, X), make(data, X)
+    w = np.where(np.isin(np.arange(9), [1, 6]), 0.7, 0.0)
+    keeping.keep(np.array([6, 1, 4]))
+    assert keeping.keeps(np.array([4, 1]))
+    assert not keeping.keeps(np.array([1, 2]))
+    point = plain.evaluate(w)
+    np.testing.assert_allclose(keeping.scores(w), point.scores, atol=1e-13)
+    np.testing.assert_allclose(keeping.scores(np.ones(9)), plain.scores(np.ones(9)), atol=1e-13)
+    for columns in ([1, 4, 6], [6, 1, 4], [4, 1], [2, 6]):
+        np.testing.assert_allclose(
+            keeping.hessian(point, np.array(columns)), plain.hessian(point, np.array(columns)), atol=1e-13
+        )
+    keeping.keep(np.arange(9))  # more than half of X is not copied
+    assert not keeping.keeps(np.array([1]))
+
+
+def test_a_gradient_is_remembered_where_it_was_and_nowhere_else():
+    data = random_dataset(seed=1, n_queries=9)
+    objective = make(data)
+    here, there = objective.evaluate(np.ones(5)), objective.evaluate(-np.ones(5))
+    first = objective.gradient(here)
+    first[:] = 7.0  # a caller's own
+    second = objective.gradient(here)
+    assert not np.any(second == 7.0)
+    other = objective.gradient(there)
+    assert not np.array_equal(other, second)
+    np.testing.assert_array_equal(objective.gradient(here), second)
+
+
+@pytest.mark.parametrize("loss", ["squared_hinge", "listnet"])  # with a line of its own, and without
+def test_slopes_along_a_line_against_differences(loss):
+    data = random_dataset(seed=4, n_queries=9)
+    objective = make_objective(data, loss)
+    rng = np.random.default_rng(1)
+    point, direction = objective.evaluate(rng.normal(size=5)), rng.normal(size=5)
+    scores, h = objective.scores(direction), 1e-5
+    slopes = objective.slopes_along(point, scores)
+    for step in (0.0, 0.3, -0.2, 0.3):
+        at = [objective.evaluate(point.w + mu * direction) for mu in (step - h, step, step + h)]
+        slope, curvature = slopes(step)
+        assert slope == pytest.approx((at[2].value - at[0].value) / (2 * h), rel=1e-6, abs=1e-8)
+        assert slope == pytest.approx(objective.slope_along(at[1], scores), rel=1e-10)
+        assert curvature == pytest.approx(objective.curvature_along(at[1], scores), rel=1e-10)
 
 
 def test_gradient_against_differences():
@@ -72,7 +128,7 @@ def test_gradient_against_differences():
 
 
 @pytest.mark.parametrize("kind", [dense64, dense32, csr])
-def test_same_bits_for_any_number_of_threads(kind, tmp_path):
+def test_same_bits_for_any_number_of_threads(kind, tmp_path, small_blocks):
     data = random_dataset(seed=5, n_queries=500, n_features=20, longest=30)
     w, columns = np.random.default_rng(1).normal(size=20), np.arange(0, 20, 3)
     results = []

@@ -95,7 +95,7 @@ def test_elastic_net_keeps_correlated_features_together(data):
     assert np.any(path.coefs[:, 0] != 0)
 
 
-def test_same_bits_for_any_number_of_threads():
+def test_same_bits_for_any_number_of_threads(small_blocks):
     data = random_dataset(seed=9, n_queries=400, n_features=12, longest=20)
     paths = []
     for n in (1, 2):

@@ -146,7 +146,7 @@ def test_the_loss_falls_with_every_round():
     assert np.all(np.diff(trace.n_nonzero) >= 0)
 
 
-def test_threads_do_not_change_the_bits():
+def test_threads_do_not_change_the_bits(small_blocks):
     data = random_dataset(seed=9, n_queries=400, longest=30)
     fits = []
     for n in (1, 2):

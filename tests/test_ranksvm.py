@@ -69,7 +69,7 @@ def test_hessian_product_is_the_hessian_block_and_the_gradients_slope(kind, scat
     np.testing.assert_allclose(product, (ahead - behind) / 2e-7, atol=1e-6)
 
 
-def test_hessian_product_has_the_same_bits_for_any_number_of_threads():
+def test_hessian_product_has_the_same_bits_for_any_number_of_threads(small_blocks):
     data = random_dataset(seed=5, n_queries=500, n_features=20, longest=30)
     objective = objective_of(data)
     assert len(objective.loss.cuts) > 3

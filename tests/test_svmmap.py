@@ -158,7 +158,7 @@ def test_warm_start_saves_planes():
     assert again.n_iter_ <= first
 
 
-def test_threads_do_not_change_the_bits():
+def test_threads_do_not_change_the_bits(small_blocks):
     data = random_dataset(seed=10, n_queries=300, longest=30)
     fits = []
     for n in (1, 2):

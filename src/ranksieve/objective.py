@@ -108,8 +108,9 @@ class Objective:
         if not room:
             self._kept = None
             return
-        blocks = map_blocks(lambda a, b: self._grouped_columns(a, b, columns), self._cuts)
-        self._kept = (columns, np.concatenate(blocks))
+        kept = np.sort(columns)
+        blocks = map_blocks(lambda a, b: self._grouped_columns(a, b, kept), self._cuts)
+        self._kept = (kept, np.concatenate(blocks))
 
     def keeps(self, columns: IntArray) -> bool:
         """Whether these columns are kept side by side."""
@@ -152,8 +153,10 @@ class Objective:
         """Reads some columns of rows that are counted in grouped order; not to be written to."""
         if self._kept is not None and self.keeps(columns):
             kept, values = self._kept
+            if np.array_equal(kept, columns):
+                return lambda a, b: values[a:b]
             place = np.searchsorted(kept, columns)
-            return lambda a, b: values[a:b] if len(kept) == len(place) else values[a:b, place]
+            return lambda a, b: np.ascontiguousarray(values[a:b, place])
         whole = len(columns) == self.n_features and bool(np.array_equal(columns, np.arange(self.n_features)))
         X = self.X
         if whole and not len(self._far) and self.loss.queries.contiguous and is_float64_in_place(X):

@@ -87,7 +87,7 @@ def test_the_previous_evaluation_leaves_no_trace(loss, data):
     np.testing.assert_array_equal(first.gradient, again.gradient)
 
 
-def test_same_bits_for_any_number_of_threads(loss):
+def test_same_bits_for_any_number_of_threads(loss, small_blocks):
     data = random_dataset(seed=6, n_queries=600, longest=30)
     bound = loss.bind(data.y, data.queries)
     assert len(bound.cuts) > 3

@@ -247,7 +247,7 @@ def test_a_start_at_the_optimum_stops_at_once(name, kind, number):
 
 
 @every_case
-def test_the_same_bits_twice_and_with_any_number_of_threads(name, kind, number):
+def test_the_same_bits_twice_and_with_any_number_of_threads(name, kind, number, small_blocks):
     first, _ = solved(name, kind, number)
     loss, penalty = PROBLEMS[name]
     for threads, problem in ((1, problem_of(name)), (2, Problem(make_objective(DATA, loss), penalty))):
