@@ -4,12 +4,13 @@ Loops stand where NumPy would have one call: sums along an axis and assigned sli
 """
 
 import numpy as np
-from numba import njit
+
+from ranksieve.kernels.compiling import helper, kernel
 
 ROWS_AT_ONCE = 200  # not a power of two: then the columns of a block would displace each other in the cache
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def weighted_sums(X, columns, weights, scores):
     """scores_i = Σ_k weights_k · X[i, columns_k], added in that order: equal rows get equal bits."""
     for i in range(len(scores)):
@@ -19,7 +20,7 @@ def weighted_sums(X, columns, weights, scores):
         scores[i] = total
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def weighted_sums_of_models(X, columns, starts, places, weights, scores):
     """scores[m, i] = Σ_e weights_e · X[i, columns[places_e]], e from starts_m to starts_{m+1}, in that order.
 
@@ -43,7 +44,7 @@ def weighted_sums_of_models(X, columns, starts, places, weights, scores):
                 scores[m, first + i] = totals[i]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def add_stored(data, indices, indptr, first, place, values):
     """Add each stored x_ij of the CSR rows from ``first`` on to values[i − first, place_j], unless −1."""
     for i in range(len(values)):
@@ -53,7 +54,7 @@ def add_stored(data, indices, indptr, first, place, values):
                 values[i, k] += data[entry]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def sparse_extremes(data, indices, indptr, order, offsets, spread, largest):
     """Per column the largest max − min within a query and the largest |x|; what is not stored counts as 0."""
     d = len(spread)
@@ -77,7 +78,7 @@ def sparse_extremes(data, indices, indptr, order, offsets, spread, largest):
                 largest[j] = max(largest[j], max(high[j], -low[j]))
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def minimise_quadratic(hessian, gradient, w, up, down, ridge, tol, max_sweeps):
     """Minimise over z: gᵀ(z − w) + ½(z − w)ᵀH(z − w) + Σ_j [up_j z_j⁺ + down_j z_j⁻ + ½ ridge z_j²].
 
@@ -108,7 +109,7 @@ def minimise_quadratic(hessian, gradient, w, up, down, ridge, tol, max_sweeps):
     return z
 
 
-@njit(cache=True, nogil=True)
+@helper
 def _add_parts(gradients, hessians, pairs, parts, sign, g, h, n_pairs):
     """Add ``sign`` times the sums of some parts to g and h; returns n_pairs with their pairs."""
     for part in parts:
@@ -120,7 +121,7 @@ def _add_parts(gradients, hessians, pairs, parts, sign, g, h, n_pairs):
     return n_pairs
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def minima_without(gradients, hessians, pairs, members, w, up, down, ridge, tol, max_sweeps, z):
     """z[k] = the minimum of :func:`minimise_quadratic` without the parts members[k], for every fold k.
 
