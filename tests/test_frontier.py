@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from ranksieve.data.costs import make_costs
 from ranksieve.data.dataset import Dataset
-from ranksieve.estimators import frontier
-from ranksieve.estimators.frontier import pareto_optimal
+from ranksieve.estimators.frontier import frontier, pareto_optimal
 from ranksieve.metrics import evaluate
 from ranksieve.report.frontier_figure import frontier_figure, frontier_page, pareto_front
 from tests.conftest import COSTS, QUICK

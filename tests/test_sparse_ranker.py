@@ -7,9 +7,10 @@ import pytest
 import scipy.sparse as sp
 
 from ranksieve.data.dataset import Dataset, joined
-from ranksieve.estimators import SparseRanker, frontier
+from ranksieve.estimators import SparseRanker
 from ranksieve.estimators.choice import best, one_standard_error, tied_with
 from ranksieve.estimators.families import DEFAULT_FAMILIES
+from ranksieve.estimators.frontier import frontier
 from ranksieve.estimators.held_out import averaged, standard_error
 from ranksieve.estimators.sparse_ranker import REPEATS
 from ranksieve.leave_out import Folds

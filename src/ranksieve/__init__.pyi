@@ -24,8 +24,8 @@ from .estimators import SparseRank as SparseRank
 from .estimators import SparseRanker as SparseRanker
 from .estimators import SparseRankSVM as SparseRankSVM
 from .estimators import TGRank as TGRank
-from .estimators import best_subset as best_subset
-from .estimators import frontier as frontier
+from .estimators.best_subset import best_subset as best_subset
+from .estimators.frontier import frontier as frontier
 from .estimators.stability import selection_frequency as selection_frequency
 from .experiment import bench as bench
 from .experiment import load_results as load_results

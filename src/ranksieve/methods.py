@@ -9,15 +9,36 @@ import itertools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ranksieve import estimators as e
-from ranksieve import selection
+from ranksieve import estimators, selection
 from ranksieve._util.messages import lookup
-from ranksieve.estimators import SparseRanker
-from ranksieve.estimators.base import LinearRanker, Ranker
+
+if TYPE_CHECKING:  # these take long to load
+    from ranksieve.estimators import Ranker
+
+
+@dataclass(frozen=True)
+class Maker:
+    """Makes rankers of a class of :mod:`ranksieve.estimators` or of a selector, with defaults of its own.
+
+    The class is loaded when the first is made: the table of methods is quick to read.
+    """
+
+    name: str
+    defaults: Mapping[str, Any] = field(default_factory=dict)
+
+    def __call__(self, **parameters: Any) -> Ranker:
+        place = estimators if hasattr(estimators, self.name) else selection
+        made: Ranker = getattr(place, self.name)(**{**self.defaults, **parameters})
+        return made
+
+
+def ranker(name: str, **defaults: Any) -> Maker:
+    """What makes rankers of this class, with these parameters unless told otherwise."""
+    return Maker(name, defaults)
 
 
 @dataclass(frozen=True)
@@ -51,7 +72,7 @@ class Method:
     loss: str = ""
     penalty: str = ""
     solver: str = ""
-    make: Callable[..., Ranker] = SparseRanker
+    make: Callable[..., Ranker] = Maker("SparseRanker")
     grid: Sequence[Mapping[str, Any]] = ({},)
     select: str = "ndcg@10"
     warm: bool = False
@@ -74,6 +95,8 @@ class Method:
     @property
     def linear(self) -> bool:
         """Whether it gives a linear model."""
+        from ranksieve.estimators import LinearRanker
+
         return isinstance(self.make(), LinearRanker)
 
     @property
@@ -125,7 +148,7 @@ _SIZES = [5, 10, 15, 20, 25]
 
 
 def _ranksvm(title: str, penalty: str, name: str, solver: str, warm: bool = False) -> Method:
-    make = partial(e.SparseRankSVM, name)
+    make = ranker("SparseRankSVM", penalty=name)
     aliases = ("sparseranksvm",) if name == "l1" else ()
     return Method(title, LAPORTE, HINGE, penalty, solver, make, _ALPHAS, "map", warm, aliases=aliases)
 
@@ -140,32 +163,32 @@ def _selector(
 
 
 def _selected(kind: Callable[..., Ranker], C: float = 1.0, **options: Any) -> Ranker:
-    return kind(base=e.RankSVM(C, average=True), **options)
+    return kind(base=estimators.RankSVM(C, average=True), **options)
 
 
 METHODS: dict[str, Method] = {
     "sparseranker": Method(
         "SparseRanker", "the certified path, log penalty, forward selection", HINGE,
-        "ℓ1, log, elastic net, ridge", "proximal Newton", SparseRanker, rounds="",
+        "ℓ1, log, elastic net, ridge", "proximal Newton", ranker("SparseRanker"), rounds="",
     ),
     "bestsubset": Method(
         "BestSubset", "branch and bound on features", HINGE, "ℓ0, ridge", "swaps, perspective relaxation",
-        e.BestSubset, parameter_grid(max_features=[1, 2, 3, 4, 5, 7, 10], max_nodes=[20]),
+        ranker("BestSubset"), parameter_grid(max_features=[1, 2, 3, 4, 5, 7, 10], max_nodes=[20]),
         size="max_features", rounds="",
     ),
     "fenchelrank": Method(
-        "FenchelRank", "Lai et al. 2013", HINGE, "ℓ1 ball", "Frank–Wolfe", e.FenchelRank,
+        "FenchelRank", "Lai et al. 2013", HINGE, "ℓ1 ball", "Frank–Wolfe", ranker("FenchelRank"),
         parameter_grid(radius=[2.0**k for k in range(9)]),
     ),
     "fsmrank": Method(
         "FSMRank", "Lai et al. 2013", HINGE, "weighted ℓ1 + similarity", "accelerated gradient",
-        e.FSMRank, _FSM,
+        ranker("FSMRank"), _FSM,
     ),
     # The paper says neither how many passes nor in what order. One, as an online method makes: λ is compared
     # with a sum over all passes, so that more of them would need other λ than the paper's.
     "minbatsrank": Method(
         "MinBatSRank", "Cheng et al. 2018", HINGE, "ℓ1", "FTRL-proximal",
-        partial(e.MinBatSRank, n_epochs=1), _MINBAT, rounds="n_epochs",
+        ranker("MinBatSRank", n_epochs=1), _MINBAT, rounds="n_epochs",
     ),
     "ranksvm-l1": _ranksvm("RankSVM-ℓ1", "ℓ1", "l1", "proximal Newton or FISTA", warm=True),
     "ranksvm-log": _ranksvm("RankSVM-log", "log", "log", _REWEIGHTED),
@@ -174,99 +197,102 @@ METHODS: dict[str, Method] = {
     "ranksvm-scad": _ranksvm("RankSVM-SCAD", "SCAD", "scad", _REWEIGHTED),
     "sparselistmle": Method(
         "Sparse CS-ListMLE", "Zhou et al.", "cost-sensitive ListMLE", "ℓ1", "proximal gradient",
-        e.SparseListMLE, parameter_grid(alpha=decades(-1, -7)),
+        ranker("SparseListMLE"), parameter_grid(alpha=decades(-1, -7)),
     ),
     "ranksvm": Method(
         "RankSVM-Primal", "Chapelle and Keerthi 2010", HINGE, "ℓ2", "truncated Newton",
-        partial(e.RankSVM, average=True), _CS,
+        ranker("RankSVM", average=True), _CS,
     ),
     "ranksvmstruct": Method(
-        "RankSVM-Struct", "Joachims 2006", "hinge", "ℓ2", "1-slack cutting plane", e.RankSVMStruct, _CS
+        "RankSVM-Struct", "Joachims 2006", "hinge", "ℓ2", "1-slack cutting plane",
+        ranker("RankSVMStruct"), _CS,
     ),
     "csranksvm": Method(
         "CS-RankSVM", "Cao et al. 2006", "weighted squared hinge", "ℓ2", "truncated Newton",
-        partial(e.CSRankSVM, average=True), _CS,
+        ranker("CSRankSVM", average=True), _CS,
     ),
     "rankrls": Method(
-        "RankRLS", "Pahikkala et al. 2009", "squared differences", "ℓ2", "closed form", e.RankRLS,
+        "RankRLS", "Pahikkala et al. 2009", "squared differences", "ℓ2", "closed form", ranker("RankRLS"),
         parameter_grid(alpha=decades(0, -5)), rounds="",
     ),
     "tgrank": Method(
-        "TGRank", "Langford et al. 2009", HINGE, "ℓ1", "truncated gradient", e.TGRank, _FEW_ALPHAS
+        "TGRank", "Langford et al. 2009", HINGE, "ℓ1", "truncated gradient", ranker("TGRank"), _FEW_ALPHAS
     ),
     "rsrank": Method(
         "RSRank", "Sun et al. 2009", "modified Huber weighted by NDCG", "ℓ1", "proximal gradient in rounds",
-        e.RSRank, _FEW_ALPHAS, rounds="",
+        ranker("RSRank"), _FEW_ALPHAS, rounds="",
     ),
     "sparserank": Method(
-        "SparseRank", "Lai et al.", HINGE, "ℓ1", "proximal gradient, adaptive L", e.SparseRank, _FEW_ALPHAS
+        "SparseRank", "Lai et al.", HINGE, "ℓ1", "proximal gradient, adaptive L",
+        ranker("SparseRank"), _FEW_ALPHAS,
     ),
     "listnet": Method(
-        "ListNet", "Cao et al. 2007", "top-one cross entropy", "–", "gradient descent", e.ListNet,
+        "ListNet", "Cao et al. 2007", "top-one cross entropy", "–", "gradient descent", ranker("ListNet"),
         parameter_grid(max_iter=[3, 10, 30, 100, 300, 1000]),
     ),
     "cslistmle": Method(
-        "CS-ListMLE", "Lu et al. 2010", "cost-sensitive ListMLE", "–", "gradient descent", e.CSListMLE
+        "CS-ListMLE", "Lu et al. 2010", "cost-sensitive ListMLE", "–", "gradient descent", ranker("CSListMLE")
     ),
     "adarank-ndcg": Method(
         "AdaRank-NDCG", "Xu and Li 2007", "exponential in NDCG@10", "–", "boosting of features",
-        e.AdaRank, _ROUNDS, rounds="n_rounds", aliases=("adarank",),
+        ranker("AdaRank"), _ROUNDS, rounds="n_rounds", aliases=("adarank",),
     ),
     "adarank-map": Method(
         "AdaRank-MAP", "Xu and Li 2007", "exponential in AP", "–", "boosting of features",
-        partial(e.AdaRank, "map"), _ROUNDS, rounds="n_rounds",
+        ranker("AdaRank", metric="map"), _ROUNDS, rounds="n_rounds",
     ),
     "rankboost": Method(
-        "RankBoost", "Freund et al. 2003", "pairwise exponential", "–", "boosting of thresholds", e.RankBoost,
-        parameter_grid(n_rounds=[50, 100, 200, 300]), rounds="n_rounds",
+        "RankBoost", "Freund et al. 2003", "pairwise exponential", "–", "boosting of thresholds",
+        ranker("RankBoost"), parameter_grid(n_rounds=[50, 100, 200, 300]), rounds="n_rounds",
     ),
     "svmmap": Method(
-        "SVM-MAP", "Yue et al. 2007", "structural hinge on AP", "ℓ2", "1-slack cutting plane", e.SVMMAP, _CS
+        "SVM-MAP", "Yue et al. 2007", "structural hinge on AP", "ℓ2", "1-slack cutting plane",
+        ranker("SVMMAP"), _CS,
     ),
     "lambdamart": Method(
-        "LambdaMART", "Burges 2010; LightGBM", "lambdarank", "–", "boosted trees", e.LambdaMART,
+        "LambdaMART", "Burges 2010; LightGBM", "lambdarank", "–", "boosted trees", ranker("LambdaMART"),
         parameter_grid(n_leaves=[7, 31], n_rounds=[50, 100, 200]), rounds="n_rounds",
     ),
     "fsrank": _selector(
-        "FS-Rank", "Lai et al. 2013", "top k by single-feature NDCG@10", selection.FSRank, "k"
+        "FS-Rank", "Lai et al. 2013", "top k by single-feature NDCG@10", ranker("FSRank"), "k"
     ),
     "gas": _selector(
-        "GAS-E", "Geng et al. 2007", "greedy importance − similarity", selection.GAS, "k"
+        "GAS-E", "Geng et al. 2007", "greedy importance − similarity", ranker("GAS"), "k"
     ),
-    "fsmsvm": _selector("FSMSVM", "Lai et al. 2013", "top t of FSMRank", selection.FSMSVM, "t"),
+    "fsmsvm": _selector("FSMSVM", "Lai et al. 2013", "top t of FSMRank", ranker("FSMSVM"), "t"),
     "fbpcrank": Method(
         "FBPCRank", "forward–backward, Pearson", HINGE, "similarity of chosen features",
-        "then RankSVM-Primal", selection.FBPCRank, parameter_grid(C=decades(0, 2)), rounds="",
+        "then RankSVM-Primal", ranker("FBPCRank"), parameter_grid(C=decades(0, 2)), rounds="",
     ),
     "stabilityselection": Method(
         "StabilitySelection", "Meinshausen and Bühlmann 2010", HINGE, "ℓ1 on subsampled queries",
-        "then RankSVM-Primal", selection.StabilitySelection, parameter_grid(threshold=[0.6, 0.7, 0.8]),
+        "then RankSVM-Primal", ranker("StabilitySelection"), parameter_grid(threshold=[0.6, 0.7, 0.8]),
         rounds="",
     ),
     "hierarchicalbem": _selector(
         "Hierarchical-BEM", "Hua et al. 2010", "best alone of each cluster of features",
-        selection.HierarchicalBEM,
+        ranker("HierarchicalBEM"),
     ),
     "hierarchicaliltr": _selector(
         "Hierarchical-ILTR", "Hua et al. 2010", "largest weight of each cluster of features",
-        selection.HierarchicalILTR,
+        ranker("HierarchicalILTR"),
     ),
     "rankfilter": _selector(
-        "RankFilter", "Yu et al. 2009", "top k by Relief on grades", selection.RankFilter, "k"
+        "RankFilter", "Yu et al. 2009", "top k by Relief on grades", ranker("RankFilter"), "k"
     ),
     "rankwrapper": _selector(
-        "RankWrapper", "Yu et al. 2009", "top k by Relief on ranks", selection.RankWrapper, "k"
+        "RankWrapper", "Yu et al. 2009", "top k by Relief on ranks", ranker("RankWrapper"), "k"
     ),
     "brtree": _selector(
-        "BRTree", "Pan et al. 2009; LightGBM", "backward elimination by boosted trees", selection.BRTree, "k"
+        "BRTree", "Pan et al. 2009; LightGBM", "backward elimination by boosted trees", ranker("BRTree"), "k"
     ),
     "bfswrapper": _selector(
         "BFS-Wrapper", "Dang and Croft 2010", "sets by best-first search, as new features",
-        selection.BFSWrapper, n_subsets=[1, 2, 3, 5],
+        ranker("BFSWrapper"), n_subsets=[1, 2, 3, 5],
     ),
     "greedyrankrls": Method(
         "GreedyRankRLS", "Pahikkala et al. 2010", "squared differences", "ℓ2, greedy by left-out queries",
-        "closed form", selection.GreedyRankRLS, parameter_grid(k=_SIZES, alpha=decades(0, -5)), size="k",
+        "closed form", ranker("GreedyRankRLS"), parameter_grid(k=_SIZES, alpha=decades(0, -5)), size="k",
         rounds="",
     ),
 }  # fmt: skip

@@ -333,7 +333,7 @@ def linear_scores_of_models(X: Matrix, coefs: FloatArray) -> FloatArray:
 def _sums_of_models(
     X: Matrix, columns: IntArray, weights: FloatArray, prepare: Prepare | None, rows_at_once: int
 ) -> FloatArray:
-    model, used = np.nonzero(weights)
+    model, used = (np.ascontiguousarray(part) for part in np.nonzero(weights))
     starts = np.searchsorted(model, np.arange(len(weights) + 1))
     scores = np.empty((len(weights), X.shape[0]))
     for rows, values, places in _blocks(X, columns, prepare, rows_at_once):

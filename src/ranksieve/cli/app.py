@@ -23,6 +23,9 @@ from ranksieve.cli.output import one_sentence, say
 WrongUsage: Any = typer.BadParameter.__base__  # UsageError of the click that typer brings along
 
 
+CYCLE_SEARCH = 50_000  # new objects before Python looks for cycles; with its own 700 a tenth of a short run
+
+
 class Commands(TyperGroup):
     """Commands whose wrong usage, too, is answered with one sentence; without a command, with the help."""
 
@@ -89,6 +92,7 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):  # a terminal without Unicode gets escapes, not an error
             stream.reconfigure(errors="backslashreplace")
+    gc.set_threshold(CYCLE_SEARCH)
     try:
         app(prog_name="ranksieve")
     finally:

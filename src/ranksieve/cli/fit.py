@@ -64,7 +64,6 @@ def fit(
     --profile its parameters are chosen on held-out queries too, from a grid of its own.
     """
     from ranksieve.methods import find_method
-    from ranksieve.report import build_content, require_extra, write_report
 
     inputs = [*source.files, *wanted.files]
     check_inputs(*inputs)
@@ -73,6 +72,8 @@ def fit(
     ranker = make_ranker(entry, method, settings or [], given, source.valid is not None)
     check_outputs([output, report], inputs)
     if report:
+        from ranksieve.report import build_content, require_extra, write_report
+
         require_extra()
     data, held_out = source.read(ranker.missing)
     title = f"fitting {data.source or 'the data'}"

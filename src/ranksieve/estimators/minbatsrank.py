@@ -19,8 +19,7 @@ from ranksieve.data.dataset import Dataset, check_finite, numbered_names
 from ranksieve.estimators.base import ONE_QUERY, all_or_nothing
 from ranksieve.estimators.parameters import Count, NotNegative, Positive, Seed
 from ranksieve.estimators.solved import IterativeRanker
-from ranksieve.formats.letor import CHUNK_BYTES
-from ranksieve.formats.letor_stream import stream_letor
+from ranksieve.formats.letor_stream import STREAM_BYTES, stream_letor
 from ranksieve.formats.text_files import STANDARD_INPUT, plain_file_errors
 from ranksieve.kernels.ftrl import Rule
 from ranksieve.losses.base import NO_PAIRS
@@ -143,7 +142,7 @@ class MinBatSRank(IterativeRanker):
         n_features: int,
         missing: str | None = None,
         sparse: bool = False,
-        chunk_bytes: int = CHUNK_BYTES,
+        chunk_bytes: int = STREAM_BYTES,
         callback: Callback | None = None,
     ) -> Self:
         """Learn from a LETOR file of any size, read ``n_epochs`` times in bounded memory.

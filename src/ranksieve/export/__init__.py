@@ -7,11 +7,10 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ranksieve._util.atomic import atomic_write
 from ranksieve._util.messages import lookup
-from ranksieve.data.dataset import Dataset
 from ranksieve.export.base import Options, Product, Target, paths_of
 from ranksieve.export.elasticsearch import elasticsearch, opensearch
 from ranksieve.export.json_model import json_model
@@ -20,7 +19,10 @@ from ranksieve.export.python_module import python
 from ranksieve.export.ranklib import ranklib
 from ranksieve.export.solr import solr
 from ranksieve.export.vespa import vespa
-from ranksieve.model import LinearModel
+
+if TYPE_CHECKING:  # these take long to load
+    from ranksieve.data.dataset import Dataset
+    from ranksieve.model import LinearModel
 
 NAMED = frozenset({"name", "names"})
 LUCENE = NAMED | {"featureset", "sample", "store"}

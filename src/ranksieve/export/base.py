@@ -8,13 +8,15 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ranksieve._types import FloatArray
-from ranksieve.data.dataset import Dataset
-from ranksieve.model import LinearModel
+
+if TYPE_CHECKING:  # these take long to load
+    from ranksieve.data.dataset import Dataset
+    from ranksieve.model import LinearModel
 
 
 @dataclass(frozen=True)

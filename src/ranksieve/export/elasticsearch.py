@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ranksieve.export.base import NameRule, Options, Product, as_json, check_model_name
 from ranksieve.export.lucene import LuceneTerm, Normaliser, curl, feature_list, lucene_terms, trimmed
-from ranksieve.model import LinearModel
+
+if TYPE_CHECKING:  # these take long to load
+    from ranksieve.model import LinearModel
 
 MODEL_NAME = NameRule(
     r"[^\s/\\?#%&\"'<>|*,:_-][^\s/\\?#%&\"'<>|*,:]{0,199}",

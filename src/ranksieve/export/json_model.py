@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from ranksieve.export.base import FILE_NAME, Options, Product, as_json, check_model_name
-from ranksieve.model import LinearModel
+
+if TYPE_CHECKING:  # these take long to load
+    from ranksieve.model import LinearModel
 
 
 def json_model(model: LinearModel, options: Options) -> Product:

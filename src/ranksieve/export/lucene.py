@@ -9,11 +9,10 @@ import warnings
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from pathlib import PurePath
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ranksieve.data.dataset import Dataset
 from ranksieve.export.base import (
     ANY_NAME,
     Options,
@@ -25,7 +24,10 @@ from ranksieve.export.base import (
     warn_of_means,
     weight32,
 )
-from ranksieve.model import LinearModel
+
+if TYPE_CHECKING:  # these take long to load
+    from ranksieve.data.dataset import Dataset
+    from ranksieve.model import LinearModel
 
 MARGIN = 1.01  # of a shift, for rounding
 FAITHFUL = 1e-6  # relative error of a range, beyond which (least, greatest) do not say it in float32

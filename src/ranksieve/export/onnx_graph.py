@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from importlib.util import find_spec
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -26,7 +26,9 @@ from ranksieve.export.base import (
     scale32,
     weight32,
 )
-from ranksieve.model import LinearModel
+
+if TYPE_CHECKING:  # these take long to load
+    from ranksieve.model import LinearModel
 
 OPSET, IR_VERSION = 13, 8  # old enough for every runtime in use
 EXTRA = f"ONNX files need the package onnx: {how_to_install('onnx')}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from string import Template
+from typing import TYPE_CHECKING
 
 from ranksieve._version import __version__
 from ranksieve.export.base import (
@@ -17,7 +18,9 @@ from ranksieve.export.base import (
     fills_of,
     names_read,
 )
-from ranksieve.model import LinearModel
+
+if TYPE_CHECKING:  # these take long to load
+    from ranksieve.model import LinearModel
 
 MODULE = Template('''"""$name, exported by ranksieve $version.
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from ranksieve._version import __version__
 from ranksieve.export.base import (
     FILE_NAME,
@@ -13,7 +15,9 @@ from ranksieve.export.base import (
     exportable,
     warn_of_means,
 )
-from ranksieve.model import LinearModel
+
+if TYPE_CHECKING:  # these take long to load
+    from ranksieve.model import LinearModel
 
 FEATURE_ID = NameRule(r"[1-9][0-9]{0,8}", "RankLib numbers features from 1")
 

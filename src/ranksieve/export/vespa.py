@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -18,7 +19,9 @@ from ranksieve.export.base import (
     exportable,
     warn_of_means,
 )
-from ranksieve.model import LinearModel, Term
+
+if TYPE_CHECKING:  # these take long to load
+    from ranksieve.model import LinearModel, Term
 
 PROFILE_NAME = NameRule(
     r"[A-Za-z_][A-Za-z0-9_-]*", "a rank profile has letters, digits, _ and - and begins with a letter or _"

@@ -12,11 +12,11 @@ from ranksieve._types import AnyArray, FloatArray, Matrix, PathLike
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.matrix import stack
 from ranksieve.formats.fold_files import profile_of_files
-from ranksieve.formats.letor import CHUNK_BYTES
 from ranksieve.formats.letor_rows import DenseFeatures, LetorRows, SparseFeatures
 from ranksieve.formats.text_files import source_name, text_chunks
 from ranksieve.preparation.missing import check_policy, fill_missing
 
+STREAM_BYTES = 1 << 21
 WHOLE_FILE = "column_mean"  # the one policy that must see every row first
 
 
@@ -42,7 +42,7 @@ def stream_letor(
     missing: str = "keep",
     sparse: bool = False,
     dtype: DTypeLike = np.float64,
-    chunk_bytes: int = CHUNK_BYTES,
+    chunk_bytes: int = STREAM_BYTES,
 ) -> Iterator[Dataset]:
     """Read LETOR text, plain or gzip, as data sets of whole queries, in the order of the file.
 

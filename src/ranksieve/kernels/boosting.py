@@ -5,12 +5,13 @@ over a document's partners are sums over levels.
 """
 
 import numpy as np
-from numba import njit
+
+from ranksieve.kernels.compiling import kernel
 
 FARTHEST = 700.0  # from the middle of a query's scores: beyond it e^x overflows
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def pair_potentials(s, level, offsets, weight, first, last, potential, loss):
     """For the queries first..last: ``potential[i]`` = Σ_j D_ij − Σ_j D_ji, and ``loss[q]`` = Σ_ij D_ij.
 
@@ -47,7 +48,7 @@ def pair_potentials(s, level, offsets, weight, first, last, potential, loss):
         loss[q] = total
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def threshold_margins(code, potential, first, last, margin):
     """For the features first..last: ``margin[f, b]`` = Σ potential of the documents with code[f] > b."""
     for f in range(first, last):

@@ -3,8 +3,8 @@
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 
+from ranksieve.kernels.compiling import kernel
 from ranksieve.kernels.ordering import centre_and_sort
 from ranksieve.kernels.pairs import active_partners
 
@@ -36,7 +36,7 @@ class State(NamedTuple):
     w: Any
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _scores(X, lo, hi, columns, w, s):
     """s_i = Σ_c X[lo + i, c]·w[columns[c]], over the nonzero weights in the order of the columns."""
     s[: hi - lo] = 0.0
@@ -47,7 +47,7 @@ def _scores(X, lo, hi, columns, w, s):
                 s[i - lo] += X[i, c] * weight
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _shrunk(v, l1, step):
     """argmin_w v·w + l1·|w| + w²/(2·step)."""
     if abs(v) <= l1:
@@ -55,7 +55,7 @@ def _shrunk(v, l1, step):
     return -step * (v - l1 if v > 0.0 else v + l1)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _step(X, lo, hi, columns, slope, weight, number, rule, state, g):
     """One update with g = weight · X[lo:hi]ᵀ slope; ``number`` is τ, the count of batches with this one.
 
@@ -86,7 +86,7 @@ def _step(X, lo, hi, columns, slope, weight, number, rule, state, g):
         state.w[j] = _shrunk(state.sums[j], rule.l1, rule.rate / new)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _pass_by_parts(X, q, columns, lists, rule, number, state, s, slope, g):
     """The pairs of one query by upper and then lower row, in batches of at most ``rule.batch_pairs``."""
     lo, hi = lists.offsets[q], lists.offsets[q + 1]
@@ -111,7 +111,7 @@ def _pass_by_parts(X, q, columns, lists, rule, number, state, s, slope, g):
     return number
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def ftrl_pass(X, columns, lists, sequence, rule, number, state):
     """Learn from the queries of ``sequence`` one after another; returns the number of batches so far.
 

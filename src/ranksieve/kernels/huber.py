@@ -6,10 +6,10 @@ first up to ``floor[i]``. A pair's weight is the query's times
 h = min(max(0, x), 2), the loss is h(2x − h): x² on the parabola, 4(x − 1) beyond; its slope in s_i is −2h.
 """
 
-from numba import njit
+from ranksieve.kernels.compiling import kernel
 
 
-@njit(cache=True, nogil=True, fastmath={"reassoc", "nsz"})  # sums in any, but a fixed, order: vectorised
+@kernel(fastmath={"reassoc", "nsz"})  # sums in any, but a fixed, order: vectorised
 def _lower_partners(s, gain, discount, gain_floor, discount_floor, lower, gains, discounts, lower_slopes):
     """Of one upper document, Σ ωψ, Σ ωh(2 − h), which is Σ ω(ψ − tψ′), and Σ 2ωh, each also put to its j."""
     total, dual, upper_slope = 0.0, 0.0, 0.0
@@ -25,7 +25,7 @@ def _lower_partners(s, gain, discount, gain_floor, discount_floor, lower, gains,
     return total, dual, upper_slope
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def huber_pairs(
     s, floor, gain, discount, gain_floor, discount_floor, offsets, first, last, value, slack, gradient
 ):  # fmt: skip
@@ -44,7 +44,7 @@ def huber_pairs(
             gradient[i] -= upper_slope
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def huber_curvature(s, floor, gain, discount, gain_floor, discount_floor, offsets, first, last, V, R):
     """R = Σ ω (e_i − e_j)(V_i − V_j) over the pairs on the parabola, |s_i − s_j| < 1; comes in as zeros.
 

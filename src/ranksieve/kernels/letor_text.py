@@ -6,8 +6,8 @@ A line is ``label qid:ID index:value … # comment``.
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
+from ranksieve.kernels.compiling import helper, kernel
 from ranksieve.kernels.number_text import (
     BAD,
     ENDS_TOKEN,
@@ -68,21 +68,21 @@ class Parsed(NamedTuple):
     fault_at: int
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@helper(forceinline=True)
 def _skip_blanks(text, i):
     while at(text, i) == SPACE or at(text, i) == TAB or at(text, i) == RETURN:
         i += 1
     return i
 
 
-@njit(cache=True, nogil=True)
+@helper
 def _line_end(text, i):
     while at(text, i) != NEWLINE:
         i += 1
     return i
 
 
-@njit(cache=True, nogil=True)
+@helper
 def _query(text, i, previous, previous_end):
     """Begin and end of the id in ``qid:ID`` at i (equal if there is none), and whether it is the previous."""
     for k in range(len(QUERY)):
@@ -97,14 +97,14 @@ def _query(text, i, previous, previous_end):
     return begin, i, same and i - begin == previous_end - previous
 
 
-@njit(cache=True, nogil=True)
+@helper
 def _comment_token_end(text, i, end):
     while i < end and at(text, i) != SPACE and at(text, i) != TAB and at(text, i) != RETURN:
         i += 1
     return i
 
 
-@njit(cache=True, nogil=True)
+@helper
 def _document_id(text, i, end):
     """Begin and end of X in ``docid = X`` anywhere in the comment text[i:end], else of its first token."""
     first = _skip_blanks(text, i)
@@ -121,7 +121,7 @@ def _document_id(text, i, end):
     return first, _comment_token_end(text, first, end)
 
 
-@njit(cache=True, nogil=True)
+@helper
 def _index_fault(text, i, end):
     """What is wrong with the feature index text[i:end], whose end is no colon or which is out of range."""
     if i == end:
@@ -131,7 +131,7 @@ def _index_fault(text, i, end):
     return BAD_INDEX if leading_zeros(text, i) == end - i else INDEX_TOO_LARGE
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@helper(forceinline=True)
 def _features(text, i, largest, entries, repairs, out):
     """The entries of one row; the text position stops at the end of them or at the faulty one."""
     width = missing = last = 0
@@ -166,7 +166,7 @@ def _features(text, i, largest, entries, repairs, out):
         i = end
 
 
-@njit(cache=True, nogil=True)
+@helper
 def _comment(text, i, comment, row, out):
     """Copy what follows a # at i behind the ``comment`` bytes kept so far, and mark the document id in it.
 
@@ -187,7 +187,7 @@ def _comment(text, i, comment, row, out):
     return i, comment
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def parse_lines(text, i, end, line, largest, out):
     """Parse text[i:end], whole lines that follow line number ``line``, into ``out``; stop at a fault.
 
@@ -246,7 +246,7 @@ def parse_lines(text, i, end, line, largest, out):
     return Parsed(rows, entries, runs, repairs, line, width, ordered, missing_line, missing_feature, fault, i)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def scatter_rows(starts, features, values, dense):
     """Put compressed rows into a dense matrix of zeros (unlike a sum, this keeps −0)."""
     for r in range(len(starts) - 1):

@@ -1,12 +1,16 @@
-"""Small linear algebra: scores of models, extremes of sparse columns, coordinate descent."""
+"""Small linear algebra: scores of models, extremes of sparse columns, coordinate descent.
+
+Loops stand where NumPy would have one call: sums along an axis and assigned slices compile ten times as long.
+"""
 
 import numpy as np
-from numba import njit
+
+from ranksieve.kernels.compiling import helper, kernel
 
 ROWS_AT_ONCE = 200  # not a power of two: then the columns of a block would displace each other in the cache
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def weighted_sums(X, columns, weights, scores):
     """scores_i = Σ_k weights_k · X[i, columns_k], added in that order: equal rows get equal bits."""
     for i in range(len(scores)):
@@ -16,7 +20,7 @@ def weighted_sums(X, columns, weights, scores):
         scores[i] = total
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def weighted_sums_of_models(X, columns, starts, places, weights, scores):
     """scores[m, i] = Σ_e weights_e · X[i, columns[places_e]], e from starts_m to starts_{m+1}, in that order.
 
@@ -30,15 +34,17 @@ def weighted_sums_of_models(X, columns, starts, places, weights, scores):
             for k in range(len(columns)):
                 block[k, i] = X[first + i, columns[k]]
         for m in range(len(scores)):
-            totals[:] = 0.0
+            for i in range(size):
+                totals[i] = 0.0
             for e in range(starts[m], starts[m + 1]):
                 weight, values = weights[e], block[places[e]]
                 for i in range(size):
                     totals[i] += weight * values[i]
-            scores[m, first : first + size] = totals[:size]
+            for i in range(size):
+                scores[m, first + i] = totals[i]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def add_stored(data, indices, indptr, first, place, values):
     """Add each stored x_ij of the CSR rows from ``first`` on to values[i − first, place_j], unless −1."""
     for i in range(len(values)):
@@ -48,7 +54,7 @@ def add_stored(data, indices, indptr, first, place, values):
                 values[i, k] += data[entry]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def dense_extremes(X, order, offsets, first, last, spread, largest):
     """As :func:`sparse_extremes`, of a dense matrix and the queries first..last."""
     d = X.shape[1]
@@ -68,7 +74,7 @@ def dense_extremes(X, order, offsets, first, last, spread, largest):
             largest[j] = max(largest[j], max(high[j], -low[j]))
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def sparse_extremes(data, indices, indptr, order, offsets, spread, largest):
     """Per column the largest max − min within a query and the largest |x|; what is not stored counts as 0."""
     d = len(spread)
@@ -92,7 +98,7 @@ def sparse_extremes(data, indices, indptr, order, offsets, spread, largest):
                 largest[j] = max(largest[j], max(high[j], -low[j]))
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def minimise_quadratic(hessian, gradient, w, up, down, ridge, tol, max_sweeps):
     """Minimise over z: gᵀ(z − w) + ½(z − w)ᵀH(z − w) + Σ_j [up_j z_j⁺ + down_j z_j⁻ + ½ ridge z_j²].
 
@@ -123,24 +129,37 @@ def minimise_quadratic(hessian, gradient, w, up, down, ridge, tol, max_sweeps):
     return z
 
 
-@njit(cache=True, nogil=True)
+@helper
+def _add_parts(gradients, hessians, pairs, parts, sign, g, h, n_pairs):
+    """Add ``sign`` times the sums of some parts to g and h; returns n_pairs with their pairs."""
+    for part in parts:
+        for i in range(len(g)):
+            g[i] += sign * gradients[part, i]
+            for j in range(len(g)):
+                h[i, j] += sign * hessians[part, i, j]
+        n_pairs += sign * pairs[part]
+    return n_pairs
+
+
+@kernel
 def minima_without(gradients, hessians, pairs, members, w, up, down, ridge, tol, max_sweeps, z):
     """z[k] = the minimum of :func:`minimise_quadratic` without the parts members[k], for every fold k.
 
     ``gradients`` and ``hessians`` hold sums over the ``pairs`` of each part; up[k], down[k] are the slopes.
     A coordinate is settled when it moves its slope by no more than ``tol`` times the largest violation.
     """
-    whole_g, whole_h, n_pairs = gradients.sum(axis=0), hessians.sum(axis=0), pairs.sum()
+    d, all_parts = len(w), np.arange(len(pairs))
+    whole_g, whole_h, n_pairs = np.zeros(d), np.zeros((d, d)), 0.0
+    n_pairs = _add_parts(gradients, hessians, pairs, all_parts, 1.0, whole_g, whole_h, n_pairs)
     for k in range(len(members)):
-        g, h, left = whole_g.copy(), whole_h.copy(), n_pairs
-        for part in members[k]:
-            g -= gradients[part]
-            h -= hessians[part]
-            left -= pairs[part]
-        g /= left
-        h /= left
+        g, h = whole_g.copy(), whole_h.copy()
+        left = _add_parts(gradients, hessians, pairs, members[k], -1.0, g, h, n_pairs)
+        for i in range(d):
+            g[i] /= left
+            for j in range(d):
+                h[i, j] /= left
         largest = 0.0
-        for j in range(len(w)):
+        for j in range(d):
             if w[j] > 0:
                 off = abs(g[j] + up[k, j] + ridge[k] * w[j])
             elif w[j] < 0:
@@ -149,4 +168,6 @@ def minima_without(gradients, hessians, pairs, members, w, up, down, ridge, tol,
                 off = max(0.0, -g[j] - up[k, j], g[j] - down[k, j])
             if off < np.inf:
                 largest = max(largest, off)
-        z[k] = minimise_quadratic(h, g, w, up[k], down[k], ridge[k], tol * largest, max_sweeps)
+        minimum = minimise_quadratic(h, g, w, up[k], down[k], ridge[k], tol * largest, max_sweeps)
+        for j in range(d):
+            z[k, j] = minimum[j]

@@ -13,12 +13,13 @@ by these shares alone.
 """
 
 import numpy as np
-from numba import njit
+
+from ranksieve.kernels.compiling import kernel
 
 KEPT, ENTERED, PAST, FRESH = 0, 1, 2, 3  # rows of mix: the first and second term of D_a, then those of P_a
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def level_costs(gain, count, level_offsets, k, log_rise, log_beta, cost):
     """log(u_a − u_{a−1}), log β_a and β_a / DCG for each level of each query.
 
@@ -44,7 +45,7 @@ def level_costs(gain, count, level_offsets, k, log_rise, log_beta, cost):
             cost[a] = beta / dcg if beta > 0.0 else 0.0
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def list_costs(
     s, level, offsets, level_offsets, log_rise, log_beta, cost, first, last,
     value, slack, gradient, softmax, hessian_diag, level_gradient, sigma_squares, mix,
@@ -87,7 +88,7 @@ def list_costs(
         slack[q] = value[q] - product
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _share_levels(t, level, lo, hi, n_levels, log_sum, peak, softmax):
     """log Σ e^t of each level, and each document's share of the sum, its softmax weight."""
     for a in range(n_levels):
@@ -103,7 +104,7 @@ def _share_levels(t, level, lo, hi, n_levels, log_sum, peak, softmax):
         log_sum[a] = peak[a] + np.log(log_sum[a])
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _mix_levels(log_sum, log_rise, log_beta, bottom, top, inner, mix):
     """G_a of each level, and the shares by which the levels below make it up."""
     log_p, log_d = -np.inf, -np.inf
@@ -113,7 +114,7 @@ def _mix_levels(log_sum, log_rise, log_beta, bottom, top, inner, mix):
         inner[a - bottom] = log_d - log_beta[a]  # NaN where β is 0: nobody asks there
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _log_add(a, b):
     """log(e^a + e^b), and the shares of the two terms."""
     high = max(a, b)
@@ -124,7 +125,7 @@ def _log_add(a, b):
     return high + np.log1p(small), large if a >= b else rest, rest if a >= b else large
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _upper_terms(t, level, lo, hi, inner, cost, gradient, hessian_diag, inner_gradient, sigma_squares):
     """Σ cost·log(1 + e^{G − t}), its gradient as upper documents, and per level ∂/∂G (``inner_gradient``)."""
     total = 0.0
@@ -145,7 +146,7 @@ def _upper_terms(t, level, lo, hi, inner, cost, gradient, hessian_diag, inner_gr
     return total
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _backward(inner_gradient, mix, bottom, top, level_gradient):
     """From ∂/∂G_a to ∂/∂E_a: the levels' recursions backwards."""
     level_gradient[top - 1 - bottom] = 0.0
@@ -158,7 +159,7 @@ def _backward(inner_gradient, mix, bottom, top, level_gradient):
         p *= mix[PAST, a]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def list_curvature(
     level,
     offsets,
@@ -202,7 +203,7 @@ def list_curvature(
                 )
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _mean_of_lower(mean, mix, bottom, top):
     """In place: from the mean over each level to that under the weights of D_a."""
     past, weighted, own = 0.0, 0.0, mean[0]

@@ -7,7 +7,8 @@ that cannot be settled here (more than 18 digits, powers beyond 64) are left to 
 import math
 
 import numpy as np
-from numba import njit
+
+from ranksieve.kernels.compiling import helper
 
 SPACE, TAB, NEWLINE, RETURN, HASH = 32, 9, 10, 13, 35
 PLUS, MINUS, DOT, ZERO, NINE, LETTER_E = 43, 45, 46, 48, 57, 101
@@ -37,13 +38,13 @@ FIVES_HIGH = np.array([five >> 64 for five in _FIVES], dtype=np.uint64)
 FIVES_LOW = np.array([five & (2**64 - 1) for five in _FIVES], dtype=np.uint64)
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@helper(forceinline=True)
 def at(text, i):
     """text[i] for i ≥ 0: an unsigned index spares the test for a negative one."""
     return text[np.uintp(i)]
 
 
-@njit(cache=True, nogil=True)
+@helper
 def _product(a, b):
     """The high and the low 64 bits of a · b."""
     a1, a0, b1, b0 = a >> U32, a & LOW_HALF, b >> U32, b & LOW_HALF
@@ -52,7 +53,7 @@ def _product(a, b):
     return a1 * b1 + (cross >> U32) + (middle >> U32), (middle << U32) | (low & LOW_HALF)
 
 
-@njit(cache=True, nogil=True)
+@helper
 def _round_once(mantissa, power):
     """The double nearest to mantissa · 10^power (mantissa > 0, |power| ≤ 64), and whether it is settled.
 
@@ -78,7 +79,7 @@ def _round_once(mantissa, power):
     return math.ldexp(np.float64(kept), exponent + np.int64(top)), True
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@helper(forceinline=True)
 def _scaled(mantissa, power):
     """mantissa · 10^power rounded once, and whether that could be settled.
 
@@ -93,7 +94,7 @@ def _scaled(mantissa, power):
     return _round_once(mantissa, power)
 
 
-@njit(cache=True, nogil=True)
+@helper
 def matches(text, i, word):
     """Whether the lower-case ``word`` stands at i in any case (a text ends in a newline, no word has one)."""
     k = 0
@@ -102,7 +103,7 @@ def matches(text, i, word):
     return k == len(word)
 
 
-@njit(cache=True, nogil=True)
+@helper
 def _missing(text, i):
     """NULL or NaN at i in any case, or else a bad number."""
     end = i + 4 if matches(text, i, NULL) else i + 3 if matches(text, i, NAN) else i
@@ -111,7 +112,7 @@ def _missing(text, i):
     return 0.0, i, BAD
 
 
-@njit(cache=True, nogil=True)
+@helper
 def _exponent(text, i):
     """The exponent after the ``e`` at i, capped, and where it ends: at i itself when it has no digits."""
     k = i + 1
@@ -127,7 +128,7 @@ def _exponent(text, i):
     return -exponent if negative else exponent, k if k > first else i
 
 
-@njit(cache=True, nogil=True)
+@helper
 def leading_zeros(text, i):
     """How many zeros a number at i begins with, before and after its point."""
     zeros = 0
@@ -137,7 +138,7 @@ def leading_zeros(text, i):
     return zeros
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@helper(forceinline=True)
 def number(text, i):
     """The number at i: its value, where it ends, and whether it is exact, to be repaired, missing or bad."""
     begin = i

@@ -1,19 +1,20 @@
 """Sort the documents of a query by score, starting from an order that is nearly right."""
 
 import numpy as np
-from numba import njit
+
+from ranksieve.kernels.compiling import helper, kernel
 
 MOVES = 4  # per item: an order that takes more of them is not nearly right
 RUN = 24  # runs of this length are sorted by insertion before they are merged
 
 
-@njit(cache=True, nogil=True)
+@helper
 def before(a, i, b, j):
     """Whether (score a, position i) comes before (score b, position j): a total order, so ties are unique."""
     return a < b or (a == b and i < j)
 
 
-@njit(cache=True, nogil=True)
+@helper
 def _repair(key, item):
     """Sort by insertion, as long as that takes few moves: whether it is done."""
     left = MOVES * len(key)
@@ -30,7 +31,7 @@ def _repair(key, item):
     return True
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def sort_by_key(key, item, key_buffer, item_buffer):
     """Sort ``key`` ascending, ties by ``item``, carrying ``item`` along; linear when nearly sorted."""
     n = len(key)
@@ -51,7 +52,7 @@ def sort_by_key(key, item, key_buffer, item_buffer):
         width *= 2
 
 
-@njit(cache=True, nogil=True)
+@helper
 def _merge(key, item, start, middle, stop, key_buffer, item_buffer):
     """Merge the sorted runs [start, middle) and [middle, stop) in place, at no cost if they are in order."""
     if not before(key[middle], item[middle], key[middle - 1], item[middle - 1]):
@@ -74,7 +75,7 @@ def _merge(key, item, start, middle, stop, key_buffer, item_buffer):
         out += 1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def centre_and_sort(s, centred, order, offsets, first, last):
     """For the queries first..last: ``centred`` = scores less the query's mean; ``order`` sorted by score.
 

@@ -14,12 +14,12 @@ weight per pair of levels there is one plain accumulator per level.
 """
 
 import numpy as np
-from numba import njit
 
+from ranksieve.kernels.compiling import helper, kernel
 from ranksieve.kernels.ordering import centre_and_sort
 
 
-@njit(cache=True, nogil=True)
+@helper
 def _gather(t, level, order, lo, hi, side, scores, depths):
     """Scores and levels of a query from the side's highest score down; returns the largest depth."""
     top = 0
@@ -32,7 +32,7 @@ def _gather(t, level, order, lo, hi, side, scores, depths):
     return top, start
 
 
-@njit(cache=True, nogil=True)
+@helper
 def _room(level, offsets, first, last):
     """The longest list and the highest level of some queries."""
     longest, highest = 0, 0
@@ -43,7 +43,7 @@ def _room(level, offsets, first, last):
     return longest, highest
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def active_partners(t, level, order, offsets, first, last, side, count, slack):
     """Per document, the number of its active partners on one side and Σ ξ over them.
 
@@ -55,7 +55,7 @@ def active_partners(t, level, order, offsets, first, last, side, count, slack):
     for q in range(first, last):
         n = offsets[q + 1] - offsets[q]
         top, start = _gather(t, level, order, offsets[q], offsets[q + 1], side, scores, depths)
-        counts[: top + 1], totals[: top + 1] = 0.0, 0.0
+        _clear(counts, totals, top)
         k = 0
         for a in range(n):
             c, s, node = 0.0, 0.0, depths[a]
@@ -70,7 +70,13 @@ def active_partners(t, level, order, offsets, first, last, side, count, slack):
             count[i], slack[i] = c, c * (1.0 - scores[a]) + s
 
 
-@njit(cache=True, nogil=True)
+@helper
+def _clear(counts, totals, top):
+    for node in range(top + 1):
+        counts[node], totals[node] = 0.0, 0.0
+
+
+@helper
 def _insert(counts, totals, node, top, score):
     while node <= top:
         counts[node] += 1.0
@@ -78,7 +84,7 @@ def _insert(counts, totals, node, top, score):
         node += node & -node
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def squared_hinge(s, level, weight, offsets, first, last, t, order, degree, gradient):
     """The squared hinge of some queries: Σ ωξ, and what else a query's sorted documents tell.
 
@@ -97,7 +103,7 @@ def squared_hinge(s, level, weight, offsets, first, last, t, order, degree, grad
             i = order[lo + a]
             scores[a], levels[a] = t[i], level[i]
             top = max(top, level[i])
-        counts[: top + 1], totals[: top + 1] = 0.0, 0.0
+        _clear(counts, totals, top)
         k, here = n - 1, 0.0
         for a in range(n - 1, -1, -1):  # partners below
             c, sum_, node = 0.0, 0.0, levels[a]
@@ -111,7 +117,7 @@ def squared_hinge(s, level, weight, offsets, first, last, t, order, degree, grad
             below[a], slack[a] = c, c * (1.0 - scores[a]) + sum_
             here += slack[a]
         total += weight[q] * here
-        counts[: top + 1], totals[: top + 1] = 0.0, 0.0
+        _clear(counts, totals, top)
         k = 0
         for a in range(n):  # partners above
             c, sum_, node = 0.0, 0.0, top - levels[a]
@@ -128,7 +134,7 @@ def squared_hinge(s, level, weight, offsets, first, last, t, order, degree, grad
     return total
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def squared_hinge_along(s, d, step, level, weight, offsets, first, last, t, order):
     """First and second derivative of Σ ωξ² at the scores s + step·d, along d, for some queries.
 
@@ -148,7 +154,7 @@ def squared_hinge_along(s, d, step, level, weight, offsets, first, last, t, orde
             i = order[lo + a]
             scores[a], along[a], levels[a] = t[i], d[i], level[i]
             top = max(top, level[i])
-        tree[: top + 1] = 0.0
+        _clear_rows(tree, top)
         k, here, bend = n - 1, 0.0, 0.0
         for a in range(n - 1, -1, -1):
             if levels[a] == 0:
@@ -179,7 +185,7 @@ def squared_hinge_along(s, d, step, level, weight, offsets, first, last, t, orde
     return slope, curvature
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def weighted_partners(t, level, order, offsets, first, last, side, weights, count, slack):
     """:func:`active_partners` with weights[level of the document, level of its partner] in every sum."""
     longest, highest = _room(level, offsets, first, last)
@@ -188,7 +194,7 @@ def weighted_partners(t, level, order, offsets, first, last, side, weights, coun
     for q in range(first, last):
         n = offsets[q + 1] - offsets[q]
         top, start = _gather(t, level, order, offsets[q], offsets[q + 1], side, scores, depths)
-        counts[: top + 1], totals[: top + 1] = 0.0, 0.0
+        _clear(counts, totals, top)
         k = 0
         for a in range(n):
             while k < n and 1.0 - (scores[a] - scores[k]) > 0.0:
@@ -203,19 +209,26 @@ def weighted_partners(t, level, order, offsets, first, last, side, weights, coun
             count[i], slack[i] = c, c * (1.0 - scores[a]) + s
 
 
-@njit(cache=True, nogil=True)
+@helper
+def _clear_rows(tree, top):
+    for node in range(top + 1):
+        for c in range(tree.shape[1]):
+            tree[node, c] = 0.0
+
+
+@helper
 def _add_row(target, at, source, row, factor):
     for c in range(source.shape[1]):
         target[at, c] += factor * source[row, c]
 
 
-@njit(cache=True, nogil=True)
+@helper
 def _add_to(target, source):
     for c in range(len(target)):
         target[c] += source[c]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def partner_rows(t, level, order, offsets, first, last, side, rows, sums):
     """``sums[i] += Σ_j rows[j]`` over the active partners j of each document i on one side.
 
@@ -227,7 +240,7 @@ def partner_rows(t, level, order, offsets, first, last, side, rows, sums):
     for q in range(first, last):
         n = offsets[q + 1] - offsets[q]
         top, start = _gather(t, level, order, offsets[q], offsets[q + 1], side, scores, depths)
-        tree[: top + 1] = 0.0
+        _clear_rows(tree, top)
         k = 0
         for a in range(n):
             if depths[a] == 0:
@@ -244,7 +257,7 @@ def partner_rows(t, level, order, offsets, first, last, side, rows, sums):
                 node -= node & -node
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def degree_less(degree, rows, weight, sums):
     """sums[i] ← degree[i]·rows[i] − weight[i]·sums[i]."""
     for i in range(rows.shape[0]):
@@ -252,7 +265,7 @@ def degree_less(degree, rows, weight, sums):
             sums[i, c] = degree[i] * rows[i, c] - weight[i] * sums[i, c]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def hessian_parts(t, level, order, offsets, first, last, weight, degree, rows, scaled, upper, sums):
     """What the Hessian block of some queries is made of; how many rows of ``scaled``, and of the others.
 
@@ -273,7 +286,7 @@ def hessian_parts(t, level, order, offsets, first, last, weight, degree, rows, s
         lo, hi, top = offsets[q], offsets[q + 1], 0
         for i in range(lo, hi):
             top = max(top, level[i])
-        tree[: top + 1] = 0.0
+        _clear_rows(tree, top)
         k = hi - 1
         for a in range(hi - 1, lo - 1, -1):
             i = order[a]
@@ -299,7 +312,7 @@ def hessian_parts(t, level, order, offsets, first, last, weight, degree, rows, s
     return n_scaled, n_upper
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def weighted_partner_rows(t, level, order, offsets, first, last, side, weights, rows, sums):
     """:func:`partner_rows` with weights[level of the document, level of its partner] in every sum."""
     longest, highest = _room(level, offsets, first, last)
@@ -308,7 +321,7 @@ def weighted_partner_rows(t, level, order, offsets, first, last, side, weights, 
     for q in range(first, last):
         n = offsets[q + 1] - offsets[q]
         top, start = _gather(t, level, order, offsets[q], offsets[q + 1], side, scores, depths)
-        totals[: top + 1] = 0.0
+        _clear_rows(totals, top)
         k = 0
         for a in range(n):
             while k < n and 1.0 - (scores[a] - scores[k]) > 0.0:

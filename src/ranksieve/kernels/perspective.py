@@ -1,10 +1,11 @@
 """Coordinate descent on a quadratic plus the perspective of a ridge."""
 
 import numpy as np
-from numba import njit
+
+from ranksieve.kernels.compiling import kernel
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def descend(hessian, slope, w, threshold, ridge, inside, signs, tol, max_sweeps):
     """Minimise ½wᵀHw + bᵀw + Σ_j ρ_j(w_j) in place; ``slope`` = Hw + b is kept up to date.
 

@@ -1,10 +1,11 @@
 """DCG of the first ranks along a line of scores, without sorting."""
 
 import numpy as np
-from numba import njit
+
+from ranksieve.kernels.compiling import kernel
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def dcg_along(scores, column, steps, gains, offsets, discounts, worth, values):
     """values[m] = Σ_q worth_q DCG of query q by scores + steps[m]·column, over as many ranks as discounts.
 

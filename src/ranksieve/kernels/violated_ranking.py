@@ -8,10 +8,11 @@ place for itself, and a lower one never above a higher one.
 """
 
 import numpy as np
-from numba import njit
+
+from ranksieve.kernels.compiling import kernel
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def passed_documents(up, low, passed):
     """``passed[j]``: how many relevant documents stand below the j-th irrelevant one; scores descend."""
     n_up, n_low = len(up), len(low)
@@ -27,7 +28,7 @@ def passed_documents(up, low, passed):
         most = at
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _put_shared(values, scores, documents, target):
     """Write values to documents; those of equal score share: the mean of subgradients is one too."""
     start = 0
@@ -41,7 +42,7 @@ def _put_shared(values, scores, documents, target):
         start = stop
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def violated_rankings(t, relevant, order, offsets, first, last, gradient, missed, value):
     """For the queries first..last: 1 − AP of the most violated ranking (``missed``), the hinge
     ``value`` = missed + ⟨gradient, t⟩ and its subgradient; 0 where all documents are alike.

@@ -1,0 +1,13 @@
+from .base import FeatureSelector as FeatureSelector
+from .bfs_wrapper import BFSWrapper as BFSWrapper
+from .brtree import BRTree as BRTree
+from .fbpcrank import FBPCRank as FBPCRank
+from .fsmsvm import FSMSVM as FSMSVM
+from .fsrank import FSRank as FSRank
+from .gas import GAS as GAS
+from .greedy_rankrls import GreedyRankRLS as GreedyRankRLS
+from .hierarchical import HierarchicalBEM as HierarchicalBEM
+from .hierarchical import HierarchicalILTR as HierarchicalILTR
+from .relief import RankFilter as RankFilter
+from .relief import RankWrapper as RankWrapper
+from .stability import StabilitySelection as StabilitySelection

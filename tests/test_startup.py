@@ -1,0 +1,88 @@
+"""What a short run must not pay for: libraries that it does not use, kernels that it does not need."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+import ranksieve as rs
+from ranksieve import estimators, selection
+
+SLOW = {"jinja2", "joblib", "numba", "pandas", "plotly", "polars", "pyarrow", "rich", "scipy", "sklearn"}
+KERNELS_OF_A_FIT = {"letor_text", "linear", "number_text", "ordering", "pairs"}
+
+ALL_HELP = """
+from contextlib import redirect_stdout
+from io import StringIO
+import typer
+from ranksieve.cli import app
+for name in ["", *typer.main.get_command(app).commands]:
+    with redirect_stdout(StringIO()) as shown:
+        try:
+            app([*name.split(), "--help"], prog_name="ranksieve")
+        except SystemExit as end:
+            assert not end.code
+    assert "Usage" in shown.getvalue()
+"""
+
+COMPILED = """
+import json, sys
+from numba.core.dispatcher import Dispatcher
+from ranksieve.cli import app
+try:
+    app(["fit", sys.argv[1], "-o", sys.argv[2], "--json"], prog_name="ranksieve")
+except SystemExit as end:
+    assert not end.code
+prefix = "ranksieve.kernels."
+modules = [(name[len(prefix):], module) for name, module in sys.modules.items() if name.startswith(prefix)]
+print(json.dumps([[name, value.py_func.__name__, len(value.signatures)] for name, module in modules
+                  for value in vars(module).values()
+                  if isinstance(value, Dispatcher) and value.py_func.__module__ == prefix + name]))
+"""
+
+
+def output_of(code, *args):
+    done = subprocess.run([sys.executable, "-c", code, *args], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.mark.parametrize(
+    ("code", "slow"),
+    [
+        ("import ranksieve; dir(ranksieve)", SLOW | {"numpy", "typer"}),
+        ("import ranksieve.cli", SLOW | {"numpy"}),
+        ("import ranksieve.methods, ranksieve.estimators, ranksieve.selection", SLOW),
+        ("import ranksieve.export", SLOW),
+        (ALL_HELP, SLOW),
+    ],
+    ids=["package", "command line", "methods", "export", "help of every command"],
+)
+def test_loads_nothing_slow(code, slow):
+    loaded = output_of(f"{code}\nimport sys; print(*{{name.partition('.')[0] for name in sys.modules}})")
+    assert slow.isdisjoint(loaded.split())
+
+
+def test_a_fit_loads_one_ranker_of_the_table():
+    code = "import ranksieve as rs, sys; rs.SparseRanker(); print(*sys.modules)"
+    loaded = output_of(code).split()
+    assert "ranksieve.estimators.sparse_ranker" in loaded
+    assert {"ranksieve.estimators.adarank", "ranksieve.selection.gas", "plotly"}.isdisjoint(loaded)
+
+
+def test_every_lazy_name_is_there():
+    for package in (rs, estimators, selection):
+        for name in package.__all__:
+            assert getattr(package, name) is not None
+
+
+def test_a_plain_fit_compiles_few_kernels_once_each(tmp_path):
+    data = rs.make_ranking(n_queries=30, n_features=8, docs_per_query=12, n_informative=3, seed=0)
+    rs.write_letor(data, tmp_path / "train.txt")
+    last_line = output_of(COMPILED, tmp_path / "train.txt", tmp_path / "model.json").splitlines()[-1]
+    used = [(module, name, count) for module, name, count in json.loads(last_line) if count]
+    assert {module for module, _, _ in used} <= KERNELS_OF_A_FIT
+    assert [kernel for kernel in used if kernel[2] > 1] == []
