@@ -248,11 +248,12 @@ def test_a_start_at_the_optimum_stops_at_once(name, kind, number):
 
 @every_case
 def test_the_same_bits_twice_and_with_any_number_of_threads(name, kind, number, small_blocks):
-    first, _ = solved(name, kind, number)
     loss, penalty = PROBLEMS[name]
-    for threads, problem in ((1, problem_of(name)), (2, Problem(make_objective(DATA, loss), penalty))):
+    problem = Problem(make_objective(DATA, loss), penalty)
+    first, _ = run(solver_of(kind, number), problem)
+    for threads, same in ((1, problem), (2, Problem(make_objective(DATA, loss), penalty))):
         with use_threads(threads):
-            again, _ = run(solver_of(kind, number), problem)
+            again, _ = run(solver_of(kind, number), same)
         assert again.w.tobytes() == first.w.tobytes()
         assert (again.objective, again.gap, again.n_iter) == (first.objective, first.gap, first.n_iter)
         assert again.trace.objective == first.trace.objective
