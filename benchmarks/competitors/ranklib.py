@@ -9,7 +9,6 @@ from typing import Any
 from benchmarks.competitors.base import Fitted
 from benchmarks.competitors.programs import Program, run
 from ranksieve.data.dataset import Dataset
-from ranksieve.foreign import read_model
 
 
 class RankLib(Program):
@@ -22,6 +21,8 @@ class RankLib(Program):
         return super().absent() or ("" if shutil.which("java") else "java is not installed")
 
     def fit(self, train: Dataset, valid: Dataset, **point: Any) -> Fitted:
+        from ranksieve.foreign import read_model
+
         model = self.folder / "model"
         options = [part for name, value in point.items() for part in (f"-{name}", value)]
         run(

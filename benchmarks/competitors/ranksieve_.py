@@ -10,7 +10,6 @@ from benchmarks.harness import our_version
 from benchmarks.problems import Stated, solve
 from ranksieve._types import FloatArray
 from ranksieve.data.dataset import Dataset
-from ranksieve.estimators import SparseRanker
 from ranksieve.formats.letor import read_letor
 from ranksieve.objective import make_objective
 
@@ -38,5 +37,7 @@ class Ranksieve(Competitor):
         return solve(make_objective(prepared), problem, tol).w
 
     def fit(self, train: Dataset, valid: Dataset, **point: Any) -> Fitted:
+        from ranksieve.estimators import SparseRanker  # much to import, and memory is measured
+
         ranker = SparseRanker(**point).fit(train, valid=valid)
         return Fitted(ranker.predict, len(ranker.support_))

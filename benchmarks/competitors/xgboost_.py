@@ -34,7 +34,7 @@ class XGBoostLinear(XGBoost):
 
     name, title = "xgboost-linear", "XGBoost gblinear, rank:pairwise"
     fixed: ClassVar = {"booster": "gblinear", "objective": "rank:pairwise"}
-    grid = tuple({"alpha": a, "rounds": rounds} for a in (0.0, 1e-3, 1e-2) for rounds in (50, 200))
+    grid = tuple({"alpha": a, "rounds": rounds} for a in (0.0, 1e-4, 1e-3) for rounds in (50, 200))
 
     def features_of(self, booster: Any) -> int:
         return sum(float(weight) != 0.0 for weight in _weights(booster))

@@ -36,7 +36,8 @@ class Run:
 class Measure:
     """Something to measure.
 
-    ``run`` yields rows from :func:`row`. ``data`` names data sets, or what else stands in the first column.
+    ``run`` yields rows from :func:`row`. ``data`` names data sets, or what else stands in the first column;
+    ``quick`` those of ``make bench``, if they are fewer than all that are not marked as full.
     ``processes``: how many processes measure the same, if each can do so only once. ``limit``: seconds that
     one competitor may take on one data set, in ``make bench`` and in ``make bench-full``.
     """
@@ -45,12 +46,16 @@ class Measure:
     title: str
     run: Callable[[Run], Iterator[Row]]
     data: Sequence[str]
+    quick: Sequence[str] | None = None
     processes: int = 1
     limit: tuple[float, float] = (60.0, 3600.0)
 
     def data_sets(self, full: bool) -> list[str]:
         """Those that take part."""
-        return [name for name in self.data if full or name not in DATA_SETS or not DATA_SETS[name].full]
+        if full:
+            return list(self.data)
+        names = self.data if self.quick is None else self.quick
+        return [name for name in names if name not in DATA_SETS or not DATA_SETS[name].full]
 
 
 def row(what: str, unit: str, values: Sequence[float], **more: Any) -> Row:

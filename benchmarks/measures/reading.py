@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from sklearn.datasets import load_svmlight_file
 
 from benchmarks.competitors import OURS
 from benchmarks.harness import OUT, letor_folder, peak_megabytes, repeated
@@ -70,6 +69,8 @@ def drawn_text() -> bytes:
 
 
 def scikit_learn(path: Path) -> Any:
+    from sklearn.datasets import load_svmlight_file
+
     return load_svmlight_file(str(path), query_id=True)
 
 
