@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import runpy
 import subprocess
 import sys
@@ -102,7 +103,12 @@ def in_child(measure: str, data: str, competitor: str, how: str, limit: float) -
     """Run one part in a process of its own, for at most ``limit`` seconds."""
     command = [sys.executable, "-m", "benchmarks.child", measure, data, competitor, how]
     child = subprocess.Popen(
-        command, cwd=HERE.parent, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        command,
+        cwd=HERE.parent,
+        env={**os.environ, "OMP_WAIT_POLICY": "passive"},  # threads that spin would slow peers on busy cores
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
     )
     try:
         out, errors = child.communicate(timeout=limit)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import subprocess
-import tempfile
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from benchmarks.competitors.base import Competitor
+from benchmarks.harness import OUT
 from ranksieve.data.dataset import Dataset
 from ranksieve.formats.letor import write_letor
 
@@ -21,7 +21,6 @@ class Program(Competitor):
     reads_files_itself = True
 
     def __init__(self) -> None:
-        self._folder: tempfile.TemporaryDirectory[str] | None = None
         self._written: dict[int, tuple[Dataset, Path]] = {}
 
     @property
@@ -30,10 +29,10 @@ class Program(Competitor):
 
     @property
     def folder(self) -> Path:
-        """Where data and models are written; gone with the process."""
-        if self._folder is None:
-            self._folder = tempfile.TemporaryDirectory()
-        return Path(self._folder.name)
+        """Where data and models are written."""
+        folder = OUT / "programs" / self.name
+        folder.mkdir(parents=True, exist_ok=True)
+        return folder
 
     def file_of(self, data: Dataset) -> Path:
         """The data as LETOR text, written once."""
