@@ -54,10 +54,14 @@ def same_part(row: Row, data: str, competitor: str) -> bool:
 
 
 def is_known(rows: Sequence[Row], data: str, competitor: str, version: str, how: str) -> bool:
-    """Whether this part was measured with the same version, on this machine, as fully as asked for."""
+    """Whether this part was measured with the same version, on this processor, as fully as asked for.
+
+    What failed is tried again; what took too long is not.
+    """
     part = [row for row in rows if same_part(row, data, competitor)]
     return bool(part) and all(
         row["versions"].get(competitor) == version
+        and not row.get("skipped", "").startswith("failed")
         and row["processor"] == harness.machine()["processor"]
         and ("full", "quick").index(row["how"]) <= ("full", "quick").index(how)
         for row in part

@@ -16,4 +16,4 @@ def memory(run: Run) -> Iterator[Row]:
     yield row("ℓ1 fit, peak resident memory", "MB", [peak_megabytes()], before_the_fit=start)
 
 
-MEASURE = Measure("memory", "Peak memory", memory, ("ohsumed", "long-lists"), processes=3)
+MEASURE = Measure("memory", "Peak memory", memory, ("ohsumed", "long-lists"), processes=5)
