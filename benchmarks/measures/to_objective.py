@@ -92,4 +92,5 @@ MEASURE = Measure(
     "Seconds to the same objective",
     to_objective,
     ("ohsumed", "mq2008", "long-lists", "250k", "1m"),
+    limit=(120.0, 7200.0),
 )
