@@ -1,32 +1,238 @@
-"""What ``make bench`` runs."""
+"""The race: what ``make bench`` runs, and the pages written from its results."""
 
 import pkgutil
 import runpy
+import stat
 from pathlib import Path
 
 import benchmarks
-from benchmarks.__main__ import main
-from benchmarks.results_page import page
+import benchmarks.__main__ as runner
+import numpy as np
+import pytest
+from benchmarks import harness, page, peers
+from benchmarks.competitors import COMPETITORS, OURS
+from benchmarks.competitors.liblinear_ranksvm import LiblinearRankSVM
+from benchmarks.competitors.ranklib import features_of
+from benchmarks.competitors.svm_rank import weights_of
+from benchmarks.data_sets import DATA_SETS, DataSet
+from benchmarks.harness import Skipped
+from benchmarks.measures import MEASURES
+from benchmarks.measures.base import Run
+from benchmarks.measures.roofline import counted
+from benchmarks.pairs import build_pairs, count_pairs
+from benchmarks.problems import problems
+from benchmarks.results_data import is_known, keep_rows, read_rows, with_ratios
+from benchmarks.results_page import page as results_page
 
 from ranksieve.experiment.benching import bench
 from ranksieve.experiment.comparison import agreement
+from ranksieve.formats.folds import deal_folds
+from ranksieve.generators.ranking import make_ranking
+from ranksieve.path import sparse_path
+
+FOLDER = Path(benchmarks.__file__).parent
 
 
-def test_bench_runs_the_benchmarks_and_does_not_write_the_results_page(monkeypatch):
+@pytest.fixture
+def tiny(monkeypatch):
+    """A small data set with folds, in the table for the time of a test."""
+    data = make_ranking(24, 8, 3, docs_per_query=(10, 14), seed=5)
+    entry = DataSet("tiny", "tiny", lambda: data, folds=lambda: deal_folds(data, 3))
+    monkeypatch.setitem(DATA_SETS, "tiny", entry)
+    return data
+
+
+@pytest.fixture
+def own_results(monkeypatch, tmp_path):
+    monkeypatch.setattr(harness, "RESULTS", tmp_path)
+    monkeypatch.setattr("benchmarks.data_sets.OUT", tmp_path)
+    monkeypatch.setattr("benchmarks.competitors.programs.OUT", tmp_path)
+    return tmp_path
+
+
+def rows_of(measure, competitor, data="tiny"):
+    named = {"data": data, "competitor": competitor, "versions": {competitor: "1"}, "how": "quick"}
+    told = {**named, "processor": harness.machine()["processor"]}
+    return [{**row, **told} for row in MEASURES[measure].run(Run(data, COMPETITORS[competitor], repeats=1))]
+
+
+@pytest.mark.parametrize("name", COMPETITORS)
+def test_competitors_are_well_formed(name):
+    one = COMPETITORS[name]
+    assert one.name == name
+    assert one.title
+    assert one.licence
+    assert one.measures <= set(MEASURES)
+    assert one.objectives <= {"l1", "l2"}
+    assert bool(one.objectives) == ("to_objective" in one.measures)
+    assert list(one.tolerances) == sorted(one.tolerances, reverse=True)
+    assert len(one.grid) >= 1
+    assert one.variable or one.module
+    source = (FOLDER / f"{type(one).__module__.rpartition('.')[2]}.py").name
+    assert (FOLDER / "competitors" / source).exists()
+
+
+@pytest.mark.parametrize("name", MEASURES)
+def test_measures_are_well_formed(name):
+    measure = MEASURES[name]
+    assert measure.name == name
+    assert measure.title
+    assert set(measure.data_sets(full=False)) <= set(measure.data_sets(full=True)) == set(measure.data)
+    assert any(name in one.measures for one in COMPETITORS.values())
+    assert "1m" not in measure.data_sets(full=False)
+
+
+def test_what_the_extra_names_are_competitors():
+    packages = {one.package for one in COMPETITORS.values()}
+    assert {requirement.partition(">")[0] for requirement in peers.peers()} <= packages
+
+
+def test_a_peer_that_does_not_install_is_skipped_with_a_word(monkeypatch, capsys):
+    monkeypatch.setattr(peers, "install", lambda requirement: "catboost" not in requirement)
+    peers.main()
+    assert capsys.readouterr().out == "skipped: catboost did not install\n"
+
+
+def test_absent_competitors_are_skipped_with_their_word(monkeypatch, capsys, own_results):
+    monkeypatch.delenv("RANKSIEVE_LIBLINEAR_RANKSVM", raising=False)
+    monkeypatch.setattr(COMPETITORS["skglm"], "module", "no_such_module", raising=False)
+    monkeypatch.setattr(runner, "measured", lambda *given: [])
+    runner.measure_all(MEASURES["to_objective"], ["ohsumed"], "quick", again=False)
+    words = capsys.readouterr().out
+    assert "skipped: skglm: not installed" in words
+    assert "skipped: liblinear-ranksvm: RANKSIEVE_LIBLINEAR_RANKSVM is not set" in words
+    monkeypatch.setenv("RANKSIEVE_LIBLINEAR_RANKSVM", str(own_results / "train"))
+    assert COMPETITORS["liblinear-ranksvm"].absent() == "RANKSIEVE_LIBLINEAR_RANKSVM: no such file"
+
+
+def test_absent_data_are_skipped_with_a_word(monkeypatch, tmp_path):
+    monkeypatch.setenv("RANKSIEVE_LETOR", str(tmp_path))
+    with pytest.raises(Skipped, match="no MQ2008 data"):
+        _ = DATA_SETS["mq2008"].path
+
+
+def test_pairs_give_the_same_objective_as_ours(tiny):
+    K, signs = build_pairs(tiny)
+    assert len(K) == count_pairs(tiny)
+    w = np.random.default_rng(0).standard_normal(tiny.n_features)
+    slack = np.maximum(0.0, 1.0 - signs * (K @ w))
+    for problem in problems(tiny):
+        assert problem.n_pairs == len(K)
+        penalty = np.abs(w).sum() if problem.kind == "l1" else 0.5 * w @ w
+        # ‖w‖₁ + C Σ ξ² and ½‖w‖² + C Σ ξ² are what LIBLINEAR minimises.
+        assert problem.value(w) == pytest.approx((penalty + problem.C * slack @ slack) / (problem.C * len(K)))
+        assert problem.distance(w) > 0
+
+
+def test_too_many_pairs_are_refused(tiny, monkeypatch):
+    monkeypatch.setattr("benchmarks.pairs.MOST_BYTES", 100)
+    with pytest.raises(Skipped, match="pairs need"):
+        build_pairs(tiny)
+
+
+def test_to_objective_gives_rows_with_ratios(tiny, own_results):
+    rows = with_ratios([*rows_of("to_objective", OURS), *rows_of("to_objective", "linearsvc")])
+    theirs = [row for row in rows if row["competitor"] == "linearsvc" and "median" in row]
+    assert {row["what"].partition(",")[0] for row in theirs} == {"l1", "l2"}
+    for row in theirs:
+        assert row["ours_over_theirs"] > 0
+        assert row["distance"] <= float(row["what"].split("to ")[1].partition(",")[0])
+    assert any(row["what"].endswith("from the file") for row in theirs)
+
+
+def test_an_external_program_races_from_its_file(tiny, own_results, monkeypatch):
+    train = own_results / "train"
+    train.write_text(
+        '#!/bin/sh\nshift 7\nprintf "solver_type L2R_L2LOSS_RANKSVM\\nw\\n0.5 \\n0 \\n" > "$2"\n'
+    )
+    train.chmod(train.stat().st_mode | stat.S_IXUSR)
+    monkeypatch.setenv("RANKSIEVE_LIBLINEAR_RANKSVM", str(train))
+    program = LiblinearRankSVM()
+    w = program.solve(program.prepare(tiny), problems(tiny)[0], 1e-3)
+    assert w.tolist() == [0.5, *[0.0] * 7]
+    assert program.fit(tiny, tiny, C_times_pairs=1.0).n_features == 1
+    assert program.version() == "train"
+
+
+def test_models_of_other_programs_are_read(tmp_path):
+    model = tmp_path / "model"
+    model.write_text("SVM-light Version V6.20\n0 # kernel type\n2.0 1:0.25 3:-1 #\n")
+    assert weights_of(model, 4).tolist() == [0.5, 0.0, -2.0, 0.0]
+    assert features_of("## Coordinate Ascent\n1:0.5 2:0.0 3:-0.1") == 2
+    assert features_of("<split><feature> 3 </feature></split><feature> 3 </feature>") == 1
+
+
+def test_counting_leaves_the_objective_as_it_was(tiny):
+    with counted() as counts:
+        watched = sparse_path(tiny, n_alphas=5)
+    assert counts["gradient"] >= 5
+    assert counts["evaluate_scores"] >= counts["hessian"] > 0
+    before = dict(counts)
+    assert np.array_equal(sparse_path(tiny, n_alphas=5).coefs, watched.coefs)
+    assert dict(counts) == before
+
+
+def test_results_are_known_for_the_same_version_only(own_results, tiny):
+    rows = rows_of("path", OURS)
+    keep_rows("path", rows)
+    kept = read_rows("path")
+    assert kept[0]["points"] == 100
+    assert {"data", "competitor", "what", "median", "low", "high", "n", "versions"} <= set(kept[0])
+    assert is_known(kept, "tiny", OURS, "1", "quick")
+    assert not is_known(kept, "tiny", OURS, "2", "quick")
+    assert not is_known(kept, "tiny", OURS, "1", "full")
+    assert not is_known(kept, "other", OURS, "1", "quick")
+
+
+def test_a_part_that_fails_or_takes_too_long_says_so():
+    (failed,) = runner.in_child("path", "no-such-data", OURS, "quick", 60.0)
+    assert failed["skipped"].startswith("failed: KeyError")
+    (late,) = runner.in_child("path", "no-such-data", OURS, "quick", 0.001)
+    assert late["skipped"] == "not within 0.001 s"
+
+
+def test_the_page_is_written_from_results_data(own_results, tiny):
+    for name in ("path", "pipeline"):
+        keep_rows(name, [*rows_of(name, OURS), *rows_of(name, "linearsvc")])
+    docs = own_results / "docs"
+    page.write_page(docs)
+    text = (docs / "benchmarks.md").read_text(encoding="utf-8")
+    (theirs,) = (row for row in read_rows("path") if row["competitor"] == "linearsvc")
+    assert f"{theirs['ours_over_theirs']:.3g}" in text
+    assert "| best |" in text
+    assert "![The path of 100 models](images/race-path.svg)" in text
+    assert (docs / "images" / "race-path.svg").read_text(encoding="utf-8").count("<circle") == 2
+    assert "## Threads" not in text
+
+
+def test_kept_results_have_the_form_that_the_page_reads():
+    for name in MEASURES:
+        for row in read_rows(name):
+            assert {"data", "competitor", "what", "versions", "processor", "how"} <= set(row)
+            measured = {"median", "low", "high", "n", "unit"} <= set(row)
+            assert measured != ("skipped" in row)
+
+
+def test_the_full_run_includes_every_study(monkeypatch, capsys):
     started = []
     monkeypatch.setattr(runpy, "run_module", lambda name, run_name: started.append(name))
-    main()
-    folder = Path(benchmarks.__file__).parent
-    modules = [module.name for module in pkgutil.iter_modules(benchmarks.__path__)]
-    measuring = [name for name in modules if " keep(" in (folder / f"{name}.py").read_text(encoding="utf-8")]
-    assert started == [f"benchmarks.{name}" for name in measuring if name != "harness"]
-    assert "benchmarks.results_page" not in started
+    monkeypatch.setattr(runner, "measure_all", lambda *given: None)
+    monkeypatch.setattr(runner, "write_page", lambda: None)
+    runner.main([])
+    assert started == []
+    runner.main(["--full"])
+    modules = [module.name for module in pkgutil.iter_modules(benchmarks.__path__) if not module.ispkg]
+    studies = [name for name in modules if " keep(" in (FOLDER / f"{name}.py").read_text(encoding="utf-8")]
+    assert started == [f"benchmarks.{name}" for name in studies if name != "harness"]
+    with pytest.raises(SystemExit):
+        runner.main(["--only", "nothing"])
+    assert "unknown: nothing; known: to_objective" in capsys.readouterr().err
 
 
 def test_the_results_page_says_what_was_compared(synthetic_folds, tmp_path):
     folds = dict.fromkeys(("OHSUMED", "MQ2008"), synthetic_folds[:2])
     results = bench(folds, ["ranksvm", "listnet", "fenchelrank"], out=tmp_path, grid="fast", studies=False)
-    text = page(results)
+    text = results_page(results)
     counts = [row for data in results.data_sets.values() for row in agreement(data)]
     assert sum(row.n_printed for row in counts) == 508
     assert f"print 508 for these data. {sum(row.n_compared for row in counts)} are compared;" in text

@@ -1,0 +1,45 @@
+"""The competitors: one table, one line each. An absent one is skipped with its word."""
+
+from __future__ import annotations
+
+from benchmarks.competitors.base import Competitor
+from benchmarks.competitors.catboost_ import CatBoost
+from benchmarks.competitors.celer_ import CelerOnPairs
+from benchmarks.competitors.fastrank_ import FastRankForest, FastRankLinear
+from benchmarks.competitors.liblinear_ranksvm import LiblinearRankSVM
+from benchmarks.competitors.lightgbm_ import LightGBM
+from benchmarks.competitors.linear_svc import LinearSVCOnPairs
+from benchmarks.competitors.ranklib import RankLibLinear, RankLibTrees
+from benchmarks.competitors.ranksieve_ import Ranksieve
+from benchmarks.competitors.rlscore_ import RLScore
+from benchmarks.competitors.scikit_learn import SvmlightReader
+from benchmarks.competitors.skglm_ import SkglmOnPairs
+from benchmarks.competitors.sofia_ml import SofiaML
+from benchmarks.competitors.svm_rank import SVMRank
+from benchmarks.competitors.vowpal_wabbit import VowpalWabbit
+from benchmarks.competitors.xgboost_ import XGBoostLinear, XGBoostTrees
+
+OURS = "ranksieve"
+COMPETITORS: dict[str, Competitor] = {
+    one.name: one
+    for one in (
+        Ranksieve(),
+        LinearSVCOnPairs(),
+        SkglmOnPairs(),
+        CelerOnPairs(),
+        LiblinearRankSVM(),
+        SVMRank(),
+        XGBoostLinear(),
+        XGBoostTrees(),
+        LightGBM(),
+        CatBoost(),
+        FastRankLinear(),
+        FastRankForest(),
+        RLScore(),
+        VowpalWabbit(),
+        SofiaML(),
+        RankLibLinear(),
+        RankLibTrees(),
+        SvmlightReader(),
+    )
+}

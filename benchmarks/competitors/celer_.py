@@ -1,0 +1,36 @@
+"""celer on built pairs: the logistic loss with ℓ1, another objective than ours, so pipelines only."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+
+from benchmarks.competitors.base import Competitor, Fitted, linear
+from benchmarks.pairs import build_pairs
+from ranksieve._parallel import single_threaded_blas
+from ranksieve.data.dataset import Dataset
+
+
+class CelerOnPairs(Competitor):
+    """ℓ1 logistic regression of pair differences."""
+
+    name, title, licence, package, module = (
+        "celer",
+        "celer (logistic) on pairs",
+        "BSD-3-Clause",
+        "celer",
+        "celer",
+    )
+    grid = tuple({"share": 10.0**k} for k in (-0.5, -1.0, -1.5, -2.0))
+
+    def fit(self, train: Dataset, valid: Dataset, **point: Any) -> Fitted:
+        from celer import LogisticRegression
+
+        K, signs = build_pairs(train)
+        smallest = 2.0 / np.abs(K.T @ signs).max()  # the C up to which all weights are 0
+        model = LogisticRegression(C=smallest / point["share"], tol=1e-4)
+        with single_threaded_blas(), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return linear(model.fit(np.asfortranarray(K), signs).coef_)

@@ -1,0 +1,34 @@
+"""LightGBM's lambdarank."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from benchmarks.competitors.base import Competitor, Fitted, grouped
+from ranksieve.data.dataset import Dataset
+
+
+class LightGBM(Competitor):
+    """LambdaMART."""
+
+    name, title, licence = "lightgbm", "LightGBM lambdarank", "MIT"
+    package, module = "lightgbm", "lightgbm"
+    measures = frozenset({"pipeline", "startup"})
+    grid = tuple({"num_leaves": n, "rounds": rounds} for n in (7, 31) for rounds in (50, 100, 200))
+
+    def fit(self, train: Dataset, valid: Dataset, *, rounds: int = 100, **point: Any) -> Fitted:
+        import lightgbm as lgb
+
+        X, y, sizes = grouped(train)
+        options = {
+            "objective": "lambdarank",
+            "learning_rate": 0.1,
+            "seed": 0,
+            "num_threads": 2,
+            "verbosity": -1,
+        }
+        booster = lgb.train({**options, **point}, lgb.Dataset(X, y.astype(int), group=sizes), rounds)
+        used = int(np.count_nonzero(booster.feature_importance()))
+        return Fitted(lambda data: booster.predict(data.X), used)

@@ -1,0 +1,43 @@
+"""ranksieve itself."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from benchmarks.competitors.base import Competitor, Fitted
+from benchmarks.harness import our_version
+from benchmarks.problems import Stated, solve
+from ranksieve._types import FloatArray
+from ranksieve.data.dataset import Dataset
+from ranksieve.formats.letor import read_letor
+from ranksieve.objective import make_objective
+
+
+class Ranksieve(Competitor):
+    """The solvers, with the objective made anew each time, and SparseRanker with its defaults."""
+
+    name, title, licence, module = "ranksieve", "ranksieve", "Apache-2.0", "ranksieve"
+    measures = frozenset(
+        {"to_objective", "path", "fenchelrank", "pipeline", "memory", "reading", "startup", "predictions"}
+        | {"threads", "roofline"}
+    )
+    objectives = frozenset({"l1", "l2"})
+
+    def version(self) -> str:
+        return our_version()
+
+    def read(self, path: Path) -> Dataset:
+        return read_letor(path)
+
+    def prepare(self, data: Dataset) -> Dataset:
+        return data
+
+    def solve(self, prepared: Dataset, problem: Stated, tol: float) -> FloatArray:
+        return solve(make_objective(prepared), problem, tol).w
+
+    def fit(self, train: Dataset, valid: Dataset, **point: Any) -> Fitted:
+        from ranksieve.estimators import SparseRanker  # much to import, and memory is measured
+
+        ranker = SparseRanker(**point).fit(train, valid=valid)
+        return Fitted(ranker.predict, len(ranker.support_))

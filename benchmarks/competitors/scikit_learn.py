@@ -1,0 +1,13 @@
+"""scikit-learn's reader of the same text format."""
+
+from __future__ import annotations
+
+from benchmarks.competitors.base import Competitor
+
+
+class SvmlightReader(Competitor):
+    """load_svmlight_file; it reads only."""
+
+    name, title, licence = "load_svmlight_file", "scikit-learn load_svmlight_file", "BSD-3-Clause"
+    package, module = "scikit-learn", "sklearn"
+    measures = frozenset({"reading"})

@@ -1,0 +1,30 @@
+"""sofia-ml, by its Python package pysofia: stochastic steps on sampled pairs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from benchmarks.competitors.base import Competitor, Fitted, linear
+from benchmarks.harness import OUT
+from ranksieve.data.dataset import Dataset
+from ranksieve.formats.letor import write_letor
+
+
+class SofiaML(Competitor):
+    """Pegasos RankSVM. It gets a file, because it does not look at the queries of arrays."""
+
+    name, title, licence = "sofia-ml", "sofia-ml (pysofia)", "Apache-2.0 (pysofia: none stated)"
+    package, module = "pysofia", "pysofia"
+    grid = tuple({"alpha": 10.0**k} for k in range(-6, -1))
+
+    def fit(self, train: Dataset, valid: Dataset, **point: Any) -> Fitted:
+        from pysofia import eta_type, learner_type, loop_type, svm_train
+
+        OUT.mkdir(exist_ok=True)
+        write_letor(train, OUT / "sofia.txt")
+        options = {"learner": learner_type.pegasos, "loop": loop_type.rank, "eta": eta_type.pegasos_eta}
+        w = svm_train(
+            str(OUT / "sofia.txt"), None, None, n_samples=None, n_features=train.n_features + 1,
+            max_iter=1_000_000, **point, **options,
+        )  # fmt: skip
+        return linear(w[1:])  # its features are numbered from 1

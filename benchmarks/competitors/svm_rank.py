@@ -1,0 +1,30 @@
+"""SVM-rank: the hinge over pairs by cutting planes; no squared hinge, so pipelines only."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from benchmarks.competitors.base import Fitted, linear
+from benchmarks.competitors.programs import Program, run, weights_from_pairs
+from ranksieve._types import FloatArray
+from ranksieve.data.dataset import Dataset
+
+
+class SVMRank(Program):
+    """RANKSIEVE_SVM_RANK names its ``svm_rank_learn``. Free for research only."""
+
+    name, title, licence = "svm-rank", "SVM-rank", "research only"
+    variable = "RANKSIEVE_SVM_RANK"
+    grid = tuple({"C": 10.0**k} for k in range(-2, 4))  # of the sum over queries
+
+    def fit(self, train: Dataset, valid: Dataset, **point: Any) -> Fitted:
+        model = self.folder / "model"
+        run(self.program, "-c", repr(point["C"]), self.file_of(train), model)
+        return linear(weights_of(model, train.n_features))
+
+
+def weights_of(model: Path, n_features: int) -> FloatArray:
+    """The one support vector of a linear model, on its last line: ``alpha·y number:weight … #``."""
+    words = model.read_text().strip().splitlines()[-1].split("#")[0].split()
+    return float(words[0]) * weights_from_pairs(words[1:], n_features)

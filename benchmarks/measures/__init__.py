@@ -1,0 +1,24 @@
+"""The measures: one table, one line each."""
+
+from __future__ import annotations
+
+from benchmarks.measures import (
+    fenchelrank,
+    memory,
+    path,
+    pipeline,
+    predictions,
+    reading,
+    roofline,
+    startup,
+    threads,
+    to_objective,
+)
+from benchmarks.measures.base import Measure
+
+MEASURES: dict[str, Measure] = {
+    module.MEASURE.name: module.MEASURE
+    for module in (
+        to_objective, path, fenchelrank, pipeline, memory, reading, startup, predictions, threads, roofline,
+    )
+}  # fmt: skip

@@ -1,0 +1,41 @@
+"""The 100-point certified path, beside one ℓ1 fit of LinearSVC on pairs at its default tolerance."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from benchmarks.competitors import OURS
+from benchmarks.harness import repeated
+from benchmarks.measures.base import Measure, Row, Run, row
+from benchmarks.problems import problems
+from ranksieve.path import sparse_path
+
+DEFAULT_TOL = 1e-4
+WHAT = "100-point path, against one fit on pairs"
+
+
+def path(run: Run) -> Iterator[Row]:
+    data = run.data_set.data
+    if run.competitor.name == OURS:
+        found = sparse_path(data)  # compiles
+        times = repeated(lambda: sparse_path(data), run.repeats, 3 * run.budget)
+        worst = float(found.relative_gaps.max())
+        yield row(
+            WHAT, "s", times, points=len(found), worst_relative_gap=worst, steps=int(found.n_iter.sum())
+        )
+        return
+    problem = problems(data)[-1]
+    prepared = run.competitor.prepare(data)
+    times = repeated(
+        lambda: run.competitor.solve(prepared, problem, DEFAULT_TOL), run.repeats, 3 * run.budget
+    )
+    yield row(WHAT, "s", times, points=1, pairs=problem.n_pairs)
+
+
+MEASURE = Measure(
+    "path",
+    "The path of 100 models",
+    path,
+    ("ohsumed", "mq2008", "long-lists", "250k", "1m"),
+    limit=(90.0, 3600.0),
+)

@@ -1,0 +1,50 @@
+"""Starting: the import, the help, a second fit of a small file, and a first one that must compile."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from benchmarks.competitors import OURS
+from benchmarks.harness import seconds
+from benchmarks.measures.base import Measure, Row, Run, row
+from ranksieve.formats.letor import write_letor
+from ranksieve.generators.ranking import make_ranking
+
+COMMAND = (sys.executable, "-c", "from ranksieve.cli import main; main()")
+
+
+def startup(run: Run) -> Iterator[Row]:
+    ours = run.competitor.name == OURS
+    code = "from ranksieve import SparseRanker" if ours else f"import {run.competitor.module}"
+    yield row("import, ready to fit", "s", seconds(lambda: call(sys.executable, "-c", code), run.repeats))
+    if not ours:
+        return
+    code = "import ranksieve"  # which imports the rest when it is asked for
+    yield row(code, "s", seconds(lambda: call(sys.executable, "-c", code), run.repeats))
+    yield row("python alone", "s", seconds(lambda: call(sys.executable, "-c", "pass"), run.repeats))
+    yield row("ranksieve --help", "s", seconds(lambda: call(*COMMAND, "--help"), run.repeats))
+    with tempfile.TemporaryDirectory() as folder:
+        train = Path(folder, "train.txt")
+        write_letor(make_ranking(40, 20, 4, seed=0), train)
+        fit = (*COMMAND, "fit", train, "-o", Path(folder, "model.json"))
+        call(*fit)
+        yield row("a second fit of a small file", "s", seconds(lambda: call(*fit), run.repeats))
+        first = []
+        for turn in range(run.repeats if run.full else 1):
+            cache = Path(folder, f"cache{turn}")
+            first += seconds(lambda cache=cache: call(*fit, NUMBA_CACHE_DIR=str(cache)), 1)
+        yield row("a first fit, without a kernel cache", "s", first)
+
+
+def call(*command: object, **variables: str) -> None:
+    subprocess.run(
+        [str(part) for part in command], check=True, capture_output=True, env={**os.environ, **variables}
+    )
+
+
+MEASURE = Measure("startup", "Starting", startup, ("–",), limit=(120.0, 1200.0))

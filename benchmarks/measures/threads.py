@@ -1,0 +1,53 @@
+"""One thread against two: the gradient and the path on large data, and whether the bits are the same."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+
+from benchmarks.harness import in_turn
+from benchmarks.measures.base import Measure, Row, Run, row
+from ranksieve._parallel import single_threaded_blas, use_threads
+from ranksieve._types import FloatArray
+from ranksieve.objective import make_objective
+from ranksieve.path import sparse_path
+
+THREADS = (1, 2)
+POINTS = 25  # of the path, in the short run
+
+
+def threads(run: Run) -> Iterator[Row]:
+    data = run.data_set.data
+    objective = make_objective(data)
+    w = np.random.default_rng(0).standard_normal(data.n_features) / 10
+
+    def gradient() -> FloatArray:
+        with single_threaded_blas():
+            return objective.gradient(objective.evaluate(w))
+
+    points = 100 if run.full else POINTS
+    yield from compared(run, "value and gradient", gradient, run.budget)
+    yield from compared(
+        run, f"path of {points}", lambda: sparse_path(data, n_alphas=points).coefs, 8 * run.budget
+    )
+
+
+def compared(run: Run, name: str, work: Callable[[], FloatArray], budget: float) -> Iterator[Row]:
+    """One row per number of threads; that of two also has the speed-up."""
+    kept: dict[str, FloatArray] = {}
+
+    def on(n: int) -> None:
+        with use_threads(n):
+            kept[str(n)] = work()
+
+    on(2) if name == "value and gradient" else None  # compiles
+    times = in_turn({str(n): lambda n=n: on(n) for n in THREADS}, run.repeats, budget)
+    same = all(np.array_equal(kept["1"], other) for other in kept.values())
+    for n in THREADS:
+        speed_up = float(np.median(times["1"]) / np.median(times[str(n)]))
+        what = f"{name}, {n} thread{'s' if n > 1 else ''}"
+        yield row(what, "s", times[str(n)], speed_up=speed_up, same_bits=same)
+
+
+MEASURE = Measure("threads", "Threads", threads, ("250k", "1m"), limit=(150.0, 3600.0))
