@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -26,7 +26,7 @@ FAR = 32.0  # times the spread of a feature: from here on an offset costs digits
 NOISY = 2.0**20  # times the least spread: a constant so large could pass for a feature by its rounding errors
 LARGEST = 1e150  # a feature whose square still fits into a float64
 KEPT_CELLS = 2**25  # of columns kept side by side: 256 MB
-NEAR_CELLS = 2**16  # of X, half a megabyte: what a core keeps at hand
+NEAR_CELLS = 2**15  # of X, a quarter of a megabyte: what a core keeps at hand
 ROUNDING = 16.0 * float(np.finfo(np.float64).eps)  # of a sum, as a share of the sum of its terms' sizes
 
 
@@ -130,7 +130,8 @@ class Objective:
         read = self._reader(columns)
 
         def work(first: int, last: int) -> FloatArray:
-            return np.asarray(self._curvature(point, read, first, last).block())
+            parts = self._few_queries(first, last, len(columns))
+            return _ordered_sum([self._curvature(point, read, a, b).block() for a, b in parts])
 
         total = _ordered_sum(map_blocks(work, self.loss.cuts))
         return np.asarray(self._cleared(total, columns) / self.loss.normaliser)
@@ -180,8 +181,8 @@ class Objective:
         def work(first: int, last: int) -> list[tuple[int, FloatArray]]:
             bounds = np.clip(cuts, first, last)
             met = np.flatnonzero(np.diff(bounds)).tolist()
-            parts = (self._curvature(point, read, int(bounds[k]), int(bounds[k + 1])) for k in met)
-            return [(k, part.block()) for k, part in zip(met, parts, strict=True)]
+            parts = ((k, self._few_queries(int(bounds[k]), int(bounds[k + 1]), len(columns))) for k in met)
+            return [(k, self._curvature(point, read, a, b).block()) for k, few in parts for a, b in few]
 
         for shares in map_blocks(work, self.loss.cuts):
             for k, block in shares:
@@ -205,7 +206,8 @@ class Objective:
         read = self._reader(np.arange(self.n_features))
 
         def work(first: int, last: int) -> FloatArray:
-            return np.asarray(self._curvature(point, read, first, last).diagonal())
+            parts = self._few_queries(first, last, self.n_features)
+            return _ordered_sum([self._curvature(point, read, a, b).diagonal() for a, b in parts])
 
         diagonal = _ordered_sum(map_blocks(work, self.loss.cuts)) / self.loss.normaliser
         return np.where(self.varies, diagonal, 0.0)
@@ -235,20 +237,25 @@ class Objective:
         products = np.concatenate(map_blocks(work, self.loss.cuts))
         return np.asarray(self._transposed(products) / self.loss.normaliser)
 
+    def _few_queries(self, first: int, last: int, width: int) -> Iterator[tuple[int, int]]:
+        """The queries first..last, a few at a time: as many as a core keeps at hand in so many columns."""
+        offsets, most = self.loss.queries.offsets, NEAR_CELLS // max(width, 1)
+        while first < last:
+            end = int(np.searchsorted(offsets, offsets[first] + most, side="right")) - 1
+            end = min(max(end, first + 1), last)
+            yield first, end
+            first = end
+
     def _product_by_parts(self, point: Point, v: FloatArray) -> FloatArray:
         """Xᵀ S X v, a few queries at a time, so that their rows are still at hand for the second product."""
         offsets = self.loss.queries.offsets
-        most = max(1, NEAR_CELLS // max(self.n_features, 1))
 
         def work(first: int, last: int) -> FloatArray:
-            total, begin = np.zeros(self.n_features), first
-            while begin < last:
-                end = int(np.searchsorted(offsets, offsets[begin] + most, side="right")) - 1
-                end = min(max(end, begin + 1), last)
+            total = np.zeros(self.n_features)
+            for begin, end in self._few_queries(first, last, self.n_features):
                 rows = self._rows(int(offsets[begin]), int(offsets[end]))
                 product = self.loss.curvature(point.at, begin, end, (rows @ v)[:, None])
                 total += rows.T @ product[:, 0]
-                begin = end
             return total
 
         return _ordered_sum(map_blocks(work, self.loss.cuts))
