@@ -102,14 +102,21 @@ def test_the_squared_hinge_and_its_slopes(case, seed):
     d -= np.repeat([d[lo:hi].mean() for lo, hi in itertools.pairwise(offsets)], np.diff(offsets))
     t, order, degree, gradient = np.empty(n), np.arange(n), np.empty(n), np.empty(n)
     total = pairs.squared_hinge(s, level, weight, offsets, 0, last, t, order, degree, gradient)
-    moved, sorted_ = np.empty(n), np.arange(n)
-    slopes = pairs.squared_hinge_along(s, d, step, level, weight, offsets, 0, last, moved, sorted_)
+    key, sorted_, at = np.empty(n), order.copy(), np.empty(n)
+    line = (t, d, level)
+    by_order = tuple(values[sorted_] for values in line)
+    for mu in (0.0, step):
+        slopes = pairs.squared_hinge_along(*line, mu, weight, offsets, 0, last, sorted_, key, by_order)
+    np.testing.assert_array_equal(key, (t + step * d)[sorted_])
+    for lo, hi in itertools.pairwise(offsets):
+        assert np.all(np.diff(key[lo:hi]) >= 0)
+    at[sorted_] = key
     slack, want_degree, want_gradient, want_slopes = 0.0, np.zeros(n), np.zeros(n), np.zeros(2)
     for q, (lo, hi) in enumerate(itertools.pairwise(offsets)):
         for i, j in itertools.product(range(lo, hi), repeat=2):
             if level[i] <= level[j]:
                 continue
-            xi, xi_moved = 1.0 - (t[i] - t[j]), 1.0 - (moved[i] - moved[j])
+            xi, xi_moved = 1.0 - (t[i] - t[j]), 1.0 - (at[i] - at[j])
             if xi > 0:
                 slack += weight[q] * xi
                 want_degree[[i, j]] += weight[q]

@@ -62,6 +62,11 @@ class Queries:
         restored[self.order] = grouped
         return restored
 
+    def centred(self, grouped: FloatArray) -> FloatArray:
+        """Numbers in grouped order, less the mean of their query."""
+        means = np.add.reduceat(grouped, self.offsets[:-1]) / self.sizes
+        return np.asarray(grouped - np.repeat(means, self.sizes))
+
     def of_rows(self, per_query: AnyArray) -> AnyArray:
         """The value of each row's query, in input order."""
         return self.restore(np.repeat(per_query, self.sizes))

@@ -16,7 +16,7 @@ weight per pair of levels there is one plain accumulator per level.
 import numpy as np
 
 from ranksieve.kernels.compiling import helper, kernel
-from ranksieve.kernels.ordering import centre_and_sort
+from ranksieve.kernels.ordering import MOVES, before, centre_and_sort, sort_by_key
 
 
 @helper
@@ -134,52 +134,94 @@ def squared_hinge(s, level, weight, offsets, first, last, t, order, degree, grad
     return total
 
 
+@helper
+def _repair_line(key, item, s, d, level):
+    """Sort the documents of a query by insertion, as long as that takes few moves: whether it is done."""
+    left = MOVES * len(key)
+    for i in range(1, len(key)):
+        k, it = key[i], item[i]
+        if not before(k, it, key[i - 1], item[i - 1]):
+            continue
+        s_i, d_i, level_i, j = s[i], d[i], level[i], i
+        while j > 0 and before(k, it, key[j - 1], item[j - 1]):
+            key[j], item[j], s[j], d[j], level[j] = key[j - 1], item[j - 1], s[j - 1], d[j - 1], level[j - 1]
+            j -= 1
+        key[j], item[j], s[j], d[j], level[j] = k, it, s_i, d_i, level_i
+        left -= i - j
+        if left < 0:
+            return False
+    return True
+
+
+@helper
+def _sort_line(key, item, s, d, level, key_buffer, item_buffer, all_s, all_d, all_level):
+    """The same, however many moves it takes; the values of each item are looked up again."""
+    sort_by_key(key, item, key_buffer, item_buffer)
+    for a in range(len(key)):
+        i = item[a]
+        s[a], d[a], level[a] = all_s[i], all_d[i], all_level[i]
+
+
+@helper
+def _slopes_of_query(t, d, level, tree):
+    """Σ ξ(d_i − d_j) and Σ (d_i − d_j)² over the active pairs of documents in ascending order of t.
+
+    Of an upper document i the sums of (1 − t_i + t_j)(d_i − d_j) and (d_i − d_j)² over its lower partners j
+    come from those of 1, t, d, td and dd over the j.
+    """
+    top = 0
+    for a in range(len(t)):
+        top = max(top, level[a])
+    _clear_rows(tree, top)
+    k, slope, bend = len(t) - 1, 0.0, 0.0
+    for a in range(len(t) - 1, -1, -1):
+        if level[a] == 0:
+            continue
+        t_i, d_i = t[a], d[a]
+        while k >= 0 and 1.0 - (t_i - t[k]) > 0.0:
+            t_j, d_j, node = t[k], d[k], level[k] + 1
+            while node <= top:
+                tree[node, 0] += 1.0
+                tree[node, 1] += t_j
+                tree[node, 2] += d_j
+                tree[node, 3] += t_j * d_j
+                tree[node, 4] += d_j * d_j
+                node += node & -node
+            k -= 1
+        m, t_sum, d_sum, td_sum, dd_sum, node = 0.0, 0.0, 0.0, 0.0, 0.0, level[a]
+        while node > 0:
+            m += tree[node, 0]
+            t_sum += tree[node, 1]
+            d_sum += tree[node, 2]
+            td_sum += tree[node, 3]
+            dd_sum += tree[node, 4]
+            node -= node & -node
+        slope += (1.0 - t_i) * (m * d_i - d_sum) + d_i * t_sum - td_sum
+        bend += m * d_i * d_i - 2.0 * d_i * d_sum + dd_sum
+    return slope, bend
+
+
 @kernel
-def squared_hinge_along(s, d, step, level, weight, offsets, first, last, t, order):
+def squared_hinge_along(s, d, level, step, weight, offsets, first, last, order, key, by_order):
     """First and second derivative of Σ ωξ² at the scores s + step·d, along d, for some queries.
 
-    ``t`` becomes the centred scores there, ``order`` sorted by them. Of an upper document i and its active
-    lower ones j the sums of (1 − t_i + t_j)(d_i − d_j) and (d_i − d_j)² come from those of 1, t, d, td and dd
-    over the j; d should be centred within each query, so that they keep their digits.
+    s and d are centred within each query, so that sums keep their digits. ``order`` becomes sorted by the
+    scores, which ``key`` holds in that order. ``by_order`` are s, d and the levels in the order of the call
+    before: between steps that differ little they move little, and are read one after another.
     """
-    for i in range(offsets[first], offsets[last]):
-        t[i] = s[i] + step * d[i]
-    centre_and_sort(t, t, order, offsets, first, last)
+    ordered_s, ordered_d, ordered_level = by_order
     longest, highest = _room(level, offsets, first, last)
-    scores, along, levels = np.empty(longest), np.empty(longest), np.empty(longest, dtype=np.int64)
+    key_buffer, item_buffer = np.empty(longest), np.empty(longest, dtype=np.int64)
     tree, slope, curvature = np.empty((highest + 1, 5)), 0.0, 0.0
     for q in range(first, last):
-        lo, n, top = offsets[q], offsets[q + 1] - offsets[q], 0
-        for a in range(n):
-            i = order[lo + a]
-            scores[a], along[a], levels[a] = t[i], d[i], level[i]
-            top = max(top, level[i])
-        _clear_rows(tree, top)
-        k, here, bend = n - 1, 0.0, 0.0
-        for a in range(n - 1, -1, -1):
-            if levels[a] == 0:
-                continue
-            t_i, d_i = scores[a], along[a]
-            while k >= 0 and 1.0 - (t_i - scores[k]) > 0.0:
-                t_j, d_j, node = scores[k], along[k], levels[k] + 1
-                while node <= top:
-                    tree[node, 0] += 1.0
-                    tree[node, 1] += t_j
-                    tree[node, 2] += d_j
-                    tree[node, 3] += t_j * d_j
-                    tree[node, 4] += d_j * d_j
-                    node += node & -node
-                k -= 1
-            m, t_sum, d_sum, td_sum, dd_sum, node = 0.0, 0.0, 0.0, 0.0, 0.0, levels[a]
-            while node > 0:
-                m += tree[node, 0]
-                t_sum += tree[node, 1]
-                d_sum += tree[node, 2]
-                td_sum += tree[node, 3]
-                dd_sum += tree[node, 4]
-                node -= node & -node
-            here += (1.0 - t_i) * (m * d_i - d_sum) + d_i * t_sum - td_sum
-            bend += m * d_i * d_i - 2.0 * d_i * d_sum + dd_sum
+        lo, hi = offsets[q], offsets[q + 1]
+        k, item = key[lo:hi], order[lo:hi]
+        s_q, d_q, level_q = ordered_s[lo:hi], ordered_d[lo:hi], ordered_level[lo:hi]
+        for a in range(hi - lo):
+            k[a] = s_q[a] + step * d_q[a]
+        if not _repair_line(k, item, s_q, d_q, level_q):
+            _sort_line(k, item, s_q, d_q, level_q, key_buffer, item_buffer, s, d, level)
+        here, bend = _slopes_of_query(k, d_q, level_q, tree)
         slope -= 2.0 * weight[q] * here
         curvature += 2.0 * weight[q] * bend
     return slope, curvature

@@ -79,14 +79,15 @@ class BoundSquaredHinge(PairLoss):
 
     def line(self, s: FloatArray, d: FloatArray) -> Callable[[float], tuple[float, float]]:
         """A function of μ: first and second derivative of the loss at s + μd, along d."""
-        queries = self.queries
-        means = np.add.reduceat(d, queries.offsets[:-1]) / queries.sizes
-        centred, t, order = d - np.repeat(means, queries.sizes), np.empty(len(s)), self._order.copy()
+        queries, key, order = self.queries, np.empty(len(s)), self._order.copy()
+        s, d = queries.centred(s), queries.centred(d)
+        by_order = (s[order], d[order], self.level[order])
+        self._order = order  # sorted by the scores of the last step, where the next evaluation will be
 
         def slopes(step: float) -> tuple[float, float]:
             def work(first: int, last: int) -> tuple[float, float]:
                 slope, curvature = squared_hinge_along(
-                    s, centred, step, self.level, self.weight, queries.offsets, first, last, t, order
+                    s, d, self.level, step, self.weight, queries.offsets, first, last, order, key, by_order
                 )
                 return slope, curvature
 
