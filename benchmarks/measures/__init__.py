@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from benchmarks.measures import (
     fenchelrank,
+    growth,
     memory,
     path,
     pipeline,
@@ -20,5 +21,6 @@ MEASURES: dict[str, Measure] = {
     module.MEASURE.name: module.MEASURE
     for module in (
         to_objective, path, fenchelrank, pipeline, memory, reading, startup, predictions, threads, roofline,
+        growth,
     )
 }  # fmt: skip

@@ -1,16 +1,16 @@
 """How near the path comes to the machine's limit.
 
 The work of a 100-point path is counted by watching the objective: products with X or its transpose, which
-must read n·d numbers; Hessian blocks on k columns, which must read n·k and multiply n·k²; evaluations of the
-loss, each of which must sort every list. The limit is what these would take at the measured rates of reading
-(a dot product of a long vector), multiplying (a matrix product) and sorting (rows of the same length), with
-as many threads as the path has.
+must read n·d numbers, or n·k where only k columns are in use; Hessian blocks on k columns, which must read
+n·k and multiply n·k²/2; evaluations of the loss, each of which must sort every list. The limit is what these
+would take at the measured rates of reading (a dot product of a long vector), multiplying (a matrix product)
+and sorting (rows of the same length), with as many threads as the path has.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any
@@ -24,7 +24,7 @@ from ranksieve.data.dataset import Dataset
 from ranksieve.objective import Objective
 from ranksieve.path import sparse_path
 
-WATCHED = ("scores", "gradient", "evaluate_scores", "hessian", "hessian_product")
+WATCHED = ("scores", "_transposed", "keep", "evaluate_scores", "hessian", "hessian_product")
 
 
 def roofline(run: Run) -> Iterator[Row]:
@@ -34,19 +34,24 @@ def roofline(run: Run) -> Iterator[Row]:
         sparse_path(data)
     times = repeated(lambda: sparse_path(data), run.repeats, run.budget)
     rates = measured_rates(data)
-    passes = counts["scores"] + counts["gradient"] + 2 * counts["hessian_product"]
     parts = {
-        "reading": 8.0
-        * data.n_docs
-        * (passes * data.n_features + counts["hessian columns"])
-        / rates["bytes"],
-        "multiplying": 2.0 * data.n_docs * counts["hessian cells"] / rates["flops"],
+        "reading": 8.0 * data.n_docs * counts["columns read"] / rates["bytes"],
+        "multiplying": float(data.n_docs * counts["hessian cells"]) / rates["flops"],
         "sorting": data.n_docs * counts["evaluate_scores"] / rates["sorted"],
     }
     limit = sum(parts.values())
     share = limit / float(np.median(times))
     yield row("100-point path", "s", times, counts=dict(counts), share_of_limit=share)
     yield row("the machine's limit for it", "s", [limit], parts=parts, rates=rates)
+
+
+def columns_read(objective: Objective, name: str, given: Sequence[Any]) -> int:
+    """How many columns of X a call must read."""
+    if name in ("keep", "hessian"):
+        return len(given[-1])
+    if name == "scores" and objective.keeps(np.flatnonzero(given[0])):
+        return int(np.count_nonzero(given[0]))
+    return {"scores": 1, "_transposed": 1, "hessian_product": 1}.get(name, 0) * objective.n_features
 
 
 @contextmanager
@@ -58,10 +63,9 @@ def counted() -> Iterator[Counter[str]]:
     def watched(name: str, original: Callable[..., Any]) -> Callable[..., Any]:
         def method(self: Objective, *given: Any, **named: Any) -> Any:
             counts[name] += 1
+            counts["columns read"] += columns_read(self, name, given)
             if name == "hessian":
-                k = len(given[1])
-                counts["hessian columns"] += k
-                counts["hessian cells"] += k * k
+                counts["hessian cells"] += len(given[1]) ** 2
             return original(self, *given, **named)
 
         return method

@@ -19,6 +19,7 @@ from ranksieve.data.matrix import (
     spread_and_largest,
     with_columns,
 )
+from ranksieve.data.queries import Queries
 from ranksieve.losses import LOSSES
 from ranksieve.losses.base import BoundLoss, Curvature, Loss, ScoreValue
 
@@ -223,6 +224,19 @@ class Objective:
         if len(self._far):
             part._first = self._first[:, among]
         return part
+
+    def sample(self, every: int) -> Objective | None:
+        """The mean loss of every so many queries; None if it cannot be parted, or if they have no pairs."""
+        if "part" not in self.loss.offers:
+            return None
+        queries, chosen = self.loss.queries, np.arange(0, self.loss.queries.n_queries, every)
+        rows = np.flatnonzero(np.isin(queries.query_of_grouped, chosen))
+        offsets = np.concatenate(([0], np.cumsum(queries.sizes[chosen])))
+        among = Queries(queries.ids[chosen], np.arange(len(rows)), offsets)
+        try:
+            return Objective(self.X[queries.order[rows]], self.loss.part(among, rows, chosen))
+        except ValueError:
+            return None
 
     def hessian_product(self, point: Point, v: FloatArray) -> FloatArray:
         """The (generalised) Hessian times ``v``, without forming it: Xᵀ S X v / normaliser."""

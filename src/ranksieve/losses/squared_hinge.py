@@ -56,7 +56,7 @@ class BoundSquaredHinge(PairLoss):
     """The squared hinge of one data set: O(n log n) value and gradient, O(n·k) curvature of k columns."""
 
     name: ClassVar[str] = "squared_hinge"
-    offers: ClassVar[frozenset[str]] = frozenset({"hessian", "hessian_product", "line", "rows"})
+    offers: ClassVar[frozenset[str]] = frozenset({"hessian", "hessian_product", "line", "part", "rows"})
 
     def evaluate(self, s: FloatArray) -> ScoreValue:
         t, degree, gradient = (np.empty(len(s)) for _ in range(3))
@@ -113,6 +113,10 @@ class BoundSquaredHinge(PairLoss):
             self._partner_rows(at.state, first, last, side, V, sums)
         return 2.0 * self._degree_less(at.state, first, last, V, sums, 1.0)
 
+    def part(self, queries: Queries, rows: IntArray, chosen: IntArray) -> BoundSquaredHinge:
+        """The loss of some queries: ``rows`` of the documents in grouped order, ``chosen`` of the queries."""
+        return BoundSquaredHinge(self.level[rows].astype(np.float64), queries, self.weight[chosen])
+
     def dual(self, value: float, slack: float, scale: float) -> float:
         """D = 2c·(1/p)Σξ − c²·(1/p)Σξ² for the dual point 2cξ."""
         return 2.0 * scale * slack - scale**2 * value
@@ -135,7 +139,7 @@ class BoundSquaredHinge(PairLoss):
 class WeightedSquaredHinge(BoundSquaredHinge):
     """The squared hinge with a weight per pair of labels, which are whole numbers from 0."""
 
-    offers: ClassVar[frozenset[str]] = BoundSquaredHinge.offers - {"line"}
+    offers: ClassVar[frozenset[str]] = BoundSquaredHinge.offers - {"line", "part"}
 
     def __init__(
         self, y: FloatArray, queries: Queries, query_weight: FloatArray | None, level_weights: FloatArray

@@ -14,6 +14,7 @@ from ranksieve.objective import Point
 from ranksieve.solvers.base import Loop, Problem, Solver, relative
 from ranksieve.solvers.line_search import first_decrease
 
+MANY, EVERY, NEAR = 50_000, 8, 1e-3  # documents from which a sample goes first; its share; to what gap
 WHOLE = 100  # features up to which forming the Hessian takes less time than the products with it
 LOOSEST = 0.1  # largest residual of a Newton system, as a share of the gradient
 
@@ -33,7 +34,7 @@ class TruncatedNewton(Solver):
     needs: ClassVar[frozenset[str]] = frozenset({"hessian_product", "quadratic", "slopes"})
 
     def run(self, problem: Problem, start: FloatArray | Point | None, loop: Loop) -> None:
-        point, first = problem.start(start), 0.0
+        point, first = problem.start(_near_start(problem) if start is None else start), 0.0
         while True:
             g = problem.gradient(point)
             primal, gap = problem.value(point), problem.gap(point, g)
@@ -56,6 +57,16 @@ class TruncatedNewton(Solver):
             if moved is None:
                 return
             point = moved
+
+
+def _near_start(problem: Problem) -> FloatArray | None:
+    """Where to begin: the minimum over a part of many queries is near that over all, and soon found."""
+    if problem.objective.loss.queries.n_rows < MANY:
+        return None
+    sample = problem.objective.sample(EVERY)
+    if sample is None:
+        return None
+    return TruncatedNewton(NEAR).solve(Problem(sample, problem.penalty, problem.usable)).w
 
 
 def _exact_direction(problem: Problem, point: Point, total: FloatArray) -> FloatArray | None:
