@@ -61,6 +61,8 @@ class Method:
         The parameter that says how many features to choose, if there is one.
     rounds : str
         The parameter that bounds the number of iterations, rounds, passes or trees, if there is one.
+    n_seeds : int
+        How often an experiment runs it with other seeds, if it draws.
     extra : mapping
         Parameters of ``make``, with their defaults, that the ranker itself does not have.
     aliases : sequence of str
@@ -78,6 +80,7 @@ class Method:
     warm: bool = False
     size: str = ""
     rounds: str = "max_iter"
+    n_seeds: int = 3
     extra: Mapping[str, Any] = field(default_factory=dict)
     aliases: Sequence[str] = ()
 
@@ -188,7 +191,7 @@ METHODS: dict[str, Method] = {
     # with a sum over all passes, so that more of them would need other λ than the paper's.
     "minbatsrank": Method(
         "MinBatSRank", "Cheng et al. 2018", HINGE, "ℓ1", "FTRL-proximal",
-        ranker("MinBatSRank", n_epochs=1), _MINBAT, rounds="n_epochs",
+        ranker("MinBatSRank", n_epochs=1), _MINBAT, rounds="n_epochs", n_seeds=5,
     ),
     "ranksvm-l1": _ranksvm("RankSVM-ℓ1", "ℓ1", "l1", "proximal Newton or FISTA", warm=True),
     "ranksvm-log": _ranksvm("RankSVM-log", "log", "log", _REWEIGHTED),

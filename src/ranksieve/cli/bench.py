@@ -63,7 +63,8 @@ def bench(
         typer.Option(
             metavar="N",
             min=1,
-            help="Runs of a method that draws, each with another seed; default 5, with the fast grid 1.",
+            help="Runs of a method that draws, each with another seed; default 3, MinBatSRank 5, with the "
+            "fast grid 1.",
         ),
     ] = None,
     studies: Annotated[

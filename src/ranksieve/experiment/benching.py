@@ -35,7 +35,6 @@ PAPER_METHODS = (
     "fenchelrank", "fsmrank", "minbatsrank", "ranksvm-l1", "ranksvm-log", "ranksvm-mcp", "ranksvm-l0.5",
     "sparselistmle", "sparseranker", "ranksvm", "adarank-ndcg", "listnet",
 )  # fmt: skip
-N_SEEDS = {"paper": 5, "fast": 1}
 Progress = Callable[[int, int], None]
 Told = tuple[type[Warning], str]
 
@@ -98,8 +97,8 @@ def bench(
         each fold. The papers' methods take features as they are.
     n_seeds : int, optional
         How often a method that draws is run, each time with another random_state: all of its grid, and the
-        choice on vali. The row is the mean of what was chosen, with its standard deviation. Default 5, with
-        the fast grid 1.
+        choice on vali. The row is the mean of what was chosen, with its standard deviation. By default as
+        often as the table of methods says, with the fast grid once.
     studies : bool, "all" or sequence of str
         What to measure beside the methods. True: what the pictures show of any data (single features, paths,
         solvers) and the further experiments of the papers whose methods are run; names of STUDIES: these;
@@ -130,9 +129,8 @@ def bench(
     if folder.exists() and not folder.is_dir():
         raise ValueError(f"{folder}: is a file; give a folder for the results")
     found = _folds(source, data_sets)
-    seeds = n_seeds or N_SEEDS[grid]
     plans = [
-        Plan(name, method, thin(method.grid), select or method.select, seeds)
+        Plan(name, method, thin(method.grid), select or method.select, n_seeds or default_seeds(method, grid))
         for name, method in chosen.items()
     ]
     wanted = wanted_studies(studies, chosen)
@@ -198,6 +196,11 @@ def fitting_profile(data_set: str, folds: Sequence[Fold], given: str | None) -> 
             f"up to {profile.max_label:g}: {wider_scales(highest)}"
         )
     return profile.name
+
+
+def default_seeds(method: Method, grid: str) -> int:
+    """How often a method that draws is run."""
+    return 1 if grid == "fast" else method.n_seeds
 
 
 def _checked_name(data_set: str) -> str:

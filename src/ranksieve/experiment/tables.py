@@ -83,9 +83,9 @@ def accuracy_table(results: DataSetResults, baseline: str) -> Table:
     columns = ("method", *(heading(m) for m in PAPER_METRICS), *SPARSITIES.values(), "features")
     profile = results.header["identity"]["profile"]
     note = MARKS_NOTE.format(profile=profile, baseline=title(baseline))
-    n_seeds = max(result.n_seeds for result in results.results.values())
-    if n_seeds > 1:
-        note += SEEDS_NOTE.format(n_seeds=n_seeds)
+    n_seeds = sorted({result.n_seeds for result in results.results.values()} - {1})
+    if n_seeds:
+        note += SEEDS_NOTE.format(n_seeds=" or ".join(map(str, n_seeds)))
     note += "".join(f" {title(name)} is left out: {why}." for name, why in results.unfinished.items())
     return Table("accuracy", f"{results.name}: test accuracy", columns, tuple(map(cells, rows)), note)
 

@@ -88,13 +88,13 @@ class BRTree(FeatureSelector):
     base: Any = None
     search: Annotated[str, one_of(("random", "greedy"))] = "random"
     _: KW_ONLY
-    n_subsets: Count = 4
+    n_subsets: Count = 3
     share: Share = 0.75
     drop: Share = 0.5
     metric: str = "ndcg@5"
     c: NotNegative = 0.0
     similarity: Any = "kendall"
-    n_rounds: Count = 30
+    n_rounds: Count = 20
     n_leaves: Annotated[int, Interval(Integral, 2, None, closed="left")] = 7
     learning_rate: Positive = 0.1
     n_jobs: int | None = 1

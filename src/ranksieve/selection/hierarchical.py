@@ -122,7 +122,7 @@ class HierarchicalBEM(Hierarchical):
     metric: str = "ndcg@10"
     _: KW_ONLY
     max_clusters: Count = 50
-    n_starts: Count = 10
+    n_starts: Count = 5
     similarity: Any = "kendall"
     random_state: Seed = 0
 
@@ -172,7 +172,7 @@ class HierarchicalILTR(Hierarchical):
     base: Any = None
     _: KW_ONLY
     max_clusters: Count = 50
-    n_starts: Count = 10
+    n_starts: Count = 5
     similarity: Any = "kendall"
     random_state: Seed = 0
 
