@@ -285,3 +285,38 @@ def test_no_varying_feature_gives_no_weights():
     fitted = RankSVM().fit(data)
     np.testing.assert_array_equal(fitted.coef_, 0.0)
     assert fitted.gap_ == pytest.approx(0.0, abs=1e-14)
+
+
+@pytest.mark.parametrize("scattered", [False, True])
+def test_a_sample_is_the_loss_of_its_queries(scattered):
+    data = random_dataset(seed=9, n_queries=30)
+    if scattered:
+        data = data.select_rows(np.random.default_rng(0).permutation(data.n_docs))
+    weight = np.random.default_rng(1).uniform(0.5, 2.0, data.n_queries)
+    sample = objective_of(data, weight=weight).sample(4)
+    part = data.select_queries(np.arange(0, data.n_queries, 4))
+    alone = objective_of(part, weight=weight[::4])
+    w = np.random.default_rng(2).normal(size=data.n_features)
+    assert sample.evaluate(w).value == pytest.approx(alone.evaluate(w).value, rel=1e-12)
+    np.testing.assert_allclose(
+        sample.gradient(sample.evaluate(w)), alone.gradient(alone.evaluate(w)), atol=1e-13
+    )
+
+
+def test_no_sample_of_queries_without_pairs_or_of_weighted_pairs():
+    y = np.array([1.0, 1.0, 0.0, 1.0])
+    data = Dataset(np.arange(8.0).reshape(4, 2), y, [0, 0, 1, 1])
+    assert objective_of(data).sample(2) is None
+    assert objective_of(data, table=np.tril(np.ones((2, 2)), -1)).sample(1) is None
+
+
+@pytest.mark.parametrize("whole", [0, 1000])  # conjugate gradients, and the whole Hessian
+def test_newton_from_a_sample_ends_where_it_ends_from_zero(whole, monkeypatch):
+    data = random_dataset(seed=6, n_queries=60)
+    monkeypatch.setattr("ranksieve.solvers.newton.WHOLE", whole)
+    expected = newton(objective_of(data), Ridge(1e-3), tol=1e-12)
+    monkeypatch.setattr("ranksieve.solvers.newton.MANY", 1)
+    found = newton(objective_of(data), Ridge(1e-3), tol=1e-12)
+    assert found.converged
+    assert found.trace.objective[0] < expected.trace.objective[0]
+    np.testing.assert_allclose(found.w, expected.w, atol=1e-6)
