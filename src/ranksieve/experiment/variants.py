@@ -36,7 +36,7 @@ VARIANTS: dict[str, Method] = {
     ),
     **{
         f"sparselistmle@{k}": replace(
-            _SPARSE, title=f"Sparse CS-ListMLE@{k}", make=partial(e.SparseListMLE, k=k)
+            _SPARSE, title=f"Sparse CS-ListMLE@{k}", make=partial(e.SparseListMLE, k=k, solver="newton")
         )
         for k in (1, 3, 5, 8)
     },
