@@ -58,8 +58,7 @@ REASONS = """
   cannot be that of LETOR's scripts, where lists with fewer than ten documents count 0 and every other
   paper is near 0.23; its folds there were dealt anew; and its OHSUMED numbers lie 0.06 to 0.1 below all
   other papers' for all methods. Of the conventions tried, label 2 alone with gain 1 comes nearest on OHSUMED
-  and `standard` on MQ2008. Only the order of methods can be compared: sparse above dense, which holds here
-  as well.
+  and `standard` on MQ2008. Only the order of methods can be compared, which the table of claims does.
 - **Baselines** of LETOR's own lists (RankSVM-Primal on OHSUMED, RankSVM-Struct, ListNet, AdaRank, RankBoost,
   SVM-MAP) were run by others with grids and software that were not published, most of them chosen by MAP,
   as LETOR's site says. OHSUMED's validation parts have 21 or 22 queries: drawing them again moves the test

@@ -42,14 +42,14 @@ def claims_table(results: DataSetResults) -> Table:
 
 
 def _table(name: str, place: str, found: Sequence[Verdict], note: str) -> Table:
-    columns = ("paper", "claim", "comparison", "here", "holds")
+    columns = ("paper", "claim", "holds", "comparison", "here")
     rows = tuple(_row(verdict) for verdict in found)
     return Table(name, f"{place}: what the papers claim, and whether it holds here", columns, rows, note)
 
 
 def _row(verdict: Verdict) -> tuple[Cell, ...]:
-    said = (verdict.paper, verdict.claim, verdict.comparison, verdict.found)
-    return (*map(word, said), Cell(verdict.holds, verdict.holds, bold=verdict.holds == NO))
+    holds = Cell(verdict.holds, verdict.holds, bold=verdict.holds == NO)
+    return word(verdict.paper), word(verdict.claim), holds, word(verdict.comparison), word(verdict.found)
 
 
 def claims_by_paper(results: Results) -> Table:

@@ -112,13 +112,13 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     Claim(FSM, "better than other selectors", "fsmrank", ABOVE, ["gas", "fsmsvm"]),
     Claim(FSM, "better than other selectors", "fsmrank", ABOVE, ["gas", "fsmsvm"], "map"),
-    Claim(FSM, "significantly so", "fsmrank", SIGNIFICANTLY_ABOVE, ["gas", "fsmsvm"], "map"),
+    Claim(FSM, "significantly better than other selectors", "fsmrank", SIGNIFICANTLY_ABOVE, ["gas", "fsmsvm"], "map"),
     Claim(
         FSM, "outperforms the state of the art on OHSUMED", "fsmrank", ABOVE,
         ["ranksvm", "ranksvmstruct", "listnet", "adarank-ndcg", "rankboost", "svmmap"], data_sets=OHSUMED,
     ),
     Claim(
-        FSM, "competitive with it on MQ2008", "fsmrank", AS_GOOD,
+        FSM, "competitive with the state of the art on MQ2008", "fsmrank", AS_GOOD,
         ["ranksvm", "ranksvmstruct", "listnet", "adarank-ndcg", "rankboost", "svmmap"], data_sets=("MQ2008",),
     ),
     Claim(
