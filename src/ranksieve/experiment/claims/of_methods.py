@@ -112,7 +112,10 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     Claim(FSM, "better than other selectors", "fsmrank", ABOVE, ["gas", "fsmsvm"]),
     Claim(FSM, "better than other selectors", "fsmrank", ABOVE, ["gas", "fsmsvm"], "map"),
-    Claim(FSM, "significantly better than other selectors", "fsmrank", SIGNIFICANTLY_ABOVE, ["gas", "fsmsvm"], "map"),
+    Claim(
+        FSM, "significantly better than other selectors", "fsmrank", SIGNIFICANTLY_ABOVE, ["gas", "fsmsvm"],
+        "map",
+    ),
     Claim(
         FSM, "outperforms the state of the art on OHSUMED", "fsmrank", ABOVE,
         ["ranksvm", "ranksvmstruct", "listnet", "adarank-ndcg", "rankboost", "svmmap"], data_sets=OHSUMED,
