@@ -135,7 +135,7 @@ def test_a_file_cut_anywhere_is_completed_to_the_same_results(
 KILLED = """
 import sys
 from ranksieve.experiment.benching import bench
-bench(sys.argv[1], ["ranksvm", "fsmrank"], out=sys.argv[2], n_jobs=2)
+bench(sys.argv[1], ["ranksvm", "fsmrank"], out=sys.argv[2], studies=["single_features", "path"], n_jobs=2)
 """
 
 
@@ -153,8 +153,9 @@ def test_kill_and_resume_give_the_same_tables(synthetic_folds, tmp_path):
     subprocess.run(["kill", "-KILL", "--", f"-{process.pid}"], check=True)
     assert process.wait() == -signal.SIGKILL
     time.sleep(0.2)  # its workers are in the same process group; let the last of them go
-    resumed = bench(root, ["ranksvm", "fsmrank"], out=killed)
-    uninterrupted = bench(root, ["ranksvm", "fsmrank"], out=whole)
+    how = {"studies": ["single_features", "path"]}
+    resumed = bench(root, ["ranksvm", "fsmrank"], out=killed, **how)
+    uninterrupted = bench(root, ["ranksvm", "fsmrank"], out=whole, **how)
     assert tables_without_times(resumed) == tables_without_times(uninterrupted)
 
 
@@ -165,7 +166,7 @@ from ranksieve.generators.ranking import make_ranking
 from ranksieve.experiment.benching import bench
 folds = deal_folds(make_ranking(30, 10, 3, docs_per_query=12, seed=1), 3)
 sys.stdin.readline()
-bench({"toy": folds}, ["ranksvm", "listnet"], out=sys.argv[1], n_jobs=2)
+bench({"toy": folds}, ["ranksvm", "listnet"], out=sys.argv[1], n_jobs=2, studies=["single_features", "path"])
 """
 
 
@@ -283,7 +284,8 @@ def test_files_of_others_and_files_just_begun_do_not_disturb(synthetic_folds, tm
 
 def test_selectors_choose_at_most_the_features_that_there_are(tmp_path):
     folds = deal_folds(make_ranking(30, 12, 3, docs_per_query=12, seed=1), 3)
-    found = bench({"few": folds}, ["fsrank", "gas", "fsmsvm"], out=tmp_path, grid="fast").data_sets["few"]
+    how = {"out": tmp_path, "grid": "fast", "studies": False}
+    found = bench({"few": folds}, ["fsrank", "gas", "fsmsvm"], **how).data_sets["few"]
     for name, size in (("fsrank", "k"), ("gas", "k"), ("fsmsvm", "t")):
         points = [row["parameters"] for row in found.methods[name][0].fits]
         assert [point[size] for point in points] == [5, 5, 5, 12, 12, 12]
@@ -295,7 +297,8 @@ def test_selectors_choose_at_most_the_features_that_there_are(tmp_path):
 @pytest.mark.parametrize("name", ["gas", "rankwrapper", "stabilityselection"])
 def test_selectors_that_share_a_choice_are_as_if_fitted_alone(name, tmp_path):
     folds = deal_folds(make_ranking(30, 12, 3, docs_per_query=12, seed=1), 3)
-    (fold, *_) = bench({"few": folds[:1]}, [name], out=tmp_path, grid="fast").data_sets["few"].methods[name]
+    how = {"out": tmp_path, "grid": "fast", "studies": False}
+    (fold, *_) = bench({"few": folds[:1]}, [name], **how).data_sets["few"].methods[name]
     evaluator = Evaluator(folds[0].valid)
     for row in fold.fits:
         alone = METHODS[name].make(**row["parameters"]).fit(folds[0].train)

@@ -36,7 +36,7 @@ HERE = ["fenchelrank", "ranksvm", "ranksvm-l1", "ranksvm-log"]
 @pytest.fixture(scope="module")
 def every(synthetic_folds, tmp_path_factory):
     folder = tmp_path_factory.mktemp("results")
-    return bench({"OHSUMED": synthetic_folds}, HERE, out=folder, grid="fast")
+    return bench({"OHSUMED": synthetic_folds}, HERE, out=folder, grid="fast", studies=False)
 
 
 @pytest.fixture(scope="module")

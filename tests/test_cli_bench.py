@@ -93,6 +93,8 @@ def test_folds_and_labels_choose_the_profile(letor, graded, tmp_path):
             "fast",
             "--jobs",
             1,
+            "--studies",
+            "none",
             "-o",
             tmp_path / name,
         )
@@ -157,7 +159,8 @@ def test_an_output_that_is_a_file_is_refused(letor, tmp_path):
 @pytest.mark.parametrize("stop", [signal.SIGINT, signal.SIGTERM])
 def test_interrupted_runs_say_how_to_go_on(letor, tmp_path, stop):
     out = tmp_path / "out"
-    command = [sys.executable, "-c", MAIN, "bench", str(letor), "--methods", "fsmrank", "-o", str(out)]
+    options = ["--methods", "fsmrank", "--studies", "none", "-o", str(out)]
+    command = [sys.executable, "-c", MAIN, "bench", str(letor), *options]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
     while process.poll() is None and not list(out.glob("toy/fsmrank/*.jsonl")):
         time.sleep(0.01)
