@@ -101,3 +101,15 @@ def test_bad_query_weights(small):
         SquaredHinge().bind(small.y, small.queries, np.ones(2))
     with pytest.raises(ValueError, match="query weights must be finite and not negative"):
         SquaredHinge().bind(small.y, small.queries, -np.ones(6))
+
+
+def test_a_line_goes_on_without_changing_what_an_evaluation_starts_from():
+    rng = np.random.default_rng(3)
+    y, queries = rng.integers(0, 3, 40).astype(float), group_queries(np.repeat([0, 1], 20))
+    bound = SquaredHinge().bind(y, queries)
+    slopes = bound.line(rng.normal(size=40), rng.normal(size=40))
+    slopes(0.1)
+    handed_on, before = bound._order, bound._order.copy()
+    slopes(5.0)
+    np.testing.assert_array_equal(handed_on, before)
+    assert not np.array_equal(bound._order, before)

@@ -96,9 +96,8 @@ class Objective:
 
     def scores(self, w: FloatArray) -> FloatArray:
         """Xw, in input order."""
-        used = np.flatnonzero(w)
-        if self._kept is not None and self.keeps(used):
-            columns, values = self._kept
+        if (kept := self._kept) is not None and _holds(kept[0], np.flatnonzero(w)):
+            columns, values = kept
             parts = map_blocks(lambda a, b: values[a:b] @ w[columns], self._cuts)
             return np.asarray(self.loss.queries.restore(np.concatenate(parts)))
         return np.concatenate(map_blocks(lambda a, b: self._rows(a, b) @ w, self._cuts))
@@ -115,14 +114,16 @@ class Objective:
 
     def keeps(self, columns: IntArray) -> bool:
         """Whether these columns are kept side by side."""
-        return self._kept is not None and set(self._kept[0].tolist()) >= set(columns.tolist())
+        kept = self._kept
+        return kept is not None and _holds(kept[0], columns)
 
     def gradient(self, point: Point) -> FloatArray:
         """Xᵀ∇loss / normaliser; 0, and no rounding error, for a feature that does not vary within queries."""
-        if self._gradient is None or self._gradient[0] is not point.at:
+        known = self._gradient  # read once: another thread may put its own there
+        if known is None or known[0] is not point.at:
             total = self._transposed(point.at.gradient) / self.loss.normaliser
-            self._gradient = (point.at, np.where(self.varies, total, 0.0))
-        return self._gradient[1].copy()
+            known = self._gradient = (point.at, np.where(self.varies, total, 0.0))
+        return known[1].copy()
 
     def hessian(self, point: Point, columns: IntArray) -> FloatArray:
         """The block of the (generalised) Hessian on ``columns``: X_Aᵀ S X_A / normaliser."""
@@ -153,11 +154,11 @@ class Objective:
 
     def _reader(self, columns: IntArray) -> Read:
         """Reads some columns of rows that are counted in grouped order; not to be written to."""
-        if self._kept is not None and self.keeps(columns):
-            kept, values = self._kept
-            if np.array_equal(kept, columns):
+        if (kept := self._kept) is not None and _holds(kept[0], columns):
+            held, values = kept
+            if np.array_equal(held, columns):
                 return lambda a, b: values[a:b]
-            place = np.searchsorted(kept, columns)
+            place = np.searchsorted(held, columns)
             return lambda a, b: np.ascontiguousarray(values[a:b, place])
         whole = len(columns) == self.n_features and bool(np.array_equal(columns, np.arange(self.n_features)))
         X = self.X
@@ -194,9 +195,10 @@ class Objective:
 
     def _known_hessian(self, point: Point, columns: IntArray) -> FloatArray | None:
         """The block, if :meth:`hessians` has just computed it at the same point."""
-        if self._latest is None or self._latest[0] is not point.at:
+        latest = self._latest
+        if latest is None or latest[0] is not point.at:
             return None
-        _, known, hessian = self._latest
+        _, known, hessian = latest
         place = np.searchsorted(known, columns)
         if len(known) == 0 or not np.array_equal(known[np.minimum(place, len(known) - 1)], columns):
             return None
@@ -393,6 +395,10 @@ def make_objective(
     check_finite(data)
     family = LOSSES[loss]() if isinstance(loss, str) else loss
     return Objective(data.X, family.bind(data.y, data.queries, query_weight), data.feature_names)
+
+
+def _holds(kept: IntArray, columns: IntArray) -> bool:
+    return set(kept.tolist()) >= set(columns.tolist())
 
 
 def _least(spread: FloatArray) -> float:

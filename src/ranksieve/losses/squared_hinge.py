@@ -82,7 +82,6 @@ class BoundSquaredHinge(PairLoss):
         queries, key, order = self.queries, np.empty(len(s)), self._order.copy()
         s, d = queries.centred(s), queries.centred(d)
         by_order = (s[order], d[order], self.level[order])
-        self._order = order  # sorted by the scores of the last step, where the next evaluation will be
 
         def slopes(step: float) -> tuple[float, float]:
             def work(first: int, last: int) -> tuple[float, float]:
@@ -92,6 +91,9 @@ class BoundSquaredHinge(PairLoss):
                 return slope, curvature
 
             found = map_blocks(work, self.cuts)
+            self._order = (
+                order.copy()
+            )  # the next evaluation is at the last step; a copy, for the line goes on
             return sum(slope for slope, _ in found), sum(curvature for _, curvature in found)
 
         return slopes
