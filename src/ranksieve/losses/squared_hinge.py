@@ -93,7 +93,7 @@ class BoundSquaredHinge(PairLoss):
             found = map_blocks(work, self.cuts)
             self._order = (
                 order.copy()
-            )  # the next evaluation is at the last step; a copy, for the line goes on
+            )  # where the next evaluation will be; the line goes on
             return sum(slope for slope, _ in found), sum(curvature for _, curvature in found)
 
         return slopes
