@@ -91,9 +91,7 @@ class BoundSquaredHinge(PairLoss):
                 return slope, curvature
 
             found = map_blocks(work, self.cuts)
-            self._order = (
-                order.copy()
-            )  # where the next evaluation will be; the line goes on
+            self._order = order.copy()  # where the next evaluation will be; the line goes on
             return sum(slope for slope, _ in found), sum(curvature for _, curvature in found)
 
         return slopes
