@@ -5,12 +5,11 @@ from __future__ import annotations
 import itertools
 
 import numpy as np
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from ranksieve.kernels import pairs
+from ranksieve.kernels import uppers
 from ranksieve.kernels.linear import minimise_quadratic
 from ranksieve.kernels.ordering import centre_and_sort, sort_by_key
 from ranksieve.kernels.pairs import (
@@ -91,44 +90,70 @@ def test_active_pair_sums(case, weighted, seed):
         np.testing.assert_allclose(sums, summed, atol=1e-10)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(grouped_scores(), st.integers(0, 2**31))
-def test_the_squared_hinge_and_its_slopes(case, seed):
-    """Against sums over all pairs."""
+def test_the_squared_hinge_and_its_derivatives_from_lists_of_upper_documents(case, seed):
+    """Against sums over all pairs, from any order of the lists and any counts to begin with."""
     s, level, offsets = case
     rng = np.random.default_rng(seed)
     n, last = len(s), len(offsets) - 1
     weight, d, step = rng.uniform(0, 2, size=last), rng.normal(size=n), rng.normal()
     d -= np.repeat([d[lo:hi].mean() for lo, hi in itertools.pairwise(offsets)], np.diff(offsets))
-    t, order, degree, gradient = np.empty(n), np.arange(n), np.empty(n), np.empty(n)
-    total = pairs.squared_hinge(s, level, weight, offsets, 0, last, t, order, degree, gradient)
-    key, sorted_, at = np.empty(n), order.copy(), np.empty(n)
-    line = (t, d, level)
-    by_order = tuple(values[sorted_] for values in line)
+    rows, v = rng.normal(size=(n, 3)), rng.normal(size=n)
+    lists, listed = uppers.make_lists(level, offsets)
+    above = shuffled_lists(rng, lists, listed, n)
+    t, degree, gradient, sums, slopes = (np.empty(shape) for shape in (n, n, n, (last, 2), (last, 2)))
+    fixed = (weight, offsets, 0, last, lists)
+    uppers.squared_hinge(s, level, *fixed, t, listed, above, degree, gradient, sums)
+    state = (offsets, 0, last, lists, listed.copy(), above.copy(), weight, degree)
+    product, parts = np.empty(n), [np.empty(rows.shape) for _ in range(3)]
+    uppers.hessian_product(*state, v, product)
+    n_scaled, n_upper = uppers.hessian_parts(
+        level, *state, np.hstack([v[:, None], rows]), np.arange(1, 4), *parts
+    )
+    A, U, N = parts[0][:n_scaled], parts[1][:n_upper], parts[2][:n_upper]
+    moved = np.empty(n)
     for mu in (0.0, step):
-        slopes = pairs.squared_hinge_along(*line, mu, weight, offsets, 0, last, sorted_, key, by_order)
-    np.testing.assert_array_equal(key, (t + step * d)[sorted_])
-    for lo, hi in itertools.pairwise(offsets):
-        assert np.all(np.diff(key[lo:hi]) >= 0)
-    at[sorted_] = key
-    slack, want_degree, want_gradient, want_slopes = 0.0, np.zeros(n), np.zeros(n), np.zeros(2)
+        uppers.squared_hinge_along(t, d, level, mu, *fixed, moved, listed, above, slopes)
+    np.testing.assert_array_equal(moved, t + step * d)
+
+    want_sums, want_slopes = np.zeros((last, 2)), np.zeros((last, 2))
+    want_degree, want_gradient, hessian = np.zeros(n), np.zeros(n), np.zeros((n, n))
+    for q, i, j in ordered_pairs(level, offsets):
+        xi, xi_moved = 1.0 - (t[i] - t[j]), 1.0 - (moved[i] - moved[j])
+        if xi > 0:
+            want_sums[q] += weight[q] * np.array([xi, xi**2])
+            want_degree[[i, j]] += weight[q]
+            want_gradient[[i, j]] += 2 * weight[q] * xi * np.array([-1, 1])
+            hessian[np.ix_([i, j], [i, j])] += 2 * weight[q] * np.array([[1, -1], [-1, 1]])
+        if xi_moved > 0:
+            want_slopes[q] += 2 * weight[q] * np.array([-xi_moved * (d[i] - d[j]), (d[i] - d[j]) ** 2])
+    size = 1e-10 * n * (1.0 + np.abs(s).max() + abs(step) * np.abs(d).max())
+    np.testing.assert_allclose(sums, want_sums, atol=n * size)
+    np.testing.assert_allclose(degree, want_degree, atol=1e-10)
+    np.testing.assert_allclose(gradient, want_gradient, atol=size)
+    np.testing.assert_allclose(slopes, want_slopes, rtol=1e-9, atol=n * size)
+    np.testing.assert_allclose(product, hessian @ v, atol=1e-10 * n)
+    np.testing.assert_allclose(A.T @ A + U.T @ N + N.T @ U, rows.T @ hessian @ rows, atol=1e-10 * n)
+
+
+def shuffled_lists(rng, lists, listed, n):
+    """Put the documents of each query's lists into any order; counts that the lists allow."""
+    above = np.zeros(n, dtype=np.int64)
+    for k in range(len(lists.begin) - 1):
+        lo, hi = lists.begin[k : k + 2]
+        rng.shuffle(listed[lo:hi])
+        members = lists.members[lists.member_begin[k] : lists.member_begin[k + 1]]
+        above[members] = rng.integers(0, hi - lo + 1, len(members))
+    return above
+
+
+def ordered_pairs(level, offsets):
+    """(query, upper document, lower document)."""
     for q, (lo, hi) in enumerate(itertools.pairwise(offsets)):
         for i, j in itertools.product(range(lo, hi), repeat=2):
-            if level[i] <= level[j]:
-                continue
-            xi, xi_moved = 1.0 - (t[i] - t[j]), 1.0 - (at[i] - at[j])
-            if xi > 0:
-                slack += weight[q] * xi
-                want_degree[[i, j]] += weight[q]
-                want_gradient[i] -= 2 * weight[q] * xi
-                want_gradient[j] += 2 * weight[q] * xi
-            if xi_moved > 0:
-                want_slopes += 2 * weight[q] * np.array([-xi_moved * (d[i] - d[j]), (d[i] - d[j]) ** 2])
-    size = 1.0 + np.abs(s).max() + abs(step) * np.abs(d).max()
-    assert total == pytest.approx(slack, abs=1e-10 * n * size)
-    np.testing.assert_allclose(degree, want_degree, atol=1e-10)
-    np.testing.assert_allclose(gradient, want_gradient, atol=1e-10 * n * size)
-    np.testing.assert_allclose(slopes, want_slopes, rtol=1e-9, atol=1e-10 * n * n * size)
+            if level[i] > level[j]:
+                yield q, i, j
 
 
 def test_a_range_of_queries_touches_no_other_query():

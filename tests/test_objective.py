@@ -72,9 +72,9 @@ def test_columns_kept_side_by_side_change_nothing(kind, scattered, tmp_path):
     X = kind(data.X, tmp_path)
     plain, keeping = make(data, X), make(data, X)
     w = np.where(np.isin(np.arange(9), [1, 6]), 0.7, 0.0)
-    keeping.keep(np.array([6, 1, 4]))
-    assert keeping.keeps(np.array([4, 1]))
-    assert not keeping.keeps(np.array([1, 2]))
+    keeping.features.keep(np.array([6, 1, 4]))
+    assert keeping.features.keeps(np.array([4, 1]))
+    assert not keeping.features.keeps(np.array([1, 2]))
     point = plain.evaluate(w)
     np.testing.assert_allclose(keeping.scores(w), point.scores, atol=1e-13)
     np.testing.assert_allclose(keeping.scores(np.ones(9)), plain.scores(np.ones(9)), atol=1e-13)
@@ -82,8 +82,8 @@ def test_columns_kept_side_by_side_change_nothing(kind, scattered, tmp_path):
         np.testing.assert_allclose(
             keeping.hessian(point, np.array(columns)), plain.hessian(point, np.array(columns)), atol=1e-13
         )
-    keeping.keep(np.arange(9))  # more than half of X is not copied
-    assert not keeping.keeps(np.array([1]))
+    keeping.features.keep(np.arange(9))  # more than half of X is not copied
+    assert not keeping.features.keeps(np.array([1]))
 
 
 def test_a_gradient_is_remembered_where_it_was_and_nowhere_else():

@@ -44,14 +44,14 @@ def test_curvature_is_the_hessian_on_explicit_pairs(weighted):
     rng = np.random.default_rng(0)
     table = rng.uniform(0.5, 2, size=(3, 3)) if weighted else None
     weight = rng.uniform(0.5, 2, data.n_queries) if weighted else None
-    s, V = rng.normal(size=data.n_docs), rng.normal(size=(data.n_docs, 3))
+    s, v = rng.normal(size=(2, data.n_docs))
     pairs = explicit_pairs(data.y, data.qid)
     hessian = squared_hinge(s, pairs, pair_weights(pairs, data.y, data.qid, weight, table))[2]
     bound = SquaredHinge(table).bind(data.y, data.queries, weight)
     at = bound.evaluate(s)
-    np.testing.assert_allclose(bound.curvature(at, 0, data.n_queries, V), hessian @ V, atol=1e-10)
+    np.testing.assert_allclose(bound.curvature(at, 0, data.n_queries, v), hessian @ v, atol=1e-10)
     rows = slice(data.queries.offsets[2], data.queries.offsets[5])
-    np.testing.assert_allclose(bound.curvature(at, 2, 5, V[rows]), (hessian @ V)[rows], atol=1e-10)
+    np.testing.assert_allclose(bound.curvature(at, 2, 5, v[rows]), (hessian @ v)[rows], atol=1e-10)
 
 
 @pytest.mark.parametrize("kind", [np.asarray, sp.csr_array])

@@ -7,11 +7,12 @@ only who computes which block. BLAS is held to one thread meanwhile, for the sam
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
-from functools import cache
+from functools import cache, partial
+from itertools import pairwise
 from threading import Lock, local
 from typing import TypeVar
 
@@ -63,14 +64,22 @@ def map_blocks(work: Callable[[int, int], T], cuts: IntArray) -> list[T]:
 
     Called from within a block it uses no further threads: those of the pool may all be waiting for this one.
     """
-    blocks = list(zip(cuts[:-1].tolist(), cuts[1:].tolist(), strict=True))
-    n_threads = 1 if getattr(_here, "busy", False) else min(available_threads(), len(blocks) // LEAST_SHARE)
-    if n_threads <= 1:
-        return [work(start, stop) for start, stop in blocks]
-    shares = [blocks[k::n_threads] for k in range(n_threads)]
-    others = [_pool().submit(_run, work, share) for share in shares[1:]]
-    done = [_run(work, shares[0]), *(other.result() for other in others)]
-    return [done[k % n_threads][k // n_threads] for k in range(len(blocks))]
+    blocks = list(pairwise(cuts.tolist()))
+    n = _useful_threads(len(blocks))
+    shares = [blocks[k::n] for k in range(n)]
+    done = _in_threads([partial(_one_by_one, work, share) for share in shares])
+    return [done[k % n][k // n] for k in range(len(blocks))]
+
+
+def map_shares(work: Callable[[int, int], None], cuts: IntArray) -> None:
+    """Call ``work(start, stop)`` for one long run of blocks per thread.
+
+    For compiled work that leaves its results item by item, so that it does not matter where it is cut:
+    threads need Python's lock only once.
+    """
+    n, last = _useful_threads(len(cuts) - 1), len(cuts) - 1
+    blocks = [last * k // n for k in range(n + 1)]
+    _in_threads([partial(work, a, b) for a, b in pairwise(cuts[blocks].tolist())])
 
 
 @contextmanager
@@ -114,10 +123,27 @@ class _BlasLimit:
 _blas_limit = _BlasLimit()
 
 
-def _run(work: Callable[[int, int], T], blocks: list[tuple[int, int]]) -> list[T]:
+def _useful_threads(n_blocks: int) -> int:
+    """How many threads to use; one from within a block."""
+    return 1 if getattr(_here, "busy", False) else max(1, min(available_threads(), n_blocks // LEAST_SHARE))
+
+
+def _one_by_one(work: Callable[[int, int], T], blocks: list[tuple[int, int]]) -> list[T]:
+    return [work(start, stop) for start, stop in blocks]
+
+
+def _in_threads(works: Sequence[Callable[[], T]]) -> list[T]:
+    """What each returns; the first is done here, the others in threads of the pool."""
+    if len(works) == 1:
+        return [works[0]()]
+    others = [_pool().submit(_run, work) for work in works[1:]]
+    return [_run(works[0]), *(other.result() for other in others)]
+
+
+def _run(work: Callable[[], T]) -> T:
     _here.busy = True
     try:
-        return [work(start, stop) for start, stop in blocks]
+        return work()
     finally:
         _here.busy = False
 

@@ -215,6 +215,12 @@ def is_float64_in_place(X: Matrix) -> bool:
     return isinstance(X, np.ndarray) and X.dtype == np.float64 and bool(X.flags.carray)
 
 
+def read_in_place(X: Matrix) -> AnyArray | None:
+    """X as a plain array, if kernels can read it where it is: dense float32 or float64 in C order."""
+    dense = isinstance(X, np.ndarray) and X.dtype in FLOATS and bool(X.flags.c_contiguous)
+    return np.asarray(X) if dense else None
+
+
 # What is known of each column
 
 

@@ -209,7 +209,9 @@ def subset_family(task: Task, path: Fitted | None = None, label: str = "subset")
     most, window, end = _sizes(task)
     sizes = range(max(1, len(task.rules.fixed)), min(end, int(np.count_nonzero(task.rules.usable))) + 1)
     least, largest = SEARCH_NODES
-    effort = Effort(gap=0.0, nodes=int(np.clip(SEARCH_WORK // task.objective.X.shape[0], least, largest)))
+    effort = Effort(
+        gap=0.0, nodes=int(np.clip(SEARCH_WORK // task.objective.loss.queries.n_rows, least, largest))
+    )
     search, report = SubsetSearch(task.objective, task.rules), task.progress.next()
     found = []
     for size in sizes:

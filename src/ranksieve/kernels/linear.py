@@ -1,7 +1,9 @@
-"""Small linear algebra: scores of models, extremes of sparse columns, coordinate descent.
+"""Small linear algebra: products with rows, scores of models, extremes of sparse columns, coordinate descent.
 
 Loops stand where NumPy would have one call: sums along an axis and assigned slices compile ten times as long.
 """
+
+from functools import partial
 
 import numpy as np
 
@@ -42,6 +44,51 @@ def weighted_sums_of_models(X, columns, starts, places, weights, scores):
                     totals[i] += weight * values[i]
             for i in range(size):
                 scores[m, first + i] = totals[i]
+
+
+@partial(kernel, fastmath={"reassoc", "contract"})
+def row_products(X, w, far, far_w, first_values, query, first, last, products):
+    """Rows first..last of X times w, plus Σ_k far_w_k·(x_far_k − first_values[the row's query, k])."""
+    for i in range(first, last):
+        x, total = X[i], 0.0
+        for c in range(len(w)):
+            total += x[c] * w[c]
+        for k in range(len(far)):
+            total += far_w[k] * (x[far[k]] - first_values[query[i], k])
+        products[i - first] = total
+
+
+@kernel
+def column_sums(X, g, far, first_values, query, cuts, sums):
+    """sums[b] = Σ g_i·x_i over the rows between two cuts; far columns less first_values[the row's query].
+
+    ``g`` begins with the first of these rows. One row after another: so the machine reads memory ahead.
+    """
+    total, far_total = np.empty(X.shape[1]), np.empty(len(far))
+    for b in range(len(cuts) - 1):
+        for c in range(len(total)):
+            total[c] = 0.0
+        for k in range(len(far)):
+            far_total[k] = 0.0
+        for i in range(cuts[b], cuts[b + 1]):
+            x, g_i = X[i], g[i - cuts[0]]
+            for c in range(len(total)):
+                total[c] += g_i * x[c]
+            for k in range(len(far)):
+                far_total[k] += g_i * (x[far[k]] - first_values[query[i], k])
+        for c in range(len(total)):
+            sums[b, c] = total[c]
+        for k in range(len(far)):
+            sums[b, far[k]] = far_total[k]
+
+
+@kernel
+def gather(X, rows, columns, values):
+    """values[i, c] = X[rows[i], columns[c]]."""
+    for i in range(len(rows)):
+        x = X[rows[i]]
+        for c in range(len(columns)):
+            values[i, c] = x[columns[c]]
 
 
 @kernel

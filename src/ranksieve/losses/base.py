@@ -8,6 +8,7 @@ are sums; divided by the fixed ``normaliser`` they become the mean the objective
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
@@ -29,6 +30,11 @@ class ScoreValue:
     gradient: FloatArray
     slack: float = 0.0
     state: Any = None
+
+    @cached_property
+    def size(self) -> float:
+        """Σ |gradient|."""
+        return float(np.sum(np.abs(self.gradient)))
 
 
 @dataclass(frozen=True)
@@ -62,7 +68,8 @@ class BoundLoss(Protocol):
     """A loss bound to labels.
 
     ``offers`` names what solvers may ask for beside value and gradient: "hessian" if ``curvature_of`` is
-    that of a smooth loss, "hessian_product" if there is ``curvature``, "rows" if ``level`` and ``weight``
+    that of a smooth loss, "hessian_product" if there is ``curvature``, "places" if ``curvature_of``
+    takes wider rows and the places of the columns of V in them, "rows" if ``level`` and ``weight``
     tell all there is to know of a query's pairs.
     """
 
@@ -95,8 +102,8 @@ class CurvedLoss(BoundLoss, Protocol):
     level: IntArray
     weight: FloatArray
 
-    def curvature(self, at: ScoreValue, first: int, last: int, V: FloatArray) -> FloatArray:
-        """S·V, S the (generalised) Hessian in scores of the queries first..last."""
+    def curvature(self, at: ScoreValue, first: int, last: int, v: FloatArray) -> FloatArray:
+        """Sv, S the (generalised) Hessian in scores of the queries first..last."""
 
 
 class Loss(Protocol):

@@ -8,20 +8,15 @@ from typing import ClassVar
 
 import numpy as np
 
-from ranksieve._parallel import map_blocks
-from ranksieve._types import FloatArray, IntArray
+from ranksieve._parallel import map_shares
+from ranksieve._types import AnyArray, FloatArray, IntArray
 from ranksieve.data.queries import Queries
-from ranksieve.kernels.pairs import (
-    degree_less,
-    hessian_parts,
-    partner_rows,
-    squared_hinge,
-    squared_hinge_along,
-    weighted_partner_rows,
-    weighted_partners,
-)
+from ranksieve.kernels import uppers as kernels
+from ranksieve.kernels.pairs import degree_less, partner_rows, weighted_partner_rows, weighted_partners
 from ranksieve.losses.base import Curvature, ScoreValue
 from ranksieve.losses.sorted_scores import LOWER, UPPER, PairLoss
+
+FEW_LABELS = 8  # with more, lists of the documents above each level take more time than sorting all
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,17 +33,20 @@ class SquaredHinge:
     def bind(
         self, y: FloatArray, queries: Queries, query_weight: FloatArray | None = None
     ) -> BoundSquaredHinge:
-        if self.level_weights is None:
-            return BoundSquaredHinge(y, queries, query_weight)
-        return WeightedSquaredHinge(y, queries, query_weight, self.level_weights)
+        if self.level_weights is not None:
+            return WeightedSquaredHinge(y, queries, query_weight, self.level_weights)
+        kind = BoundSquaredHinge if len(np.unique(y)) <= FEW_LABELS else ManyLabels
+        return kind(y, queries, query_weight)
 
 
 @dataclass(frozen=True)
-class PairState:
-    """Centred scores, each query's order by score, and every document's weight of active pairs."""
+class ListState:
+    """Centred scores, sorted lists of upper documents, every document's number of active ones among them
+    (``above``) and weight of active pairs."""
 
     t: FloatArray
-    order: IntArray
+    uppers: IntArray
+    above: AnyArray
     degree: FloatArray
 
 
@@ -56,79 +54,128 @@ class BoundSquaredHinge(PairLoss):
     """The squared hinge of one data set: O(n log n) value and gradient, O(n·k) curvature of k columns."""
 
     name: ClassVar[str] = "squared_hinge"
-    offers: ClassVar[frozenset[str]] = frozenset({"hessian", "hessian_product", "line", "part", "rows"})
+    offers: ClassVar[frozenset[str]] = frozenset(
+        {"hessian", "hessian_product", "line", "part", "places", "rows"}
+    )
+
+    def __init__(self, y: FloatArray, queries: Queries, query_weight: FloatArray | None) -> None:
+        super().__init__(y, queries, query_weight)
+        self._lists, uppers = kernels.make_lists(self.level, queries.offsets)
+        self._near = (uppers, np.zeros(queries.n_rows, dtype=np.int32))  # of the latest scores
 
     def evaluate(self, s: FloatArray) -> ScoreValue:
         t, degree, gradient = (np.empty(len(s)) for _ in range(3))
-        order = self._order.copy()
+        sums = np.empty((self.queries.n_queries, 2))
+        uppers, above = self._near[0].copy(), self._near[1].copy()
 
-        def work(first: int, last: int) -> float:
-            offsets = self.queries.offsets
-            return float(
-                squared_hinge(s, self.level, self.weight, offsets, first, last, t, order, degree, gradient)
-            )
+        def work(first: int, last: int) -> None:
+            kernels.squared_hinge(
+                s, self.level, self.weight, self.queries.offsets, first, last, self._lists,
+                t, uppers, above, degree, gradient, sums,
+            )  # fmt: skip
 
-        slack = float(sum(map_blocks(work, self.cuts)))
-        self._order = order  # the next scores are near these: sorting from here is nearly free
-        return self._value(slack, gradient, PairState(t, order, degree))
+        map_shares(work, self.cuts)
+        self._near = (uppers, above)
+        slack, value = sums.sum(axis=0).tolist()
+        return ScoreValue(_not_negative(value), gradient, slack, ListState(t, uppers, above, degree))
 
-    def _value(self, slack: float, gradient: FloatArray, state: PairState) -> ScoreValue:
-        # Σ ξ² = Σ ξ − Σ ξ(s_i − s_j), and the last sum is −½⟨s, ∇⟩.
-        value = float(np.maximum(0.0, slack + 0.5 * np.sum(state.t * gradient)))  # NaN where it overflows
-        return ScoreValue(value, gradient, slack, state)
+    def line(self, at: ScoreValue, d: FloatArray) -> Callable[[float], tuple[float, float]]:
+        """A function of μ: first and second derivative of the loss along d, μd from the scores of ``at``."""
+        queries, state = self.queries, at.state
+        s, d, uppers, above = state.t, queries.centred(d), state.uppers.copy(), state.above.copy()
+        t, slopes = np.empty(len(s)), np.empty((queries.n_queries, 2))
 
-    def line(self, s: FloatArray, d: FloatArray) -> Callable[[float], tuple[float, float]]:
-        """A function of μ: first and second derivative of the loss at s + μd, along d."""
-        queries, key, order = self.queries, np.empty(len(s)), self._order.copy()
-        s, d = queries.centred(s), queries.centred(d)
-        by_order = (s[order], d[order], self.level[order])
+        def along(step: float) -> tuple[float, float]:
+            def work(first: int, last: int) -> None:
+                kernels.squared_hinge_along(
+                    s, d, self.level, step, self.weight, queries.offsets, first, last, self._lists,
+                    t, uppers, above, slopes,
+                )  # fmt: skip
 
-        def slopes(step: float) -> tuple[float, float]:
-            def work(first: int, last: int) -> tuple[float, float]:
-                slope, curvature = squared_hinge_along(
-                    s, d, self.level, step, self.weight, queries.offsets, first, last, order, key, by_order
-                )
-                return slope, curvature
+            map_shares(work, self.cuts)
+            self._near = (uppers.copy(), above.copy())  # where the next evaluation will be; the line goes on
+            slope, curvature = slopes.sum(axis=0).tolist()
+            return slope, curvature
 
-            found = map_blocks(work, self.cuts)
-            self._order = order.copy()  # where the next evaluation will be; the line goes on
-            return sum(slope for slope, _ in found), sum(curvature for _, curvature in found)
+        return along
 
-        return slopes
-
-    def curvature_of(self, at: ScoreValue, first: int, last: int, V: FloatArray) -> Curvature:
+    def curvature_of(
+        self, at: ScoreValue, first: int, last: int, V: FloatArray, places: IntArray | None = None
+    ) -> Curvature:
         """VᵀSV = 2Vᵀ(D − A)V, D the documents' active pairs and A those between documents."""
-        scaled, upper, sums = (np.empty(V.shape) for _ in range(3))
-        state: PairState = at.state
-        n_scaled, n_upper = hessian_parts(
-            state.t, self.level, state.order, self.queries.offsets, first, last, self.weight, state.degree,
-            V, scaled, upper, sums,
+        state, places = at.state, np.arange(V.shape[1]) if places is None else places
+        scaled, upper, sums = (np.empty((len(V), len(places))) for _ in range(3))
+        n_scaled, n_upper = kernels.hessian_parts(
+            self.level, self.queries.offsets, first, last, self._lists, state.uppers, state.above,
+            self.weight, state.degree, V, places, scaled, upper, sums,
         )  # fmt: skip
         return Curvature(scaled[:n_scaled], upper[:n_upper], sums[:n_upper])
 
-    def curvature(self, at: ScoreValue, first: int, last: int, V: FloatArray) -> FloatArray:
-        """S·V = 2LV = 2(deg·V − N), N_i the sum of V over all of i's active partners."""
-        sums = np.zeros_like(V)
-        for side in (LOWER, UPPER):
-            self._partner_rows(at.state, first, last, side, V, sums)
-        return 2.0 * self._degree_less(at.state, first, last, V, sums, 1.0)
+    def curvature(self, at: ScoreValue, first: int, last: int, v: FloatArray) -> FloatArray:
+        """Sv = 2(deg·v − n), n_i the sum of v over all of i's active partners."""
+        product, state = np.empty(len(v)), at.state
+        kernels.hessian_product(
+            self.queries.offsets, first, last, self._lists, state.uppers, state.above, self.weight,
+            state.degree, v, product,
+        )  # fmt: skip
+        return product
 
     def part(self, queries: Queries, rows: IntArray, chosen: IntArray) -> BoundSquaredHinge:
         """The loss of some queries: ``rows`` of the documents in grouped order, ``chosen`` of the queries."""
-        return BoundSquaredHinge(self.level[rows].astype(np.float64), queries, self.weight[chosen])
+        return type(self)(self.level[rows].astype(np.float64), queries, self.weight[chosen])
 
     def dual(self, value: float, slack: float, scale: float) -> float:
         """D = 2c·(1/p)Σξ − c²·(1/p)Σξ² for the dual point 2cξ."""
         return 2.0 * scale * slack - scale**2 * value
 
+
+@dataclass(frozen=True)
+class OrderState:
+    """Centred scores, each query's order by score, and every document's weight of active pairs."""
+
+    t: FloatArray
+    order: IntArray
+    degree: FloatArray
+
+
+class ManyLabels(BoundSquaredHinge):
+    """The same in O(n log n) for any number of labels, from the order of all documents."""
+
+    offers: ClassVar[frozenset[str]] = BoundSquaredHinge.offers - {"line", "places"}
+
+    def __init__(self, y: FloatArray, queries: Queries, query_weight: FloatArray | None) -> None:
+        PairLoss.__init__(self, y, queries, query_weight)
+
+    def evaluate(self, s: FloatArray) -> ScoreValue:
+        t, order, (up_count, up_slack, low_count, low_slack) = self._active(s)
+        gradient = self._row_weight * (2.0 * (low_slack - up_slack))
+        degree, slack = self._row_weight * (up_count + low_count), float(np.sum(self._row_weight * up_slack))
+        value = slack + 0.5 * float(np.sum(t * gradient))  # Σ ξ² = Σ ξ − Σ ξ(t_i − t_j)
+        return ScoreValue(_not_negative(value), gradient, slack, OrderState(t, order, degree))
+
+    def curvature_of(
+        self, at: ScoreValue, first: int, last: int, V: FloatArray, places: IntArray | None = None
+    ) -> Curvature:
+        """VᵀSV = VᵀN + NᵀV with N = deg·V − 2M, M_i the sum of V over i's active lower partners."""
+        sums = np.zeros_like(V)
+        self._partner_rows(at.state, first, last, LOWER, V, sums)
+        return Curvature(None, V, self._degree_less(at.state, first, last, V, sums, 2.0))
+
+    def curvature(self, at: ScoreValue, first: int, last: int, v: FloatArray) -> FloatArray:
+        V = v[:, None]
+        sums = np.zeros_like(V)
+        for side in (LOWER, UPPER):
+            self._partner_rows(at.state, first, last, side, V, sums)
+        return np.asarray(2.0 * self._degree_less(at.state, first, last, V, sums, 1.0)[:, 0])
+
     def _partner_rows(
-        self, state: PairState, first: int, last: int, side: int, V: FloatArray, sums: FloatArray
+        self, state: OrderState, first: int, last: int, side: int, V: FloatArray, sums: FloatArray
     ) -> None:
         """Add to ``sums`` the rows of V of each document's active partners on one side."""
         partner_rows(state.t, self.level, state.order, self.queries.offsets, first, last, side, V, sums)
 
     def _degree_less(
-        self, state: PairState, first: int, last: int, V: FloatArray, sums: FloatArray, times: float
+        self, state: OrderState, first: int, last: int, V: FloatArray, sums: FloatArray, times: float
     ) -> FloatArray:
         """deg·V − times·sums, the sums times their query's weight (which the degree holds already)."""
         rows = slice(self.queries.offsets[first], self.queries.offsets[last])
@@ -136,10 +183,10 @@ class BoundSquaredHinge(PairLoss):
         return sums
 
 
-class WeightedSquaredHinge(BoundSquaredHinge):
+class WeightedSquaredHinge(ManyLabels):
     """The squared hinge with a weight per pair of labels, which are whole numbers from 0."""
 
-    offers: ClassVar[frozenset[str]] = BoundSquaredHinge.offers - {"line", "part"}
+    offers: ClassVar[frozenset[str]] = ManyLabels.offers - {"part"}
 
     def __init__(
         self, y: FloatArray, queries: Queries, query_weight: FloatArray | None, level_weights: FloatArray
@@ -147,18 +194,6 @@ class WeightedSquaredHinge(BoundSquaredHinge):
         table = np.tril(_checked_table(level_weights), -1)
         self._table = table + table.T  # [level of a document, level of its partner]
         super().__init__(y, queries, query_weight)
-
-    def evaluate(self, s: FloatArray) -> ScoreValue:
-        t, order, (up_count, up_slack, low_count, low_slack) = self._active(s)
-        gradient = self._row_weight * (2.0 * (low_slack - up_slack))
-        degree, slack = self._row_weight * (up_count + low_count), float(np.sum(self._row_weight * up_slack))
-        return self._value(slack, gradient, PairState(t, order, degree))
-
-    def curvature_of(self, at: ScoreValue, first: int, last: int, V: FloatArray) -> Curvature:
-        """N = deg·V − 2M, M_i the sum of V over i's active lower partners."""
-        sums = np.zeros_like(V)
-        self._partner_rows(at.state, first, last, LOWER, V, sums)
-        return Curvature(None, V, self._degree_less(at.state, first, last, V, sums, 2.0))
 
     def _levels(self, y: FloatArray) -> IntArray:
         levels, n = y.astype(np.int64), len(self._table)
@@ -181,11 +216,16 @@ class WeightedSquaredHinge(BoundSquaredHinge):
         weighted_partners(t, self.level, order, offsets, first, last, side, self._table, *out)
 
     def _partner_rows(
-        self, state: PairState, first: int, last: int, side: int, V: FloatArray, sums: FloatArray
+        self, state: OrderState, first: int, last: int, side: int, V: FloatArray, sums: FloatArray
     ) -> None:
         weighted_partner_rows(
             state.t, self.level, state.order, self.queries.offsets, first, last, side, self._table, V, sums
         )
+
+
+def _not_negative(value: float) -> float:
+    """A sum of squares without its rounding errors; NaN where it overflowed."""
+    return float(np.maximum(0.0, value))
 
 
 def _checked_table(level_weights: FloatArray) -> FloatArray:

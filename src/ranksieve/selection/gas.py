@@ -111,7 +111,9 @@ def loss_drop(data: Dataset, query_weight: FloatArray | None = None) -> FloatArr
 def _drop(objective: Objective, j: int, sign: float) -> float:
     """The features' directions do not matter to the loss: it is a function of the scores alone."""
     zero = objective.at_zero
-    _, best = exact_step(objective, zero, np.zeros_like(zero.w), sign * objective.column(j), UNLIMITED)
+    _, best = exact_step(
+        objective, zero, np.zeros_like(zero.w), sign * objective.features.column(j), UNLIMITED
+    )
     return zero.value - best.value
 
 

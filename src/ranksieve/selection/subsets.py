@@ -99,7 +99,7 @@ class JointMinimum(Criterion):
     def _minimum(self, columns: tuple[int, ...], start: FloatArray) -> Subset:
         if not columns:
             return self.empty
-        X = np.column_stack([self.objective.column(j) for j in columns])
+        X = np.column_stack([self.objective.features.column(j) for j in columns])
         A = self.similarity[np.ix_(columns, columns)]
         point, value = minimise(Objective(X, self.objective.loss), self.C, A, start)
         return Subset(columns, point.w, value, point)
@@ -134,7 +134,7 @@ class AlongBase(Criterion):
         order: IntArray = np.sort(columns)
         base = fit_on(fresh_base(self.base), self.data, order, self.query_weight)
         w = base.coef_[np.searchsorted(order, columns)]
-        scores = sum(weight * self.objective.column(j) for weight, j in zip(w, columns, strict=True))
+        scores = sum(weight * self.objective.features.column(j) for weight, j in zip(w, columns, strict=True))
         line = Objective(np.reshape(scores, (-1, 1)), self.objective.loss)
         size = w @ self.similarity[np.ix_(columns, columns)] @ w
         point, value = minimise(line, self.C, np.array([[size]]), np.zeros(1))

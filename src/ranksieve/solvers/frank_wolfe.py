@@ -85,7 +85,7 @@ class Move:
         """X·direction, from the scores at w and a column or two."""
         s = self.share * point.scores
         for j, amount in self.amounts.items():
-            s += amount * objective.column(j)
+            s += amount * objective.features.column(j)
         return s
 
 

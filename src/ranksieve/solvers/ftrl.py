@@ -137,7 +137,9 @@ class Ftrl(Solver):
         if not isinstance(start, FtrlState | None):
             raise ValueError("the solver ftrl goes on from an FtrlState; weights do not tell what it saw")
         state = FtrlState.zeros(problem.n_features) if start is None else start
-        passes = Passes(objective.X, objective.loss.queries, objective.loss.level, objective.loss.weight)
+        passes = Passes(
+            objective.features.X, objective.loss.queries, objective.loss.level, objective.loss.weight
+        )
         while True:
             point = objective.evaluate(state.w.copy())
             if loop.ends(point.w, problem.value(point), problem.gap(point), np.inf, point):

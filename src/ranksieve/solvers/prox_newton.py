@@ -53,8 +53,8 @@ def _step(problem: Problem, slopes: Slopes, point: Point, g: FloatArray, primal:
     objective, columns = problem.objective, working_set(slopes, point.w, g)
     if problem.usable is not None:
         columns = columns[problem.usable[columns]]  # a slope of 0 lets in all others
-    if not objective.keeps(columns):
-        objective.keep(working_set(slopes, point.w, g, WIDE))
+    if not objective.features.keeps(columns):
+        objective.features.keep(working_set(slopes, point.w, g, WIDE))
     target = point.w.copy()
     target[columns] = model_minimum(objective.hessian(point, columns), slopes, point.w, g, columns)
     direction = target - point.w

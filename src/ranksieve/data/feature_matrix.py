@@ -1,0 +1,239 @@
+"""The feature matrix as an objective reads it: products with it, and some of its columns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
+
+import numpy as np
+
+from ranksieve._parallel import map_blocks, map_shares, split_blocks
+from ranksieve._types import AnyArray, FloatArray, IntArray, Matrix
+from ranksieve.data.matrix import (
+    dense_block,
+    is_sparse,
+    read_in_place,
+    rows_to_multiply,
+    spread_and_largest,
+    with_columns,
+)
+from ranksieve.data.queries import Queries
+from ranksieve.kernels.linear import column_sums, gather, row_products
+
+FAR = 32.0  # times the spread of a feature: from here on an offset costs digits of its differences
+NOISY = 2.0**20  # times the least spread: a constant so large could pass for a feature by its rounding errors
+LARGEST = 1e150  # a feature whose square still fits into a float64
+KEPT_CELLS = 2**25  # of columns kept side by side: 256 MB
+COLUMN_CELLS = 2**23  # of single columns: 64 MB
+
+Read: TypeAlias = Callable[[int, int], tuple[AnyArray, IntArray]]
+"""The rows first..last, and the places of some columns in them."""
+
+
+class FeatureMatrix:
+    """X, dense float32/float64 (also memory-mapped) or CSR, read in fixed blocks of rows, never copied whole.
+
+    Sums are in float64. Partial sums are added in block order, so results do not depend on the number of
+    threads.
+
+    Only differences within a query count. A feature whose values lie far from zero for their spread is
+    therefore read less the value of the query's first document, so that its differences keep their digits.
+
+    Attributes
+    ----------
+    reach : array
+        max |x_j| of each feature as it is read.
+    varies : array of bool
+        Features that are not constant within every query.
+    """
+
+    def __init__(
+        self, X: Matrix, queries: Queries, cuts: IntArray, names: Sequence[str] | None = None
+    ) -> None:
+        self.X, self.queries = X, queries
+        self.n_features = int(X.shape[1])
+        self._cuts = split_blocks(np.arange(X.shape[0] + 1))
+        self._kept: tuple[IntArray, FloatArray] | None = None  # columns side by side, in grouped order
+        self._columns: dict[int, FloatArray] = {}
+        spread, largest = spread_and_largest(X, queries, cuts)
+        self.varies = spread > 0
+        self._far = np.flatnonzero(largest > np.where(self.varies, FAR * spread, NOISY * _least(spread)))
+        self.reach = largest
+        self.reach[self._far] = spread[self._far]
+        _check_size(self.reach, names)
+        self._centre_far()
+        self._values = read_in_place(self.X)
+
+    def _centre_far(self) -> None:
+        """Keep the first value of each query in the far columns; a sparse matrix is centred here."""
+        self._query, self._first = np.empty(0, dtype=np.int64), np.empty((0, 0))
+        if not len(self._far):
+            return
+        queries = self.queries
+        self._query = queries.restore(queries.query_of_grouped)
+        values = dense_block(self.X, slice(None), self._far)
+        self._first = values[queries.order[queries.offsets[:-1]]]
+        if is_sparse(self.X):
+            self.X = with_columns(self.X, self._far, values - self._first[self._query])
+            self._far = self._far[:0]
+
+    def scores(self, w: FloatArray) -> FloatArray:
+        """Xw, in input order."""
+        if (kept := self._kept) is not None and _holds(kept[0], np.flatnonzero(w)):
+            columns, values = kept
+            parts = np.empty(len(values))
+            few = np.ascontiguousarray(w[columns])
+            map_shares(lambda a, b: row_products(values, few, *NONE_FAR, a, b, parts[a:b]), self._cuts)
+            return np.asarray(self.queries.restore(parts))
+        scores = np.empty(self.X.shape[0])
+
+        def work(first: int, last: int) -> None:
+            scores[first:last] = self.scores_of(w, first, last)
+
+        map_shares(work, self._cuts)
+        return scores
+
+    def scores_of(self, w: FloatArray, first: int, last: int) -> FloatArray:
+        """Some rows of X times w."""
+        if self._values is None:
+            return np.asarray(self._rows(first, last) @ w)
+        near, scores = w.copy(), np.empty(last - first)
+        near[self._far] = 0.0
+        far = (self._far, w[self._far], self._first, self._query)
+        row_products(self._values, near, *far, first, last, scores)
+        return scores
+
+    def transposed_of(self, g: FloatArray, first: int, last: int) -> FloatArray:
+        """Some rows of Xᵀ times g, which has one number for each of them."""
+        if self._values is None:
+            return np.asarray(self._rows(first, last).T @ g)
+        sums: FloatArray = np.empty((1, self.n_features))
+        column_sums(self._values, g, self._far, self._first, self._query, np.array([first, last]), sums)
+        return np.asarray(sums[0])
+
+    def transposed(self, g: FloatArray) -> FloatArray:
+        """Xᵀg, g in input order."""
+        return ordered_sum(self.transposed_parts(g, self._cuts))
+
+    def transposed_parts(self, g: FloatArray, cuts: IntArray) -> FloatArray:
+        """Xᵀg for the rows between each two cuts."""
+        if (values := self._values) is None:
+            return np.array(map_blocks(lambda a, b: self._rows(a, b).T @ g[a:b], cuts))
+        sums = np.empty((len(cuts) - 1, self.n_features))
+
+        def work(first: int, last: int) -> None:
+            rows, far = cuts[first : last + 1], (self._far, self._first, self._query)
+            column_sums(values, g[rows[0] : rows[-1]], *far, rows, sums[first:last])
+
+        map_shares(work, np.arange(len(cuts)))
+        return sums
+
+    def _rows(self, start: int, stop: int) -> Matrix:
+        block = rows_to_multiply(self.X, start, stop)
+        if not len(self._far):
+            return block
+        block = block.copy() if np.may_share_memory(block, self.X) else block
+        block[:, self._far] -= self._first[self._query[start:stop]]
+        return block
+
+    def keep(self, columns: IntArray) -> None:
+        """Copy some columns side by side, for scores and Hessians of these; less is read of X then."""
+        room = len(columns) * self.queries.n_rows <= KEPT_CELLS and 2 * len(columns) <= self.n_features
+        if not room:
+            self._kept = None
+            return
+        kept = np.sort(columns)
+        blocks = map_blocks(lambda a, b: self._grouped_columns(a, b, kept), self._cuts)
+        self._kept = (kept, np.concatenate(blocks))
+
+    def keeps(self, columns: IntArray) -> bool:
+        """Whether these columns are kept side by side."""
+        kept = self._kept
+        return kept is not None and _holds(kept[0], columns)
+
+    def reader(self, columns: IntArray) -> Read:
+        """Reads some columns of rows that are counted in grouped order; not to be written to."""
+        if (kept := self._kept) is not None and _holds(kept[0], columns):
+            held, block = kept
+            places = np.searchsorted(held, columns)
+            return lambda a, b: (block[a:b], places)
+        values = self._values
+        if values is not None and not len(self._far) and self.queries.contiguous:
+            return lambda a, b: (values[a:b], columns)
+        places = np.arange(len(columns))
+        return lambda a, b: (self._grouped_columns(a, b, columns), places)
+
+    def column(self, j: int) -> FloatArray:
+        """Feature ``j`` of every document, in input order: what one unit of its weight adds to the scores.
+
+        Those that were asked for are kept, because the same few are asked for again; not to be written to.
+        """
+        columns = self._columns
+        if j not in columns:
+            if (len(columns) + 1) * self.queries.n_rows > COLUMN_CELLS:
+                columns = self._columns = {}
+            rows = self._grouped_columns(0, self.queries.n_rows, np.array([j]))
+            columns[j] = np.asarray(self.queries.restore(np.ascontiguousarray(rows[:, 0])))
+        return columns[j]
+
+    def _grouped_columns(self, start: int, stop: int, columns: IntArray) -> FloatArray:
+        """Some columns of rows that are counted in grouped order."""
+        queries = self.queries
+        if self._values is not None:
+            block = np.empty((stop - start, len(columns)))
+            gather(self._values, queries.order[start:stop], columns, block)
+        else:
+            rows = slice(start, stop) if queries.contiguous else queries.order[start:stop]
+            block = dense_block(self.X, rows, columns)
+        if len(self._far):
+            _, among, far = np.intersect1d(columns, self._far, return_indices=True)
+            query = queries.query_of_grouped[start:stop]
+            block[:, among] -= self._first[query][:, far]
+        return block
+
+    def restricted(self, columns: IntArray) -> FeatureMatrix:
+        """Some columns only."""
+        part = object.__new__(FeatureMatrix)
+        part.__dict__ |= self.__dict__
+        part.X, part.n_features = self.X[:, columns], len(columns)
+        part._kept, part._columns, part._values = None, {}, read_in_place(part.X)
+        part.varies, part.reach = self.varies[columns], self.reach[columns]
+        _, part._far, among = np.intersect1d(columns, self._far, return_indices=True)
+        if len(self._far):
+            part._first = np.ascontiguousarray(self._first[:, among])
+        return part
+
+
+NONE_FAR = (np.empty(0, dtype=np.int64), np.empty(0), np.empty((0, 0)), np.empty(0, dtype=np.int64))
+
+
+def chosen_columns(values: AnyArray, places: IntArray) -> FloatArray:
+    """Some columns, in float64 and C order."""
+    return np.ascontiguousarray(values[:, places], dtype=np.float64)
+
+
+def ordered_sum(parts: Sequence[FloatArray] | FloatArray) -> FloatArray:
+    """The sum of arrays, from the first to the last."""
+    total = np.array(parts[0], dtype=np.float64)
+    for part in parts[1:]:
+        total += part
+    return total
+
+
+def _holds(kept: IntArray, columns: IntArray) -> bool:
+    return set(kept.tolist()) >= set(columns.tolist())
+
+
+def _least(spread: FloatArray) -> float:
+    """The smallest spread of a feature that varies: the scale on which a constant must not make noise."""
+    return float(np.min(spread[spread > 0], initial=np.inf))
+
+
+def _check_size(reach: FloatArray, names: Sequence[str] | None) -> None:
+    if len(reach) and not reach.max() <= LARGEST:
+        j = int(np.argmax(reach))
+        name = f"the feature in column {j}" if names is None else f"feature {names[j]}"
+        raise ValueError(
+            f"{name} has values as large as {reach[j]:.3g}, whose square overflows; "
+            "divide it by a power of ten, or fit with normalise='min_max'"
+        )

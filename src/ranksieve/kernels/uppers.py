@@ -1,0 +1,317 @@
+"""Sums over the active pairs of each query from sorted lists of its upper documents alone.
+
+A pair is an upper document i and a lower document j of one query with level_i > level_j. It is active while
+ξ = 1 − (t_i − t_j) > 0. For each level but the highest, the documents above it are listed in ascending order
+of their scores; the active upper partners of a document on that level, a ``member`` of the list, are the
+first few of it. How many, ``above``, is found by search, from where it was for scores nearby. Only the lists
+are sorted, and most documents of a query are on the lowest level and in none of them.
+
+What an upper document needs of its active lower partners is gathered from the other end: each of these adds
+itself to the place in the list where its own partners end, and sums over the places from the last one down
+reach every partner.
+
+With many levels the lists grow long; :mod:`ranksieve.kernels.pairs` does without them.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from ranksieve._types import IntArray
+from ranksieve.kernels.compiling import helper, kernel
+from ranksieve.kernels.ordering import sort_by_key
+
+MOVES = 4  # per document: counts that have moved further are not near, and searched for from scratch
+
+
+class Lists(NamedTuple):
+    """Query q has the lists first[q]..first[q + 1], one for each of its levels but the highest.
+
+    The list number k lies in begin[k]..begin[k + 1] of an array of all lists, and its members are
+    members[member_begin[k]..member_begin[k + 1]].
+    """
+
+    first: IntArray
+    begin: IntArray
+    member_begin: IntArray
+    members: IntArray
+
+
+@kernel
+def make_lists(level, offsets):
+    """The lists of some queries, and the array of all of them, not sorted yet."""
+    n_queries = len(offsets) - 1
+    first = np.zeros(n_queries + 1, dtype=np.int64)
+    for q in range(n_queries):
+        top = 0
+        for i in range(offsets[q], offsets[q + 1]):
+            top = max(top, level[i])
+        first[q + 1] = first[q] + top
+    begin, member_begin = np.zeros(first[-1] + 1, dtype=np.int64), np.zeros(first[-1] + 1, dtype=np.int64)
+    for q in range(n_queries):
+        for i in range(offsets[q], offsets[q + 1]):
+            own = first[q] + level[i]
+            for k in range(first[q], own):
+                begin[k + 1] += 1
+            if own < first[q + 1]:
+                member_begin[own + 1] += 1
+    for k in range(first[-1]):
+        begin[k + 1] += begin[k]
+        member_begin[k + 1] += member_begin[k]
+    uppers, members = np.empty(begin[-1], dtype=np.int64), np.empty(member_begin[-1], dtype=np.int64)
+    place, member_place = begin.copy(), member_begin.copy()
+    for q in range(n_queries):
+        for i in range(offsets[q], offsets[q + 1]):
+            own = first[q] + level[i]
+            for k in range(first[q], own):
+                uppers[place[k]] = i
+                place[k] += 1
+            if own < first[q + 1]:
+                members[member_place[own]] = i
+                member_place[own] += 1
+    return Lists(first, begin, member_begin, members), uppers
+
+
+@helper
+def _is_active(upper_score, lower_score):
+    return 1.0 - (upper_score - lower_score) > 0.0
+
+
+@helper
+def _count_active(keys, n, t, count, left):
+    """How many of keys[1:n + 1], which ascend, are scores of active upper partners of the score t.
+
+    keys[0] is −∞ and keys[n + 1] is ∞. While some moves are ``left`` it is looked for near ``count``.
+    """
+    if left > 0:
+        while _is_active(keys[count + 1], t):
+            count += 1
+        while not _is_active(keys[count], t):
+            count -= 1
+        return count
+    count = 0
+    while n > 0:
+        half = (n + 1) >> 1
+        count += half * np.int64(_is_active(keys[count + half], t))
+        n -= half
+    return count
+
+
+@helper
+def _longest(lists, first, last):
+    """The longest list of some queries."""
+    longest = 0
+    for k in range(lists.first[first], lists.first[last]):
+        longest = max(longest, lists.begin[k + 1] - lists.begin[k])
+    return longest
+
+
+@helper
+def _sort_list(k, q, t, level, lists, uppers, key, key_buffer, item_buffer):
+    """Sort a query's first list, which has all its upper documents; of another, take those from the first."""
+    lo, hi = lists.begin[lists.first[q]], lists.begin[lists.first[q] + 1]
+    if k == lists.first[q]:
+        for p in range(lo, hi):
+            key[p - lo] = t[uppers[p]]
+        sort_by_key(key[: hi - lo], uppers[lo:hi], key_buffer, item_buffer)
+        return
+    at = lists.begin[k]
+    for p in range(lo, hi):
+        if level[uppers[p]] > k - lists.first[q]:
+            uppers[at] = uppers[p]
+            at += 1
+
+
+@kernel
+def squared_hinge(s, level, weight, offsets, first, last, lists, t, uppers, above, degree, gradient, sums):
+    """The squared hinge of some queries: ``sums`` becomes Σ ωξ and Σ ωξ² of each, ``gradient`` that of Σ ωξ².
+
+    Σ ξ² = Σ ξ − Σ ξ(t_i − t_j), and the last sum is −½⟨t, ∇⟩.
+
+    ``t`` becomes the centred scores, ``uppers`` sorted by them, ``above`` the number of a document's active
+    upper partners, ``degree`` the weight of its active pairs. On entry ``uppers`` and ``above`` are those of
+    other scores, best of some nearby. ``weight`` has one number per query.
+    """
+    longest = _longest(lists, first, last)
+    key, key_buffer, item_buffer = np.empty(longest), np.empty(longest), np.empty(longest, dtype=np.int64)
+    keys, before = np.empty(longest + 2), np.empty(longest + 2)
+    count, total = np.empty(longest + 2), np.empty(longest + 2)
+    for q in range(first, last):
+        lo, hi, here = offsets[q], offsets[q + 1], 0.0
+        mean = 0.0
+        for i in range(lo, hi):
+            mean += s[i] - s[lo]
+        mean = mean / max(hi - lo, 1) + s[lo]
+        for i in range(lo, hi):
+            t[i], degree[i], gradient[i] = s[i] - mean, 0.0, 0.0
+        for k in range(lists.first[q], lists.first[q + 1]):
+            _sort_list(k, q, t, level, lists, uppers, key, key_buffer, item_buffer)
+            begin, n, sum_ = lists.begin[k], lists.begin[k + 1] - lists.begin[k], 0.0
+            for a in range(n + 1):
+                before[a], count[a], total[a] = sum_, 0.0, 0.0
+                keys[a + 1] = t[uppers[begin + a]] if a < n else np.inf
+                sum_ += keys[a + 1]
+            keys[0] = -np.inf
+            left = MOVES * (lists.member_begin[k + 1] - lists.member_begin[k])
+            for p in range(lists.member_begin[k], lists.member_begin[k + 1]):
+                j = lists.members[p]
+                m = _count_active(keys, n, t[j], above[j], left)
+                left -= abs(m - above[j])
+                xi = m * (1.0 + t[j]) - before[m]
+                above[j], here = m, here + xi
+                degree[j] += m
+                gradient[j] += xi
+                count[m] += 1.0
+                total[m] += t[j]
+            m, sum_ = 0.0, 0.0
+            for a in range(n - 1, -1, -1):
+                m += count[a + 1]
+                sum_ += total[a + 1]
+                i = uppers[begin + a]
+                degree[i] += m
+                gradient[i] -= m * (1.0 - t[i]) + sum_
+        product = 0.0
+        for i in range(lo, hi):
+            product += t[i] * gradient[i]
+            degree[i] *= weight[q]
+            gradient[i] *= 2.0 * weight[q]
+        sums[q, 0], sums[q, 1] = weight[q] * here, weight[q] * (here + product)
+
+
+@kernel
+def squared_hinge_along(s, d, level, step, weight, offsets, first, last, lists, t, uppers, above, slopes):
+    """First and second derivative of each query's Σ ωξ² at the scores s + step·d, along d.
+
+    s and d are centred within each query, so that sums keep their digits. ``t`` becomes the scores there;
+    ``uppers`` and ``above`` as in :func:`squared_hinge`. The sums of (1 − t_i + t_j)(d_i − d_j) and
+    (d_i − d_j)² over the active upper partners i of j come from those of t, d, td and dd over the i.
+    """
+    longest = _longest(lists, first, last)
+    key, key_buffer, item_buffer = np.empty(longest), np.empty(longest), np.empty(longest, dtype=np.int64)
+    keys, before = np.empty(longest + 2), np.zeros((longest + 2, 4))
+    for q in range(first, last):
+        for i in range(offsets[q], offsets[q + 1]):
+            t[i] = s[i] + step * d[i]
+        slope, bend = 0.0, 0.0
+        for k in range(lists.first[q], lists.first[q + 1]):
+            _sort_list(k, q, t, level, lists, uppers, key, key_buffer, item_buffer)
+            begin, n = lists.begin[k], lists.begin[k + 1] - lists.begin[k]
+            keys[0], keys[n + 1] = -np.inf, np.inf
+            sum_t, sum_d, sum_td, sum_dd = 0.0, 0.0, 0.0, 0.0
+            for a in range(n):
+                t_i, d_i = t[uppers[begin + a]], d[uppers[begin + a]]
+                keys[a + 1], sum_t, sum_d = t_i, sum_t + t_i, sum_d + d_i
+                sum_td, sum_dd = sum_td + t_i * d_i, sum_dd + d_i * d_i
+                before[a + 1, 0], before[a + 1, 1] = sum_t, sum_d
+                before[a + 1, 2], before[a + 1, 3] = sum_td, sum_dd
+            left = MOVES * (lists.member_begin[k + 1] - lists.member_begin[k])
+            for p in range(lists.member_begin[k], lists.member_begin[k + 1]):
+                j = lists.members[p]
+                t_j, d_j = t[j], d[j]
+                m = _count_active(keys, n, t_j, above[j], left)
+                left -= abs(m - above[j])
+                above[j] = m
+                slope += (1.0 + t_j) * (before[m, 1] - m * d_j) - before[m, 2] + d_j * before[m, 0]
+                bend += before[m, 3] - 2.0 * d_j * before[m, 1] + m * d_j * d_j
+        slopes[q, 0], slopes[q, 1] = -2.0 * weight[q] * slope, 2.0 * weight[q] * bend
+
+
+@kernel
+def hessian_parts(
+    level, offsets, first, last, lists, uppers, above, weight, degree, values, places, scaled, upper, sums
+):
+    """What the Hessian block of some queries is made of; how many rows of ``scaled``, and of the others.
+
+    VᵀSV = AᵀA + UᵀN + NᵀU: A has the rows √(2·degree_i)·V_i of documents in active pairs, U the rows V_i of
+    upper documents, N the sums of V over their active lower partners times −2ω. V are the columns ``places``
+    of ``values``, which has the documents of these queries only.
+    """
+    base, n_columns, most = offsets[first], len(places), 0
+    for q in range(first, last):
+        most = max(most, _n_ends(lists, q))
+    ends, row, sum_ = np.empty((most, n_columns)), np.empty(n_columns), np.empty(n_columns)
+    row_of, n_scaled, n_upper = np.empty(offsets[last] - base, dtype=np.int64), 0, 0
+    for q in range(first, last):
+        first_list, n_lists = lists.first[q], lists.first[q + 1] - lists.first[q]
+        for a in range(_n_ends(lists, q)):
+            _clear(ends[a])
+        for i in range(offsets[q], offsets[q + 1]):
+            if degree[i] > 0.0:
+                for c in range(n_columns):
+                    row[c] = values[i - base, places[c]]
+                _put(scaled[n_scaled], np.sqrt(2.0 * degree[i]), row)
+                n_scaled += 1
+                if level[i] > 0:
+                    _put(upper[n_upper], 1.0, row)
+                    _clear(sums[n_upper])
+                    row_of[i - base] = n_upper
+                    n_upper += 1
+                if level[i] < n_lists and above[i] > 0:
+                    _add(ends[_first_end(lists, first_list, level[i]) + above[i]], 1.0, row)
+        for depth in range(n_lists):
+            begin, first_end = lists.begin[first_list + depth], _first_end(lists, first_list, depth)
+            _clear(sum_)
+            for a in range(lists.begin[first_list + depth + 1] - begin - 1, -1, -1):
+                i = uppers[begin + a]
+                _add(sum_, 1.0, ends[first_end + a + 1])
+                if degree[i] > 0.0:
+                    _add(sums[row_of[i - base]], -2.0 * weight[q], sum_)
+    return n_scaled, n_upper
+
+
+@helper
+def _n_ends(lists, q):
+    """How many places the lists of a query have together, with one more for each."""
+    a, b = lists.first[q], lists.first[q + 1]
+    return lists.begin[b] - lists.begin[a] + b - a
+
+
+@helper
+def _first_end(lists, first_list, depth):
+    """Where the places of the list for a level begin among those of its query."""
+    return lists.begin[first_list + depth] - lists.begin[first_list] + depth
+
+
+@helper
+def _clear(target):
+    for c in range(len(target)):
+        target[c] = 0.0
+
+
+@helper
+def _put(target, factor, source):
+    for c in range(len(target)):
+        target[c] = factor * source[c]
+
+
+@helper
+def _add(target, factor, source):
+    for c in range(len(target)):
+        target[c] += factor * source[c]
+
+
+@kernel
+def hessian_product(offsets, first, last, lists, uppers, above, weight, degree, v, product):
+    """``product`` becomes Sv, S the Hessian in scores of some queries: 2(degree·v − ω Σ v of all partners).
+
+    ``v`` and ``product`` have the documents of these queries only.
+    """
+    base, longest = offsets[first], _longest(lists, first, last)
+    before, ends = np.empty(longest + 1), np.empty(longest + 1)
+    for q in range(first, last):
+        for i in range(offsets[q], offsets[q + 1]):
+            product[i - base] = 2.0 * degree[i] * v[i - base]
+        for k in range(lists.first[q], lists.first[q + 1]):
+            begin, n, sum_ = lists.begin[k], lists.begin[k + 1] - lists.begin[k], 0.0
+            for a in range(n + 1):
+                before[a], ends[a] = sum_, 0.0
+                if a < n:
+                    sum_ += v[uppers[begin + a] - base]
+            for p in range(lists.member_begin[k], lists.member_begin[k + 1]):
+                j = lists.members[p]
+                product[j - base] -= 2.0 * weight[q] * before[above[j]]
+                ends[above[j]] += v[j - base]
+            sum_ = 0.0
+            for a in range(n - 1, -1, -1):
+                sum_ += ends[a + 1]
+                product[uppers[begin + a] - base] -= 2.0 * weight[q] * sum_
