@@ -24,7 +24,7 @@ from ranksieve.data.dataset import Dataset
 from ranksieve.objective import Objective
 from ranksieve.path import sparse_path
 
-WATCHED = ("scores", "_transposed", "keep", "evaluate_scores", "hessian", "hessian_product")
+WATCHED = ("scores", "_transposed", "evaluate_scores", "hessian", "hessian_product")
 
 
 def roofline(run: Run) -> Iterator[Row]:
@@ -47,9 +47,9 @@ def roofline(run: Run) -> Iterator[Row]:
 
 def columns_read(objective: Objective, name: str, given: Sequence[Any]) -> int:
     """How many columns of X a call must read."""
-    if name in ("keep", "hessian"):
+    if name == "hessian":
         return len(given[-1])
-    if name == "scores" and objective.keeps(np.flatnonzero(given[0])):
+    if name == "scores" and objective.features.keeps(np.flatnonzero(given[0])):
         return int(np.count_nonzero(given[0]))
     return {"scores": 1, "_transposed": 1, "hessian_product": 1}.get(name, 0) * objective.n_features
 

@@ -23,7 +23,7 @@ from ranksieve._types import IntArray
 
 T = TypeVar("T")
 
-BLOCK_ROWS = 4096
+BLOCK_ROWS = 12288
 MAX_BLOCKS = 64
 LEAST_SHARE = 2  # blocks: with fewer a thread costs more time than it saves
 
@@ -51,7 +51,7 @@ def use_threads(n: int | None) -> Iterator[None]:
 
 
 def split_blocks(offsets: IntArray) -> IntArray:
-    """Cut points in 0..len(offsets)-1 that split items into at most 64 runs of about equal, ≥ 4096, rows."""
+    """Cuts in 0..len(offsets)-1 that split items into at most 64 runs of about equal, ≥ 12,288, rows."""
     rows = int(offsets[-1])
     n_blocks = int(np.clip(rows // BLOCK_ROWS, 1, MAX_BLOCKS))
     cuts = np.searchsorted(offsets, np.linspace(0, rows, n_blocks + 1))

@@ -9,9 +9,9 @@ from numbers import Integral, Real
 from typing import Annotated, Any, ClassVar, Self, cast
 
 import numpy as np
-from sklearn.utils._param_validation import Interval
 
 from ranksieve._types import FloatArray, IntArray
+from ranksieve._util.constraints import Interval
 from ranksieve._util.messages import lookup, warn_caller
 from ranksieve.data.costs import FeatureCosts
 from ranksieve.data.dataset import Dataset

@@ -15,7 +15,7 @@ import numpy as np
 
 from ranksieve._types import FloatArray, IntArray
 from ranksieve.data.dataset import Dataset
-from ranksieve.kernels.linear import minima_without
+from ranksieve.kernels.linear import minimise_quadratic
 from ranksieve.objective import Objective, Point, make_objective
 from ranksieve.penalties.base import Slopes
 from ranksieve.solvers.prox_newton import model_minimum
@@ -103,12 +103,14 @@ class Folds:
         gradients = self.objective.gradients(point, self._cuts)
         columns = self._joining(point.w, gradients, slopes)
         hessians = self.objective.hessians(point, columns, self._cuts)
-        up, down = (np.array([getattr(one, side)[columns] for one in slopes]) for side in ("up", "down"))
-        ridge, z = np.array([one.ridge for one in slopes]), np.empty((len(self), len(columns)))
-        sums = (np.ascontiguousarray(gradients[:, columns]), hessians, self._pairs, self._members)
-        minima_without(*sums, point.w[columns], up, down, ridge, SETTLED, MAX_SWEEPS, z)
-        models = np.zeros((len(self), len(point.w)))
-        models[:, columns] = z
+        models, w = np.zeros((len(self), len(point.w))), point.w[columns]
+        left = zip(slopes, self._without(gradients[:, columns]), self._without(hessians), strict=True)
+        for model, (penalty, g, hessian) in zip(models, left, strict=True):
+            here = Slopes(penalty.up[columns], penalty.down[columns], penalty.ridge)
+            off = here.violation(w, g)
+            tol = SETTLED * float(np.max(off, where=np.isfinite(off), initial=0.0))
+            up, down, ridge = here.up, here.down, here.ridge
+            model[columns] = minimise_quadratic(hessian, g, w, up, down, ridge, tol, MAX_SWEEPS)
         return models
 
     def near(self, point: Point, columns: IntArray) -> list[SecondOrder]:
@@ -128,5 +130,7 @@ class Folds:
     def _without(self, shares: FloatArray) -> FloatArray:
         """Means over the pairs outside each fold, from the sums over those of each part."""
         pairs = self._pairs.sum() - self._pairs[self._members].sum(axis=1)
-        left = shares.sum(axis=0) - shares[self._members].sum(axis=1)
+        inside = np.zeros((len(self), len(shares)))
+        np.put_along_axis(inside, self._members, 1.0, axis=1)
+        left = shares.sum(axis=0) - np.tensordot(inside, shares, axes=1)
         return np.asarray(left / pairs.reshape(-1, *[1] * (shares.ndim - 1)))

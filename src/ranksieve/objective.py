@@ -10,13 +10,14 @@ import numpy as np
 
 from ranksieve._parallel import map_blocks
 from ranksieve._types import BoolArray, FloatArray, IntArray, Matrix
+from ranksieve._util.memory import reuse_freed_memory
 from ranksieve.data.dataset import Dataset, check_finite
 from ranksieve.data.feature_matrix import FeatureMatrix, Read, chosen_columns, ordered_sum
 from ranksieve.data.queries import Queries
 from ranksieve.losses import LOSSES
 from ranksieve.losses.base import BoundLoss, Curvature, Loss, ScoreValue
 
-NEAR_CELLS = 2**15  # of X, a quarter of a megabyte: what a core keeps at hand
+NEAR_CELLS = 2**17  # of X, a quarter of a megabyte: what a core keeps at hand
 ROUNDING = 16.0 * float(np.finfo(np.float64).eps)  # of a sum, as a share of the sum of its terms' sizes
 
 
@@ -40,6 +41,7 @@ class Objective:
     def __init__(self, X: Matrix, loss: BoundLoss, feature_names: Sequence[str] | None = None) -> None:
         if X.shape[0] != loss.queries.n_rows:
             raise ValueError(f"X has {X.shape[0]} rows but the labels have {loss.queries.n_rows}")
+        reuse_freed_memory()
         self.features = FeatureMatrix(X, loss.queries, loss.cuts, feature_names)
         self.loss: Any = loss  # what more than a BoundLoss it gives, ``offers`` says
         self._at_zero: Point | None = None

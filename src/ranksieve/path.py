@@ -296,7 +296,7 @@ def walk(
 
     With ``most`` the walk ends ``beyond`` points after the first that uses more features.
     """
-    point: Any = start
+    point: Any = objective.at_zero if start is None else start
     last = len(grid)
     for k, alpha in enumerate(grid):
         if k > last:

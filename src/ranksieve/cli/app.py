@@ -17,6 +17,7 @@ from typing import Annotated, Any, get_type_hints
 import typer
 from typer.core import TyperCommand, TyperGroup
 
+from ranksieve._util.program import run_as_program
 from ranksieve._version import __version__
 from ranksieve.cli.output import one_sentence, say
 
@@ -89,6 +90,7 @@ app = typer.Typer(
 
 def main() -> None:
     """Entry point of the ``ranksieve`` command."""
+    run_as_program()
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):  # a terminal without Unicode gets escapes, not an error
             stream.reconfigure(errors="backslashreplace")

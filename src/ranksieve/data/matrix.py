@@ -7,7 +7,7 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
+import scipy  # which loads its parts when they are first used
 from numpy.typing import DTypeLike
 
 from ranksieve._parallel import map_blocks
@@ -26,38 +26,38 @@ CELLS_AT_ONCE = 2**21  # 16 MB of float64
 
 def is_sparse(X: Any) -> bool:
     """Whether X is a scipy sparse matrix; for the few algorithms that differ."""
-    return bool(sp.issparse(X))
+    return not isinstance(X, np.ndarray) and bool(scipy.sparse.issparse(X))
 
 
 def as_csr(X: Matrix) -> Matrix:
     """Any scipy sparse matrix as CSR of float32 or float64."""
-    matrix = sp.csr_array(X)
+    matrix = scipy.sparse.csr_array(X)
     return matrix if matrix.dtype in FLOATS else matrix.astype(np.float64)
 
 
 def csr(values: AnyArray, columns: AnyArray, starts: IntArray, n_columns: int) -> Matrix:
     """The CSR matrix whose row r has ``starts[r]:starts[r + 1]`` of ``columns`` and ``values``."""
-    return sp.csr_array((values, columns, starts), shape=(len(starts) - 1, n_columns))
+    return scipy.sparse.csr_array((values, columns, starts), shape=(len(starts) - 1, n_columns))
 
 
 def as_plain(X: Matrix) -> Matrix:
     """An ndarray, or scipy's older class of CSR matrices, which LightGBM knows."""
-    return sp.csr_matrix(X) if sp.issparse(X) else np.asarray(X)
+    return scipy.sparse.csr_matrix(X) if is_sparse(X) else np.asarray(X)
 
 
 def own_copy(X: Matrix) -> Matrix:
     """A copy that may be written to."""
-    return X.copy() if sp.issparse(X) else np.array(X)
+    return X.copy() if is_sparse(X) else np.array(X)
 
 
 def stored_values(X: Matrix) -> AnyArray:
     """All values, without the zeros that a sparse matrix does not store."""
-    return np.asarray(X.data if sp.issparse(X) else X)
+    return np.asarray(X.data if is_sparse(X) else X)
 
 
 def buffers(X: Matrix) -> Iterator[AnyArray]:
     """Contiguous arrays that, one after another, hold all there is to know of X but its shape."""
-    parts = (X.indptr, X.indices, X.data) if sp.issparse(X) else (rows for _, rows in _row_slices(X))
+    parts = (X.indptr, X.indices, X.data) if is_sparse(X) else (rows for _, rows in _row_slices(X))
     for part in parts:
         yield np.ascontiguousarray(part)
 
@@ -83,7 +83,7 @@ def first_place(X: Matrix, wanted: Callable[[AnyArray], BoolArray]) -> tuple[int
 def _first_in_block(block: Matrix, wanted: Callable[[AnyArray], BoolArray]) -> tuple[int, int] | None:
     if not wanted(stored_values(block)).any():
         return None
-    if not sp.issparse(block):
+    if not is_sparse(block):
         row, column = np.argwhere(wanted(np.asarray(block)))[0]
         return int(row), int(column)
     block = block.copy()
@@ -113,7 +113,7 @@ def nonzero_entries(X: Matrix) -> tuple[IntArray, IntArray, AnyArray]:
 
 def row_entries(X: Matrix) -> Iterator[tuple[Sequence[int], list[float]]]:
     """Columns and values of each row: all of a dense one, the stored ones of a sparse one."""
-    if not sp.issparse(X):
+    if not is_sparse(X):
         columns = range(X.shape[1])
         yield from ((columns, values) for values in X.tolist())
         return
@@ -130,12 +130,12 @@ def row_entries(X: Matrix) -> Iterator[tuple[Sequence[int], list[float]]]:
 def dense_rows(X: Matrix, rows: slice | IntArray) -> FloatArray:
     """Some rows in float64; perhaps a view."""
     block = X[rows]
-    return np.asarray(block.toarray() if sp.issparse(block) else block, dtype=np.float64)
+    return np.asarray(block.toarray() if is_sparse(block) else block, dtype=np.float64)
 
 
 def dense_block(X: Matrix, rows: slice | IntArray, columns: IntArray) -> FloatArray:
     """Some rows and columns as an own float64 array in C order."""
-    if not sp.issparse(X):
+    if not is_sparse(X):
         return np.array(X[rows][:, columns], dtype=np.float64, order="C")
     if not isinstance(rows, slice):
         X, rows = X[rows], slice(None)
@@ -150,8 +150,8 @@ def dense_block(X: Matrix, rows: slice | IntArray, columns: IntArray) -> FloatAr
 
 def dense_stored_columns(X: Matrix) -> tuple[FloatArray, IntArray]:
     """The columns that have a stored value, as a float64 array in C order, and their numbers."""
-    columns = np.unique(X.indices).astype(np.int64) if sp.issparse(X) else np.arange(X.shape[1])
-    dense = X[:, columns].toarray() if sp.issparse(X) else X
+    columns = np.unique(X.indices).astype(np.int64) if is_sparse(X) else np.arange(X.shape[1])
+    dense = X[:, columns].toarray() if is_sparse(X) else X
     return np.ascontiguousarray(dense, dtype=np.float64), columns
 
 
@@ -162,7 +162,7 @@ def value_blocks(
 
     A dense matrix comes whole and as it is, unless the arrays are to be the caller's ``own``.
     """
-    if not (own or sp.issparse(X)):
+    if not (own or is_sparse(X)):
         yield slice(None), np.asarray(X), columns
         return
     for start in range(0, X.shape[0], rows_at_once):
@@ -172,25 +172,25 @@ def value_blocks(
 
 def dense_columns(X: Matrix, dtype: DTypeLike = np.float64) -> Iterator[AnyArray]:
     """Every column in turn, as a contiguous array."""
-    by_column = X.tocsc() if sp.issparse(X) else X
+    by_column = X.tocsc() if is_sparse(X) else X
     for first in range(0, X.shape[1], COLUMNS_AT_ONCE):
         block = by_column[:, first : first + COLUMNS_AT_ONCE]
-        yield from np.array((block.toarray() if sp.issparse(block) else block).T, dtype=dtype, order="C")
+        yield from np.array((block.toarray() if is_sparse(block) else block).T, dtype=dtype, order="C")
 
 
 def column_blocks(X: Matrix) -> Iterator[tuple[slice, FloatArray]]:
     """All columns as own float64 arrays, about 16 MB at a time."""
-    by_column = X.tocsc() if sp.issparse(X) else X
+    by_column = X.tocsc() if is_sparse(X) else X
     step = max(1, CELLS_AT_ONCE // X.shape[0])
     for first in range(0, X.shape[1], step):
         columns = slice(first, first + step)
         block = by_column[:, columns]
-        yield columns, np.array(block.toarray() if sp.issparse(block) else block, dtype=np.float64)
+        yield columns, np.array(block.toarray() if is_sparse(block) else block, dtype=np.float64)
 
 
 def column_reader(X: Matrix) -> Callable[[int], AnyArray]:
     """A function that gives single columns as arrays; a sparse matrix is sorted by column once."""
-    if not sp.issparse(X):
+    if not is_sparse(X):
         return lambda j: np.asarray(X[:, j])
     by_column = X.tocsc()
     return lambda j: np.asarray(by_column[:, [j]].toarray().ravel())
@@ -201,10 +201,10 @@ def column_reader(X: Matrix) -> Callable[[int], AnyArray]:
 
 def rows_to_multiply(X: Matrix, start: int, stop: int) -> Matrix:
     """Rows as a factor of products in float64: dense in float64, CSR without copying its entries."""
-    if not sp.issparse(X):
+    if not is_sparse(X):
         return np.asarray(X[start:stop], dtype=np.float64)
     lo, hi = X.indptr[start], X.indptr[stop]
-    block = sp.csr_array((stop - start, X.shape[1]), dtype=X.dtype)
+    block = scipy.sparse.csr_array((stop - start, X.shape[1]), dtype=X.dtype)
     # set one by one: the constructor copies arrays that are small parts of others
     block.data, block.indices, block.indptr = X.data[lo:hi], X.indices[lo:hi], X.indptr[start : stop + 1] - lo
     return block
@@ -227,7 +227,7 @@ def read_in_place(X: Matrix) -> AnyArray | None:
 def largest_of_columns(X: Matrix) -> AnyArray:
     """max_i |x_ij| of each column."""
     ends = (X.max(axis=0), X.min(axis=0))
-    high, low = (end.toarray().ravel() if sp.issparse(end) else np.asarray(end) for end in ends)
+    high, low = (end.toarray().ravel() if is_sparse(end) else np.asarray(end) for end in ends)
     return np.asarray(np.maximum(high, -low))
 
 
@@ -236,7 +236,7 @@ def spread_and_largest(X: Matrix, queries: Queries, cuts: IntArray) -> tuple[Flo
 
     ``cuts`` splits the queries into blocks of work.
     """
-    if sp.issparse(X):
+    if is_sparse(X):
         spread, largest = np.zeros(X.shape[1]), np.zeros(X.shape[1])
         sparse_extremes(X.data, X.indices, X.indptr, queries.order, queries.offsets, spread, largest)
         return spread, largest
@@ -254,7 +254,7 @@ def spread_and_largest(X: Matrix, queries: Queries, cuts: IntArray) -> tuple[Flo
 
 def missing_per_column(X: Matrix) -> IntArray:
     """How many values of each column are NaN."""
-    if sp.issparse(X):
+    if is_sparse(X):
         return np.bincount(X.indices[np.isnan(X.data)], minlength=X.shape[1])
     return np.asarray(sum(np.isnan(block).sum(axis=0) for _, block in _row_slices(X)))
 
@@ -264,7 +264,7 @@ def missing_per_column(X: Matrix) -> IntArray:
 
 def mark_missing(X: Matrix, columns: IntArray) -> None:
     """Put 1 where a value of these columns is NaN and 0 where it is not, in place."""
-    if sp.issparse(X):
+    if is_sparse(X):
         entries = np.isin(X.indices, columns)
         X.data[entries] = np.isnan(X.data[entries])
     else:
@@ -273,7 +273,7 @@ def mark_missing(X: Matrix, columns: IntArray) -> None:
 
 def replace_missing(X: Matrix, fill: Callable[[int, FloatArray], FloatArray]) -> None:
     """Replace the NaNs of a matrix in place by the values that ``fill(j, column)`` gives for their rows."""
-    if sp.issparse(X):
+    if is_sparse(X):
         _replace_stored(X, fill)
         return
     for j in np.flatnonzero(np.isnan(X.min(axis=0))).tolist():
@@ -302,22 +302,22 @@ def divided_columns(X: Matrix, scale: FloatArray) -> Matrix:
 
 def with_columns(X: Matrix, columns: IntArray, values: FloatArray) -> Matrix:
     """A CSR matrix like X with other values in some columns."""
-    new = sp.csr_array(values)
+    new = scipy.sparse.csr_array(values)
     kept = np.where(np.isin(X.indices, columns), 0.0, X.data)
     placed = csr(new.data, columns[new.indices], new.indptr, X.shape[1])
-    return sp.csr_array(csr(kept, X.indices, X.indptr, X.shape[1]) + placed)
+    return scipy.sparse.csr_array(csr(kept, X.indices, X.indptr, X.shape[1]) + placed)
 
 
 def widened(X: Matrix, n_columns: int) -> Matrix:
     """X with columns of zeros up to ``n_columns``."""
-    if sp.issparse(X):
+    if is_sparse(X):
         return csr(X.data, X.indices, X.indptr, n_columns)
     return np.pad(X, ((0, 0), (0, n_columns - X.shape[1])))
 
 
 def stack(parts: Sequence[Matrix]) -> Matrix:
     """The rows of several matrices of one kind, one after another."""
-    return sp.vstack(parts) if sp.issparse(parts[0]) else np.concatenate(parts)
+    return scipy.sparse.vstack(parts) if is_sparse(parts[0]) else np.concatenate(parts)
 
 
 def sort_each_row(starts: IntArray, columns: AnyArray, values: AnyArray) -> None:

@@ -12,6 +12,7 @@ import numpy as np
 
 from ranksieve._types import AnyArray, BoolArray, FloatArray, IntArray
 
+FEW_LABELS = 64
 PLAIN_INTEGER = re.compile("0|-?[1-9][0-9]{0,18}")
 
 
@@ -192,7 +193,12 @@ def _from_codes(codes: IntArray, ids: AnyArray) -> Queries:
 
 def local_levels(y: FloatArray, queries: Queries) -> IntArray:
     """Dense ranks of the labels within each query, 0 for the lowest; ``y`` and result in grouped order."""
-    query = queries.query_of_grouped
+    query, labels = queries.query_of_grouped, np.unique(y)
+    if len(labels) <= FEW_LABELS:
+        code = np.searchsorted(labels, y)
+        present = np.zeros((queries.n_queries, len(labels)), dtype=bool)
+        present[query, code] = True
+        return np.asarray((np.cumsum(present, axis=1) - 1)[query, code])
     order = np.lexsort((y, query))
     starts = np.ones(len(y), dtype=bool)
     starts[1:] = query[order][1:] != query[order][:-1]

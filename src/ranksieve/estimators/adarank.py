@@ -8,9 +8,9 @@ from numbers import Real
 from typing import Annotated, Any
 
 import numpy as np
-from sklearn.utils._param_validation import Interval
 
 from ranksieve._types import FloatArray
+from ranksieve._util.constraints import Interval
 from ranksieve._util.messages import warn_caller
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.describe import varying_columns

@@ -9,8 +9,6 @@ from functools import wraps
 from typing import Any, ClassVar, Concatenate, ParamSpec, Self, TypeVar
 
 import numpy as np
-from sklearn.base import BaseEstimator
-from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
 from ranksieve._parallel import single_threaded_blas
 from ranksieve._types import AnyArray, FloatArray, IntArray, Matrix
@@ -23,6 +21,7 @@ from ranksieve.data.dataset import (
     fingerprint_of_weights,
     numbered_names,
 )
+from ranksieve.estimators.base_class import BaseEstimator, check_is_fitted
 from ranksieve.estimators.parameters import Missing, Normalise, check_parameters
 from ranksieve.losses.base import NO_PAIRS, checked_query_weight
 from ranksieve.measures.columns import counted, row_weights
@@ -184,6 +183,8 @@ class Ranker(Prepared):
             self.n_features_in_ = X.n_features
             self.feature_names_in_ = np.array(X.feature_names, dtype=object)
             return X
+        from sklearn.utils.validation import validate_data  # takes long to load, and a Dataset does without
+
         matrix, labels = validate_data(
             self,
             X,
@@ -222,12 +223,14 @@ class Ranker(Prepared):
     def _dataset(self, matrix: Matrix, y: Any, qid: Any) -> Dataset:
         ids = np.zeros(matrix.shape[0], dtype=np.int64) if qid is None else qid
         names = getattr(self, "feature_names_in_", None)
-        return Dataset(matrix, column_or_1d(y), ids, None if names is None else list(names))
+        return Dataset(matrix, _one_dimensional(y), ids, None if names is None else list(names))
 
     def _checked_features(self, X: Any) -> Matrix:
         if isinstance(X, Dataset):
             data = self._in_training_order(X)
         else:
+            from sklearn.utils.validation import validate_data
+
             matrix = validate_data(
                 self,
                 X,
@@ -387,6 +390,14 @@ class LinearRanker(Ranker):
     def _chosen_by(self) -> dict[str, str] | None:
         """The metric and the profile that the ranker chose its model by, if it did."""
         return None
+
+
+def _one_dimensional(y: Any) -> AnyArray:
+    if isinstance(y, np.ndarray) and y.ndim == 1:
+        return y
+    from sklearn.utils.validation import column_or_1d
+
+    return np.asarray(column_or_1d(y))
 
 
 def _unknown(value: Any) -> bool:

@@ -9,10 +9,10 @@ from numbers import Real
 from typing import Annotated, Any
 
 import numpy as np
-from sklearn.utils._param_validation import Interval
 
 from ranksieve._parallel import single_threaded_blas
 from ranksieve._types import BoolArray, FloatArray, IntArray
+from ranksieve._util.constraints import Interval
 from ranksieve.data.dataset import Dataset
 from ranksieve.estimators.base import PlainFit
 from ranksieve.estimators.cost_candidates import check_affordable

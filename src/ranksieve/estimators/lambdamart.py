@@ -9,10 +9,10 @@ from numbers import Integral
 from typing import Annotated, Any
 
 import numpy as np
-from sklearn.utils._param_validation import Interval
 
 from ranksieve._parallel import available_threads
 from ranksieve._types import FloatArray, IntArray, Matrix
+from ranksieve._util.constraints import Interval
 from ranksieve._util.messages import how_to_install
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.matrix import as_plain

@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
 from ranksieve._types import FloatArray, PathLike
 from ranksieve._util.atomic import atomic_write
 from ranksieve._util.messages import warn_caller
 from ranksieve.data.dataset import Dataset, check_finite, numbered_names
 from ranksieve.estimators.base import ONE_QUERY, all_or_nothing
+from ranksieve.estimators.base_class import check_is_fitted
 from ranksieve.estimators.parameters import Count, NotNegative, Positive, Seed
 from ranksieve.estimators.solved import IterativeRanker
 from ranksieve.formats.letor_stream import STREAM_BYTES, stream_letor

@@ -8,10 +8,10 @@ from numbers import Integral
 from typing import Annotated
 
 import numpy as np
-from sklearn.utils._param_validation import Interval
 
 from ranksieve._parallel import map_blocks, split_blocks
 from ranksieve._types import AnyArray, FloatArray, IntArray, Matrix
+from ranksieve._util.constraints import Interval
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.matrix import dense_columns
 from ranksieve.data.queries import local_levels

@@ -8,9 +8,9 @@ from numbers import Real
 from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
-from sklearn.utils._param_validation import Interval
 
 from ranksieve._types import FloatArray
+from ranksieve._util.constraints import Interval
 from ranksieve._util.messages import lookup, warn_caller
 from ranksieve.data.dataset import Dataset, joined
 from ranksieve.estimators.base import all_or_nothing

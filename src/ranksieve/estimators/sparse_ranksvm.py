@@ -9,9 +9,9 @@ from numbers import Real
 from typing import Annotated, Any
 
 import numpy as np
-from sklearn.utils._param_validation import Interval
 
 from ranksieve._types import FloatArray
+from ranksieve._util.constraints import Interval
 from ranksieve.data.dataset import Dataset
 from ranksieve.estimators.parameters import Count, NotNegative, Positive, Share, one_of
 from ranksieve.estimators.solved import SolvedRanker

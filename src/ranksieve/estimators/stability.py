@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
 from ranksieve._types import FloatArray
 from ranksieve.data.dataset import Dataset
 from ranksieve.estimators.base import Ranker
+from ranksieve.estimators.base_class import check_is_fitted
 from ranksieve.estimators.sparse_ranker import SparseRanker
 from ranksieve.path import Progress
 

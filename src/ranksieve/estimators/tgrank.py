@@ -6,9 +6,8 @@ from dataclasses import KW_ONLY, dataclass, replace
 from numbers import Real
 from typing import Annotated
 
-from sklearn.utils._param_validation import Interval
-
 from ranksieve._types import FloatArray
+from ranksieve._util.constraints import Interval
 from ranksieve.data.dataset import Dataset
 from ranksieve.estimators.parameters import Count, NotNegative, Positive
 from ranksieve.estimators.solved import SolvedRanker

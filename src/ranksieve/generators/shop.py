@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import ndtr
+import scipy
 
 from ranksieve._types import FloatArray
 from ranksieve.data.costs import CostUnit, FeatureCosts
@@ -159,4 +159,6 @@ def _shown(rng: np.random.Generator, hidden: FloatArray, signal: Signal) -> Floa
     mix = np.array([signal.measures.get(factor, 0.0) for factor in FACTORS])
     seen = hidden @ (mix / np.linalg.norm(mix))
     r = signal.reliability
-    return np.asarray(ndtr(np.sqrt(r) * seen + np.sqrt(1.0 - r) * rng.standard_normal(len(hidden))))
+    return np.asarray(
+        scipy.special.ndtr(np.sqrt(r) * seen + np.sqrt(1.0 - r) * rng.standard_normal(len(hidden)))
+    )

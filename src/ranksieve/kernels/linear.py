@@ -7,7 +7,7 @@ from functools import partial
 
 import numpy as np
 
-from ranksieve.kernels.compiling import helper, kernel
+from ranksieve.kernels.compiling import kernel
 
 ROWS_AT_ONCE = 200  # not a power of two: then the columns of a block would displace each other in the cache
 
@@ -149,7 +149,7 @@ def sparse_extremes(data, indices, indptr, order, offsets, spread, largest):
 def minimise_quadratic(hessian, gradient, w, up, down, ridge, tol, max_sweeps):
     """Minimise over z: gᵀ(z − w) + ½(z − w)ᵀH(z − w) + Σ_j [up_j z_j⁺ + down_j z_j⁻ + ½ ridge z_j²].
 
-    Stops when a sweep moves no coordinate's slope by more than ``tol``. Returns z.
+    H is symmetric. Stops when a sweep moves no coordinate's slope by more than ``tol``. Returns z.
     """
     d = len(w)
     z, slope = w.copy(), gradient.copy()
@@ -169,52 +169,8 @@ def minimise_quadratic(hessian, gradient, w, up, down, ridge, tol, max_sweeps):
             if step != 0.0:
                 z[j] = new
                 for k in range(d):
-                    slope[k] += hessian[k, j] * step
+                    slope[k] += hessian[j, k] * step
                 largest = max(largest, abs(step) * (h + ridge))
         if largest <= tol:
             break
     return z
-
-
-@helper
-def _add_parts(gradients, hessians, pairs, parts, sign, g, h, n_pairs):
-    """Add ``sign`` times the sums of some parts to g and h; returns n_pairs with their pairs."""
-    for part in parts:
-        for i in range(len(g)):
-            g[i] += sign * gradients[part, i]
-            for j in range(len(g)):
-                h[i, j] += sign * hessians[part, i, j]
-        n_pairs += sign * pairs[part]
-    return n_pairs
-
-
-@kernel
-def minima_without(gradients, hessians, pairs, members, w, up, down, ridge, tol, max_sweeps, z):
-    """z[k] = the minimum of :func:`minimise_quadratic` without the parts members[k], for every fold k.
-
-    ``gradients`` and ``hessians`` hold sums over the ``pairs`` of each part; up[k], down[k] are the slopes.
-    A coordinate is settled when it moves its slope by no more than ``tol`` times the largest violation.
-    """
-    d, all_parts = len(w), np.arange(len(pairs))
-    whole_g, whole_h, n_pairs = np.zeros(d), np.zeros((d, d)), 0.0
-    n_pairs = _add_parts(gradients, hessians, pairs, all_parts, 1.0, whole_g, whole_h, n_pairs)
-    for k in range(len(members)):
-        g, h = whole_g.copy(), whole_h.copy()
-        left = _add_parts(gradients, hessians, pairs, members[k], -1.0, g, h, n_pairs)
-        for i in range(d):
-            g[i] /= left
-            for j in range(d):
-                h[i, j] /= left
-        largest = 0.0
-        for j in range(d):
-            if w[j] > 0:
-                off = abs(g[j] + up[k, j] + ridge[k] * w[j])
-            elif w[j] < 0:
-                off = abs(g[j] - down[k, j] + ridge[k] * w[j])
-            else:
-                off = max(0.0, -g[j] - up[k, j], g[j] - down[k, j])
-            if off < np.inf:
-                largest = max(largest, off)
-        minimum = minimise_quadratic(h, g, w, up[k], down[k], ridge[k], tol * largest, max_sweeps)
-        for j in range(d):
-            z[k, j] = minimum[j]

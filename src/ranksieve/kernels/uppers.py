@@ -37,39 +37,36 @@ class Lists(NamedTuple):
     members: IntArray
 
 
-@kernel
-def make_lists(level, offsets):
+def make_lists(level: IntArray, offsets: IntArray) -> tuple[Lists, IntArray]:
     """The lists of some queries, and the array of all of them, not sorted yet."""
-    n_queries = len(offsets) - 1
-    first = np.zeros(n_queries + 1, dtype=np.int64)
-    for q in range(n_queries):
-        top = 0
+    sizes = np.diff(offsets)
+    first = np.concatenate(([0], np.cumsum(np.maximum.reduceat(level, offsets[:-1]))))
+    own = np.repeat(first[:-1], sizes) + level  # the list of a document's own level
+    has_list = own < np.repeat(first[1:], sizes)
+    n_members = np.bincount(own[has_list], minlength=first[-1])
+    # a list has the documents of all higher levels: of its query, less those of its own and lower ones
+    n_documents = np.repeat(sizes, np.diff(first))
+    below = np.cumsum(n_members)
+    lower = below - np.repeat(np.concatenate(([0], below))[first[:-1]], np.diff(first))
+    begin = np.concatenate(([0], np.cumsum(n_documents - lower)))
+    lists = Lists(first, begin, np.concatenate(([0], below)), np.empty(int(has_list.sum()), dtype=np.int64))
+    uppers = np.empty(begin[-1], dtype=np.int64)
+    _fill_lists(level, offsets, lists, lists.begin.copy(), lists.member_begin.copy(), uppers)
+    return lists, uppers
+
+
+@kernel
+def _fill_lists(level, offsets, lists, place, member_place, uppers):
+    """Put every document into the lists below its level, and among the members of its own level's."""
+    for q in range(len(offsets) - 1):
         for i in range(offsets[q], offsets[q + 1]):
-            top = max(top, level[i])
-        first[q + 1] = first[q] + top
-    begin, member_begin = np.zeros(first[-1] + 1, dtype=np.int64), np.zeros(first[-1] + 1, dtype=np.int64)
-    for q in range(n_queries):
-        for i in range(offsets[q], offsets[q + 1]):
-            own = first[q] + level[i]
-            for k in range(first[q], own):
-                begin[k + 1] += 1
-            if own < first[q + 1]:
-                member_begin[own + 1] += 1
-    for k in range(first[-1]):
-        begin[k + 1] += begin[k]
-        member_begin[k + 1] += member_begin[k]
-    uppers, members = np.empty(begin[-1], dtype=np.int64), np.empty(member_begin[-1], dtype=np.int64)
-    place, member_place = begin.copy(), member_begin.copy()
-    for q in range(n_queries):
-        for i in range(offsets[q], offsets[q + 1]):
-            own = first[q] + level[i]
-            for k in range(first[q], own):
+            own = lists.first[q] + level[i]
+            for k in range(lists.first[q], own):
                 uppers[place[k]] = i
                 place[k] += 1
-            if own < first[q + 1]:
-                members[member_place[own]] = i
+            if own < lists.first[q + 1]:
+                lists.members[member_place[own]] = i
                 member_place[own] += 1
-    return Lists(first, begin, member_begin, members), uppers
 
 
 @helper

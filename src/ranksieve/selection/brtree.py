@@ -7,9 +7,9 @@ from numbers import Integral
 from typing import Annotated, Any
 
 import numpy as np
-from sklearn.utils._param_validation import Interval
 
 from ranksieve._types import BoolArray, FloatArray, IntArray
+from ranksieve._util.constraints import Interval
 from ranksieve.data.dataset import Dataset
 from ranksieve.estimators import LambdaMART
 from ranksieve.estimators.lambdamart import lightgbm_for

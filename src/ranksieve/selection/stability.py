@@ -8,10 +8,10 @@ from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from joblib import Parallel, delayed
-from sklearn.utils._param_validation import Interval
 
 from ranksieve._parallel import use_threads
 from ranksieve._types import BoolArray, FloatArray, IntArray
+from ranksieve._util.constraints import Interval
 from ranksieve._util.messages import warn_caller
 from ranksieve.data.dataset import Dataset
 from ranksieve.estimators.parameters import Count, Positive, Seed, Share

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from scipy.optimize import minimize
+import scipy  # which loads its parts when they are first used
 
 from ranksieve._types import FloatArray
 from ranksieve.objective import Objective, Point
@@ -151,4 +151,6 @@ class LBFGS(Solver):
         except StopIteration:
             return
         options = {"maxiter": self.max_iter, "maxfun": 20 * self.max_iter, "gtol": 0.0, "ftol": 0.0}
-        minimize(value_and_gradient, first, jac=True, method="L-BFGS-B", callback=each, options=options)
+        scipy.optimize.minimize(
+            value_and_gradient, first, jac=True, method="L-BFGS-B", callback=each, options=options
+        )

@@ -6,15 +6,13 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from scipy.linalg import LinAlgError, cho_factor, cho_solve
-from scipy.sparse.linalg import LinearOperator, cg
 
 from ranksieve._types import FloatArray
 from ranksieve.objective import Point
 from ranksieve.solvers.base import Loop, Problem, Solver, relative
 from ranksieve.solvers.line_search import first_decrease
+from ranksieve.solvers.sample import minimum_of_sample
 
-MANY, EVERY, NEAR = 50_000, 8, 1e-3  # documents from which a sample goes first; its share; to what gap
 WHOLE = 100  # features up to which forming the Hessian takes less time than the products with it
 LOOSEST = 0.1  # largest residual of a Newton system, as a share of the gradient
 
@@ -34,7 +32,7 @@ class TruncatedNewton(Solver):
     needs: ClassVar[frozenset[str]] = frozenset({"hessian_product", "quadratic", "slopes"})
 
     def run(self, problem: Problem, start: FloatArray | Point | None, loop: Loop) -> None:
-        point, first = problem.start(_near_start(problem) if start is None else start), 0.0
+        point, first = problem.start(minimum_of_sample(problem, self) if start is None else start), 0.0
         while True:
             g = problem.gradient(point)
             primal, gap = problem.value(point), problem.gap(point, g)
@@ -59,16 +57,6 @@ class TruncatedNewton(Solver):
             point = moved
 
 
-def _near_start(problem: Problem) -> FloatArray | None:
-    """Where to begin: the minimum over a part of many queries is near that over all, and soon found."""
-    if problem.objective.loss.queries.n_rows < MANY:
-        return None
-    sample = problem.objective.sample(EVERY)
-    if sample is None:
-        return None
-    return TruncatedNewton(NEAR).solve(Problem(sample, problem.penalty, problem.usable)).w
-
-
 def _exact_direction(problem: Problem, point: Point, total: FloatArray) -> FloatArray | None:
     """d with (H + A)d = −∇F; None where products with H take less time, or where H + A is singular."""
     d = problem.n_features
@@ -79,15 +67,17 @@ def _exact_direction(problem: Problem, point: Point, total: FloatArray) -> Float
     usable = everything if problem.usable is None else np.flatnonzero(problem.usable)
     direction = np.zeros(d)
     try:
-        factors = cho_factor(system[np.ix_(usable, usable)])
-    except LinAlgError:
+        factor = np.linalg.cholesky(system[np.ix_(usable, usable)])
+    except np.linalg.LinAlgError:
         return None
-    direction[usable] = -cho_solve(factors, total[usable])
+    direction[usable] = -np.linalg.solve(factor.T, np.linalg.solve(factor, total[usable]))
     return direction
 
 
 def _direction(problem: Problem, point: Point, total: FloatArray, residual: float) -> FloatArray:
     """d with ‖(H + A)d + ∇F‖ ≤ residual·‖∇F‖; a descent direction however early it stops."""
+    from scipy.sparse.linalg import LinearOperator, cg  # takes long to load
+
     size = problem.n_features
     usable = np.ones(size, dtype=bool) if problem.usable is None else problem.usable
 

@@ -13,6 +13,7 @@ from ranksieve.objective import Point
 from ranksieve.penalties.base import Slopes, duality_gap
 from ranksieve.solvers.base import Loop, Problem, Solver
 from ranksieve.solvers.line_search import ROUNDING, first_decrease
+from ranksieve.solvers.sample import minimum_of_sample
 
 NEAR = 0.8  # a feature whose gradient reaches this share of its slope joins the working set
 WIDE = 0.6  # from this share on its values are kept at hand: it may join soon
@@ -34,7 +35,8 @@ class ProxNewton(Solver):
     needs: ClassVar[frozenset[str]] = frozenset({"hessian", "slopes"})
 
     def run(self, problem: Problem, start: FloatArray | Point | None, loop: Loop) -> None:
-        slopes, point, stalled = problem.penalty.slopes(problem.n_features), problem.start(start), 0
+        slopes, stalled = problem.penalty.slopes(problem.n_features), 0
+        point = problem.start(minimum_of_sample(problem, self) if start is None else start)
         while True:
             g = problem.gradient(point)
             primal, gap = duality_gap(problem.objective, slopes, point, g)
