@@ -154,3 +154,13 @@ def test_bad_penalties(arguments, sentence):
 def test_weights_of_another_width(small):
     with pytest.raises(ValueError, match="2 penalty weights were given for 5 features"):
         prox_newton(objective_of(small), L1(0.1, np.ones(2)))
+
+
+def test_from_a_sample_it_ends_where_it_ends_from_zero(monkeypatch):
+    data = random_dataset(seed=6, n_queries=60)
+    expected = prox_newton(objective_of(data), L1(0.01), tol=1e-10)
+    monkeypatch.setattr("ranksieve.solvers.sample.MANY", data.n_docs)
+    found = prox_newton(objective_of(data), L1(0.01), tol=1e-10)
+    assert found.converged
+    assert found.trace.objective[0] < expected.trace.objective[0]
+    np.testing.assert_allclose(found.w, expected.w, atol=1e-6)

@@ -7,12 +7,15 @@ import subprocess
 import sys
 
 import pytest
+from typer.testing import CliRunner
 
 import ranksieve as rs
 from ranksieve import estimators, selection
+from ranksieve.cli import app
+from ranksieve.estimators.base_class import WithParameters
 
 SLOW = {"jinja2", "joblib", "numba", "pandas", "plotly", "polars", "pyarrow", "rich", "scipy", "sklearn"}
-KERNELS_OF_A_FIT = {"letor_text", "linear", "number_text", "ordering", "pairs"}
+KERNELS_OF_A_FIT = {"letor_text", "linear", "number_text", "ordering", "uppers"}
 
 ALL_HELP = """
 from contextlib import redirect_stdout
@@ -86,3 +89,40 @@ def test_a_plain_fit_compiles_few_kernels_once_each(tmp_path):
     used = [(module, name, count) for module, name, count in json.loads(last_line) if count]
     assert {module for module, _, _ in used} <= KERNELS_OF_A_FIT
     assert [kernel for kernel in used if kernel[2] > 1] == []
+
+
+PROGRAM = """
+import sys
+from ranksieve.cli import main
+sys.argv = ["ranksieve", "fit", *sys.argv[1:]]
+try:
+    main()
+except SystemExit as end:
+    assert not end.code
+print(*{name.partition(".")[0] for name in sys.modules})
+"""
+
+
+@pytest.mark.parametrize("method", ["sparseranker", "ranksvm"])
+def test_the_program_fits_without_loading_scikit_learn_and_writes_the_same_model(method, tmp_path):
+    data = rs.make_ranking(n_queries=30, n_features=8, docs_per_query=12, n_informative=3, seed=0)
+    rs.write_letor(data, tmp_path / "train.txt")
+    models = {name: str(tmp_path / f"{name}.json") for name in ("program", "here")}
+    fit = [str(tmp_path / "train.txt"), f"--method={method}", "-o"]
+    loaded = output_of(PROGRAM, *fit, models["program"]).splitlines()[-1].split()
+    assert {"sklearn", "pandas", "polars", "pyarrow", "plotly"}.isdisjoint(loaded)
+    assert CliRunner().invoke(app, ["fit", *fit, models["here"]]).exit_code == 0
+    program, here = (rs.load_model(model) for model in models.values())
+    assert program.terms == here.terms
+    assert program.parameters == here.parameters
+
+
+def test_parameters_without_scikit_learn():
+    class Two(WithParameters):
+        def __init__(self, a=1, b="x"):
+            self.a, self.b = a, b
+
+    two = Two(b="y")
+    assert two.get_params() == {"a": 1, "b": "y"}
+    assert two.set_params(a=3).a == 3
+    assert repr(two) == "Two(a=3, b='y')"

@@ -12,6 +12,7 @@ from ranksieve.objective import Objective, Point
 from ranksieve.solvers.base import Loop, Problem, Solver, relative
 from ranksieve.solvers.line_search import ROUNDING
 
+STILL, LAST_BITS = 5, 1e-14  # steps in a row that change no weight by more than this share: they lead nowhere
 TOO_LARGE = "no step makes the objective fall, because its values are not finite; scale the features down"
 
 
@@ -52,7 +53,7 @@ class ProximalGradient(Solver):
         at_z, a, before, objective = point, 1.0, x, problem.value(point)
         search = _Search(self.lipschitz or curvature_along_gradient(problem.objective), self.growth)
         at_zero = self._mapping_at_zero(problem)
-        previous = np.inf
+        previous, still = np.inf, 0
         while True:
             gap = problem.gap(point) if self.stop == "gap" else np.nan
             mapped = self.mapping_tol > 0.0 and mapping <= self.mapping_tol * at_zero
@@ -61,9 +62,9 @@ class ProximalGradient(Solver):
                 "change": relative(abs(objective - previous), abs(previous)),
                 "mapping": mapping / at_zero if at_zero > 0 else 0.0 * mapping,
             }[self.stop]
-            if loop.ends(point.w, objective, gap, distance, point) or (mapping == 0.0 and self.stop == "gap"):
-                return  # where the mapping is 0, no step can change anything
-            if loop.n_iter and self.accelerated and not (self.restart and objective > previous):
+            if loop.ends(point.w, objective, gap, distance, point) or (still == STILL and self.stop == "gap"):
+                return
+            if loop.n_iter and self.accelerated and not (self.restart and _rises(objective, previous)):
                 a, before_a = 0.5 * (1.0 + np.sqrt(1.0 + 4.0 * a * a)), a
                 z = x + (before_a - 1.0) / a * (x - before)
                 at_z = problem.evaluate(z)
@@ -72,6 +73,7 @@ class ProximalGradient(Solver):
             before, previous = x, objective
             x, point, mapping = search.step(problem, z, at_z)
             objective = problem.value(point)
+            still = still + 1 if np.all(np.abs(x - before) <= LAST_BITS * np.abs(x)) else 0
 
     def _mapping_at_zero(self, problem: Problem) -> float:
         """What ``tol`` or ``mapping_tol`` takes the mapping as a share of."""
@@ -79,6 +81,11 @@ class ProximalGradient(Solver):
             return 0.0
         g = problem.gradient(problem.start(None))
         return float(np.linalg.norm(g if self.stop == "gap" else problem.prox(-g, 1.0)))
+
+
+def _rises(objective: float, previous: float) -> bool:
+    """Whether the objective is higher than before by more than rounding makes it."""
+    return objective > previous + 10.0 * ROUNDING * abs(previous)
 
 
 @dataclass(frozen=True)
