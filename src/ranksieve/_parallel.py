@@ -65,10 +65,10 @@ def map_blocks(work: Callable[[int, int], T], cuts: IntArray) -> list[T]:
     Called from within a block it uses no further threads: those of the pool may all be waiting for this one.
     """
     blocks = list(pairwise(cuts.tolist()))
-    n = _useful_threads(len(blocks))
-    shares = [blocks[k::n] for k in range(n)]
-    done = _in_threads([partial(_one_by_one, work, share) for share in shares])
-    return [done[k % n][k // n] for k in range(len(blocks))]
+    numbered = iter(enumerate(blocks))  # from which threads take the next one as they get free
+    shares = _in_threads([partial(_one_by_one, work, numbered)] * _useful_threads(len(blocks)))
+    done = {number: result for share in shares for number, result in share}
+    return [done[number] for number in range(len(blocks))]
 
 
 def map_shares(work: Callable[[int, int], None], cuts: IntArray) -> None:
@@ -128,8 +128,10 @@ def _useful_threads(n_blocks: int) -> int:
     return 1 if getattr(_here, "busy", False) else max(1, min(available_threads(), n_blocks // LEAST_SHARE))
 
 
-def _one_by_one(work: Callable[[int, int], T], blocks: list[tuple[int, int]]) -> list[T]:
-    return [work(start, stop) for start, stop in blocks]
+def _one_by_one(
+    work: Callable[[int, int], T], blocks: Iterator[tuple[int, tuple[int, int]]]
+) -> list[tuple[int, T]]:
+    return [(number, work(start, stop)) for number, (start, stop) in blocks]
 
 
 def _in_threads(works: Sequence[Callable[[], T]]) -> list[T]:

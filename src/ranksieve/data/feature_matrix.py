@@ -143,8 +143,13 @@ class FeatureMatrix:
             self._kept = None
             return
         kept = np.sort(columns)
-        blocks = map_blocks(lambda a, b: self._grouped_columns(a, b, kept), self._cuts)
-        self._kept = (kept, np.concatenate(blocks))
+        values = np.empty((self.queries.n_rows, len(kept)))
+
+        def work(first: int, last: int) -> None:
+            self._put_columns(first, last, kept, values[first:last])
+
+        map_shares(work, self._cuts)
+        self._kept = (kept, values)
 
     def keeps(self, columns: IntArray) -> bool:
         """Whether these columns are kept side by side."""
@@ -178,18 +183,21 @@ class FeatureMatrix:
 
     def _grouped_columns(self, start: int, stop: int, columns: IntArray) -> FloatArray:
         """Some columns of rows that are counted in grouped order."""
+        block = np.empty((stop - start, len(columns)))
+        self._put_columns(start, stop, columns, block)
+        return block
+
+    def _put_columns(self, start: int, stop: int, columns: IntArray, block: FloatArray) -> None:
         queries = self.queries
         if self._values is not None:
-            block = np.empty((stop - start, len(columns)))
             gather(self._values, queries.order[start:stop], columns, block)
         else:
             rows = slice(start, stop) if queries.contiguous else queries.order[start:stop]
-            block = dense_block(self.X, rows, columns)
+            block[:] = dense_block(self.X, rows, columns)
         if len(self._far):
             _, among, far = np.intersect1d(columns, self._far, return_indices=True)
             query = queries.query_of_grouped[start:stop]
             block[:, among] -= self._first[query][:, far]
-        return block
 
     def restricted(self, columns: IntArray) -> FeatureMatrix:
         """Some columns only."""
