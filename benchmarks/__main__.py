@@ -53,7 +53,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser("python -m benchmarks", description=__doc__)
     parser.add_argument("--only", type=_names(MEASURES), default=[], help=", ".join(MEASURES))
-    parser.add_argument("--data", type=lambda text: text.split(","), default=[], help="names of data sets")
+    parser.add_argument("--data", type=lambda text: text.split(","), default=[], help="names of data sets, also of the largest")
     parser.add_argument("--full", action="store_true", help="everything; takes hours")
     parser.add_argument("--again", action="store_true", help="measure again what is known")
     return parser.parse_args(arguments)
@@ -78,7 +78,7 @@ def measure_all(measure: Measure, data: Sequence[str], how: str, again: bool) ->
         if absent := competitor.absent():
             print(f"  skipped: {competitor.name}: {absent}", flush=True)
             continue
-        for name in measure.data_sets(how == "full"):
+        for name in measure.data_sets(how == "full" or bool(data)):
             if data and name not in data:
                 continue
             rows = read_rows(measure.name)
