@@ -53,7 +53,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser("python -m benchmarks", description=__doc__)
     parser.add_argument("--only", type=_names(MEASURES), default=[], help=", ".join(MEASURES))
-    parser.add_argument("--data", type=lambda text: text.split(","), default=[], help="names of data sets, also of the largest")
+    parser.add_argument(
+        "--data",
+        type=lambda text: text.split(","),
+        default=[],
+        help="names of data sets, also of the largest",
+    )
     parser.add_argument("--full", action="store_true", help="everything; takes hours")
     parser.add_argument("--again", action="store_true", help="measure again what is known")
     return parser.parse_args(arguments)
