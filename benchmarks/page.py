@@ -122,9 +122,10 @@ def pipeline_table(rows: Sequence[Row]) -> Iterator[str]:
         "features",
         "s per fold",
         "ours ÷ theirs",
+        "models tried",
     )
     yield "| " + " | ".join(heads) + " |"
-    yield "|---|---|---|---|---|---|---|---|"
+    yield "|---|---|---|---|---|---|---|---|---|"
     for data in dict.fromkeys(row["data"] for row in rows):
         ranked = {
             row["competitor"]: row for row in rows if row["data"] == data and row["what"] == "test ndcg@10"
@@ -138,11 +139,12 @@ def pipeline_table(rows: Sequence[Row]) -> Iterator[str]:
                 f"{of['test map']['mean']:.4f}", f"{of['features used']['median']:g}",
                 _number(of["tuned pipeline"]["median"]),
                 f"{of['tuned pipeline'].get('ours_over_theirs', 1.0):.3g}" if name != OURS else "",
+                f"{of['tuned pipeline'].get('tried', '')}",
             ]  # fmt: skip
             yield "| " + " | ".join(cells) + " |"
     for row in rows:
         if "skipped" in row:
-            yield f"| {row['data']} | {row['competitor']} | skipped: {row['skipped']} | | | | | |"
+            yield f"| {row['data']} | {row['competitor']} | skipped: {row['skipped']} | | | | | | |"
 
 
 def pictured_rows(rows: Sequence[Row]) -> list[Row]:

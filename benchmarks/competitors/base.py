@@ -19,10 +19,11 @@ from ranksieve.data.dataset import Dataset
 
 @dataclass(frozen=True)
 class Fitted:
-    """A ranker of somebody's: its scores and how many features they need."""
+    """A ranker: its scores, how many features they need, and of how many models it is the best."""
 
     scores: Callable[[Dataset], FloatArray]
     n_features: int
+    n_tried: int = 1
 
 
 class Competitor:

@@ -40,4 +40,4 @@ class Ranksieve(Competitor):
         from ranksieve.estimators import SparseRanker  # much to import, and memory is measured
 
         ranker = SparseRanker(**point).fit(train, valid=valid)
-        return Fitted(ranker.predict, len(ranker.support_))
+        return Fitted(ranker.predict, len(ranker.support_), len(ranker.candidates_.coefs))

@@ -11,8 +11,8 @@ from ranksieve._parallel import map_blocks, map_shares, split_blocks
 from ranksieve._types import AnyArray, FloatArray, IntArray, Matrix
 from ranksieve.data.matrix import (
     dense_block,
+    in_rows,
     is_sparse,
-    read_in_place,
     rows_to_multiply,
     spread_and_largest,
     with_columns,
@@ -62,7 +62,7 @@ class FeatureMatrix:
         self.reach[self._far] = spread[self._far]
         _check_size(self.reach, names)
         self._centre_far()
-        self._values = read_in_place(self.X)
+        self._values = in_rows(self.X)
 
     def _centre_far(self) -> None:
         """Keep the first value of each query in the far columns; a sparse matrix is centred here."""
@@ -203,8 +203,9 @@ class FeatureMatrix:
         """Some columns only."""
         part = object.__new__(FeatureMatrix)
         part.__dict__ |= self.__dict__
-        part.X, part.n_features = self.X[:, columns], len(columns)
-        part._kept, part._columns, part._values = None, {}, read_in_place(part.X)
+        part.X = self.X[:, columns] if self._values is None else np.take(self._values, columns, axis=1)
+        part.n_features, part._kept, part._columns = len(columns), None, {}
+        part._values = in_rows(part.X)
         part.varies, part.reach = self.varies[columns], self.reach[columns]
         _, part._far, among = np.intersect1d(columns, self._far, return_indices=True)
         if len(self._far):

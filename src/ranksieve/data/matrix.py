@@ -19,6 +19,7 @@ FLOATS = (np.float32, np.float64)
 ROWS_AT_ONCE = 65536
 COLUMNS_AT_ONCE = 64
 CELLS_AT_ONCE = 2**21  # 16 MB of float64
+COPIED_CELLS = 2**26  # 512 MB of float64
 
 
 # What a matrix is
@@ -215,10 +216,16 @@ def is_float64_in_place(X: Matrix) -> bool:
     return isinstance(X, np.ndarray) and X.dtype == np.float64 and bool(X.flags.carray)
 
 
-def read_in_place(X: Matrix) -> AnyArray | None:
-    """X as a plain array, if kernels can read it where it is: dense float32 or float64 in C order."""
-    dense = isinstance(X, np.ndarray) and X.dtype in FLOATS and bool(X.flags.c_contiguous)
-    return np.asarray(X) if dense else None
+def in_rows(X: Matrix) -> AnyArray | None:
+    """X as kernels read it, a dense array of float32 or float64 in C order; None if it is not dense.
+
+    One in another order, which most data frames give, is copied; None if that takes too much memory.
+    """
+    if not isinstance(X, np.ndarray) or X.dtype not in FLOATS:
+        return None
+    if not X.flags.c_contiguous and X.size > COPIED_CELLS:
+        return None
+    return np.ascontiguousarray(X).view(np.ndarray)
 
 
 # What is known of each column
