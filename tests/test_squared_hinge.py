@@ -115,3 +115,17 @@ def test_a_line_leaves_the_point_it_starts_from_as_it_is():
     slopes(5.0)
     for name in ("t", "uppers", "above", "degree"):
         np.testing.assert_array_equal(getattr(at.state, name), getattr(before, name))
+
+
+@pytest.mark.parametrize("n_labels", [3, 20])  # lists of upper documents, and the order of all
+def test_scores_that_overflow_come_to_an_end(n_labels):
+    """Centring ±1e308 overflows: the value is not a number, and nothing is read out of bounds."""
+    rng = np.random.default_rng(0)
+    y, queries = rng.permutation(60) % n_labels * 1.0, group_queries(np.repeat([0, 1], 30))
+    bound = SquaredHinge().bind(y, queries)
+    near = bound.evaluate(rng.normal(size=60))
+    with np.errstate(all="ignore"):
+        for s in (rng.choice([-1.7e308, 1.7e308], 60), np.where(rng.random(60) < 0.5, 1.7e308, 0.0)):
+            assert not bound.evaluate(s).value < 1e100
+    assert bound.evaluate(rng.normal(size=60)).value < 1e4
+    assert near.value < 1e4

@@ -31,7 +31,9 @@ Read: TypeAlias = Callable[[int, int], tuple[AnyArray, IntArray]]
 
 
 class FeatureMatrix:
-    """X, dense float32/float64 (also memory-mapped) or CSR, read in fixed blocks of rows, never copied whole.
+    """X, dense float32/float64 (also memory-mapped) or CSR, read in fixed blocks of rows.
+
+    It is copied only if it is dense, not in C order, and small enough (:func:`in_rows`).
 
     Sums are in float64. Partial sums are added in block order, so results do not depend on the number of
     threads.

@@ -78,12 +78,13 @@ def _is_active(upper_score, lower_score):
 def _count_active(keys, n, t, count, left):
     """How many of keys[1:n + 1], which ascend, are scores of active upper partners of the score t.
 
-    keys[0] is −∞ and keys[n + 1] is ∞. While some moves are ``left`` it is looked for near ``count``.
+    keys[n + 1] is ∞. While some moves are ``left`` it is looked for near ``count``. Scores that overflowed
+    and are not numbers have no active partners.
     """
     if left > 0:
         while _is_active(keys[count + 1], t):
             count += 1
-        while not _is_active(keys[count], t):
+        while count > 0 and not _is_active(keys[count], t):
             count -= 1
         return count
     count = 0
@@ -148,7 +149,6 @@ def squared_hinge(s, level, weight, offsets, first, last, lists, t, uppers, abov
                 before[a], count[a], total[a] = sum_, 0.0, 0.0
                 keys[a + 1] = t[uppers[begin + a]] if a < n else np.inf
                 sum_ += keys[a + 1]
-            keys[0] = -np.inf
             left = MOVES * (lists.member_begin[k + 1] - lists.member_begin[k])
             for p in range(lists.member_begin[k], lists.member_begin[k + 1]):
                 j = lists.members[p]
@@ -193,7 +193,7 @@ def squared_hinge_along(s, d, level, step, weight, offsets, first, last, lists, 
         for k in range(lists.first[q], lists.first[q + 1]):
             _sort_list(k, q, t, level, lists, uppers, key, key_buffer, item_buffer)
             begin, n = lists.begin[k], lists.begin[k + 1] - lists.begin[k]
-            keys[0], keys[n + 1] = -np.inf, np.inf
+            keys[n + 1] = np.inf
             sum_t, sum_d, sum_td, sum_dd = 0.0, 0.0, 0.0, 0.0
             for a in range(n):
                 t_i, d_i = t[uppers[begin + a]], d[uppers[begin + a]]
