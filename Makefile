@@ -32,7 +32,7 @@ docs: $(READY)
 results: $(READY)
 	$(BIN)/python -m benchmarks.results_page
 
-# About ten minutes on two cores; what is in benchmarks/results for the same versions is not measured again.
+# A quarter of an hour on two cores; what is in benchmarks/results for the same versions is not measured again.
 bench: $(BENCH_READY)
 	$(BENCH)/bin/python -m benchmarks
 
