@@ -15,7 +15,7 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True)
 class Run:
-    """One competitor on one data set; with ``full``, everything is measured, else what a quarter of an hour allows."""
+    """One competitor on one data set; with ``full``, everything is measured, else what takes few minutes."""
 
     data: str
     competitor: Competitor
