@@ -28,7 +28,7 @@ class Interval:
     closed: str
 
     def allows(self, value: Any) -> bool:
-        if not isinstance(value, self.kind) or isinstance(value, bool | np.bool):
+        if not _is_a(value, self.kind):
             return False
         left, right = (float("-inf") if self.left is None else self.left), self.right
         above = value >= left if self.closed in ("left", "both") else value > left
@@ -53,7 +53,7 @@ class OneOf:
     values: tuple[Any, ...]
 
     def allows(self, value: Any) -> bool:
-        return isinstance(value, self.kind) and value in self.values
+        return _is_a(value, self.kind) and value in self.values
 
     def __str__(self) -> str:
         return f"{NUMBERS.get(self.kind, 'a str')} among {{{', '.join(map(repr, self.values))}}}"
@@ -63,7 +63,7 @@ class TrueOrFalse:
     """A truth value."""
 
     def allows(self, value: Any) -> bool:
-        return isinstance(value, bool | np.bool)
+        return isinstance(value, bool | np.bool_)
 
     def __str__(self) -> str:
         return "True or False"
@@ -77,6 +77,11 @@ class Nothing:
 
     def __str__(self) -> str:
         return "None"
+
+
+def _is_a(value: Any, kind: Any) -> bool:
+    """Whether a value is of a kind; truth values are not numbers."""
+    return isinstance(value, kind) and not isinstance(value, bool | np.bool_)
 
 
 def check(name: str, owner: str, value: Any, constraints: Sequence[Constraint]) -> None:

@@ -1,0 +1,44 @@
+"""What values parameters may have."""
+
+from __future__ import annotations
+
+from numbers import Integral, Real
+
+import numpy as np
+import pytest
+
+from ranksieve._util.constraints import Interval, Nothing, OneOf, TrueOrFalse, check
+
+
+@pytest.mark.parametrize(
+    ("constraint", "words", "good", "bad"),
+    [
+        (Interval(Real, 0, np.inf, "neither"), "a float in the range (0.0, inf)", [1, 0.5, np.float32(2)],
+         [0, -1, np.inf, np.nan, "1", True, None]),
+        (Interval(Real, 0, np.inf, "both"), "a float in the range [0.0, inf]", [0, np.inf], [-1e-9, np.nan]),
+        (Interval(Real, 0, 1, "right"), "a float in the range (0.0, 1.0]", [1, 0.1], [0, 1.1]),
+        (Interval(Integral, 2, None, "left"), "an int in the range [2, inf)", [2, np.int64(9), 10**30],
+         [1, 2.0, True]),
+        (Interval(Integral, None, 3, "neither"), "an int in the range (-inf, 3)", [-9, 2], [3]),
+        (OneOf(str, ("a", "b")), "a str among {'a', 'b'}", ["a"], ["c", 1, None]),
+        (OneOf(Integral, (0,)), "an int among {0}", [0], [1, 0.0, False]),
+        (TrueOrFalse(), "True or False", [True, np.bool_(False)], [0, None]),
+        (Nothing(), "None", [None], [0, False]),
+    ],
+)  # fmt: skip
+def test_constraints(constraint, words, good, bad):
+    assert str(constraint) == words
+    assert [constraint.allows(value) for value in good] == [True] * len(good)
+    assert [constraint.allows(value) for value in bad] == [False] * len(bad)
+
+
+def test_the_sentence_tells_all_that_is_allowed():
+    three = [Interval(Integral, 1, None, "left"), OneOf(str, ("auto",)), Nothing()]
+    check("k", "Ranker", "auto", three)
+    check("k", "Ranker", object(), [])
+    with pytest.raises(ValueError) as error:
+        check("k", "Ranker", 0, three)
+    assert str(error.value) == (
+        "The 'k' parameter of Ranker must be an int in the range [1, inf), a str among {'auto'} or None. "
+        "Got 0 instead."
+    )
