@@ -1,0 +1,102 @@
+"""Feature matrices that are read a part at a time: some columns of some rows."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any
+
+import numpy as np
+
+from ranksieve._types import AnyArray, IntArray
+
+ROWS_AT_ONCE = 16384  # of gathered rows
+NEAR_ROWS = 64  # rows wanted of a run: a gap of this many is read with them
+
+
+class StreamedMatrix(ABC):
+    """A dense matrix whose values are somewhere else; ``read`` gets those that are wanted.
+
+    It stands where an array stands: rows and single values are arrays, some of the columns are again a
+    streamed matrix, and NumPy reads all of it where a function cannot do with less.
+    """
+
+    ndim = 2
+
+    def __init__(self, shape: tuple[int, int], dtype: np.dtype[Any]) -> None:
+        self.shape, self.dtype = shape, dtype
+
+    @abstractmethod
+    def read(self, first: int, last: int, columns: IntArray) -> AnyArray:
+        """The rows first..last of some columns, as an own array in column order."""
+
+    @abstractmethod
+    def read_ahead(self, first: int, last: int, columns: IntArray) -> None:
+        """Say that these will be wanted soon."""
+
+    @property
+    def size(self) -> int:
+        return self.shape[0] * self.shape[1]
+
+    @property
+    def nbytes(self) -> int:
+        return self.size * self.dtype.itemsize
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> AnyArray:
+        if copy is False:
+            raise ValueError("features that are not in memory cannot become an array without a copy")
+        return np.asarray(self[:], dtype=dtype)
+
+    def __getitem__(self, index: Any) -> Any:
+        if not isinstance(index, tuple):
+            return self._rows(index)
+        rows, columns = index
+        if isinstance(rows, int | np.integer) and isinstance(columns, int | np.integer):
+            return self.read(int(rows), int(rows) + 1, np.array([columns]))[0, 0]
+        if isinstance(rows, slice) and rows == slice(None):
+            numbers = np.arange(self.shape[1])[columns]
+            if numbers.ndim == 0:
+                return self.read(0, self.shape[0], numbers[None])[:, 0]
+            return SomeColumns(self, numbers)
+        return self._rows(rows)[:, columns]
+
+    def _rows(self, rows: Any) -> AnyArray:
+        """Whole rows, in row order."""
+        everything = np.arange(self.shape[1])
+        if isinstance(rows, slice):
+            first, last, step = rows.indices(self.shape[0])
+            if step == 1:
+                return np.ascontiguousarray(self.read(first, max(first, last), everything))
+        wanted = np.arange(self.shape[0])[rows]
+        if wanted.ndim == 0:
+            return np.asarray(self.read(int(wanted), int(wanted) + 1, everything)[0])
+        values = np.empty((len(wanted), self.shape[1]), self.dtype)
+        order = np.argsort(wanted, kind="stable")
+        for first, last in _runs(wanted[order]):
+            some = order[first:last]
+            begin = int(wanted[some[0]])
+            values[some] = self.read(begin, int(wanted[some[-1]]) + 1, everything)[wanted[some] - begin]
+        return values
+
+
+def _runs(ascending: IntArray) -> list[tuple[int, int]]:
+    """Row numbers in runs that are near enough to be read together, and not too long."""
+    near = np.diff(ascending) > NEAR_ROWS
+    starts = np.union1d(np.flatnonzero(near) + 1, np.arange(0, len(ascending), ROWS_AT_ONCE))
+    return list(zip(starts.tolist(), [*starts[1:].tolist(), len(ascending)], strict=True))
+
+
+class SomeColumns(StreamedMatrix):
+    """Some columns of a streamed matrix, in the order given."""
+
+    def __init__(self, matrix: StreamedMatrix, columns: IntArray) -> None:
+        super().__init__((matrix.shape[0], len(columns)), matrix.dtype)
+        self._matrix, self._columns = matrix, columns
+
+    def read(self, first: int, last: int, columns: IntArray) -> AnyArray:
+        return self._matrix.read(first, last, self._columns[columns])
+
+    def read_ahead(self, first: int, last: int, columns: IntArray) -> None:
+        self._matrix.read_ahead(first, last, self._columns[columns])
