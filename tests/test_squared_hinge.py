@@ -109,11 +109,12 @@ def test_a_line_leaves_the_point_it_starts_from_as_it_is():
     rng = np.random.default_rng(3)
     y, queries = rng.integers(0, 3, 40).astype(float), group_queries(np.repeat([0, 1], 20))
     bound = SquaredHinge().bind(y, queries)
-    at = bound.evaluate(rng.normal(size=40))
+    s = rng.normal(size=40)
+    at = bound.evaluate(s)
     before = deepcopy(at.state)
-    slopes = bound.line(at, rng.normal(size=40))
+    slopes = bound.line(at, s, rng.normal(size=40))
     slopes(5.0)
-    for name in ("t", "uppers", "above", "degree"):
+    for name in ("uppers", "above", "active"):
         np.testing.assert_array_equal(getattr(at.state, name), getattr(before, name))
 
 

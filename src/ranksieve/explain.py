@@ -231,7 +231,7 @@ def query_rows(data: Dataset, qid: Hashable) -> IntArray:
         if str(qid) not in texts:
             raise ValueError(f"there is no query {qid} among {len(ids)} queries{_nearest(qid, texts)}")
         number = texts.index(str(qid))
-    return queries.order[queries.offsets[number] : queries.offsets[number + 1]]
+    return queries.rows_of(number)
 
 
 def document_name(data: Dataset, row: int) -> Any:

@@ -77,7 +77,7 @@ class Folds:
             np.sort(np.concatenate([parts[k] for k in fold])) for fold in self._members
         ]
         ordered, queries = np.concatenate(parts), data.queries
-        rows = [queries.order[queries.offsets[q] : queries.offsets[q + 1]] for q in ordered]
+        rows = [queries.rows_of(q) for q in ordered]
         weight = np.ones(data.n_queries) if query_weight is None else query_weight
         self.objective: Objective = make_objective(
             data.select_rows(np.concatenate(rows)),

@@ -13,11 +13,14 @@ from ranksieve._types import BoolArray, FloatArray, IntArray, Matrix
 from ranksieve._util.memory import reuse_freed_memory
 from ranksieve.data.dataset import Dataset, check_finite
 from ranksieve.data.feature_matrix import FeatureMatrix, Read, chosen_columns, ordered_sum
-from ranksieve.data.queries import Queries
+from ranksieve.data.queries import Queries, few_queries
+from ranksieve.data.streamed import StreamedMatrix
+from ranksieve.data.streamed_features import StreamedFeatures
 from ranksieve.losses import LOSSES
 from ranksieve.losses.base import BoundLoss, Curvature, Loss, ScoreValue
 
 NEAR_CELLS = 2**17  # of X, a quarter of a megabyte: what a core keeps at hand
+KEPT_DOCUMENTS = 2**18  # with more, what is known at w = 0 takes less time to find again than memory to keep
 ROUNDING = 16.0 * float(np.finfo(np.float64).eps)  # of a sum, as a share of the sum of its terms' sizes
 
 
@@ -42,9 +45,11 @@ class Objective:
         if X.shape[0] != loss.queries.n_rows:
             raise ValueError(f"X has {X.shape[0]} rows but the labels have {loss.queries.n_rows}")
         reuse_freed_memory()
-        self.features = FeatureMatrix(X, loss.queries, loss.cuts, feature_names)
+        kind = StreamedFeatures if isinstance(X, StreamedMatrix) else FeatureMatrix
+        self.features: FeatureMatrix = kind(X, loss.queries, loss.cuts, feature_names)
         self.loss: Any = loss  # what more than a BoundLoss it gives, ``offers`` says
         self._at_zero: Point | None = None
+        self._gradient_at_zero: FloatArray | None = None
         self._latest: tuple[ScoreValue, IntArray, FloatArray] | None = None  # of hessians: at, columns, sum
         self._gradient: tuple[ScoreValue, FloatArray] | None = None  # the last one, and where
 
@@ -76,9 +81,17 @@ class Objective:
         """Xᵀ∇loss / normaliser; 0, and no rounding error, for a feature that does not vary within queries."""
         known = self._gradient  # read once: another thread may put its own there
         if known is None or known[0] is not point.at:
-            total = self._transposed(point.at.gradient) / self.loss.normaliser
-            known = self._gradient = (point.at, np.where(self.varies, total, 0.0))
+            known = self._gradient = (point.at, self._new_gradient(point))
         return known[1].copy()
+
+    def _new_gradient(self, point: Point) -> FloatArray:
+        if self._gradient_at_zero is not None and not point.w.any():
+            return self._gradient_at_zero
+        total = self._transposed(point.at.gradient) / self.loss.normaliser
+        gradient = np.where(self.varies, total, 0.0)
+        if not point.w.any():
+            self._gradient_at_zero = gradient
+        return gradient
 
     def hessian(self, point: Point, columns: IntArray) -> FloatArray:
         """The block of the (generalised) Hessian on ``columns``: X_Aᵀ S X_A / normaliser."""
@@ -159,7 +172,7 @@ class Objective:
         part = object.__new__(Objective)
         part.__dict__ |= self.__dict__
         part.features = self.features.restricted(columns)
-        part._at_zero, part._latest, part._gradient = None, None, None
+        part._at_zero, part._gradient_at_zero, part._latest, part._gradient = None, None, None, None
         return part
 
     def sample(self, every: int) -> Objective | None:
@@ -167,11 +180,11 @@ class Objective:
         if "part" not in self.loss.offers:
             return None
         queries, chosen = self.loss.queries, np.arange(0, self.loss.queries.n_queries, every)
-        rows = np.flatnonzero(np.isin(queries.query_of_grouped, chosen))
-        offsets = np.concatenate(([0], np.cumsum(queries.sizes[chosen])))
-        among = Queries(queries.ids[chosen], np.arange(len(rows)), offsets)
+        rows = np.flatnonzero(np.repeat(np.arange(queries.n_queries) % every == 0, queries.sizes))
+        among = Queries(queries.ids[chosen], None, np.concatenate(([0], np.cumsum(queries.sizes[chosen]))))
+        given = rows if queries.given_order is None else queries.given_order[rows]
         try:
-            return Objective(self.features.X[queries.order[rows]], self.loss.part(among, rows, chosen))
+            return Objective(self.features.X[given], self.loss.part(among, rows, chosen))
         except ValueError:
             return None
 
@@ -190,12 +203,7 @@ class Objective:
 
     def _few_queries(self, first: int, last: int, width: int) -> Iterator[tuple[int, int]]:
         """The queries first..last, a few at a time: as many as a core keeps at hand in so many columns."""
-        offsets, most = self.loss.queries.offsets, NEAR_CELLS // max(width, 1)
-        while first < last:
-            end = int(np.searchsorted(offsets, offsets[first] + most, side="right")) - 1
-            end = min(max(end, first + 1), last)
-            yield first, end
-            first = end
+        return few_queries(self.loss.queries.offsets, first, last, NEAR_CELLS // max(width, 1))
 
     def _product_by_parts(self, point: Point, v: FloatArray) -> FloatArray:
         """Xᵀ S X v, a few queries at a time, so that their rows are still at hand for the second product."""
@@ -220,7 +228,7 @@ class Objective:
         """
         queries, normaliser = self.loss.queries, self.loss.normaliser
         if "line" in self.loss.offers:
-            slopes = self.loss.line(point.at, queries.group(direction_scores))
+            slopes = self.loss.line(point.at, queries.group(point.scores), queries.group(direction_scores))
 
             def along(step: float) -> tuple[float, float]:
                 slope, curvature = slopes(step)
@@ -261,9 +269,12 @@ class Objective:
     @property
     def at_zero(self) -> Point:
         """The loss at w = 0."""
-        if self._at_zero is None:
-            self._at_zero = self.evaluate(np.zeros(self.n_features))
-        return self._at_zero
+        if self._at_zero is not None:
+            return self._at_zero
+        point = self.evaluate(np.zeros(self.n_features))
+        if self.loss.queries.n_rows <= KEPT_DOCUMENTS:
+            self._at_zero = point
+        return point
 
     def _transposed(self, grouped: FloatArray) -> FloatArray:
         """Xᵀ times one number per document, given in grouped order."""

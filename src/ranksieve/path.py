@@ -181,13 +181,13 @@ def path_grid(
     alphas: Sequence[float] | FloatArray | None = None,
     min_ratio: float = 1e-3,
     max_iter: int = 100,
-) -> tuple[Point, FloatArray]:
-    """Where a path starts, and its grid of falling α."""
+) -> tuple[Point | None, FloatArray]:
+    """Where a path starts (None: at w = 0), and its grid of falling α."""
     if alphas is not None:
-        return objective.at_zero, _given(alphas)
+        return None, _given(alphas)
     if not isinstance(family, L1) or family.weights is None or np.all(family.weights):
         largest = family.alpha_max(objective.gradient(objective.at_zero))
-        return objective.at_zero, _grid(largest, n_alphas, min_ratio)
+        return None, _grid(largest, n_alphas, min_ratio)
     start, largest = _unpenalised_optimum(objective, family, family.weights == 0, max_iter)
     return start, _grid(largest, n_alphas, min_ratio)
 

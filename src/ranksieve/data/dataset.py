@@ -12,6 +12,7 @@ import numpy as np
 from ranksieve._types import AnyArray, BoolArray, FloatArray, IntArray, Matrix
 from ranksieve.data.matrix import FLOATS, as_csr, buffers, first_not_finite, is_sparse, stack, widened
 from ranksieve.data.queries import Queries, as_id_array, group_queries, local_levels, pairs_per_query
+from ranksieve.data.streamed import StreamedMatrix
 
 FINGERPRINT_DIGITS = 16
 MISSING_ADVICE = 'fill missing values with ranksieve.fill_missing, or fit with missing="column_mean"'
@@ -161,6 +162,8 @@ def joined(first: Dataset, second: Dataset) -> Dataset:
 def as_matrix(X: Any) -> tuple[Matrix, list[str] | None]:
     """A dense float32/float64 or CSR matrix, and the column names if ``X`` is a frame."""
     names = None
+    if isinstance(X, StreamedMatrix):
+        return X, None
     if is_sparse(X):
         return as_csr(X), None
     if not isinstance(X, np.ndarray) and hasattr(X, "columns"):

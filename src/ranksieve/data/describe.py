@@ -133,12 +133,12 @@ def _dense_columns(dataset: Dataset) -> Columns:
     """One pass over blocks of rows in grouped order; neighbours of one query are compared."""
     queries, columns = dataset.queries, Columns.nothing_yet(dataset.n_features)
     factors = _row_factors(dataset.n_docs)
-    first = _bits(np.asarray(dataset.X[queries.order[:1]]))[0]
+    first, query = _bits(np.asarray(dataset.X[queries.rows_between(0, 1)]))[0], queries.query_of_grouped
     for rows, fresh in _row_blocks(queries.n_rows, dataset.n_features):
-        block = np.asarray(dataset.X[queries.order[rows]] if not queries.contiguous else dataset.X[rows])
+        block = np.asarray(dataset.X[rows if queries.contiguous else queries.order[rows]])
         bits = _bits(block)
         columns.varies |= (bits != first).any(axis=0)
-        same_query = np.diff(queries.query_of_grouped[rows]) == 0
+        same_query = np.diff(query[rows]) == 0
         columns.varies_within |= ((bits[1:] != bits[:-1]) & same_query[:, None]).any(axis=0)
         columns.missing += np.isnan(block[fresh]).sum(axis=0)
         columns.n_infinite += int(np.isinf(block[fresh]).sum())

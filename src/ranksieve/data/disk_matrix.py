@@ -25,8 +25,8 @@ class DiskMatrix(StreamedMatrix):
     """
 
     def __init__(self, path: PathLike, starts: Sequence[int] | IntArray, n_columns: int, dtype: Any) -> None:
-        self.path, self.starts = Path(path), np.asarray(starts, dtype=np.int64)
-        super().__init__((int(self.starts[-1]), n_columns), np.dtype(dtype).newbyteorder("<"))
+        super().__init__(np.asarray(starts, dtype=np.int64), n_columns, np.dtype(dtype).newbyteorder("<"))
+        self.path = Path(path)
         self.bytes_read = 0
         self._file = self.path.open("rb", buffering=0)  # for as long as there is the matrix
         size, expected = os.fstat(self._file.fileno()).st_size, self.nbytes

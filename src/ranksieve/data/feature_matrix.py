@@ -18,13 +18,14 @@ from ranksieve.data.matrix import (
     with_columns,
 )
 from ranksieve.data.queries import Queries
-from ranksieve.kernels.linear import column_sums, gather, row_products
+from ranksieve.kernels.linear import chosen_products, column_sums, gather, row_products
 
 FAR = 32.0  # times the spread of a feature: from here on an offset costs digits of its differences
 NOISY = 2.0**20  # times the least spread: a constant so large could pass for a feature by its rounding errors
 LARGEST = 1e150  # a feature whose square still fits into a float64
-KEPT_CELLS = 2**25  # of columns kept side by side: 256 MB
+KEPT_BYTES = 2**26  # of columns kept side by side
 COLUMN_CELLS = 2**23  # of single columns: 64 MB
+FEW = 4  # a weight vector with a fourth of its weights, or fewer, is multiplied weight by weight
 
 Read: TypeAlias = Callable[[int, int], tuple[AnyArray, IntArray]]
 """The rows first..last, and the places of some columns in them."""
@@ -36,7 +37,7 @@ class FeatureMatrix:
     It is copied only if it is dense, not in C order, and small enough (:func:`in_rows`).
 
     Sums are in float64. Partial sums are added in block order, so results do not depend on the number of
-    threads.
+    threads, nor on where the values are read from.
 
     Only differences within a query count. A feature whose values lie far from zero for their spread is
     therefore read less the value of the query's first document, so that its differences keep their digits.
@@ -55,7 +56,7 @@ class FeatureMatrix:
         self.X, self.queries = X, queries
         self.n_features = int(X.shape[1])
         self._cuts = split_blocks(np.arange(X.shape[0] + 1))
-        self._kept: tuple[IntArray, FloatArray] | None = None  # columns side by side, in grouped order
+        self._kept: tuple[IntArray, AnyArray] | None = None  # columns side by side, in grouped order
         self._columns: dict[int, FloatArray] = {}
         spread, largest = spread_and_largest(X, queries, cuts)
         self.varies = spread > 0
@@ -73,19 +74,21 @@ class FeatureMatrix:
             return
         queries = self.queries
         self._query = queries.restore(queries.query_of_grouped)
-        values = dense_block(self.X, slice(None), self._far)
-        self._first = values[queries.order[queries.offsets[:-1]]]
+        self._first = dense_block(self.X, queries.order[queries.offsets[:-1]], self._far)
         if is_sparse(self.X):
+            values = dense_block(self.X, slice(None), self._far)
             self.X = with_columns(self.X, self._far, values - self._first[self._query])
             self._far = self._far[:0]
 
     def scores(self, w: FloatArray) -> FloatArray:
         """Xw, in input order."""
-        if (kept := self._kept) is not None and _holds(kept[0], np.flatnonzero(w)):
-            columns, values = kept
+        used = self._used(w)
+        if used is not None and (kept := self._kept) is not None and _holds(kept[0], used):
+            values, places, weights = kept[1], np.searchsorted(kept[0], used), w[used]
             parts = np.empty(len(values))
-            few = np.ascontiguousarray(w[columns])
-            map_shares(lambda a, b: row_products(values, few, *NONE_FAR, a, b, parts[a:b]), self._cuts)
+            map_shares(
+                lambda a, b: chosen_products(values, places, weights, *NONE_FAR, a, b, parts[a:b]), self._cuts
+            )
             return np.asarray(self.queries.restore(parts))
         scores = np.empty(self.X.shape[0])
 
@@ -95,21 +98,33 @@ class FeatureMatrix:
         map_shares(work, self._cuts)
         return scores
 
+    def _used(self, w: FloatArray) -> IntArray | None:
+        """The columns of the weights that are not 0, far ones last, if they are few."""
+        used = np.flatnonzero(w)
+        if FEW * len(used) > self.n_features:
+            return None
+        return np.concatenate([np.setdiff1d(used, self._far), np.intersect1d(used, self._far)])
+
     def scores_of(self, w: FloatArray, first: int, last: int) -> FloatArray:
         """Some rows of X times w."""
         if self._values is None:
             return np.asarray(self._rows(first, last) @ w)
-        near, scores = w.copy(), np.empty(last - first)
-        near[self._far] = 0.0
-        far = (self._far, w[self._far], self._first, self._query)
-        row_products(self._values, near, *far, first, last, scores)
+        scores, far = np.empty(last - first), (self._far, w[self._far], self._first, self._query)
+        used = self._used(w)
+        if used is None:
+            near = w.copy()
+            near[self._far] = 0.0
+            row_products(self._values, near, *far, first, last, scores)
+        else:
+            columns = used[: len(used) - np.count_nonzero(far[1])]
+            chosen_products(self._values, columns, w[columns], *far, first, last, scores)
         return scores
 
     def transposed_of(self, g: FloatArray, first: int, last: int) -> FloatArray:
         """Some rows of Xᵀ times g, which has one number for each of them."""
         if self._values is None:
             return np.asarray(self._rows(first, last).T @ g)
-        sums: FloatArray = np.empty((1, self.n_features))
+        sums = np.zeros((1, self.n_features))
         column_sums(self._values, g, self._far, self._first, self._query, np.array([first, last]), sums)
         return np.asarray(sums[0])
 
@@ -121,7 +136,7 @@ class FeatureMatrix:
         """Xᵀg for the rows between each two cuts."""
         if (values := self._values) is None:
             return np.array(map_blocks(lambda a, b: self._rows(a, b).T @ g[a:b], cuts))
-        sums = np.empty((len(cuts) - 1, self.n_features))
+        sums = np.zeros((len(cuts) - 1, self.n_features))
 
         def work(first: int, last: int) -> None:
             rows, far = cuts[first : last + 1], (self._far, self._first, self._query)
@@ -140,12 +155,13 @@ class FeatureMatrix:
 
     def keep(self, columns: IntArray) -> None:
         """Copy some columns side by side, for scores and Hessians of these; less is read of X then."""
-        room = len(columns) * self.queries.n_rows <= KEPT_CELLS and 2 * len(columns) <= self.n_features
-        if not room:
+        kept = np.sort(columns)
+        kind = np.dtype(np.float64) if len(np.intersect1d(kept, self._far)) else self.X.dtype
+        n_bytes = self.queries.n_rows * len(kept) * kind.itemsize
+        if n_bytes > KEPT_BYTES or 2 * len(kept) > self.n_features:
             self._kept = None
             return
-        kept = np.sort(columns)
-        values = np.empty((self.queries.n_rows, len(kept)))
+        values = np.empty((self.queries.n_rows, len(kept)), kind)
 
         def work(first: int, last: int) -> None:
             self._put_columns(first, last, kept, values[first:last])
@@ -189,21 +205,23 @@ class FeatureMatrix:
         self._put_columns(start, stop, columns, block)
         return block
 
-    def _put_columns(self, start: int, stop: int, columns: IntArray, block: FloatArray) -> None:
-        queries = self.queries
+    def _put_columns(self, start: int, stop: int, columns: IntArray, block: AnyArray) -> None:
+        rows = self.queries.rows_between(start, stop)
         if self._values is not None:
-            gather(self._values, queries.order[start:stop], columns, block)
+            gather(self._values, rows, columns, block)
         else:
-            rows = slice(start, stop) if queries.contiguous else queries.order[start:stop]
-            block[:] = dense_block(self.X, rows, columns)
-        if len(self._far):
-            _, among, far = np.intersect1d(columns, self._far, return_indices=True)
-            query = queries.query_of_grouped[start:stop]
-            block[:, among] -= self._first[query][:, far]
+            block[:] = dense_block(self.X, slice(start, stop) if self.queries.contiguous else rows, columns)
+        self._centre_block(rows, columns, block)
+
+    def _centre_block(self, rows: IntArray, columns: IntArray, block: AnyArray) -> None:
+        """Take the first value of each query off the far ones among some columns of some rows."""
+        _, among, far = np.intersect1d(columns, self._far, return_indices=True)
+        if len(far):
+            block[:, among] -= self._first[self._query[rows]][:, far]
 
     def restricted(self, columns: IntArray) -> FeatureMatrix:
         """Some columns only."""
-        part = object.__new__(FeatureMatrix)
+        part = object.__new__(type(self))
         part.__dict__ |= self.__dict__
         part.X = self.X[:, columns] if self._values is None else np.take(self._values, columns, axis=1)
         part.n_features, part._kept, part._columns = len(columns), None, {}

@@ -12,7 +12,8 @@ from numpy.typing import DTypeLike
 
 from ranksieve._parallel import map_blocks
 from ranksieve._types import AnyArray, BoolArray, FloatArray, IntArray, Matrix
-from ranksieve.data.queries import Queries
+from ranksieve.data.queries import Queries, few_queries
+from ranksieve.data.streamed import StreamedMatrix
 from ranksieve.kernels.linear import add_stored, dense_extremes, sparse_extremes
 
 FLOATS = (np.float32, np.float64)
@@ -136,6 +137,8 @@ def dense_rows(X: Matrix, rows: slice | IntArray) -> FloatArray:
 
 def dense_block(X: Matrix, rows: slice | IntArray, columns: IntArray) -> FloatArray:
     """Some rows and columns as an own float64 array in C order."""
+    if isinstance(X, StreamedMatrix):
+        return np.array(X[:, columns][rows], dtype=np.float64, order="C")
     if not is_sparse(X):
         return np.array(X[rows][:, columns], dtype=np.float64, order="C")
     if not isinstance(rows, slice):
@@ -248,11 +251,18 @@ def spread_and_largest(X: Matrix, queries: Queries, cuts: IntArray) -> tuple[Flo
         sparse_extremes(X.data, X.indices, X.indptr, queries.order, queries.offsets, spread, largest)
         return spread, largest
 
-    values = np.asarray(X)
+    order, offsets = queries.order, queries.offsets
 
     def work(first: int, last: int) -> tuple[FloatArray, FloatArray]:
         spread, largest = np.zeros(X.shape[1]), np.zeros(X.shape[1])
-        dense_extremes(values, queries.order, queries.offsets, first, last, spread, largest)
+        if not isinstance(X, StreamedMatrix):
+            dense_extremes(np.asarray(X), order, offsets, first, last, spread, largest)
+            return spread, largest
+        for begin, end in few_queries(offsets, first, last, ROWS_AT_ONCE):
+            rows = order[offsets[begin] : offsets[end]]
+            values = X[int(rows[0]) : int(rows[-1]) + 1] if queries.contiguous else X[rows]
+            here = offsets[begin : end + 1] - offsets[begin]
+            dense_extremes(values, np.arange(len(rows)), here, 0, end - begin, spread, largest)
         return spread, largest
 
     spreads, sizes = zip(*map_blocks(work, cuts), strict=True)

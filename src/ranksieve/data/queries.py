@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -20,13 +20,18 @@ PLAIN_INTEGER = re.compile("0|-?[1-9][0-9]{0,18}")
 class Queries:
     """Rows grouped by query: query q owns the rows ``order[offsets[q]:offsets[q + 1]]``.
 
-    Queries are in order of first appearance and keep their rows' order, so ``order`` is the identity
-    for a file whose queries are contiguous, and then grouping and restoring cost nothing.
+    Queries are in order of first appearance and keep their rows' order, so ``order`` is the identity for a
+    file whose queries are contiguous; then ``given_order`` is None, and grouping and restoring cost nothing.
     """
 
     ids: AnyArray
-    order: IntArray
+    given_order: IntArray | None
     offsets: IntArray
+
+    @property
+    def order(self) -> IntArray:
+        """The rows in grouped order; not kept if they are in it already."""
+        return np.arange(self.n_rows) if self.given_order is None else self.given_order
 
     @property
     def n_queries(self) -> int:
@@ -34,7 +39,7 @@ class Queries:
 
     @property
     def n_rows(self) -> int:
-        return len(self.order)
+        return int(self.offsets[-1])
 
     @cached_property
     def sizes(self) -> IntArray:
@@ -44,23 +49,31 @@ class Queries:
     @cached_property
     def contiguous(self) -> bool:
         """Whether the rows of every query are together already."""
-        return bool(np.array_equal(self.order, np.arange(self.n_rows)))
+        return self.given_order is None or bool(np.array_equal(self.given_order, np.arange(self.n_rows)))
 
-    @cached_property
+    @property
     def query_of_grouped(self) -> IntArray:
-        """The query number of each row, in grouped order."""
+        """The query number of each row, in grouped order; not kept."""
         return np.repeat(np.arange(self.n_queries), self.sizes)
+
+    def rows_between(self, first: int, last: int) -> IntArray:
+        """The rows ``order[first:last]``."""
+        return np.arange(first, last) if self.given_order is None else self.given_order[first:last]
+
+    def rows_of(self, query: int) -> IntArray:
+        """The rows of one query."""
+        return self.rows_between(int(self.offsets[query]), int(self.offsets[query + 1]))
 
     def group(self, values: AnyArray) -> AnyArray:
         """Row values in input order -> grouped order."""
-        return values if self.contiguous else values[self.order]
+        return values if self.contiguous else values[self.given_order]
 
     def restore(self, grouped: AnyArray) -> AnyArray:
         """Row values in grouped order -> input order."""
         if self.contiguous:
             return grouped
         restored = np.empty_like(grouped)
-        restored[self.order] = grouped
+        restored[self.given_order] = grouped
         return restored
 
     def centred(self, grouped: FloatArray) -> FloatArray:
@@ -76,12 +89,22 @@ class Queries:
         """Row numbers, ascending, of the chosen queries (numbers or mask)."""
         chosen = np.zeros(self.n_queries, dtype=bool)
         chosen[queries] = True
-        return np.sort(self.order[chosen[self.query_of_grouped]])
+        grouped = np.flatnonzero(np.repeat(chosen, self.sizes))
+        return grouped if self.given_order is None else np.sort(self.given_order[grouped])
+
+
+def few_queries(offsets: IntArray, first: int, last: int, n_rows: int) -> Iterator[tuple[int, int]]:
+    """The queries first..last, as many at a time as have ``n_rows`` rows; at least one."""
+    while first < last:
+        end = int(np.searchsorted(offsets, offsets[first] + n_rows, side="right")) - 1
+        end = min(max(end, first + 1), last)
+        yield first, end
+        first = end
 
 
 def one_query(n_rows: int) -> Queries:
     """All rows in one query."""
-    return Queries(np.zeros(1, dtype=np.int64), np.arange(n_rows), np.array([0, n_rows]))
+    return Queries(np.zeros(1, dtype=np.int64), None, np.array([0, n_rows]))
 
 
 def group_queries(qid: Sequence[Hashable] | AnyArray) -> Queries:
@@ -93,7 +116,7 @@ def group_queries(qid: Sequence[Hashable] | AnyArray) -> Queries:
     run_ids = ids[starts]
     distinct, first, code = np.unique(run_ids, return_index=True, return_inverse=True)
     if len(distinct) == len(run_ids):
-        return Queries(run_ids, np.arange(len(ids)), np.append(starts, len(ids)))
+        return Queries(run_ids, None, np.append(starts, len(ids)))
     appearance = np.empty(len(distinct), dtype=np.int64)
     appearance[np.argsort(first)] = np.arange(len(distinct))
     run_codes = appearance[code]
@@ -214,7 +237,11 @@ def local_levels(y: FloatArray, queries: Queries) -> IntArray:
 def pairs_per_query(levels: IntArray, queries: Queries) -> IntArray:
     """How many pairs of different levels each query has: (n² − Σ_level n_level²)/2."""
     width = int(levels.max()) + 1
-    cells, counts = np.unique(queries.query_of_grouped * width + levels, return_counts=True)
+    cells = queries.query_of_grouped * width + levels
+    if width <= FEW_LABELS:
+        counts = np.bincount(cells, minlength=queries.n_queries * width)
+        return np.asarray((queries.sizes**2 - (counts.reshape(-1, width) ** 2).sum(axis=1)) // 2)
+    cells, counts = np.unique(cells, return_counts=True)
     same = np.bincount(cells // width, weights=counts.astype(np.float64) ** 2, minlength=queries.n_queries)
     pairs: IntArray = (queries.sizes**2 - same.astype(np.int64)) // 2
     return pairs

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -16,14 +18,17 @@ NEAR_ROWS = 64  # rows wanted of a run: a gap of this many is read with them
 class StreamedMatrix(ABC):
     """A dense matrix whose values are somewhere else; ``read`` gets those that are wanted.
 
+    The rows between two ``starts`` are together: reading all of them takes the least time for a row.
+
     It stands where an array stands: rows and single values are arrays, some of the columns are again a
     streamed matrix, and NumPy reads all of it where a function cannot do with less.
     """
 
     ndim = 2
 
-    def __init__(self, shape: tuple[int, int], dtype: np.dtype[Any]) -> None:
-        self.shape, self.dtype = shape, dtype
+    def __init__(self, starts: IntArray, n_columns: int, dtype: np.dtype[Any]) -> None:
+        self.starts, self.dtype = starts, dtype
+        self.shape = (int(starts[-1]), n_columns)
 
     @abstractmethod
     def read(self, first: int, last: int, columns: IntArray) -> AnyArray:
@@ -32,6 +37,18 @@ class StreamedMatrix(ABC):
     @abstractmethod
     def read_ahead(self, first: int, last: int, columns: IntArray) -> None:
         """Say that these will be wanted soon."""
+
+    def pieces(self, first: int, last: int, most: int) -> Iterator[tuple[int, int]]:
+        """The runs of at most so many rows, of one block each, that hold the rows first..last."""
+        block = int(np.searchsorted(self.starts, first, side="right")) - 1
+        while first < last:
+            begin, end = self.starts[block : block + 2].tolist()
+            n_pieces = max(1, -(-(end - begin) // most))
+            cuts = np.linspace(begin, end, n_pieces + 1).astype(np.int64)
+            for a, b in pairwise(cuts.tolist()):
+                if b > first and a < last:
+                    yield a, b
+            first, block = end, block + 1
 
     @property
     def size(self) -> int:
@@ -92,7 +109,7 @@ class SomeColumns(StreamedMatrix):
     """Some columns of a streamed matrix, in the order given."""
 
     def __init__(self, matrix: StreamedMatrix, columns: IntArray) -> None:
-        super().__init__((matrix.shape[0], len(columns)), matrix.dtype)
+        super().__init__(matrix.starts, len(columns), matrix.dtype)
         self._matrix, self._columns = matrix, columns
 
     def read(self, first: int, last: int, columns: IntArray) -> AnyArray:

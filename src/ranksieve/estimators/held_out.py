@@ -200,7 +200,7 @@ def warn_of_shared_queries(train: Dataset, valid: Dataset) -> None:
 
 
 def _same_query(a: Dataset, i: int, b: Dataset, j: int) -> bool:
-    rows = [data.queries.order[slice(*data.queries.offsets[[q, q + 1]])] for data, q in ((a, i), (b, j))]
+    rows = [data.queries.rows_of(q) for data, q in ((a, i), (b, j))]
     if not np.array_equal(a.y[rows[0]], b.y[rows[1]]):
         return False
     return np.array_equal(dense_rows(a.X, rows[0]), dense_rows(b.X, rows[1]), equal_nan=True)

@@ -81,7 +81,7 @@ def centred_rows(data: Dataset, columns: IntArray, first: int, last: int) -> Flo
     """Some columns, and labels as the last one, of the queries first..last less their mean in each query."""
     queries = data.queries
     begin, end = queries.offsets[first], queries.offsets[last]
-    rows = slice(begin, end) if queries.contiguous else queries.order[begin:end]
+    rows = slice(begin, end) if queries.contiguous else queries.rows_between(begin, end)
     Z = np.column_stack([dense_block(data.X, rows, columns), data.y[rows]])
     starts, sizes = queries.offsets[first:last] - begin, queries.sizes[first:last]
     Z -= np.repeat(Z[starts], sizes, axis=0)  # so that columns with large offsets keep their digits

@@ -91,7 +91,7 @@ def _query_rows(dataset: Dataset) -> Iterator[tuple[str, list[int]]]:
                 "cannot hold it; give each query an id of its own"
             )
         seen.add(word)
-        yield word, queries.order[queries.offsets[q] : queries.offsets[q + 1]].tolist()
+        yield word, queries.rows_of(q).tolist()
 
 
 def _word(value: Any) -> str:

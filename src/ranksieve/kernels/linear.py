@@ -59,17 +59,33 @@ def row_products(X, w, far, far_w, first_values, query, first, last, products):
 
 
 @kernel
-def column_sums(X, g, far, first_values, query, cuts, sums):
-    """sums[b] = Σ g_i·x_i over the rows between two cuts; far columns less first_values[the row's query].
+def chosen_products(X, columns, weights, far, far_w, first_values, query, first, last, products):
+    """Σ_k weights_k·X[i, columns_k] + Σ_k far_w_k·(X[i, far_k] − first_values[the row's query, k]), in order.
 
-    ``g`` begins with the first of these rows. One row after another: so the machine reads memory ahead.
+    Of the rows first..last. Every sum is added term by term: the bits depend on nothing but its terms.
+    """
+    for i in range(first, last):
+        x, total = X[i], 0.0
+        for k in range(len(columns)):
+            total += weights[k] * x[columns[k]]
+        for k in range(len(far)):
+            total += far_w[k] * (x[far[k]] - first_values[query[i], k])
+        products[i - first] = total
+
+
+@kernel
+def column_sums(X, g, far, first_values, query, cuts, sums):
+    """sums[b] += Σ g_i·x_i over the rows between two cuts; far columns less first_values[the row's query].
+
+    ``g`` begins with the first of these rows. One row after another: so the machine reads memory ahead, and
+    the bits do not depend on how many rows are added at a time.
     """
     total, far_total = np.empty(X.shape[1]), np.empty(len(far))
     for b in range(len(cuts) - 1):
         for c in range(len(total)):
-            total[c] = 0.0
+            total[c] = sums[b, c]
         for k in range(len(far)):
-            far_total[k] = 0.0
+            far_total[k] = sums[b, far[k]]
         for i in range(cuts[b], cuts[b + 1]):
             x, g_i = X[i], g[i - cuts[0]]
             for c in range(len(total)):
@@ -80,6 +96,53 @@ def column_sums(X, g, far, first_values, query, cuts, sums):
             sums[b, c] = total[c]
         for k in range(len(far)):
             sums[b, far[k]] = far_total[k]
+
+
+@kernel
+def add_columns(columns, weights, n_near, first_values, query, products):
+    """products += Σ_k weights_k·columns_k in order; far ones, from n_near on, less first_values[query].
+
+    ``columns`` has one row per column. The bits are those of :func:`chosen_products`.
+    """
+    for k in range(n_near):
+        x, weight = columns[k], weights[k]
+        for i in range(len(products)):
+            products[i] += weight * x[i]
+    for k in range(n_near, len(weights)):
+        x, weight = columns[k], weights[k]
+        for i in range(len(products)):
+            products[i] += weight * (x[i] - first_values[query[i], k - n_near])
+
+
+@kernel
+def add_column_sums(columns, g, far, first_values, query, sums):
+    """sums_c += Σ g_i·columns[c, i], row after row; far columns less first_values[the row's query].
+
+    The bits are those of :func:`column_sums`. Eight columns at a time: their sums do not wait for each other.
+    """
+    d, far_total = len(columns) - len(columns) % 8, np.empty(len(far))
+    for k in range(len(far)):
+        x, far_total[k] = columns[far[k]], sums[far[k]]
+        for i in range(len(g)):
+            far_total[k] += g[i] * (x[i] - first_values[query[i], k])
+    for c in range(0, d, 8):
+        x0, x1, x2, x3 = columns[c], columns[c + 1], columns[c + 2], columns[c + 3]
+        x4, x5, x6, x7 = columns[c + 4], columns[c + 5], columns[c + 6], columns[c + 7]
+        s0, s1, s2, s3 = sums[c], sums[c + 1], sums[c + 2], sums[c + 3]
+        s4, s5, s6, s7 = sums[c + 4], sums[c + 5], sums[c + 6], sums[c + 7]
+        for i in range(len(g)):
+            g_i = g[i]
+            s0, s1, s2, s3 = s0 + g_i * x0[i], s1 + g_i * x1[i], s2 + g_i * x2[i], s3 + g_i * x3[i]
+            s4, s5, s6, s7 = s4 + g_i * x4[i], s5 + g_i * x5[i], s6 + g_i * x6[i], s7 + g_i * x7[i]
+        sums[c], sums[c + 1], sums[c + 2], sums[c + 3] = s0, s1, s2, s3
+        sums[c + 4], sums[c + 5], sums[c + 6], sums[c + 7] = s4, s5, s6, s7
+    for c in range(d, len(columns)):
+        x, total = columns[c], sums[c]
+        for i in range(len(g)):
+            total += g[i] * x[i]
+        sums[c] = total
+    for k in range(len(far)):
+        sums[far[k]] = far_total[k]
 
 
 @kernel

@@ -49,8 +49,9 @@ def make_lists(level: IntArray, offsets: IntArray) -> tuple[Lists, IntArray]:
     below = np.cumsum(n_members)
     lower = below - np.repeat(np.concatenate(([0], below))[first[:-1]], np.diff(first))
     begin = np.concatenate(([0], np.cumsum(n_documents - lower)))
-    lists = Lists(first, begin, np.concatenate(([0], below)), np.empty(int(has_list.sum()), dtype=np.int64))
-    uppers = np.empty(begin[-1], dtype=np.int64)
+    kind = np.int32 if offsets[-1] < 2**31 else np.int64  # of what there is most of
+    lists = Lists(first, begin, np.concatenate(([0], below)), np.empty(int(has_list.sum()), dtype=kind))
+    uppers = np.empty(begin[-1], dtype=kind)
     _fill_lists(level, offsets, lists, lists.begin.copy(), lists.member_begin.copy(), uppers)
     return lists, uppers
 
@@ -105,98 +106,125 @@ def _longest(lists, first, last):
 
 
 @helper
-def _sort_list(k, q, t, level, lists, uppers, key, key_buffer, item_buffer):
-    """Sort a query's first list, which has all its upper documents; of another, take those from the first."""
-    lo, hi = lists.begin[lists.first[q]], lists.begin[lists.first[q] + 1]
+def _longest_query(offsets, first, last):
+    """The most documents of a query."""
+    longest = 0
+    for q in range(first, last):
+        longest = max(longest, offsets[q + 1] - offsets[q])
+    return longest
+
+
+@helper
+def _centre(values, centred):
+    """Values of a query less their mean."""
+    mean = 0.0
+    for i in range(len(values)):
+        mean += values[i] - values[0]
+    mean = mean / max(len(values), 1) + (values[0] if len(values) > 0 else 0.0)
+    for i in range(len(values)):
+        centred[i] = values[i] - mean
+
+
+@helper
+def _sort_list(k, q, lo, t, level, lists, uppers, key, key_buffer, item_buffer):
+    """Sort a query's first list, which has all its upper documents; of another, take those from the first.
+
+    ``t`` has the scores of the query's documents, which begin at ``lo``.
+    """
+    begin, end = lists.begin[lists.first[q]], lists.begin[lists.first[q] + 1]
     if k == lists.first[q]:
-        for p in range(lo, hi):
-            key[p - lo] = t[uppers[p]]
-        sort_by_key(key[: hi - lo], uppers[lo:hi], key_buffer, item_buffer)
+        for p in range(begin, end):
+            key[p - begin] = t[uppers[p] - lo]
+        sort_by_key(key[: end - begin], uppers[begin:end], key_buffer, item_buffer)
         return
     at = lists.begin[k]
-    for p in range(lo, hi):
+    for p in range(begin, end):
         if level[uppers[p]] > k - lists.first[q]:
             uppers[at] = uppers[p]
             at += 1
 
 
 @kernel
-def squared_hinge(s, level, weight, offsets, first, last, lists, t, uppers, above, degree, gradient, sums):
+def squared_hinge(s, level, weight, offsets, first, last, lists, uppers, above, active, gradient, sums):
     """The squared hinge of some queries: ``sums`` becomes Σ ωξ and Σ ωξ² of each, ``gradient`` that of Σ ωξ².
 
-    Σ ξ² = Σ ξ − Σ ξ(t_i − t_j), and the last sum is −½⟨t, ∇⟩.
+    Σ ξ² = Σ ξ − Σ ξ(t_i − t_j), and the last sum is −½⟨t, ∇⟩, t the centred scores.
 
-    ``t`` becomes the centred scores, ``uppers`` sorted by them, ``above`` the number of a document's active
-    upper partners, ``degree`` the weight of its active pairs. On entry ``uppers`` and ``above`` are those of
-    other scores, best of some nearby. ``weight`` has one number per query.
+    ``uppers`` becomes sorted by score, ``above`` the number of a document's active upper partners, ``active``
+    that of all its active pairs. On entry ``uppers`` and ``above`` are those of other scores, best of some
+    nearby. ``weight`` has one number per query.
     """
     longest = _longest(lists, first, last)
-    key, key_buffer, item_buffer = np.empty(longest), np.empty(longest), np.empty(longest, dtype=np.int64)
+    key, key_buffer, item_buffer = np.empty(longest), np.empty(longest), np.empty(longest, dtype=uppers.dtype)
     keys, before = np.empty(longest + 2), np.empty(longest + 2)
     count, total = np.empty(longest + 2), np.empty(longest + 2)
+    t = np.empty(_longest_query(offsets, first, last))
     for q in range(first, last):
         lo, hi, here = offsets[q], offsets[q + 1], 0.0
-        mean = 0.0
+        _centre(s[lo:hi], t)
         for i in range(lo, hi):
-            mean += s[i] - s[lo]
-        mean = mean / max(hi - lo, 1) + s[lo]
-        for i in range(lo, hi):
-            t[i], degree[i], gradient[i] = s[i] - mean, 0.0, 0.0
+            active[i], gradient[i] = 0, 0.0
         for k in range(lists.first[q], lists.first[q + 1]):
-            _sort_list(k, q, t, level, lists, uppers, key, key_buffer, item_buffer)
+            _sort_list(k, q, lo, t, level, lists, uppers, key, key_buffer, item_buffer)
             begin, n, sum_ = lists.begin[k], lists.begin[k + 1] - lists.begin[k], 0.0
             for a in range(n + 1):
                 before[a], count[a], total[a] = sum_, 0.0, 0.0
-                keys[a + 1] = t[uppers[begin + a]] if a < n else np.inf
+                keys[a + 1] = t[uppers[begin + a] - lo] if a < n else np.inf
                 sum_ += keys[a + 1]
             left = MOVES * (lists.member_begin[k + 1] - lists.member_begin[k])
             for p in range(lists.member_begin[k], lists.member_begin[k + 1]):
                 j = lists.members[p]
-                m = _count_active(keys, n, t[j], above[j], left)
+                t_j = t[j - lo]
+                m = _count_active(keys, n, t_j, above[j], left)
                 left -= abs(m - above[j])
-                xi = m * (1.0 + t[j]) - before[m]
+                xi = m * (1.0 + t_j) - before[m]
                 above[j], here = m, here + xi
-                degree[j] += m
+                active[j] += m
                 gradient[j] += xi
                 count[m] += 1.0
-                total[m] += t[j]
+                total[m] += t_j
             m, sum_ = 0.0, 0.0
             for a in range(n - 1, -1, -1):
                 m += count[a + 1]
                 sum_ += total[a + 1]
                 i = uppers[begin + a]
-                degree[i] += m
-                gradient[i] -= m * (1.0 - t[i]) + sum_
+                active[i] += int(m)
+                gradient[i] -= m * (1.0 - t[i - lo]) + sum_
         product = 0.0
         for i in range(lo, hi):
-            product += t[i] * gradient[i]
-            degree[i] *= weight[q]
+            product += t[i - lo] * gradient[i]
             gradient[i] *= 2.0 * weight[q]
         sums[q, 0], sums[q, 1] = weight[q] * here, weight[q] * (here + product)
 
 
 @kernel
-def squared_hinge_along(s, d, level, step, weight, offsets, first, last, lists, t, uppers, above, slopes):
+def squared_hinge_along(s, d, level, step, weight, offsets, first, last, lists, uppers, above, slopes):
     """First and second derivative of each query's Σ ωξ² at the scores s + step·d, along d.
 
-    s and d are centred within each query, so that sums keep their digits. ``t`` becomes the scores there;
     ``uppers`` and ``above`` as in :func:`squared_hinge`. The sums of (1 − t_i + t_j)(d_i − d_j) and
-    (d_i − d_j)² over the active upper partners i of j come from those of t, d, td and dd over the i.
+    (d_i − d_j)² over the active upper partners i of j come from those of t, d, td and dd over the i; t and d
+    are centred within each query, so that these keep their digits.
     """
     longest = _longest(lists, first, last)
-    key, key_buffer, item_buffer = np.empty(longest), np.empty(longest), np.empty(longest, dtype=np.int64)
+    key, key_buffer, item_buffer = np.empty(longest), np.empty(longest), np.empty(longest, dtype=uppers.dtype)
     keys, before = np.empty(longest + 2), np.zeros((longest + 2, 4))
+    most = _longest_query(offsets, first, last)
+    t, turn = np.empty(most), np.empty(most)
     for q in range(first, last):
-        for i in range(offsets[q], offsets[q + 1]):
-            t[i] = s[i] + step * d[i]
+        lo, hi = offsets[q], offsets[q + 1]
+        _centre(s[lo:hi], t)
+        _centre(d[lo:hi], turn)
+        for i in range(hi - lo):
+            t[i] += step * turn[i]
         slope, bend = 0.0, 0.0
         for k in range(lists.first[q], lists.first[q + 1]):
-            _sort_list(k, q, t, level, lists, uppers, key, key_buffer, item_buffer)
+            _sort_list(k, q, lo, t, level, lists, uppers, key, key_buffer, item_buffer)
             begin, n = lists.begin[k], lists.begin[k + 1] - lists.begin[k]
             keys[n + 1] = np.inf
             sum_t, sum_d, sum_td, sum_dd = 0.0, 0.0, 0.0, 0.0
             for a in range(n):
-                t_i, d_i = t[uppers[begin + a]], d[uppers[begin + a]]
+                i = uppers[begin + a] - lo
+                t_i, d_i = t[i], turn[i]
                 keys[a + 1], sum_t, sum_d = t_i, sum_t + t_i, sum_d + d_i
                 sum_td, sum_dd = sum_td + t_i * d_i, sum_dd + d_i * d_i
                 before[a + 1, 0], before[a + 1, 1] = sum_t, sum_d
@@ -204,7 +232,7 @@ def squared_hinge_along(s, d, level, step, weight, offsets, first, last, lists, 
             left = MOVES * (lists.member_begin[k + 1] - lists.member_begin[k])
             for p in range(lists.member_begin[k], lists.member_begin[k + 1]):
                 j = lists.members[p]
-                t_j, d_j = t[j], d[j]
+                t_j, d_j = t[j - lo], turn[j - lo]
                 m = _count_active(keys, n, t_j, above[j], left)
                 left -= abs(m - above[j])
                 above[j] = m
@@ -215,11 +243,11 @@ def squared_hinge_along(s, d, level, step, weight, offsets, first, last, lists, 
 
 @kernel
 def hessian_parts(
-    level, offsets, first, last, lists, uppers, above, weight, degree, values, places, scaled, upper, sums
+    level, offsets, first, last, lists, uppers, above, weight, active, values, places, scaled, upper, sums
 ):
     """What the Hessian block of some queries is made of; how many rows of ``scaled``, and of the others.
 
-    VᵀSV = AᵀA + UᵀN + NᵀU: A has the rows √(2·degree_i)·V_i of documents in active pairs, U the rows V_i of
+    VᵀSV = AᵀA + UᵀN + NᵀU: A has the rows √(2ω·active_i)·V_i of documents in active pairs, U the rows V_i of
     upper documents, N the sums of V over their active lower partners times −2ω. V are the columns ``places``
     of ``values``, which has the documents of these queries only.
     """
@@ -233,10 +261,11 @@ def hessian_parts(
         for a in range(_n_ends(lists, q)):
             _clear(ends[a])
         for i in range(offsets[q], offsets[q + 1]):
-            if degree[i] > 0.0:
+            degree = weight[q] * active[i]
+            if degree > 0.0:
                 for c in range(n_columns):
                     row[c] = values[i - base, places[c]]
-                _put(scaled[n_scaled], np.sqrt(2.0 * degree[i]), row)
+                _put(scaled[n_scaled], np.sqrt(2.0 * degree), row)
                 n_scaled += 1
                 if level[i] > 0:
                     _put(upper[n_upper], 1.0, row)
@@ -251,7 +280,7 @@ def hessian_parts(
             for a in range(lists.begin[first_list + depth + 1] - begin - 1, -1, -1):
                 i = uppers[begin + a]
                 _add(sum_, 1.0, ends[first_end + a + 1])
-                if degree[i] > 0.0:
+                if weight[q] * active[i] > 0.0:
                     _add(sums[row_of[i - base]], -2.0 * weight[q], sum_)
     return n_scaled, n_upper
 
@@ -288,8 +317,8 @@ def _add(target, factor, source):
 
 
 @kernel
-def hessian_product(offsets, first, last, lists, uppers, above, weight, degree, v, product):
-    """``product`` becomes Sv, S the Hessian in scores of some queries: 2(degree·v − ω Σ v of all partners).
+def hessian_product(offsets, first, last, lists, uppers, above, weight, active, v, product):
+    """``product`` becomes Sv, S the Hessian in scores of some queries: 2ω(active·v − Σ v of all partners).
 
     ``v`` and ``product`` have the documents of these queries only.
     """
@@ -297,7 +326,7 @@ def hessian_product(offsets, first, last, lists, uppers, above, weight, degree, 
     before, ends = np.empty(longest + 1), np.empty(longest + 1)
     for q in range(first, last):
         for i in range(offsets[q], offsets[q + 1]):
-            product[i - base] = 2.0 * degree[i] * v[i - base]
+            product[i - base] = 2.0 * weight[q] * active[i] * v[i - base]
         for k in range(lists.first[q], lists.first[q + 1]):
             begin, n, sum_ = lists.begin[k], lists.begin[k + 1] - lists.begin[k], 0.0
             for a in range(n + 1):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cached_property
 
 import numpy as np
 
@@ -25,8 +26,16 @@ class SortedLoss:
         self.queries = queries
         self.cuts = split_blocks(queries.offsets)
         self.weight = checked_query_weight(query_weight, queries.n_queries)
-        self._row_weight = np.repeat(self.weight, queries.sizes)
-        self._order = np.arange(queries.n_rows)
+
+    @cached_property
+    def _row_weight(self) -> FloatArray:
+        """Each document's query weight, in grouped order."""
+        return np.repeat(self.weight, self.queries.sizes)
+
+    @cached_property
+    def _order(self) -> IntArray:
+        """Each query's documents, in the order of the latest scores."""
+        return np.arange(self.queries.n_rows)
 
     def _sweep(self, s: FloatArray, sweep: Sweep) -> tuple[FloatArray, IntArray]:
         """Centre and sort the scores of each query, then ``sweep`` them; (centred scores, order)."""

@@ -41,13 +41,12 @@ class SquaredHinge:
 
 @dataclass(frozen=True)
 class ListState:
-    """Centred scores, sorted lists of upper documents, every document's number of active ones among them
-    (``above``) and weight of active pairs."""
+    """Sorted lists of upper documents, and of every document the number of active ones among them (``above``)
+    and that of all its active pairs."""
 
-    t: FloatArray
-    uppers: IntArray
+    uppers: AnyArray
     above: AnyArray
-    degree: FloatArray
+    active: AnyArray
 
 
 class BoundSquaredHinge(PairLoss):
@@ -60,36 +59,36 @@ class BoundSquaredHinge(PairLoss):
 
     def __init__(self, y: FloatArray, queries: Queries, query_weight: FloatArray | None) -> None:
         super().__init__(y, queries, query_weight)
+        self.level = self.level.astype(np.int8)
         self._lists, uppers = kernels.make_lists(self.level, queries.offsets)
         self._near = (uppers, np.zeros(queries.n_rows, dtype=np.int32))  # of the latest scores
 
     def evaluate(self, s: FloatArray) -> ScoreValue:
-        t, degree, gradient = (np.empty(len(s)) for _ in range(3))
+        gradient, active = np.empty(len(s)), np.empty(len(s), dtype=np.int32)
         sums = np.empty((self.queries.n_queries, 2))
         uppers, above = self._near[0].copy(), self._near[1].copy()
 
         def work(first: int, last: int) -> None:
             kernels.squared_hinge(
                 s, self.level, self.weight, self.queries.offsets, first, last, self._lists,
-                t, uppers, above, degree, gradient, sums,
+                uppers, above, active, gradient, sums,
             )  # fmt: skip
 
         map_shares(work, self.cuts)
         self._near = (uppers, above)
         slack, value = sums.sum(axis=0).tolist()
-        return ScoreValue(_not_negative(value), gradient, slack, ListState(t, uppers, above, degree))
+        return ScoreValue(_not_negative(value), gradient, slack, ListState(uppers, above, active))
 
-    def line(self, at: ScoreValue, d: FloatArray) -> Callable[[float], tuple[float, float]]:
-        """A function of μ: first and second derivative of the loss along d, μd from the scores of ``at``."""
-        queries, state = self.queries, at.state
-        s, d, uppers, above = state.t, queries.centred(d), state.uppers.copy(), state.above.copy()
-        t, slopes = np.empty(len(s)), np.empty((queries.n_queries, 2))
+    def line(self, at: ScoreValue, s: FloatArray, d: FloatArray) -> Callable[[float], tuple[float, float]]:
+        """A function of μ: both derivatives of the loss along d at s + μd; ``at`` is the loss at s."""
+        queries, uppers, above = self.queries, at.state.uppers.copy(), at.state.above.copy()
+        slopes = np.empty((queries.n_queries, 2))
 
         def along(step: float) -> tuple[float, float]:
             def work(first: int, last: int) -> None:
                 kernels.squared_hinge_along(
                     s, d, self.level, step, self.weight, queries.offsets, first, last, self._lists,
-                    t, uppers, above, slopes,
+                    uppers, above, slopes,
                 )  # fmt: skip
 
             map_shares(work, self.cuts)
@@ -107,7 +106,7 @@ class BoundSquaredHinge(PairLoss):
         scaled, upper, sums = (np.empty((len(V), len(places))) for _ in range(3))
         n_scaled, n_upper = kernels.hessian_parts(
             self.level, self.queries.offsets, first, last, self._lists, state.uppers, state.above,
-            self.weight, state.degree, V, places, scaled, upper, sums,
+            self.weight, state.active, V, places, scaled, upper, sums,
         )  # fmt: skip
         return Curvature(scaled[:n_scaled], upper[:n_upper], sums[:n_upper])
 
@@ -116,7 +115,7 @@ class BoundSquaredHinge(PairLoss):
         product, state = np.empty(len(v)), at.state
         kernels.hessian_product(
             self.queries.offsets, first, last, self._lists, state.uppers, state.above, self.weight,
-            state.degree, v, product,
+            state.active, v, product,
         )  # fmt: skip
         return product
 

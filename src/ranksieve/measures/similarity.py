@@ -58,7 +58,7 @@ def kendall(data: Dataset, query_weight: FloatArray | None = None) -> FloatArray
     def gram(first: int, last: int) -> FloatArray:
         total = np.zeros((data.n_features, data.n_features))
         for query in range(first, last):
-            rows = queries.order[queries.offsets[query] : queries.offsets[query + 1]]
+            rows = queries.rows_of(query)
             tau = _normalise(_concordance(_ranks(dense_rows(data.X, rows))))
             tau *= weight[query]
             total += tau

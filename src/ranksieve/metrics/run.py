@@ -89,7 +89,7 @@ def _judged(run: Scores, qrels: Scores) -> _RunJudged:
         n_found.append(len(found))
         sizes.append(len(found) + len(unfound))
     offsets = np.concatenate(([0], np.cumsum(sizes)))
-    queries = Queries(np.array(list(qrels)), np.arange(len(labels)), offsets)
+    queries = Queries(np.array(list(qrels)), None, offsets)
     return _RunJudged(np.array(labels), queries, n_found=np.array(n_found))
 
 

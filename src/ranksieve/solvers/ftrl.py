@@ -98,7 +98,8 @@ class Passes:
         block = np.cumsum(self._queries.sizes[turn]) * self._X.shape[1] // BLOCK_CELLS
         for queries in np.split(turn, np.flatnonzero(np.diff(block)) + 1) if len(turn) else ():
             places, offsets = self._places(queries)
-            X, columns = dense_stored_columns(self._X[self._queries.order[places]])
+            rows = places if self._queries.contiguous else self._queries.order[places]
+            X, columns = dense_stored_columns(self._X[rows])
             lists = Lists(offsets, self._level[places], self._pairs[queries], self._weight[queries])
             yield X, columns, lists, np.arange(len(queries))
 
