@@ -132,6 +132,10 @@ class FeatureMatrix:
         """Xᵀg, g in input order."""
         return ordered_sum(self.transposed_parts(g, self._cuts))
 
+    def transposed_columns(self, g: FloatArray, columns: IntArray) -> FloatArray:
+        """Some entries of Xᵀg, g in input order."""
+        return self.transposed(g)[columns]
+
     def transposed_parts(self, g: FloatArray, cuts: IntArray) -> FloatArray:
         """Xᵀg for the rows between each two cuts."""
         if (values := self._values) is None:

@@ -103,7 +103,6 @@ class StreamedFeatures(FeatureMatrix):
         return self._sums_of_parts(g, cuts, np.arange(self.n_features))
 
     def transposed_columns(self, g: FloatArray, columns: IntArray) -> FloatArray:
-        """Some entries of Xᵀg, g in input order."""
         self.passes.add(len(columns))
         return ordered_sum(self._sums_of_parts(g, self._cuts, columns))
 
@@ -163,7 +162,7 @@ class StreamedFeatures(FeatureMatrix):
             yield a, b, self._piece(begin, end, columns)[:, a - begin : b - begin]
 
     def _piece(self, begin: int, end: int, columns: IntArray) -> AnyArray:
-        """Some columns of some rows, one row per column; each thread has its latest at hand for the next call."""
+        """Some columns of some rows, one row per column; each thread keeps its latest for its next call."""
         known = getattr(self._latest, "piece", None)
         if known is None or known[0] != (begin, end) or not np.array_equal(known[1], columns):
             self.X.read_ahead(end, min(2 * end - begin, self.X.shape[0]), columns)

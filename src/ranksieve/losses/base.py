@@ -69,7 +69,8 @@ class BoundLoss(Protocol):
 
     ``offers`` names what solvers may ask for beside value and gradient: "hessian" if ``curvature_of`` is
     that of a smooth loss, "hessian_product" if there is ``curvature``, "places" if ``curvature_of``
-    takes wider rows and the places of the columns of V in them, "rows" if ``level`` and ``weight``
+    takes wider rows and the places of the columns of V in them, "largest_at_zero" if the Hessian is nowhere
+    larger than where all scores are 0, "rows" if ``level`` and ``weight``
     tell all there is to know of a query's pairs.
     """
 

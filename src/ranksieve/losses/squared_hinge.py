@@ -54,7 +54,7 @@ class BoundSquaredHinge(PairLoss):
 
     name: ClassVar[str] = "squared_hinge"
     offers: ClassVar[frozenset[str]] = frozenset(
-        {"hessian", "hessian_product", "line", "part", "places", "rows"}
+        {"hessian", "hessian_product", "largest_at_zero", "line", "part", "places", "rows"}
     )
 
     def __init__(self, y: FloatArray, queries: Queries, query_weight: FloatArray | None) -> None:

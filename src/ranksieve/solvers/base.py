@@ -70,6 +70,11 @@ class Problem:
         g = self.objective.gradient(point)
         return g if self.usable is None else np.where(self.usable, g, 0.0)
 
+    def gradient_where_large(self, point: Point, least: FloatArray) -> FloatArray:
+        """The gradient; of an entry that is certainly smaller than ``least`` perhaps a bound of its size."""
+        g = self.objective.gradient_where_large(point, least)
+        return g if self.usable is None else np.where(self.usable, g, 0.0)
+
     def value(self, point: Point) -> float:
         """f + penalty."""
         return point.value + float(self.penalty.value(point.w))
