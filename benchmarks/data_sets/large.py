@@ -1,4 +1,4 @@
-"""Data of any size with a planted sparse truth, drawn a part at a time, the same for every way to hold them."""
+"""Data of any size with a planted sparse truth, drawn a part at a time."""
 
 from __future__ import annotations
 
