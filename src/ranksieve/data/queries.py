@@ -79,6 +79,35 @@ class Queries:
         return np.sort(self.order[chosen[self.query_of_grouped]])
 
 
+class QueriesInOrder(Queries):
+    """Queries whose rows are together: query q owns the rows ``offsets[q]:offsets[q + 1]``."""
+
+    def __init__(self, ids: AnyArray, sizes: IntArray) -> None:
+        object.__setattr__(self, "ids", ids)
+        object.__setattr__(self, "offsets", np.concatenate(([0], np.cumsum(sizes, dtype=np.int64))))
+
+    @cached_property
+    def order(self) -> IntArray:  # type: ignore[override]
+        return np.arange(self.n_rows)
+
+    @property
+    def n_rows(self) -> int:
+        return int(self.offsets[-1])
+
+    @cached_property
+    def contiguous(self) -> bool:
+        return True
+
+    def rows(self, queries: IntArray | BoolArray) -> IntArray:
+        chosen = np.zeros(self.n_queries, dtype=bool)
+        chosen[queries] = True
+        return np.flatnonzero(np.repeat(chosen, self.sizes))
+
+    def query_of(self, rows: IntArray) -> IntArray:
+        """The query number of some rows."""
+        return np.asarray(np.searchsorted(self.offsets, rows, side="right") - 1)
+
+
 def one_query(n_rows: int) -> Queries:
     """All rows in one query."""
     return Queries(np.zeros(1, dtype=np.int64), np.arange(n_rows), np.array([0, n_rows]))
@@ -100,8 +129,8 @@ def group_queries(qid: Sequence[Hashable] | AnyArray) -> Queries:
     return _from_codes(np.repeat(run_codes, np.diff(np.append(starts, len(ids)))), run_ids[np.sort(first)])
 
 
-def as_id_array(qid: Sequence[Hashable] | AnyArray) -> AnyArray:
-    """Query ids as a one-dimensional array; missing ids are an error."""
+def as_id_array(qid: Sequence[Hashable] | AnyArray, first: int = 0) -> AnyArray:
+    """Query ids as a one-dimensional array; missing ids are an error. ``first`` is the first row's number."""
     ids = _as_array(qid)
     if ids.ndim != 1:
         raise ValueError(f"qid must hold one query id per row, got an array of shape {ids.shape}")
@@ -109,7 +138,8 @@ def as_id_array(qid: Sequence[Hashable] | AnyArray) -> AnyArray:
         raise ValueError("there are no rows: a data set needs at least one document")
     missing = _missing_ids(ids)
     if missing.any():
-        raise ValueError(f"the query id of row {int(np.argmax(missing))} is missing (None, NaN or NaT)")
+        row = first + int(np.argmax(missing))
+        raise ValueError(f"the query id of row {row} is missing (None, NaN or NaT)")
     return ids
 
 

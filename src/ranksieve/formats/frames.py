@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from difflib import get_close_matches
 from importlib import import_module
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -49,21 +50,44 @@ def from_frame(
         What becomes of null and NaN, see :func:`fill_missing`; rankers deal with NaN that is kept.
     """
     check_policy(missing)
+    columns, table = columns_of(frame, qid, label, doc_id, features)
+    dataset = Dataset(
+        features_of(table, columns.features),
+        labels_of(table[columns.label]),
+        ids_of(table[columns.qid]),
+        columns.features,
+        None if columns.doc_id is None else ids_of(table[columns.doc_id]).tolist(),
+        comments=None if columns.comment is None else table[columns.comment].fill_null("").to_list(),
+    )
+    return fill_missing(dataset, missing)
+
+
+class Columns(NamedTuple):
+    """The names of the columns of a table; document ids and comments may be absent."""
+
+    qid: str
+    label: str
+    doc_id: str | None
+    comment: str | None
+    features: list[str]
+
+    def all(self) -> list[str]:
+        """All names."""
+        special = (self.qid, self.label, self.doc_id, self.comment)
+        return [*(name for name in special if name is not None), *self.features]
+
+
+def columns_of(
+    frame: Any, qid: str, label: str, doc_id: str | None, features: Sequence[str] | None = None
+) -> tuple[Columns, Any]:
+    """Which columns hold what, and the table as narwhals shows it; the columns are those of `from_frame`."""
     table = _narwhals_frame(frame)
     doc_id = doc_id or (DOC_ID if DOC_ID in table.columns else None)
-    comment = COMMENT if table.schema.get(COMMENT) == _extra("narwhals").String else None
+    comment = COMMENT if table.schema.get(COMMENT) == extra("narwhals").String else None
     special = [name for name in (qid, label, doc_id, comment) if name is not None]
     names = [name for name in table.columns if name not in special] if features is None else list(features)
     _check_columns(table, [*special, *names])
-    dataset = Dataset(
-        _matrix(table, names),
-        _labels(table[label]),
-        _ids(table[qid]),
-        names,
-        None if doc_id is None else _ids(table[doc_id]).tolist(),
-        comments=None if comment is None else table[comment].fill_null("").to_list(),
-    )
-    return fill_missing(dataset, missing)
+    return Columns(qid, label, doc_id, comment, names), table
 
 
 def read_parquet(
@@ -75,14 +99,9 @@ def read_parquet(
     missing: str = "keep",
 ) -> Dataset:
     """Read a parquet file with one row per document; the columns are those of :func:`from_frame`."""
-    parquet, arrow = _extra("pyarrow.parquet"), _extra("pyarrow")
     name = source_name(path)
-    with plain_file_errors(path), open(path, "rb") as file:
-        try:
-            table = parquet.ParquetFile(file).read()
-        except arrow.ArrowException as error:
-            reason = str(error).splitlines()[0].rstrip(".")
-            raise ValueError(f"{name}: is not a sound parquet file ({reason})") from None
+    with open_parquet(path) as file:
+        table = file.read()
     try:
         table = table.drop_columns([name for name in table.column_names if PANDAS_INDEX.fullmatch(name)])
         dataset = from_frame(table, qid=qid, label=label, doc_id=doc_id, missing=missing)
@@ -92,9 +111,21 @@ def read_parquet(
     return dataset
 
 
+@contextmanager
+def open_parquet(path: PathLike) -> Iterator[Any]:
+    """A parquet file; what is wrong with it comes as one sentence."""
+    parquet, arrow = extra("pyarrow.parquet"), extra("pyarrow")
+    with plain_file_errors(path), open(path, "rb") as file:
+        try:
+            yield parquet.ParquetFile(file)
+        except arrow.ArrowException as error:
+            reason = str(error).splitlines()[0].rstrip(".")
+            raise ValueError(f"{source_name(path)}: is not a sound parquet file ({reason})") from None
+
+
 def write_parquet(dataset: Dataset, path: PathLike) -> None:
     """Write the columns of :func:`to_frame`; the file appears whole or not at all."""
-    parquet, table = _extra("pyarrow.parquet"), _arrow_table(dataset)
+    parquet, table = extra("pyarrow.parquet"), _arrow_table(dataset)
     with atomic_write(path, "wb") as file:
         parquet.write_table(table, file)
 
@@ -112,13 +143,13 @@ def to_frame(dataset: Dataset, kind: str = "pandas") -> Any:
 
 FRAMES: dict[str, Callable[[Any], Any]] = {
     "pandas": lambda table: table.to_pandas(),
-    "polars": lambda table: _extra("polars").from_arrow(table),
+    "polars": lambda table: extra("polars").from_arrow(table),
     "arrow": lambda table: table,
 }
 
 
 def _arrow_table(dataset: Dataset) -> Any:
-    arrow = _extra("pyarrow")
+    arrow = extra("pyarrow")
     columns: dict[str, Any] = {"label": dataset.y, "qid": _storable_ids(dataset.qid)}
     if dataset.doc_ids is not None:
         columns[DOC_ID] = _storable_names(dataset.doc_ids)
@@ -133,7 +164,8 @@ def _arrow_table(dataset: Dataset) -> Any:
     return arrow.table(columns)
 
 
-def _extra(module: str) -> Any:
+def extra(module: str) -> Any:
+    """A module of another package, or a word on how to get it."""
     try:
         return import_module(module)
     except ImportError:
@@ -142,7 +174,7 @@ def _extra(module: str) -> Any:
 
 
 def _narwhals_frame(frame: Any) -> Any:
-    narwhals = _extra("narwhals")
+    narwhals = extra("narwhals")
     try:
         return narwhals.from_native(frame, eager_only=True)
     except TypeError:
@@ -162,9 +194,9 @@ def _check_columns(table: Any, wanted: list[str]) -> None:
             raise ValueError(f"there is no column {name!r} among {present}{hint}")
 
 
-def _matrix(table: Any, names: list[str]) -> AnyArray:
+def features_of(table: Any, names: list[str]) -> AnyArray:
     """The feature columns side by side; float32 if all of them are."""
-    narwhals = _extra("narwhals")
+    narwhals = extra("narwhals")
     kinds = {name: table.schema[name] for name in names}
     words = [
         f"{name} ({kind})"
@@ -184,23 +216,24 @@ def _matrix(table: Any, names: list[str]) -> AnyArray:
 
 
 def _is_number(kind: Any) -> bool:
-    return bool(kind.is_numeric()) or kind == _extra("narwhals").Boolean
+    return bool(kind.is_numeric()) or kind == extra("narwhals").Boolean
 
 
 def _floats(column: Any) -> FloatArray:
     """Numbers as float64, null as NaN."""
-    return np.asarray(column.cast(_extra("narwhals").Float64).to_numpy(), dtype=np.float64)
+    return np.asarray(column.cast(extra("narwhals").Float64).to_numpy(), dtype=np.float64)
 
 
-def _labels(column: Any) -> FloatArray:
+def labels_of(column: Any) -> FloatArray:
+    """Relevance as float64."""
     if not _is_number(column.dtype):
         raise ValueError(f"the label column {column.name!r} holds {column.dtype}; labels must be numbers")
     return _floats(column)
 
 
-def _ids(column: Any) -> AnyArray:
+def ids_of(column: Any) -> AnyArray:
     """Ids as int64, float64 or str where possible."""
-    narwhals = _extra("narwhals")
+    narwhals = extra("narwhals")
     if column.dtype in (narwhals.Categorical, narwhals.Enum):
         column = column.cast(narwhals.String)
     if column.dtype.is_nested():
