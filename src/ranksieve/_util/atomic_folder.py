@@ -56,10 +56,10 @@ def check_replaceable(path: PathLike, may_replace: Callable[[Path], bool]) -> No
     """Refuse a place where there is something that may not be replaced, or nothing can be written."""
     target = Path(os.path.realpath(path))
     if not target.parent.is_dir():
-        raise FileNotFoundError(f"{path}: the folder {target.parent} does not exist; create it first")
+        raise FileNotFoundError(f"{path}: the folder {Path(path).parent} does not exist; create it first")
     if os.path.lexists(target) and not (target.is_dir() and may_replace(target)):
-        what = "a folder that holds something else" if target.is_dir() else "not a folder"
-        raise FileExistsError(f"{path}: is {what}; choose another name or remove it")
+        what = "folder with something else in it" if target.is_dir() else "file"
+        raise FileExistsError(f"{path}: is a {what}; choose another name or remove it")
 
 
 def _publish(folder: Path, target: Path) -> None:

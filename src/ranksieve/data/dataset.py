@@ -346,7 +346,7 @@ class WithGaps(Sequence[Any]):
     @overload
     def __getitem__(self, index: slice | AnyArray) -> WithGaps: ...
     def __getitem__(self, index: int | slice | AnyArray) -> Any:
+        values: Any = self.values
         if isinstance(index, slice) or np.ndim(index) > 0:
-            values: Any = self.values
             return WithGaps(values[index], self.gaps[index])
-        return None if self.gaps[index] else self.values[index]
+        return None if self.gaps[index] else values[index]

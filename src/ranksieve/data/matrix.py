@@ -284,9 +284,7 @@ def _dense_extremes(
     return spread, largest
 
 
-def _query_slices(
-    X: Matrix, queries: Queries
-) -> Iterator[tuple[AnyArray, IntArray, IntArray, int, int]]:
+def _query_slices(X: Matrix, queries: Queries) -> Iterator[tuple[AnyArray, IntArray, IntArray, int, int]]:
     """The rows of some whole queries at a time, about 16 MB: values, order, offsets, first and last query."""
     most, first, n = max(1, CELLS_AT_ONCE // X.shape[1]), 0, queries.n_queries
     while first < n:

@@ -87,7 +87,7 @@ class QueriesInOrder(Queries):
         object.__setattr__(self, "offsets", np.concatenate(([0], np.cumsum(sizes, dtype=np.int64))))
 
     @cached_property
-    def order(self) -> IntArray:  # type: ignore[override]
+    def order(self) -> IntArray:
         return np.arange(self.n_rows)
 
     @property

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +13,9 @@ import numpy as np
 from ranksieve._types import AnyArray, IntArray, PathLike
 from ranksieve.data.dataset import Dataset, TextColumn, WithGaps, numbered_names
 from ranksieve.data.matrix import is_sparse
-from ranksieve.data.queries import group_queries, ids_from_text, text_array
+from ranksieve.data.queries import ids_from_text, text_array
 from ranksieve.formats.fold_files import profile_of_files
+from ranksieve.formats.folder import NUMBER_KINDS
 from ranksieve.formats.folder_writer import Batch, text_column
 from ranksieve.formats.letor import CHUNK_BYTES
 from ranksieve.formats.letor_rows import (
@@ -32,10 +33,11 @@ Progress = Callable[[int, int], None]
 
 @dataclass(frozen=True)
 class Source:
-    """Batches of documents, and what is known of them: names and query ids when all have been read.
+    """Batches of documents, and what is to be known of them.
 
-    ``n_docs`` is how many documents will come, if that is known before. ``lacks`` is a sentence to say if
-    there are no documents, or no features.
+    ``names`` gives the names of so many features, and ``ids`` makes the array of query ids from what the
+    batches call them. ``about`` goes into the header. ``n_docs`` is how many documents will come, if that is
+    known before. Without ``empty_comments``, comments that are all empty are no comments.
     """
 
     batches: Iterator[Batch]
@@ -45,7 +47,6 @@ class Source:
     about: Mapping[str, Any]
     n_docs: int | None = None
     empty_comments: bool = True
-    n_features: int | None = field(default=None)
 
 
 def rows_of_batch(width: int) -> int:
@@ -102,7 +103,9 @@ def _letor_batches(
             if progress is not None and total:
                 progress(done, total)
     if share.rows and not share.width:
-        raise ValueError(f"{_names_of(paths)}: no line has a feature; expected index:value after the query id")
+        raise ValueError(
+            f"{_names_of(paths)}: no line has a feature; expected index:value after the query id"
+        )
 
 
 class _Kept:
@@ -140,7 +143,7 @@ def _slices(rows: LetorRows, entries: Entries, n_features: int | None) -> Iterat
     width, y = n_features or entries.width, rows.labels.held
     starts = np.append(rows.queries.first_rows.held, len(y))
     names = [rows.queries.names[token] for token in rows.queries.tokens]
-    comments, doc_ids = _comments(rows, len(y))
+    comments, doc_ids = _comments(rows)
     step = rows_of_batch(width)
     for first in range(0, len(y), step):
         last = min(first + step, len(y))
@@ -155,7 +158,7 @@ def _slices(rows: LetorRows, entries: Entries, n_features: int | None) -> Iterat
         yield Batch(X, y[first:last], names[runs], sizes.tolist(), comments[first:last], doc_ids[first:last])
 
 
-def _comments(rows: LetorRows, count: int) -> tuple[TextColumn, TextColumn]:
+def _comments(rows: LetorRows) -> tuple[TextColumn, TextColumn]:
     """Comments and the document ids in them, also if all are empty."""
     text = rows.comments
     block, ends = text.block.held, text.ends.held
@@ -176,7 +179,7 @@ def _plain_bytes(paths: Sequence[PathLike]) -> int:
     return total
 
 
-# --- Data sets -----------------------------------------------------------------------------------------------
+# --- Data sets ---------------------------------------------------------------------------------------------
 
 
 def dataset_source(data: Dataset, dtype: Any, progress: Progress | None = None) -> Source:
@@ -204,7 +207,9 @@ def _dataset_batches(data: Dataset, dtype: np.dtype[Any], progress: Progress | N
     for first in range(0, data.n_docs, step):
         rows = slice(first, min(first + step, data.n_docs))
         block = data.X[rows]
-        X = as_dtype(block.toarray() if is_sparse(block) else np.asarray(block), dtype, data.feature_names, first)
+        X = as_dtype(
+            block.toarray() if is_sparse(block) else np.asarray(block), dtype, data.feature_names, first
+        )
         runs, sizes = runs_of(query_of[rows])
         yield Batch(
             X, data.y[rows], [ids[code] for code in runs.tolist()], sizes.tolist(),
@@ -228,14 +233,14 @@ def doc_id_column(ids: Sequence[Any]) -> TextColumn | WithGaps | AnyArray:
     present = [one for one in ids if one is not None]
     if present and all(isinstance(one, int | np.integer) for one in present):
         least, most = min(present), max(present)
-        if -(2**63) <= least and most < 2**63:
+        if least >= -(2**63) and most < 2**63:
             numbers = np.array([0 if one is None else one for one in ids], dtype=np.int64)
             return WithGaps(numbers, gaps) if gaps.any() else numbers
     texts = text_column(["" if one is None else str(one) for one in ids])
     return WithGaps(texts, gaps) if gaps.any() else texts
 
 
-# --- Shared ----------------------------------------------------------------------------------------------------
+# --- Shared ------------------------------------------------------------------------------------------------
 
 
 def runs_of(ids: AnyArray) -> tuple[AnyArray, IntArray]:
@@ -247,11 +252,9 @@ def runs_of(ids: AnyArray) -> tuple[AnyArray, IntArray]:
 def ids_like(ids: AnyArray) -> Callable[[list[Any]], AnyArray]:
     """A function that makes an array of ids of the same kind from what ``tolist`` gives of them."""
     kind = ids.dtype
-    if kind.kind in "iufb":
+    if kind.kind in NUMBER_KINDS:
         return lambda some: np.array(some, dtype=kind)
-    if kind.kind in "mM":
-        return lambda some: np.array(some, dtype=kind)
-    if kind == object and not all(isinstance(one, str) for one in group_queries(ids).ids):
+    if kind.kind == "O" and not all(isinstance(one, str) for one in ids):
         raise ValueError("query ids of mixed or compound kinds do not fit a file; use int or str")
     return text_array
 

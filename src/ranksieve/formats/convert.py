@@ -6,8 +6,6 @@ import os
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
 from ranksieve._types import PathLike
 from ranksieve._util.atomic_folder import check_replaceable
 from ranksieve.data.dataset import Dataset
@@ -18,6 +16,7 @@ from ranksieve.formats.frames import read_parquet
 from ranksieve.formats.letor import read_letor
 from ranksieve.formats.load import format_of
 from ranksieve.formats.parquet_batches import parquet_source
+from ranksieve.formats.text_files import source_name
 from ranksieve.preparation.missing import check_policy
 
 
@@ -54,10 +53,10 @@ def convert_dataset(
     progress : callable, optional
         Called with how much is done, and of how much, where that is known.
     **options
-        The columns of :func:`read_parquet` (``qid``, ``label``, ``doc_id``), or what :func:`read_ltr_log` takes.
+        Columns of parquet (``qid``, ``label``, ``doc_id``), or what :func:`read_ltr_log` takes.
     """
     check_policy(missing)
-    if dtype is not None and np.dtype(dtype) not in (np.float32, np.float64):
+    if dtype is not None and str(getattr(dtype, "__name__", dtype)) not in ("float32", "float64"):
         raise ValueError(f"dtype={dtype} cannot hold features; choose float64 or float32")
     check_replaceable(folder, is_folder_dataset)
     write_source(_source(sources, dtype, missing, n_features, progress, options), folder, missing)
@@ -78,8 +77,8 @@ def _source(
     readers = {format_of(path).read for path in paths}
     if len(readers) > 1 or (len(paths) > 1 and not readers <= {read_letor, read_parquet}):
         raise ValueError(
-            f"{', '.join(str(path) for path in paths)}: several inputs must be all LETOR text or all parquet; "
-            "convert them one by one"
+            f"{', '.join(source_name(path) for path in paths)}: several inputs must all be LETOR text or all "
+            "parquet; convert them one by one"
         )
     if not readers:
         raise ValueError("the list of files: holds no documents")
@@ -95,7 +94,8 @@ def _source(
         return letor_source(paths, n_features, dtype, missing == "error", progress)
     if reader is read_parquet:
         return parquet_source(paths, dtype, missing == "error", progress, **options)
-    return dataset_source(reader(paths[0], missing="error" if missing == "error" else "keep", **options), dtype, progress)
+    read_missing = "error" if missing == "error" else "keep"
+    return dataset_source(reader(paths[0], missing=read_missing, **options), dtype, progress)
 
 
 def _no_options(options: dict[str, Any]) -> None:

@@ -157,7 +157,7 @@ class FolderWriter:
         if len(self._labels) > MOST_LABELS:
             self._labels = None
 
-    # --- Comments and document ids -----------------------------------------------------------------------
+    # --- Comments and document ids ---------------------------------------------------------------------
 
     def _add_names(self, batch: Batch) -> None:
         comments, names = batch.comments, batch.doc_ids
@@ -197,7 +197,7 @@ class FolderWriter:
         self._append(layout.TEXTS, text)
         return places
 
-    # --- The end -----------------------------------------------------------------------------------------
+    # --- The end ---------------------------------------------------------------------------------------
 
     def finish(
         self,
@@ -277,7 +277,7 @@ class FolderWriter:
         with (self._folder / STAGED).open("rb") as file:
             for rows, width in zip(np.diff(self._starts).tolist(), self._widths, strict=True):
                 block = np.zeros((self.width, rows), self._dtype)
-                file.readinto(block[:width].data)  # type: ignore[attr-defined]
+                file.readinto(block[:width].data)
                 yield block
 
     def _widen(self) -> None:
@@ -299,7 +299,10 @@ class FolderWriter:
                 rows = (np.ascontiguousarray(block.T) for block in self._staged())
                 for block in regrouping.blocks(rows, drop=self._folder / STAGED):
                     file.write(np.ascontiguousarray(block.T).data)
-            kinds = {layout.LABELS: np.dtype("<f8"), layout.DOC_ID_GAPS: np.dtype(np.uint8)}
+            kinds: dict[str, np.dtype[Any]] = {
+                layout.LABELS: np.dtype("<f8"),
+                layout.DOC_ID_GAPS: np.dtype(np.uint8),
+            }
             kinds |= {layout.COMMENTS: layout.PLACE, layout.DOC_IDS: self._doc_id_kind or layout.PLACE}
             for name, kind in kinds.items():
                 if (self._folder / name).exists():
@@ -312,14 +315,16 @@ class FolderWriter:
         matrix = DiskMatrix(path, self._starts, self.width, self._dtype)
         how = MissingPolicy(policy)
         if policy == "column_mean":
-            how = MissingPolicy(policy, tuple(names), tuple(_present_mean(matrix, j) for j in range(self.width)))
+            how = MissingPolicy(
+                policy, tuple(names), tuple(_present_mean(matrix, j) for j in range(self.width))
+            )
         offsets = np.concatenate(([0], np.cumsum(sizes)))
         with path.open("r+b") as file:
             for first, last in zip(self._starts[:-1], self._starts[1:], strict=True):
                 block = np.empty((self.width, last - first), self._dtype)
                 place = first * self.width * self._dtype.itemsize
                 file.seek(place)
-                file.readinto(block.data)  # type: ignore[attr-defined]
+                file.readinto(block.data)
                 if has_missing(block):
                     among = slice(*np.searchsorted(offsets, [first, last]))
                     how.fill(block.T, QueriesInOrder(np.arange(among.stop - among.start), sizes[among]))

@@ -103,12 +103,16 @@ def read_parquet(
     with open_parquet(path) as file:
         table = file.read()
     try:
-        table = table.drop_columns([name for name in table.column_names if PANDAS_INDEX.fullmatch(name)])
-        dataset = from_frame(table, qid=qid, label=label, doc_id=doc_id, missing=missing)
+        dataset = from_frame(without_index(table), qid=qid, label=label, doc_id=doc_id, missing=missing)
     except ValueError as error:
         raise ValueError(f"{name}: {error}") from None
     dataset.source = name
     return dataset
+
+
+def without_index(table: Any) -> Any:
+    """An arrow table without the row labels that pandas may have written beside its columns."""
+    return table.drop_columns([name for name in table.column_names if PANDAS_INDEX.fullmatch(name)])
 
 
 @contextmanager

@@ -15,7 +15,16 @@ from ranksieve.data.matrix import first_place
 from ranksieve.data.queries import as_id_array
 from ranksieve.formats.batches import Progress, Source, as_dtype, ids_like, rows_of_batch, runs_of
 from ranksieve.formats.folder_writer import Batch
-from ranksieve.formats.frames import Columns, columns_of, extra, features_of, ids_of, labels_of, open_parquet
+from ranksieve.formats.frames import (
+    Columns,
+    columns_of,
+    extra,
+    features_of,
+    ids_of,
+    labels_of,
+    open_parquet,
+    without_index,
+)
 from ranksieve.formats.text_files import source_name
 from ranksieve.preparation.missing import OTHER_POLICIES
 
@@ -71,7 +80,7 @@ def parquet_source(
 def _part(path: PathLike, qid: str, label: str, doc_id: str | None) -> _Part:
     name = source_name(path)
     with open_parquet(path) as file:
-        empty = file.schema_arrow.empty_table()
+        empty = without_index(file.schema_arrow.empty_table())
         try:
             columns, table = columns_of(empty, qid, label, doc_id)
             single = features_of(table, columns.features).dtype == np.float32
@@ -107,8 +116,8 @@ def _common(kinds: Sequence[np.dtype[Any]], what: str, parts: Sequence[_Part]) -
     common = np.result_type(*kinds)
     if common.kind == "f" and kinds[0].kind != "f":
         raise ValueError(
-            f"{source_name(parts[0].path)}: no whole number type holds the {what} ids of all files; make them "
-            "of one kind"
+            f"{source_name(parts[0].path)}: no type of whole numbers holds the {what} ids of all "
+            "files; make them of one kind"
         )
     return TEXT if common.kind == "U" else common
 
