@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import errno
 import os
 import re
@@ -20,6 +21,7 @@ LOCK = "being-written"
 TOKEN_BYTES = 8
 SECONDS_TO_LOCK = 60.0  # a folder without a lock that is younger than this may be about to get one
 MOST_TRIES = 100
+HERE, EXCHANGE = -100, 2  # AT_FDCWD and RENAME_EXCHANGE of Linux
 FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
@@ -63,8 +65,7 @@ def check_replaceable(path: PathLike, may_replace: Callable[[Path], bool]) -> No
 
 
 def _publish(folder: Path, target: Path) -> None:
-    """Put the folder in its place; one that is there is moved aside first and then removed."""
-    aside = folder.with_name(folder.name + ".old")
+    """Put the folder in its place; one that is there is removed."""
     for _ in range(MOST_TRIES):
         try:
             os.rename(folder, target)
@@ -72,12 +73,25 @@ def _publish(folder: Path, target: Path) -> None:
         except OSError as error:
             if error.errno not in (errno.ENOTEMPTY, errno.EEXIST, errno.EACCES) or not target.exists():
                 raise
+        if _exchange(folder, target):
+            shutil.rmtree(folder, ignore_errors=True)
+            break
         with suppress(FileNotFoundError):  # another process has just moved it
-            os.rename(target, aside)
+            os.rename(target, folder.with_name(folder.name + ".old"))
     else:
         raise OSError(errno.EBUSY, "others write there all the time", os.fspath(target))
     _sync_entry(target.parent)
-    shutil.rmtree(aside, ignore_errors=True)
+    shutil.rmtree(folder.with_name(folder.name + ".old"), ignore_errors=True)
+
+
+def _exchange(one: Path, other: Path) -> bool:
+    """Let two folders change places at once; False where the system cannot."""
+    try:
+        rename = ctypes.CDLL(None).renameat2
+    except (AttributeError, OSError, TypeError):
+        return False
+    paths = (os.fsencode(one), os.fsencode(other))
+    return bool(rename(HERE, ctypes.c_char_p(paths[0]), HERE, ctypes.c_char_p(paths[1]), EXCHANGE) == 0)
 
 
 def _tidy(target: Path) -> None:

@@ -67,14 +67,23 @@ def open_dataset(path: PathLike, *, missing: str = "keep") -> Dataset:
     """
     check_policy(missing)
     folder = Path(path)
-    header = _read_header(folder)
-    try:
-        for name, about in header["files"].items():
-            _check_file(folder / name, checked(about, FILE, f"the entry of {name}"))
-        data = _opened(folder, header)
-    except (ValueError, TypeError) as error:
-        raise ValueError(f"{folder}: {error}") from None
+    while True:
+        before = _identity(folder)
+        try:
+            data = _opened(folder, _read_header(folder))
+            break
+        except (OSError, ValueError, TypeError):
+            if _identity(folder) == before:  # else another process has just replaced it
+                raise
     return fill_missing(data, missing)
+
+
+def _identity(folder: Path) -> object:
+    try:
+        about = folder.stat()
+    except OSError:
+        return None
+    return about.st_dev, about.st_ino
 
 
 def is_folder_dataset(path: PathLike) -> bool:
@@ -150,6 +159,15 @@ def edges_of(path: Path) -> int:
 
 
 def _opened(folder: Path, header: dict[str, Any]) -> DiskDataset:
+    try:
+        for name, about in header["files"].items():
+            _check_file(folder / name, checked(about, FILE, f"the entry of {name}"))
+        return _assembled(folder, header)
+    except (ValueError, TypeError) as error:
+        raise ValueError(f"{folder}: {error}") from None
+
+
+def _assembled(folder: Path, header: dict[str, Any]) -> DiskDataset:
     n_docs, n_queries, names = header["n_docs"], header["n_queries"], header["feature_names"]
     files = header["files"]
     features = DiskMatrix(folder / FEATURES, header["block_starts"], len(names), header["dtype"])

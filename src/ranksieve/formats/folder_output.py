@@ -10,7 +10,8 @@ from ranksieve.formats.folder import is_folder_dataset
 from ranksieve.formats.folder_writer import FolderWriter
 from ranksieve.preparation.missing import FILLS, has_missing
 
-GIGABYTE = 1e9
+GIGABYTE, MEGABYTE = 1e9, 1e6
+LABEL_BYTES = 8
 
 
 def write_folder(dataset: Dataset, path: PathLike) -> None:
@@ -41,8 +42,12 @@ def _fill(writer: FolderWriter, source: Source, missing: str) -> None:
 
 def _full(writer: FolderWriter, source: Source) -> str:
     """What a full disk lacks, as far as that is known."""
-    written = f"the disk is full after {writer.bytes_written / GIGABYTE:.3g} GB"
+    written = f"the disk is full after {_size(writer.bytes_written)}"
     if source.n_docs is None:
-        return f"{written} of a data set whose size is not known yet"
-    cells = source.n_docs * (writer.width * source.dtype.itemsize + 8)
-    return f"{written}, and the data set needs about {cells / GIGABYTE:.3g} GB"
+        return written
+    needed = source.n_docs * (writer.width * source.dtype.itemsize + LABEL_BYTES)
+    return f"{written}, and the data set needs about {_size(needed)}"
+
+
+def _size(count: int) -> str:
+    return f"{count / GIGABYTE:.3g} GB" if count >= GIGABYTE else f"{count / MEGABYTE:.3g} MB"

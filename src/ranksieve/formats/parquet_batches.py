@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from ranksieve._types import AnyArray, PathLike
+from ranksieve._types import PathLike
 from ranksieve.data.dataset import TextColumn, WithGaps, as_labels
 from ranksieve.data.matrix import first_place
 from ranksieve.data.queries import as_id_array
@@ -84,15 +83,18 @@ def _part(path: PathLike, qid: str, label: str, doc_id: str | None) -> _Part:
         try:
             columns, table = columns_of(empty, qid, label, doc_id)
             single = features_of(table, columns.features).dtype == np.float32
-            query_kind = _kind_of(ids_of(table[columns.qid]))
-            doc_kind = None if columns.doc_id is None else _kind_of(ids_of(table[columns.doc_id]))
+            query_kind = _kind_of(table[columns.qid])
+            doc_kind = None if columns.doc_id is None else _kind_of(table[columns.doc_id])
         except ValueError as error:
             raise ValueError(f"{name}: {error}") from None
         return _Part(path, columns, single, query_kind, doc_kind, file.metadata.num_rows)
 
 
-def _kind_of(ids: AnyArray) -> np.dtype[Any]:
-    return TEXT if ids.dtype.kind in "UO" else ids.dtype
+def _kind_of(column: Any) -> np.dtype[Any]:
+    """The type of the ids of a column."""
+    narwhals = extra("narwhals")
+    words = column.dtype in (narwhals.String, narwhals.Categorical, narwhals.Enum)
+    return TEXT if words else ids_of(column).dtype
 
 
 def _check_same_columns(first: _Part, other: _Part) -> None:
@@ -135,20 +137,12 @@ def _batches(
     progress: Progress | None,
 ) -> Iterator[Batch]:
     done, total = 0, sum(part.n_rows for part in parts)
-    arrow = extra("pyarrow")
     for part in parts:
         name, first = source_name(part.path), 0
-        with ExitStack() as stack:
-            file = stack.enter_context(open_parquet(part.path))
-            stream = file.iter_batches(
-                batch_size=rows_of_batch(len(columns.features)), columns=columns.all(), use_threads=False
-            )
-            for rows in stream:
-                table = arrow.Table.from_batches([rows])
-                if table.num_rows == 0:
-                    continue
+        with open_parquet(part.path) as file:
+            for table in _tables(file, columns):
                 try:
-                    yield _batch(table, part, columns, dtype, doc_kind, first, refuse_missing)
+                    yield _batch(table, columns, dtype, doc_kind, first, refuse_missing)
                 except ValueError as error:
                     raise ValueError(f"{name}: {error}") from None
                 first += table.num_rows
@@ -157,9 +151,18 @@ def _batches(
                     progress(done, total)
 
 
+def _tables(file: Any, columns: Columns) -> Iterator[Any]:
+    """Some rows at a time, one row group after another: over all groups at once, arrow keeps what it read."""
+    arrow, size = extra("pyarrow"), rows_of_batch(len(columns.features))
+    for group in range(file.num_row_groups):
+        stream = file.iter_batches(size, row_groups=[group], columns=columns.all(), use_threads=False)
+        for rows in stream:
+            if rows.num_rows:
+                yield arrow.Table.from_batches([rows])
+
+
 def _batch(
     table: Any,
-    part: _Part,
     columns: Columns,
     dtype: np.dtype[Any],
     doc_kind: np.dtype[Any] | None,
