@@ -105,7 +105,8 @@ OPTIONS = ("text_ids", "comments", "nulls", "growing", "scattered")
 
 @pytest.mark.parametrize("seed", range(24))
 def test_letor_text_of_any_kind(small_blocks, seed):
-    chosen = {name: bool(flag) for name, flag in zip(OPTIONS, np.random.default_rng(seed).integers(0, 2, 5))}
+    flags = np.random.default_rng(seed).integers(0, 2, len(OPTIONS)).astype(bool)
+    chosen = dict(zip(OPTIONS, flags, strict=True))
     dtype = np.float32 if seed % 3 == 0 else np.float64
     text = letor_text(seed, **chosen).encode()
     Path("a.txt.gz" if seed % 2 else "a.txt").write_bytes(gzip.compress(text) if seed % 2 else text)
@@ -206,13 +207,16 @@ def frame(seed, n=40, ids="int", doc_ids=None, comments=False, kind=np.float64, 
         {"scattered": True, "doc_ids": "text"},
     ],
 )
-def test_parquet(small_blocks, options):
+def test_parquet(small_blocks, monkeypatch, options):
     pq.write_table(frame(5, **options), "a.parquet", row_group_size=11)
     data = rs.read_dataset("a.parquet")
     assert_same(rs.convert_dataset("a.parquet", "out.ranksieve"), data)
     rs.write_dataset(data, "b.ranksieve")
     assert_same(rs.open_dataset("b.ranksieve"), data)
     assert_same(rs.convert_dataset(rs.open_dataset("b.ranksieve"), "c/"), data)
+    monkeypatch.setattr("ranksieve.formats.frames.CELLS_AT_ONCE", 40)
+    rs.write_dataset(rs.open_dataset("b.ranksieve"), "back.parquet")
+    assert_same(rs.convert_dataset("back.parquet", "c/"), data)
 
 
 def test_many_parquet_files_in_another_order_of_columns(small_blocks):
@@ -301,10 +305,8 @@ def test_functions_of_matrices(pair, monkeypatch):
     rows, columns = np.array([3, 70, 5]), np.array([1, 3])
     np.testing.assert_array_equal(dense_block(opened.X, rows, columns), data.X[rows][:, columns])
     cuts = np.array([0, data.n_queries])
-    for got, expected in zip(
-        spread_and_largest(opened.X, opened.queries, cuts), spread_and_largest(data.X, data.queries, cuts)
-    ):
-        np.testing.assert_array_equal(got, expected)
+    extremes = [spread_and_largest(one.X, one.queries, cuts) for one in pair]
+    np.testing.assert_array_equal(extremes[0], extremes[1])
     for got, expected in zip(column_blocks(opened.X), column_blocks(data.X), strict=True):
         np.testing.assert_array_equal(got[1], expected[1])
     check_finite(opened)
@@ -352,8 +354,8 @@ def test_back_to_text_and_parquet(pair):
 # --- Files that are not sound ------------------------------------------------------------------------------
 
 
-def test_damaged_folders(pair):
-    opened, data = pair
+@pytest.mark.usefixtures("pair")
+def test_damaged_folders():
     shutil.copytree("out.ranksieve", "safe")
 
     def sentence():

@@ -60,7 +60,7 @@ def convert(
     ] = None,
     missing: Missing = "keep",
 ) -> None:
-    """Convert data between LETOR text, parquet and folders, also feature logs.
+    """Convert data between LETOR text, parquet, folders and logs.
 
     The name of the output tells its format. A folder is for data that outgrow memory: it is written in one
     pass, in little memory whatever the size of the input, every command takes it, and what a command does

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from difflib import get_close_matches
 from importlib import import_module
+from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,14 +15,15 @@ import numpy as np
 from ranksieve._types import AnyArray, FloatArray, PathLike
 from ranksieve._util.atomic import atomic_write
 from ranksieve._util.messages import how_to_install
-from ranksieve.data.dataset import Dataset
-from ranksieve.data.matrix import dense_columns
+from ranksieve.data.dataset import Dataset, WithGaps
+from ranksieve.data.matrix import dense_columns, is_streamed
 from ranksieve.data.queries import text_array
 from ranksieve.formats.text_files import plain_file_errors, source_name
 from ranksieve.preparation.missing import check_policy, fill_missing
 
 DOC_ID, COMMENT = "doc_id", "comment"
 NAMES_SHOWN = 20
+CELLS_AT_ONCE = 2**22  # of features on disk
 PANDAS_INDEX = re.compile(r"__index_level_\d+__")  # the row labels of a frame, which are no feature
 
 
@@ -128,10 +130,15 @@ def open_parquet(path: PathLike) -> Iterator[Any]:
 
 
 def write_parquet(dataset: Dataset, path: PathLike) -> None:
-    """Write the columns of :func:`to_frame`; the file appears whole or not at all."""
-    parquet, table = extra("pyarrow.parquet"), _arrow_table(dataset)
-    with atomic_write(path, "wb") as file:
-        parquet.write_table(table, file)
+    """Write the columns of :func:`to_frame`; the file appears whole or not at all.
+
+    Features on disk are read and written some rows at a time.
+    """
+    parquet, tables = extra("pyarrow.parquet"), _arrow_tables(dataset)
+    first = next(tables)
+    with atomic_write(path, "wb") as file, parquet.ParquetWriter(file, first.schema) as writer:
+        for table in chain([first], tables):
+            writer.write_table(table)
 
 
 def to_frame(dataset: Dataset, kind: str = "pandas") -> Any:
@@ -150,6 +157,27 @@ FRAMES: dict[str, Callable[[Any], Any]] = {
     "polars": lambda table: extra("polars").from_arrow(table),
     "arrow": lambda table: table,
 }
+
+
+def _arrow_tables(dataset: Dataset) -> Iterator[Any]:
+    """One table of the whole data set, or of some of its rows after another if its features are on disk."""
+    if not is_streamed(dataset.X):
+        yield _arrow_table(dataset)
+        return
+    schema, step = None, max(1, CELLS_AT_ONCE // dataset.n_features)
+    for start in range(0, dataset.n_docs, step):
+        table = _arrow_table(dataset.select_rows(np.arange(start, min(start + step, dataset.n_docs))))
+        schema = schema or _with_kind_of_doc_ids(table.schema, dataset.doc_ids)
+        yield table.cast(schema)
+
+
+def _with_kind_of_doc_ids(schema: Any, doc_ids: Sequence[Any] | None) -> Any:
+    """The schema of all rows, of which the first may have no document ids."""
+    if not isinstance(doc_ids, WithGaps):
+        return schema
+    some = _storable_names([doc_ids[int(np.argmin(doc_ids.gaps))]])
+    place = schema.get_field_index(DOC_ID)
+    return schema.set(place, schema.field(place).with_type(extra("pyarrow").array(some).type))
 
 
 def _arrow_table(dataset: Dataset) -> Any:
