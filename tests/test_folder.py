@@ -40,6 +40,9 @@ from tests.test_cli import QUICK, process, refused, run
 HIDDEN = ".out.ranksieve.*"
 
 
+pytestmark = pytest.mark.filterwarnings("ignore:.*rows of some queries are not together")
+
+
 @pytest.fixture(autouse=True)
 def here(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
@@ -157,6 +160,13 @@ def test_one_huge_query(small_blocks, scattered):
     opened = rs.convert_dataset("a.txt", "out.ranksieve")
     assert_same(opened, rs.read_letor("a.txt"))
     assert max(np.diff(opened.X.starts)) >= 500
+
+
+def test_another_order_of_rows_is_told():
+    Path("a.txt").write_text("1 qid:1 1:1\n0 qid:2 1:2\n1 qid:1 1:3\n")
+    with pytest.warns(UserWarning, match=r"a\.txt: the rows of some queries are not together"):
+        opened = rs.convert_dataset("a.txt", "out.ranksieve")
+    assert opened.X[:, 0].tolist() == [1, 3, 2]
 
 
 def test_default_blocks_have_about_16384_rows():
@@ -724,6 +734,8 @@ def test_convert_on_the_command_line(trained):
     assert fingerprint(rs.read_dataset("back.parquet")) == fingerprint(rs.read_letor("d.txt"))
     run("convert", "d.txt", "d.txt", "d.txt", "three.ranksieve", "--n-features", "8")
     assert rs.open_dataset("three.ranksieve").X.shape == (3 * trained.n_docs, 8)
+    run("convert", "again/", "again/", "--dtype", "float64")
+    assert rs.open_dataset("again").X.dtype == np.float64
     assert "belongs to folders" in refused("convert", "d.txt", "x.txt", "--dtype", "float32")
     assert "can only become a folder" in refused("convert", "back.parquet", "back.parquet", "x.parquet")
     assert "can be read once only" in refused("convert", "-", "-", "x/")

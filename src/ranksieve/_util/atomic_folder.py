@@ -42,12 +42,11 @@ def atomic_folder(path: PathLike, may_replace: Callable[[Path], bool]) -> Iterat
         folder.mkdir()
     lock = FileLock(folder / LOCK)
     try:
-        with _errors_of(path):
-            with lock:
-                yield folder
-                _sync(folder)
-            (folder / LOCK).unlink(missing_ok=True)
+        with _errors_of(path), lock:
+            yield folder
+            _sync(folder)
             check_replaceable(path, may_replace)
+            (folder / LOCK).unlink(missing_ok=True)  # it is young now, so nobody takes it for abandoned
             _publish(folder, target)
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)

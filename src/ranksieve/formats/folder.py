@@ -18,8 +18,9 @@ from ranksieve._util.json_values import checked, decode_json
 from ranksieve.data.dataset import Dataset, TextColumn, WithGaps
 from ranksieve.data.disk_dataset import DiskDataset
 from ranksieve.data.disk_matrix import DiskMatrix
+from ranksieve.data.matrix import first_place
 from ranksieve.data.queries import QueriesInOrder, text_array
-from ranksieve.preparation.missing import check_policy, fill_missing
+from ranksieve.preparation.missing import OTHER_POLICIES, check_policy, fill_missing
 
 FORMAT, FORMAT_VERSION = "ranksieve-dataset", 1
 SUFFIX = ".ranksieve"
@@ -75,7 +76,22 @@ def open_dataset(path: PathLike, *, missing: str = "keep") -> Dataset:
         except (OSError, ValueError, TypeError):
             if _identity(folder) == before:  # else another process has just replaced it
                 raise
+    if missing == "error":
+        return _without_missing(data)
     return fill_missing(data, missing)
+
+
+def _without_missing(data: Dataset) -> Dataset:
+    """The data if no feature is missing, which takes a look at all of them, some rows at a time."""
+    place = first_place(data.X, np.isnan)
+    if place is None:
+        return data
+    row, column = place
+    query = data.queries.ids[np.searchsorted(data.queries.offsets, row, side="right") - 1]
+    raise ValueError(
+        f"{data.source}: feature {data.feature_names[column]} of row {row} (query {query}) is missing; "
+        f"{OTHER_POLICIES}"
+    )
 
 
 def _identity(folder: Path) -> object:

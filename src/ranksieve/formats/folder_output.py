@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ranksieve._types import PathLike
 from ranksieve._util.atomic_folder import FULL, atomic_folder
+from ranksieve._util.messages import warn_caller
 from ranksieve.data.dataset import Dataset
 from ranksieve.formats.batches import Source, dataset_source
 from ranksieve.formats.folder import is_folder_dataset
@@ -37,6 +38,11 @@ def _fill(writer: FolderWriter, source: Source, missing: str) -> None:
         writer.add(batch)
     if writer.n_docs == 0:
         raise ValueError(f"{source.about['source']}: holds no documents")
+    if writer.scattered:
+        warn_caller(
+            f"{source.about['source'] or 'the data'}: the rows of some queries are not together; the folder has "
+            "them query by query, so in another order"
+        )
     writer.finish(source.names(writer.width), source.ids, missing, source.about, source.empty_comments)
 
 

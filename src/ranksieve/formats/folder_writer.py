@@ -269,7 +269,7 @@ class FolderWriter:
             for file in sorted(self._folder.glob("*.bin"))
         }
         opening = {"format": layout.FORMAT, "format_version": layout.FORMAT_VERSION, "version": __version__}
-        text = json.dumps({**opening, **content, "files": files}, ensure_ascii=False, allow_nan=False)
+        text = json.dumps({**opening, **content, "files": files}, allow_nan=False)
         (self._folder / layout.HEADER).write_text(text + "\n", encoding="utf-8")
 
     def _staged(self) -> Iterator[AnyArray]:
