@@ -34,8 +34,10 @@ from .explain import explain_pair as explain_pair
 from .explain import explain_query as explain_query
 from .export import export_model as export_model
 from .foreign import read_model as read_model
+from .formats.convert import convert_dataset as convert_dataset
 from .formats.feature_tables import read_costs as read_costs
 from .formats.feature_tables import read_signs as read_signs
+from .formats.folder import open_dataset as open_dataset
 from .formats.folds import deal_folds as deal_folds
 from .formats.folds import load_letor_folds as load_letor_folds
 from .formats.frames import from_frame as from_frame

@@ -13,5 +13,5 @@ IntArray: TypeAlias = NDArray[np.int64]
 BoolArray: TypeAlias = NDArray[np.bool_]
 AnyArray: TypeAlias = NDArray[Any]
 Matrix: TypeAlias = Any
-"""A feature matrix: dense float32/float64 (also memory-mapped) or scipy CSR."""
+"""A feature matrix: dense float32/float64 (also memory-mapped), scipy CSR, or streamed from a file."""
 PathLike: TypeAlias = str | os.PathLike[str]

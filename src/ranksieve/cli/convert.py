@@ -2,27 +2,39 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 import ranksieve as rs
 from ranksieve.cli.app import command
-from ranksieve.cli.files import beside, check_outputs
+from ranksieve.cli.files import beside, check_inputs, check_outputs
 from ranksieve.cli.options import DATA_HELP, Missing
 from ranksieve.cli.output import progress, words
 
 
 @command(
     "ranksieve convert train.txt train.parquet",
+    "ranksieve convert part1.txt.gz part2.txt.gz train.ranksieve --dtype float32",
     "ranksieve convert log.json train.parquet --judgements judgements.txt",
 )
 def convert(
     *,
-    source: Annotated[
-        str, typer.Argument(metavar="IN", help=f"{DATA_HELP} Or a feature log (.json, .jsonl).")
+    sources: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="IN",
+            help=f"{DATA_HELP} Or a feature log (.json, .jsonl). Several files of text, or of parquet for a "
+            "folder, make one data set.",
+        ),
     ],
-    target: Annotated[str, typer.Argument(metavar="OUT", help="A .parquet or .gz file, or LETOR text.")],
+    target: Annotated[
+        str,
+        typer.Argument(
+            metavar="OUT",
+            help="A folder if the name ends in / or .ranksieve; else a .parquet or .gz file, or LETOR text.",
+        ),
+    ],
     judgements: Annotated[
         str | None,
         typer.Option(metavar="FILE", help="Grades for a feature log: qrels, CSV, or 4 qid:1 # 7555 lines."),
@@ -34,22 +46,65 @@ def convert(
     entry: Annotated[
         str | None, typer.Option(metavar="NAME", help="The log entry to take; default: all of them.")
     ] = None,
+    dtype: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TYPE",
+            help="Type of the features in a folder: float64 or float32; default: float64 for text, that of "
+            "the columns for parquet.",
+        ),
+    ] = None,
+    n_features: Annotated[
+        int | None,
+        typer.Option(metavar="D", help="Columns of LETOR text in a folder; default: the largest index."),
+    ] = None,
     missing: Missing = "keep",
 ) -> None:
-    """Convert data between LETOR text and parquet, also feature logs.
+    """Convert data between LETOR text, parquet, folders and logs.
 
-    The name of the output tells its format. Missing values are kept unless a policy is given. A feature
-    log holds search responses of Elasticsearch or OpenSearch with _ltrlog fields.
+    The name of the output tells its format. A folder is for data that outgrow memory: it is written in one
+    pass, in little memory whatever the size of the input, every command takes it, and what a command does
+    not need is not read. Missing values are kept unless a policy is given. A feature log holds search
+    responses of Elasticsearch or OpenSearch with _ltrlog fields.
     """
+    from ranksieve.formats.folder import means_folder
     from ranksieve.formats.load import format_of
 
     log_options = {"judgements": judgements, "unjudged": unjudged, "entry": entry}
-    given = {name: value for name, value in log_options.items() if value is not None}
-    if given and format_of(source).read is not rs.read_ltr_log:
-        raise ValueError(f"--{next(iter(given))} belongs to feature logs (.json), but {source} is none")
-    check_outputs([target], [source, judgements])
-    with progress(f"reading {source}"):
-        data = rs.read_dataset(source, missing=missing, **given)
-    rs.write_dataset(data, target)
+    given: dict[str, Any] = {name: value for name, value in log_options.items() if value is not None}
+    if given and any(format_of(source).read is not rs.read_ltr_log for source in sources):
+        name = next(iter(given))
+        raise ValueError(f"--{name} belongs to feature logs (.json), but {', '.join(sources)} is none")
+    if means_folder(target):
+        data = _to_folder(sources, target, dtype=dtype, n_features=n_features, missing=missing, **given)
+    else:
+        if dtype is not None or n_features is not None:
+            option = "--dtype" if dtype is not None else "--n-features"
+            raise ValueError(
+                f"{option} belongs to folders, but {target} is a file; end its name in .ranksieve"
+            )
+        data = _to_file(sources, target, [*sources, judgements], missing=missing, **given)
     with beside(target):
         words(f"Wrote {data.n_docs} documents of {data.n_queries} queries to {target}.")
+
+
+def _to_folder(sources: list[str], target: str, **options: Any) -> rs.Dataset:
+    check_inputs(*sources)
+    with progress(f"converting {', '.join(sources)}") as bar:
+        return rs.convert_dataset(sources, target, progress=bar, **options)
+
+
+def _to_file(sources: list[str], target: str, inputs: list[str | None], **options: Any) -> rs.Dataset:
+    from ranksieve.formats.load import format_of
+
+    check_inputs(*sources)
+    check_outputs([target], inputs)
+    if len(sources) > 1 and any(format_of(source).read is not rs.read_letor for source in sources):
+        raise ValueError(
+            f"{target}: several inputs that are not all LETOR text can only become a folder; call it "
+            "NAME.ranksieve"
+        )
+    with progress(f"reading {', '.join(sources)}"):
+        data = rs.read_dataset(sources[0] if len(sources) == 1 else sources, **options)
+    rs.write_dataset(data, target)
+    return data

@@ -15,7 +15,7 @@ from ranksieve.cli.files import kept_for, read_data, read_with_models
 if TYPE_CHECKING:  # these take long to load
     from ranksieve.foreign import Scorer
 
-DATA_HELP = "LETOR text (also .gz), parquet, or - for stdin."
+DATA_HELP = "LETOR text (also .gz), parquet, a folder that convert made, or - for stdin."
 MODEL_HELP = "A model file of ranksieve, RankLib or fastrank."
 Train = Annotated[str, typer.Argument(metavar="TRAIN", help=DATA_HELP)]
 Data = Annotated[str, typer.Argument(metavar="DATA", help=DATA_HELP)]

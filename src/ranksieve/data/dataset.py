@@ -10,7 +10,16 @@ from typing import Any, overload
 import numpy as np
 
 from ranksieve._types import AnyArray, BoolArray, FloatArray, IntArray, Matrix
-from ranksieve.data.matrix import FLOATS, as_csr, buffers, first_not_finite, is_sparse, stack, widened
+from ranksieve.data.matrix import (
+    FLOATS,
+    as_csr,
+    buffers,
+    first_not_finite,
+    is_sparse,
+    is_streamed,
+    stack,
+    widened,
+)
 from ranksieve.data.queries import Queries, as_id_array, group_queries, local_levels, pairs_per_query
 from ranksieve.data.streamed import StreamedMatrix
 
@@ -104,7 +113,7 @@ class Dataset:
         return self.n_docs
 
     def __repr__(self) -> str:
-        kind = "sparse" if is_sparse(self.X) else "dense"
+        kind = "sparse" if is_sparse(self.X) else "on disk" if is_streamed(self.X) else "dense"
         return (
             f"Dataset({self.n_docs} documents, {self.n_queries} queries, "
             f"{self.n_features} features, {kind} {self.X.dtype})"
@@ -136,8 +145,8 @@ class Dataset:
         if len(index) == 0:
             raise ValueError("no row was chosen: a data set needs at least one document")
         return Dataset(
-            self.X[index], self.y[index], self.qid[index], self.feature_names, _take(self.doc_ids, index),
-            comments=_take(self.comments, index), truth=self.truth, source=self.source,
+            self.X[index], self.y[index], self.qid[index], self.feature_names, take_rows(self.doc_ids, index),
+            comments=take_rows(self.comments, index), truth=self.truth, source=self.source,
             profile=self.profile,
         )  # fmt: skip
 
@@ -166,6 +175,8 @@ def as_matrix(X: Any) -> tuple[Matrix, list[str] | None]:
         return X, None
     if is_sparse(X):
         return as_csr(X), None
+    if is_streamed(X):
+        return X, None
     if not isinstance(X, np.ndarray) and hasattr(X, "columns"):
         X, names = _frame_values(X)
     matrix = np.asanyarray(X)
@@ -178,8 +189,8 @@ def as_matrix(X: Any) -> tuple[Matrix, list[str] | None]:
     return matrix, names
 
 
-def as_labels(y: Any, n_rows: int) -> FloatArray:
-    """Labels as finite float64, one per row."""
+def as_labels(y: Any, n_rows: int, first: int = 0) -> FloatArray:
+    """Labels as finite float64, one per row; ``first`` is the number of the first row."""
     labels = np.asarray(y)
     if labels.ndim != 1:
         raise ValueError(f"y must hold one label per row, got an array of shape {labels.shape}")
@@ -191,7 +202,7 @@ def as_labels(y: Any, n_rows: int) -> FloatArray:
     bad = ~np.isfinite(labels)
     if bad.any():
         row = int(np.argmax(bad))
-        raise ValueError(f"the label of row {row} is {labels[row]}; labels must be finite numbers")
+        raise ValueError(f"the label of row {first + row} is {labels[row]}; labels must be finite numbers")
     return labels
 
 
@@ -247,10 +258,11 @@ def _names(names: Sequence[str] | None, n_features: int) -> tuple[str, ...]:
     return names
 
 
-def _take(values: Sequence[Any] | None, index: IntArray) -> Sequence[Any] | None:
+def take_rows(values: Sequence[Any] | None, index: IntArray) -> Sequence[Any] | None:
+    """Some entries of a column that has one per row, if there is such a column."""
     if values is None:
         return None
-    if isinstance(values, np.ndarray | TextColumn):
+    if isinstance(values, np.ndarray | TextColumn | WithGaps):
         return values[index]
     return [values[i] for i in index]
 
@@ -321,3 +333,23 @@ class TextColumn(Sequence[str]):
     def __repr__(self) -> str:
         shown = ", ".join(repr(text) for text in self[:3])
         return f"TextColumn([{shown}{', …' if len(self) > 3 else ''}], {len(self)} strings)"
+
+
+class WithGaps(Sequence[Any]):
+    """The values of a column, None where ``gaps`` says so."""
+
+    def __init__(self, values: Sequence[Any] | AnyArray, gaps: BoolArray) -> None:
+        self.values, self.gaps = values, gaps
+
+    def __len__(self) -> int:
+        return len(self.gaps)
+
+    @overload
+    def __getitem__(self, index: int) -> Any: ...
+    @overload
+    def __getitem__(self, index: slice | AnyArray) -> WithGaps: ...
+    def __getitem__(self, index: int | slice | AnyArray) -> Any:
+        values: Any = self.values
+        if isinstance(index, slice) or np.ndim(index) > 0:
+            return WithGaps(values[index], self.gaps[index])
+        return None if self.gaps[index] else values[index]

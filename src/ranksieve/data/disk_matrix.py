@@ -11,6 +11,7 @@ import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import IO, Any
+from weakref import finalize
 
 import numpy as np
 
@@ -28,7 +29,8 @@ class DiskMatrix(StreamedMatrix):
         super().__init__(np.asarray(starts, dtype=np.int64), n_columns, np.dtype(dtype).newbyteorder("<"))
         self.path = Path(path)
         self.bytes_read = 0
-        self._file = self.path.open("rb", buffering=0)  # for as long as there is the matrix
+        self._file = self.path.open("rb", buffering=0)
+        finalize(self, self._file.close)  # open for as long as there is the matrix
         size, expected = os.fstat(self._file.fileno()).st_size, self.nbytes
         if size != expected:
             raise ValueError(

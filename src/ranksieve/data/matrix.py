@@ -1,4 +1,4 @@
-"""Feature matrices: the one module that tells a dense array from a CSR matrix."""
+"""Feature matrices: the one module that tells dense arrays, CSR matrices and streamed matrices apart."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from numpy.typing import DTypeLike
 from ranksieve._parallel import map_blocks
 from ranksieve._types import AnyArray, BoolArray, FloatArray, IntArray, Matrix
 from ranksieve.data.queries import Queries, few_queries
-from ranksieve.data.streamed import StreamedMatrix
+from ranksieve.data.streamed import StreamedMatrix, Widened
 from ranksieve.kernels.linear import add_stored, dense_extremes, sparse_extremes
 
 FLOATS = (np.float32, np.float64)
@@ -29,6 +29,11 @@ COPIED_CELLS = 2**26  # 512 MB of float64
 def is_sparse(X: Any) -> bool:
     """Whether X is a scipy sparse matrix; for the few algorithms that differ."""
     return not isinstance(X, np.ndarray) and bool(scipy.sparse.issparse(X))
+
+
+def is_streamed(X: Any) -> bool:
+    """Whether the values of X are elsewhere and read where they are wanted."""
+    return isinstance(X, StreamedMatrix)
 
 
 def as_csr(X: Matrix) -> Matrix:
@@ -65,9 +70,10 @@ def buffers(X: Matrix) -> Iterator[AnyArray]:
 
 
 def _row_slices(X: Matrix) -> Iterator[tuple[int, Matrix]]:
-    """Some rows at a time, and the number of the first."""
-    for start in range(0, X.shape[0], ROWS_AT_ONCE):
-        yield start, X[start : start + ROWS_AT_ONCE]
+    """Some rows at a time, and the number of the first; of a streamed matrix about 16 MB."""
+    step = max(1, min(ROWS_AT_ONCE, CELLS_AT_ONCE // X.shape[1])) if is_streamed(X) else ROWS_AT_ONCE
+    for start in range(0, X.shape[0], step):
+        yield start, X[start : start + step]
 
 
 # Finding values
@@ -137,7 +143,7 @@ def dense_rows(X: Matrix, rows: slice | IntArray) -> FloatArray:
 
 def dense_block(X: Matrix, rows: slice | IntArray, columns: IntArray) -> FloatArray:
     """Some rows and columns as an own float64 array in C order."""
-    if isinstance(X, StreamedMatrix):
+    if is_streamed(X):
         return np.array(X[:, columns][rows], dtype=np.float64, order="C")
     if not is_sparse(X):
         return np.array(X[rows][:, columns], dtype=np.float64, order="C")
@@ -164,9 +170,9 @@ def value_blocks(
 ) -> Iterator[tuple[slice, AnyArray, IntArray]]:
     """The values of some columns: which rows, an array that holds them, and where in it the columns are.
 
-    A dense matrix comes whole and as it is, unless the arrays are to be the caller's ``own``.
+    An array comes whole and as it is, unless the arrays are to be the caller's ``own``.
     """
-    if not (own or is_sparse(X)):
+    if not (own or is_sparse(X) or is_streamed(X)):
         yield slice(None), np.asarray(X), columns
         return
     for start in range(0, X.shape[0], rows_at_once):
@@ -177,9 +183,17 @@ def value_blocks(
 def dense_columns(X: Matrix, dtype: DTypeLike = np.float64) -> Iterator[AnyArray]:
     """Every column in turn, as a contiguous array."""
     by_column = X.tocsc() if is_sparse(X) else X
-    for first in range(0, X.shape[1], COLUMNS_AT_ONCE):
-        block = by_column[:, first : first + COLUMNS_AT_ONCE]
-        yield from np.array((block.toarray() if is_sparse(block) else block).T, dtype=dtype, order="C")
+    step = COLUMNS_AT_ONCE
+    if is_streamed(X):
+        step = max(1, min(step, CELLS_AT_ONCE // X.shape[0]))
+    for first in range(0, X.shape[1], step):
+        block = by_column[:, first : first + step]
+        yield from np.array(_as_array(block).T, dtype=dtype, order="C")
+
+
+def _as_array(block: Matrix) -> AnyArray:
+    """A part of a matrix as an array."""
+    return np.asarray(block.toarray() if is_sparse(block) else block)
 
 
 def column_blocks(X: Matrix) -> Iterator[tuple[slice, FloatArray]]:
@@ -189,7 +203,7 @@ def column_blocks(X: Matrix) -> Iterator[tuple[slice, FloatArray]]:
     for first in range(0, X.shape[1], step):
         columns = slice(first, first + step)
         block = by_column[:, columns]
-        yield columns, np.array(block.toarray() if is_sparse(block) else block, dtype=np.float64)
+        yield columns, np.array(_as_array(block), dtype=np.float64)
 
 
 def column_reader(X: Matrix) -> Callable[[int], AnyArray]:
@@ -236,6 +250,8 @@ def in_rows(X: Matrix) -> AnyArray | None:
 
 def largest_of_columns(X: Matrix) -> AnyArray:
     """max_i |x_ij| of each column."""
+    if is_streamed(X):
+        return np.asarray(np.max([largest_of_columns(rows) for _, rows in _row_slices(X)], axis=0))
     ends = (X.max(axis=0), X.min(axis=0))
     high, low = (end.toarray().ravel() if is_sparse(end) else np.asarray(end) for end in ends)
     return np.asarray(np.maximum(high, -low))
@@ -251,22 +267,27 @@ def spread_and_largest(X: Matrix, queries: Queries, cuts: IntArray) -> tuple[Flo
         sparse_extremes(X.data, X.indices, X.indptr, queries.order, queries.offsets, spread, largest)
         return spread, largest
 
-    order, offsets = queries.order, queries.offsets
+    order = queries.order
 
     def work(first: int, last: int) -> tuple[FloatArray, FloatArray]:
         spread, largest = np.zeros(X.shape[1]), np.zeros(X.shape[1])
-        if not isinstance(X, StreamedMatrix):
-            dense_extremes(np.asarray(X), order, offsets, first, last, spread, largest)
-            return spread, largest
-        for begin, end in few_queries(offsets, first, last, ROWS_AT_ONCE):
-            rows = order[offsets[begin] : offsets[end]]
-            values = X[int(rows[0]) : int(rows[-1]) + 1] if queries.contiguous else X[rows]
-            here = offsets[begin : end + 1] - offsets[begin]
-            dense_extremes(values, np.arange(len(rows)), here, 0, end - begin, spread, largest)
+        if is_streamed(X):
+            for values, offsets in _query_slices(X, queries, first, last):
+                dense_extremes(values, np.arange(len(values)), offsets, 0, len(offsets) - 1, spread, largest)
+        else:
+            dense_extremes(np.asarray(X), order, queries.offsets, first, last, spread, largest)
         return spread, largest
 
     spreads, sizes = zip(*map_blocks(work, cuts), strict=True)
     return np.max(spreads, axis=0), np.max(sizes, axis=0)
+
+
+def _query_slices(X: Matrix, queries: Queries, first: int, last: int) -> Iterator[tuple[AnyArray, IntArray]]:
+    """The rows of some whole queries at a time, about 16 MB, and where these begin."""
+    for begin, end in few_queries(queries.offsets, first, last, CELLS_AT_ONCE // X.shape[1]):
+        rows = queries.offsets[begin : end + 1]
+        start, stop = int(rows[0]), int(rows[-1])
+        yield X[slice(start, stop) if queries.contiguous else queries.order[start:stop]], rows - start
 
 
 def missing_per_column(X: Matrix) -> IntArray:
@@ -327,6 +348,8 @@ def with_columns(X: Matrix, columns: IntArray, values: FloatArray) -> Matrix:
 
 def widened(X: Matrix, n_columns: int) -> Matrix:
     """X with columns of zeros up to ``n_columns``."""
+    if is_streamed(X):
+        return Widened(X, n_columns)
     if is_sparse(X):
         return csr(X.data, X.indices, X.indptr, n_columns)
     return np.pad(X, ((0, 0), (0, n_columns - X.shape[1])))

@@ -102,6 +102,11 @@ def few_queries(offsets: IntArray, first: int, last: int, n_rows: int) -> Iterat
         first = end
 
 
+def queries_in_order(ids: AnyArray, sizes: IntArray) -> Queries:
+    """Queries whose rows are together, one query after another."""
+    return Queries(ids, None, np.concatenate(([0], np.cumsum(sizes, dtype=np.int64))))
+
+
 def one_query(n_rows: int) -> Queries:
     """All rows in one query."""
     return Queries(np.zeros(1, dtype=np.int64), None, np.array([0, n_rows]))
@@ -123,8 +128,8 @@ def group_queries(qid: Sequence[Hashable] | AnyArray) -> Queries:
     return _from_codes(np.repeat(run_codes, np.diff(np.append(starts, len(ids)))), run_ids[np.sort(first)])
 
 
-def as_id_array(qid: Sequence[Hashable] | AnyArray) -> AnyArray:
-    """Query ids as a one-dimensional array; missing ids are an error."""
+def as_id_array(qid: Sequence[Hashable] | AnyArray, first: int = 0) -> AnyArray:
+    """Query ids as a one-dimensional array; missing ids are an error. ``first`` is the first row's number."""
     ids = _as_array(qid)
     if ids.ndim != 1:
         raise ValueError(f"qid must hold one query id per row, got an array of shape {ids.shape}")
@@ -132,7 +137,8 @@ def as_id_array(qid: Sequence[Hashable] | AnyArray) -> AnyArray:
         raise ValueError("there are no rows: a data set needs at least one document")
     missing = _missing_ids(ids)
     if missing.any():
-        raise ValueError(f"the query id of row {int(np.argmax(missing))} is missing (None, NaN or NaT)")
+        row = first + int(np.argmax(missing))
+        raise ValueError(f"the query id of row {row} is missing (None, NaN or NaT)")
     return ids
 
 

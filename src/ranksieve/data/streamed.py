@@ -117,3 +117,20 @@ class SomeColumns(StreamedMatrix):
 
     def read_ahead(self, first: int, last: int, columns: IntArray) -> None:
         self._matrix.read_ahead(first, last, self._columns[columns])
+
+
+class Widened(StreamedMatrix):
+    """A streamed matrix with columns of zeros behind its own."""
+
+    def __init__(self, matrix: StreamedMatrix, n_columns: int) -> None:
+        super().__init__(matrix.starts, n_columns, matrix.dtype)
+        self._matrix = matrix
+
+    def read(self, first: int, last: int, columns: IntArray) -> AnyArray:
+        there = np.flatnonzero(columns < self._matrix.shape[1])
+        values = np.zeros((last - first, len(columns)), self.dtype, order="F")
+        values[:, there] = self._matrix.read(first, last, columns[there])
+        return values
+
+    def read_ahead(self, first: int, last: int, columns: IntArray) -> None:
+        self._matrix.read_ahead(first, last, columns[columns < self._matrix.shape[1]])

@@ -3,24 +3,27 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from difflib import get_close_matches
 from importlib import import_module
-from typing import Any
+from itertools import chain
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ranksieve._types import AnyArray, FloatArray, PathLike
 from ranksieve._util.atomic import atomic_write
 from ranksieve._util.messages import how_to_install
-from ranksieve.data.dataset import Dataset
-from ranksieve.data.matrix import dense_columns
+from ranksieve.data.dataset import Dataset, WithGaps
+from ranksieve.data.matrix import dense_columns, is_streamed
 from ranksieve.data.queries import text_array
 from ranksieve.formats.text_files import plain_file_errors, source_name
 from ranksieve.preparation.missing import check_policy, fill_missing
 
 DOC_ID, COMMENT = "doc_id", "comment"
 NAMES_SHOWN = 20
+CELLS_AT_ONCE = 2**22  # of features on disk
 PANDAS_INDEX = re.compile(r"__index_level_\d+__")  # the row labels of a frame, which are no feature
 
 
@@ -49,21 +52,44 @@ def from_frame(
         What becomes of null and NaN, see :func:`fill_missing`; rankers deal with NaN that is kept.
     """
     check_policy(missing)
+    columns, table = columns_of(frame, qid, label, doc_id, features)
+    dataset = Dataset(
+        features_of(table, columns.features),
+        labels_of(table[columns.label]),
+        ids_of(table[columns.qid]),
+        columns.features,
+        None if columns.doc_id is None else ids_of(table[columns.doc_id]).tolist(),
+        comments=None if columns.comment is None else table[columns.comment].fill_null("").to_list(),
+    )
+    return fill_missing(dataset, missing)
+
+
+class Columns(NamedTuple):
+    """The names of the columns of a table; document ids and comments may be absent."""
+
+    qid: str
+    label: str
+    doc_id: str | None
+    comment: str | None
+    features: list[str]
+
+    def all(self) -> list[str]:
+        """All names."""
+        special = (self.qid, self.label, self.doc_id, self.comment)
+        return [*(name for name in special if name is not None), *self.features]
+
+
+def columns_of(
+    frame: Any, qid: str, label: str, doc_id: str | None, features: Sequence[str] | None = None
+) -> tuple[Columns, Any]:
+    """Which columns hold what, and the table as narwhals shows it; the columns are those of `from_frame`."""
     table = _narwhals_frame(frame)
     doc_id = doc_id or (DOC_ID if DOC_ID in table.columns else None)
-    comment = COMMENT if table.schema.get(COMMENT) == _extra("narwhals").String else None
+    comment = COMMENT if table.schema.get(COMMENT) == extra("narwhals").String else None
     special = [name for name in (qid, label, doc_id, comment) if name is not None]
     names = [name for name in table.columns if name not in special] if features is None else list(features)
     _check_columns(table, [*special, *names])
-    dataset = Dataset(
-        _matrix(table, names),
-        _labels(table[label]),
-        _ids(table[qid]),
-        names,
-        None if doc_id is None else _ids(table[doc_id]).tolist(),
-        comments=None if comment is None else table[comment].fill_null("").to_list(),
-    )
-    return fill_missing(dataset, missing)
+    return Columns(qid, label, doc_id, comment, names), table
 
 
 def read_parquet(
@@ -75,28 +101,44 @@ def read_parquet(
     missing: str = "keep",
 ) -> Dataset:
     """Read a parquet file with one row per document; the columns are those of :func:`from_frame`."""
-    parquet, arrow = _extra("pyarrow.parquet"), _extra("pyarrow")
     name = source_name(path)
-    with plain_file_errors(path), open(path, "rb") as file:
-        try:
-            table = parquet.ParquetFile(file).read()
-        except arrow.ArrowException as error:
-            reason = str(error).splitlines()[0].rstrip(".")
-            raise ValueError(f"{name}: is not a sound parquet file ({reason})") from None
+    with open_parquet(path) as file:
+        table = file.read()
     try:
-        table = table.drop_columns([name for name in table.column_names if PANDAS_INDEX.fullmatch(name)])
-        dataset = from_frame(table, qid=qid, label=label, doc_id=doc_id, missing=missing)
+        dataset = from_frame(without_index(table), qid=qid, label=label, doc_id=doc_id, missing=missing)
     except ValueError as error:
         raise ValueError(f"{name}: {error}") from None
     dataset.source = name
     return dataset
 
 
+def without_index(table: Any) -> Any:
+    """An arrow table without the row labels that pandas may have written beside its columns."""
+    return table.drop_columns([name for name in table.column_names if PANDAS_INDEX.fullmatch(name)])
+
+
+@contextmanager
+def open_parquet(path: PathLike) -> Iterator[Any]:
+    """A parquet file; what is wrong with it comes as one sentence."""
+    parquet, arrow = extra("pyarrow.parquet"), extra("pyarrow")
+    with plain_file_errors(path), open(path, "rb") as file:
+        try:
+            yield parquet.ParquetFile(file)
+        except arrow.ArrowException as error:
+            reason = str(error).splitlines()[0].rstrip(".")
+            raise ValueError(f"{source_name(path)}: is not a sound parquet file ({reason})") from None
+
+
 def write_parquet(dataset: Dataset, path: PathLike) -> None:
-    """Write the columns of :func:`to_frame`; the file appears whole or not at all."""
-    parquet, table = _extra("pyarrow.parquet"), _arrow_table(dataset)
-    with atomic_write(path, "wb") as file:
-        parquet.write_table(table, file)
+    """Write the columns of :func:`to_frame`; the file appears whole or not at all.
+
+    Features on disk are read and written some rows at a time.
+    """
+    parquet, tables = extra("pyarrow.parquet"), _arrow_tables(dataset)
+    first = next(tables)
+    with atomic_write(path, "wb") as file, parquet.ParquetWriter(file, first.schema) as writer:
+        for table in chain([first], tables):
+            writer.write_table(table)
 
 
 def to_frame(dataset: Dataset, kind: str = "pandas") -> Any:
@@ -112,13 +154,34 @@ def to_frame(dataset: Dataset, kind: str = "pandas") -> Any:
 
 FRAMES: dict[str, Callable[[Any], Any]] = {
     "pandas": lambda table: table.to_pandas(),
-    "polars": lambda table: _extra("polars").from_arrow(table),
+    "polars": lambda table: extra("polars").from_arrow(table),
     "arrow": lambda table: table,
 }
 
 
+def _arrow_tables(dataset: Dataset) -> Iterator[Any]:
+    """One table of the whole data set, or of some of its rows after another if its features are on disk."""
+    if not is_streamed(dataset.X):
+        yield _arrow_table(dataset)
+        return
+    schema, step = None, max(1, CELLS_AT_ONCE // dataset.n_features)
+    for start in range(0, dataset.n_docs, step):
+        table = _arrow_table(dataset.select_rows(np.arange(start, min(start + step, dataset.n_docs))))
+        schema = schema or _with_kind_of_doc_ids(table.schema, dataset.doc_ids)
+        yield table.cast(schema)
+
+
+def _with_kind_of_doc_ids(schema: Any, doc_ids: Sequence[Any] | None) -> Any:
+    """The schema of all rows, of which the first may have no document ids."""
+    if not isinstance(doc_ids, WithGaps):
+        return schema
+    some = _storable_names([doc_ids[int(np.argmin(doc_ids.gaps))]])
+    place = schema.get_field_index(DOC_ID)
+    return schema.set(place, schema.field(place).with_type(extra("pyarrow").array(some).type))
+
+
 def _arrow_table(dataset: Dataset) -> Any:
-    arrow = _extra("pyarrow")
+    arrow = extra("pyarrow")
     columns: dict[str, Any] = {"label": dataset.y, "qid": _storable_ids(dataset.qid)}
     if dataset.doc_ids is not None:
         columns[DOC_ID] = _storable_names(dataset.doc_ids)
@@ -133,7 +196,8 @@ def _arrow_table(dataset: Dataset) -> Any:
     return arrow.table(columns)
 
 
-def _extra(module: str) -> Any:
+def extra(module: str) -> Any:
+    """A module of another package, or a word on how to get it."""
     try:
         return import_module(module)
     except ImportError:
@@ -142,7 +206,7 @@ def _extra(module: str) -> Any:
 
 
 def _narwhals_frame(frame: Any) -> Any:
-    narwhals = _extra("narwhals")
+    narwhals = extra("narwhals")
     try:
         return narwhals.from_native(frame, eager_only=True)
     except TypeError:
@@ -162,9 +226,9 @@ def _check_columns(table: Any, wanted: list[str]) -> None:
             raise ValueError(f"there is no column {name!r} among {present}{hint}")
 
 
-def _matrix(table: Any, names: list[str]) -> AnyArray:
+def features_of(table: Any, names: list[str]) -> AnyArray:
     """The feature columns side by side; float32 if all of them are."""
-    narwhals = _extra("narwhals")
+    narwhals = extra("narwhals")
     kinds = {name: table.schema[name] for name in names}
     words = [
         f"{name} ({kind})"
@@ -184,23 +248,24 @@ def _matrix(table: Any, names: list[str]) -> AnyArray:
 
 
 def _is_number(kind: Any) -> bool:
-    return bool(kind.is_numeric()) or kind == _extra("narwhals").Boolean
+    return bool(kind.is_numeric()) or kind == extra("narwhals").Boolean
 
 
 def _floats(column: Any) -> FloatArray:
     """Numbers as float64, null as NaN."""
-    return np.asarray(column.cast(_extra("narwhals").Float64).to_numpy(), dtype=np.float64)
+    return np.asarray(column.cast(extra("narwhals").Float64).to_numpy(), dtype=np.float64)
 
 
-def _labels(column: Any) -> FloatArray:
+def labels_of(column: Any) -> FloatArray:
+    """Relevance as float64."""
     if not _is_number(column.dtype):
         raise ValueError(f"the label column {column.name!r} holds {column.dtype}; labels must be numbers")
     return _floats(column)
 
 
-def _ids(column: Any) -> AnyArray:
+def ids_of(column: Any) -> AnyArray:
     """Ids as int64, float64 or str where possible."""
-    narwhals = _extra("narwhals")
+    narwhals = extra("narwhals")
     if column.dtype in (narwhals.Categorical, narwhals.Enum):
         column = column.cast(narwhals.String)
     if column.dtype.is_nested():

@@ -12,6 +12,8 @@ from typing import Any, NamedTuple
 
 from ranksieve._types import PathLike
 from ranksieve.data.dataset import Dataset
+from ranksieve.formats.folder import SUFFIX, means_folder, open_dataset
+from ranksieve.formats.folder_output import write_folder
 from ranksieve.formats.frames import read_parquet, write_parquet
 from ranksieve.formats.letor import read_letor, write_letor
 from ranksieve.formats.ltr_log import read_ltr_log
@@ -19,7 +21,7 @@ from ranksieve.formats.text_files import PARQUET_MAGIC
 
 
 class FileFormat(NamedTuple):
-    """How one kind of file is recognised (by suffix, else by its first bytes), read and written."""
+    """How one kind of file is recognised (by name, else by its first bytes), read and written."""
 
     suffixes: tuple[str, ...]
     magic: tuple[bytes, ...]
@@ -34,6 +36,7 @@ def _refuse_log(dataset: Dataset, path: PathLike) -> None:
 FILE_FORMATS: dict[str, FileFormat] = {
     "parquet": FileFormat((".parquet", ".pq"), (PARQUET_MAGIC,), read_parquet, write_parquet),
     "feature log": FileFormat((".json", ".jsonl", ".ndjson"), (b"{", b"["), read_ltr_log, _refuse_log),
+    "folder": FileFormat((SUFFIX,), (), open_dataset, write_folder),  # also one that is there, or NAME/
     "letor": FileFormat((), (), read_letor, write_letor),  # every other file
 }
 DEFAULT = "letor"  # what has neither a known suffix nor known first bytes
@@ -42,7 +45,8 @@ DEFAULT = "letor"  # what has neither a known suffix nor known first bytes
 def read_dataset(path: PathLike | Sequence[PathLike], **options: Any) -> Dataset:
     """Read parquet or a feature log (known by suffix or first bytes), else LETOR text; ``-`` is stdin.
 
-    Options go to :func:`read_parquet`, :func:`read_ltr_log` or :func:`read_letor`.
+    A folder that :func:`convert_dataset` wrote is opened. Options go to :func:`read_parquet`,
+    :func:`read_ltr_log`, :func:`open_dataset` or :func:`read_letor`.
     """
     if not isinstance(path, str | os.PathLike):
         return read_letor(path, **options)
@@ -50,16 +54,18 @@ def read_dataset(path: PathLike | Sequence[PathLike], **options: Any) -> Dataset
 
 
 def write_dataset(dataset: Dataset, path: PathLike) -> None:
-    """Write parquet if the suffix says so, else LETOR text."""
-    (_by_suffix(path) or FILE_FORMATS[DEFAULT]).write(dataset, path)
+    """Write parquet or a folder (``NAME.ranksieve`` or ``NAME/``) if the name says so, else LETOR text."""
+    (_by_name(path) or FILE_FORMATS[DEFAULT]).write(dataset, path)
 
 
 def format_of(path: PathLike) -> FileFormat:
     """The format of a file that is to be read."""
-    return _by_suffix(path) or _by_magic(path) or FILE_FORMATS[DEFAULT]
+    return _by_name(path) or _by_magic(path) or FILE_FORMATS[DEFAULT]
 
 
-def _by_suffix(path: PathLike) -> FileFormat | None:
+def _by_name(path: PathLike) -> FileFormat | None:
+    if means_folder(path):
+        return FILE_FORMATS["folder"]
     suffix = Path(path).suffix.lower()
     return next((kind for kind in FILE_FORMATS.values() if suffix in kind.suffixes), None)
 
@@ -72,4 +78,4 @@ def _by_magic(path: PathLike) -> FileFormat | None:
             start = file.read(max(len(magic) for kind in FILE_FORMATS.values() for magic in kind.magic))
     except OSError:
         return None
-    return next((kind for kind in FILE_FORMATS.values() if start.startswith(kind.magic)), None)
+    return next((kind for kind in FILE_FORMATS.values() if kind.magic and start.startswith(kind.magic)), None)

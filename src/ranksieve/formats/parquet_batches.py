@@ -1,0 +1,208 @@
+"""The documents of parquet files, batch by batch; several files have the same columns in any order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ranksieve._types import PathLike
+from ranksieve.data.dataset import TextColumn, WithGaps, as_labels
+from ranksieve.data.matrix import first_place
+from ranksieve.data.queries import as_id_array
+from ranksieve.formats.batches import Progress, Source, as_dtype, ids_like, rows_of_batch, runs_of
+from ranksieve.formats.folder_writer import Batch
+from ranksieve.formats.frames import (
+    Columns,
+    columns_of,
+    extra,
+    features_of,
+    ids_of,
+    labels_of,
+    open_parquet,
+    without_index,
+)
+from ranksieve.formats.text_files import source_name
+from ranksieve.preparation.missing import OTHER_POLICIES
+
+TEXT = np.dtype(np.str_)
+
+
+@dataclass(frozen=True)
+class _Part:
+    """One file: its columns, the types of its ids, and how many rows it has."""
+
+    path: PathLike
+    columns: Columns
+    single: bool
+    query_kind: np.dtype[Any]
+    doc_kind: np.dtype[Any] | None
+    n_rows: int
+
+
+def parquet_source(
+    paths: Sequence[PathLike],
+    dtype: Any,
+    refuse_missing: bool,
+    progress: Progress | None = None,
+    *,
+    qid: str = "qid",
+    label: str = "label",
+    doc_id: str | None = None,
+) -> Source:
+    """The rows of parquet files, which make one data set in the order given.
+
+    Features are float32 if they are in all files, else float64. Columns are found by name; a file that lacks
+    one is refused.
+    """
+    parts = [_part(path, qid, label, doc_id) for path in paths]
+    for part in parts[1:]:
+        _check_same_columns(parts[0], part)
+    found = np.float32 if all(part.single for part in parts) else np.float64
+    kind = np.dtype(found if dtype is None else dtype)
+    query_kind = _common([part.query_kind for part in parts], "query", parts)
+    doc_kinds = [part.doc_kind for part in parts if part.doc_kind is not None]
+    doc_kind = _common(doc_kinds, "document", parts) if doc_kinds else None
+    columns = parts[0].columns
+    return Source(
+        _batches(parts, columns, kind, doc_kind, refuse_missing, progress),
+        kind,
+        lambda _: columns.features,
+        ids_like(np.empty(0, dtype=query_kind)),
+        {"source": ", ".join(source_name(path) for path in paths), "profile": None},
+        n_docs=sum(part.n_rows for part in parts),
+    )
+
+
+def _part(path: PathLike, qid: str, label: str, doc_id: str | None) -> _Part:
+    name = source_name(path)
+    with open_parquet(path) as file:
+        empty = without_index(file.schema_arrow.empty_table())
+        try:
+            columns, table = columns_of(empty, qid, label, doc_id)
+            single = features_of(table, columns.features).dtype == np.float32
+            query_kind = _kind_of(table[columns.qid])
+            doc_kind = None if columns.doc_id is None else _kind_of(table[columns.doc_id])
+        except ValueError as error:
+            raise ValueError(f"{name}: {error}") from None
+        return _Part(path, columns, single, query_kind, doc_kind, file.metadata.num_rows)
+
+
+def _kind_of(column: Any) -> np.dtype[Any]:
+    """The type of the ids of a column."""
+    narwhals = extra("narwhals")
+    words = column.dtype in (narwhals.String, narwhals.Categorical, narwhals.Enum)
+    return TEXT if words else ids_of(column).dtype
+
+
+def _check_same_columns(first: _Part, other: _Part) -> None:
+    names = (set(first.columns.all()), set(other.columns.all()))
+    for here, there, lacking, having in ((0, 1, other, first), (1, 0, first, other)):
+        for name in sorted(names[here] - names[there]):
+            raise ValueError(
+                f"{source_name(lacking.path)}: has no column {name!r}, but {source_name(having.path)} has; "
+                "files that make one data set need the same columns"
+            )
+
+
+def _common(kinds: Sequence[np.dtype[Any]], what: str, parts: Sequence[_Part]) -> np.dtype[Any]:
+    """The type that holds the ids of all files as they are."""
+    for part, kind in zip(parts, kinds, strict=True):
+        if kind.kind != kinds[0].kind and {kind.kind, kinds[0].kind} != {"i", "u"}:
+            raise ValueError(
+                f"{source_name(part.path)}: its {what} ids are {_words(kind)}, but those of "
+                f"{source_name(parts[0].path)} are {_words(kinds[0])}; make them of one kind"
+            )
+    common = np.result_type(*kinds)
+    if common.kind == "f" and kinds[0].kind != "f":
+        raise ValueError(
+            f"{source_name(parts[0].path)}: no type of whole numbers holds the {what} ids of all "
+            "files; make them of one kind"
+        )
+    return TEXT if common.kind == "U" else common
+
+
+def _words(kind: np.dtype[Any]) -> str:
+    return "text" if kind.kind == "U" else kind.name
+
+
+def _batches(
+    parts: Sequence[_Part],
+    columns: Columns,
+    dtype: np.dtype[Any],
+    doc_kind: np.dtype[Any] | None,
+    refuse_missing: bool,
+    progress: Progress | None,
+) -> Iterator[Batch]:
+    done, total = 0, sum(part.n_rows for part in parts)
+    for part in parts:
+        name, first = source_name(part.path), 0
+        with open_parquet(part.path) as file:
+            for table in _tables(file, columns):
+                try:
+                    yield _batch(table, columns, dtype, doc_kind, first, refuse_missing)
+                except ValueError as error:
+                    raise ValueError(f"{name}: {error}") from None
+                first += table.num_rows
+                done += table.num_rows
+                if progress is not None:
+                    progress(done, total)
+
+
+def _tables(file: Any, columns: Columns) -> Iterator[Any]:
+    """Some rows at a time, one row group after another: over all groups at once, arrow keeps what it read."""
+    arrow, size = extra("pyarrow"), rows_of_batch(len(columns.features))
+    for group in range(file.num_row_groups):
+        stream = file.iter_batches(size, row_groups=[group], columns=columns.all(), use_threads=False)
+        for rows in stream:
+            if rows.num_rows:
+                yield arrow.Table.from_batches([rows])
+
+
+def _batch(
+    table: Any,
+    columns: Columns,
+    dtype: np.dtype[Any],
+    doc_kind: np.dtype[Any] | None,
+    first: int,
+    refuse_missing: bool,
+) -> Batch:
+    _, rows = columns_of(table, columns.qid, columns.label, columns.doc_id)
+    X = as_dtype(features_of(rows, columns.features), dtype, columns.features, first)
+    y = as_labels(labels_of(rows[columns.label]), table.num_rows, first)
+    qid = as_id_array(ids_of(rows[columns.qid]), first)
+    place = first_place(X, np.isnan) if refuse_missing else None
+    if place is not None:
+        row, column = place
+        raise ValueError(
+            f"feature {columns.features[column]} of row {first + row} (query {qid[row]}) is missing; "
+            f"{OTHER_POLICIES}"
+        )
+    ids, sizes = runs_of(qid)
+    comments = None if columns.comment is None else _texts(table[columns.comment])
+    doc_ids = None if doc_kind is None else _doc_ids(table[columns.doc_id], rows[columns.doc_id], doc_kind)
+    return Batch(X, y, ids.tolist(), sizes.tolist(), comments, doc_ids)
+
+
+def _doc_ids(column: Any, of_frame: Any, kind: np.dtype[Any]) -> WithGaps:
+    gaps = np.asarray(column.is_null().to_numpy(), dtype=bool)
+    if kind == TEXT:
+        return WithGaps(_texts(column), gaps)
+    numbers = np.zeros(len(gaps), dtype=kind)
+    numbers[~gaps] = ids_of(of_frame.drop_nulls())
+    return WithGaps(numbers, gaps)
+
+
+def _texts(column: Any) -> TextColumn:
+    """Strings as the bytes that arrow holds them in; null is empty."""
+    arrow = extra("pyarrow")
+    compute = extra("pyarrow.compute")
+    texts = compute.fill_null(column.combine_chunks().cast(arrow.large_string()), "")
+    if isinstance(texts, arrow.ChunkedArray):
+        texts = texts.combine_chunks()
+    _, places, block = texts.buffers()
+    begins = np.frombuffer(places, dtype=np.int64)[texts.offset : texts.offset + len(texts) + 1]
+    data = np.empty(0, dtype=np.uint8) if block is None else np.frombuffer(block, dtype=np.uint8)
+    return TextColumn(data, begins[:-1], begins[1:])

@@ -1,0 +1,784 @@
+"""Data sets in folders: the same data as in memory, whole or not at all, in bounded memory."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import os
+import pickle
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import ranksieve as rs
+from ranksieve._util import atomic_folder as atomic
+from ranksieve.data.dataset import check_finite, fingerprint
+from ranksieve.data.disk_matrix import DiskMatrix
+from ranksieve.data.matrix import (
+    column_blocks,
+    dense_block,
+    dense_columns,
+    largest_of_columns,
+    missing_per_column,
+    spread_and_largest,
+)
+from ranksieve.formats import batches, folder_writer, letor
+from ranksieve.formats.folder_writer import block_starts
+from tests.conftest import random_dataset
+from tests.test_cli import QUICK, process, refused, run
+
+HIDDEN = ".out.ranksieve.*"
+
+
+pytestmark = pytest.mark.filterwarnings("ignore:.*rows of some queries are not together")
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def small_blocks(monkeypatch):
+    """Blocks, batches and chunks so small that a short text has many of each."""
+    monkeypatch.setattr(folder_writer, "BLOCK_ROWS", 7)
+    monkeypatch.setattr(batches, "BATCH_ROWS", 3)
+    monkeypatch.setattr(batches, "CHUNK_BYTES", 90)
+
+
+def grouped(data):
+    """The rows of a data set query by query, as a folder has them."""
+    return data.select_rows(data.queries.order)
+
+
+def assert_same(opened, data):
+    """The folder has the rows of the data in memory, bit by bit."""
+    data = grouped(data)
+    X = data.X if isinstance(data.X, np.ndarray) else data.X.toarray()
+    assert opened.X.dtype == X.dtype
+    assert np.asarray(opened.X).tobytes() == X.tobytes()
+    np.testing.assert_array_equal(opened.y, data.y)
+    assert opened.qid.dtype.kind == data.qid.dtype.kind
+    np.testing.assert_array_equal(opened.qid, data.qid)
+    assert opened.feature_names == data.feature_names
+    for name in ("doc_ids", "comments"):
+        kept, expected = getattr(opened, name), getattr(data, name)
+        assert (kept is None) == (expected is None), name
+        assert kept is None or list(kept) == list(expected), name
+    assert opened.profile == data.profile
+    assert fingerprint(opened) == fingerprint(data.replace_features(X))
+    starts = opened.X.starts if isinstance(opened.X, DiskMatrix) else []
+    assert set(starts) <= set(opened.queries.offsets.tolist())  # no query is in two blocks
+    for hidden in Path().glob(".*"):
+        raise AssertionError(f"{hidden} was left behind")
+
+
+def letor_text(seed, n=60, text_ids=False, comments=False, nulls=False, growing=False, scattered=False):
+    """LETOR lines of few queries."""
+    rng, lines = np.random.default_rng(seed), []
+    queries = rng.integers(0, 9, n) if scattered else np.sort(rng.integers(0, 9, n))
+    for row, query in enumerate(queries):
+        width = 2 + row // 8 if growing else 4
+        chosen = np.sort(rng.permutation(width)[: rng.integers(1, width + 1)])
+        values = ["NULL" if nulls and rng.random() < 0.2 else repr(float(v)) for v in rng.normal(size=width)]
+        line = f"{rng.integers(0, 3)} qid:{f'q{query}é' if text_ids else query} "
+        line += " ".join(f"{j + 1}:{values[j]}" for j in chosen)
+        if comments and rng.random() < 0.7:
+            line += f" # docid = D{row} é" if rng.random() < 0.5 else f"#w{row}"
+        lines.append(line)
+    return "\n".join(lines) + "\n"
+
+
+OPTIONS = ("text_ids", "comments", "nulls", "growing", "scattered")
+
+
+# --- The same data as in memory ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", range(24))
+def test_letor_text_of_any_kind(small_blocks, seed):
+    flags = np.random.default_rng(seed).integers(0, 2, len(OPTIONS)).astype(bool)
+    chosen = dict(zip(OPTIONS, flags, strict=True))
+    dtype = np.float32 if seed % 3 == 0 else np.float64
+    text = letor_text(seed, **chosen).encode()
+    Path("a.txt.gz" if seed % 2 else "a.txt").write_bytes(gzip.compress(text) if seed % 2 else text)
+    name = "a.txt.gz" if seed % 2 else "a.txt"
+    opened = rs.convert_dataset(name, "out.ranksieve", dtype=None if dtype == np.float64 else dtype)
+    assert_same(opened, rs.read_letor(name, dtype=dtype))
+    assert opened.queries.contiguous
+    assert len(opened.X.starts) > 3
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_many_files_of_text_make_one_data_set(small_blocks, seed):
+    names = [f"part{k}.txt" for k in range(4)]
+    for k, name in enumerate(names):
+        text = letor_text(10 * seed + k, n=1 + 12 * k, comments=k == 2, growing=k == 1, text_ids=seed == 5)
+        Path(name).write_text(text)
+    assert_same(rs.convert_dataset(names, "out.ranksieve"), rs.read_letor(names))
+
+
+@pytest.mark.parametrize("policy", ["zero", "query_min", "column_mean", "keep"])
+@pytest.mark.parametrize("scattered", [False, True])
+def test_missing_values(small_blocks, policy, scattered):
+    Path("a.txt").write_text(letor_text(3, nulls=True, scattered=scattered))
+    opened = rs.convert_dataset("a.txt", "out.ranksieve", missing=policy)
+    expected = grouped(rs.read_letor("a.txt", missing=policy))
+    np.testing.assert_allclose(np.asarray(opened.X), expected.X, rtol=1e-14)
+    assert opened.n_docs == 60
+
+
+@pytest.mark.parametrize("n_features", [4, 9])
+def test_a_given_number_of_features(small_blocks, n_features):
+    Path("a.txt").write_text(letor_text(1))
+    opened = rs.convert_dataset("a.txt", "out.ranksieve", n_features=n_features)
+    assert_same(opened, rs.read_letor("a.txt", n_features=n_features))
+
+
+def test_one_document(small_blocks):
+    Path("a.txt").write_text("1 qid:x 2:0.5")
+    assert_same(rs.convert_dataset("a.txt", "out.ranksieve"), rs.read_letor("a.txt"))
+
+
+@pytest.mark.parametrize("scattered", [False, True])
+def test_one_huge_query(small_blocks, scattered):
+    rng = np.random.default_rng(0)
+    qid = np.repeat([1, 2, 3, 4], [2, 500, 3, 3])
+    qid = rng.permutation(qid) if scattered else qid
+    rs.write_letor(rs.Dataset(rng.normal(size=(508, 3)), rng.integers(0, 3, 508), qid), "a.txt")
+    opened = rs.convert_dataset("a.txt", "out.ranksieve")
+    assert_same(opened, rs.read_letor("a.txt"))
+    assert max(np.diff(opened.X.starts)) >= 500
+
+
+def test_another_order_of_rows_is_told():
+    Path("a.txt").write_text("1 qid:1 1:1\n0 qid:2 1:2\n1 qid:1 1:3\n")
+    with pytest.warns(UserWarning, match=r"a\.txt: the rows of some queries are not together"):
+        opened = rs.convert_dataset("a.txt", "out.ranksieve")
+    assert opened.X[:, 0].tolist() == [1, 3, 2]
+
+
+def test_default_blocks_have_about_16384_rows():
+    sizes = np.full(500, 100)
+    assert block_starts(sizes, 16384).tolist() == [0, 16300, 32600, 48900, 50000]
+    assert block_starts(np.array([5, 20000, 5, 9]), 16384).tolist() == [0, 5, 20005, 20019]
+    data = random_dataset(0, n_queries=3000, n_features=2)
+    rs.write_letor(data, "a.txt")
+    opened = rs.convert_dataset("a.txt", "out.ranksieve")
+    assert opened.X.starts.tolist() == block_starts(data.queries.sizes, 16384).tolist()
+
+
+def test_standard_input(small_blocks, monkeypatch):
+    text = letor_text(2, scattered=True)
+    Path("a.txt").write_text(text)
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(text.encode())))
+    assert_same(rs.convert_dataset("-", "out.ranksieve"), rs.read_letor("a.txt"))
+
+
+def frame(seed, n=40, ids="int", doc_ids=None, comments=False, kind=np.float64, nulls=False, scattered=False):
+    rng = np.random.default_rng(seed)
+    query = rng.integers(0, 7, n) if scattered else np.sort(rng.integers(0, 7, n))
+    columns = {"label": rng.integers(0, 4, n)}
+    columns["qid"] = {
+        "int": query, "int32": query.astype(np.int32), "float": query / 2, "text": [f"q{q}é" for q in query],
+        "category": pa.array([f"c{q}" for q in query]).dictionary_encode(),
+    }[ids]  # fmt: skip
+    if doc_ids is not None:
+        names = [f"d{row}" if doc_ids == "text" else row for row in range(n)]
+        columns["doc_id"] = [None if doc_ids == "gaps" and row % 3 == 0 else names[row] for row in range(n)]
+    if comments:
+        columns["comment"] = [None if row % 5 == 0 else f"said {row} é" for row in range(n)]
+    for j in range(4):
+        values = rng.normal(size=n).astype(kind)
+        columns[f"x{j}"] = pa.array(values, mask=rng.random(n) < 0.2 if nulls else None)
+    return pa.table(columns)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"ids": "text", "doc_ids": "text", "comments": True},
+        {"ids": "int32", "doc_ids": "int", "nulls": True},
+        {"ids": "float", "doc_ids": "gaps", "kind": np.float32},
+        {"ids": "category", "comments": True, "kind": np.float32, "nulls": True},
+        {"scattered": True, "ids": "text", "doc_ids": "gaps", "comments": True},
+        {"scattered": True, "doc_ids": "text"},
+    ],
+)
+def test_parquet(small_blocks, monkeypatch, options):
+    pq.write_table(frame(5, **options), "a.parquet", row_group_size=11)
+    data = rs.read_dataset("a.parquet")
+    assert_same(rs.convert_dataset("a.parquet", "out.ranksieve"), data)
+    rs.write_dataset(data, "b.ranksieve")
+    assert_same(rs.open_dataset("b.ranksieve"), data)
+    assert_same(rs.convert_dataset(rs.open_dataset("b.ranksieve"), "c/"), data)
+    monkeypatch.setattr("ranksieve.formats.frames.CELLS_AT_ONCE", 40)
+    rs.write_dataset(rs.open_dataset("b.ranksieve"), "back.parquet")
+    assert_same(rs.convert_dataset("back.parquet", "c/"), data)
+
+
+def test_many_parquet_files_in_another_order_of_columns(small_blocks):
+    first, second = frame(1, ids="int32", kind=np.float32), frame(2, n=25, ids="int")
+    pq.write_table(first, "a.parquet")
+    pq.write_table(second.select(second.column_names[::-1]), "b.parquet")
+    opened = rs.convert_dataset(["a.parquet", "b.parquet"], "out.ranksieve")
+    data = rs.from_frame(pa.concat_tables([first, second], promote_options="permissive"))
+    assert_same(opened, data)
+    assert opened.X.dtype == np.float64
+    single = rs.convert_dataset(["a.parquet", "a.parquet"], "out.ranksieve")
+    assert single.X.dtype == np.float32
+    assert rs.convert_dataset("a.parquet", "out.ranksieve", dtype="float64").X.dtype == np.float64
+
+
+def test_a_pandas_index_is_no_feature(small_blocks):
+    table = frame(1)
+    table = table.append_column("__index_level_0__", pa.array(range(40)))
+    pq.write_table(table, "a.parquet")
+    assert_same(rs.convert_dataset("a.parquet", "out.ranksieve"), rs.read_dataset("a.parquet"))
+
+
+def test_data_sets_in_memory(small_blocks):
+    data = random_dataset(1, n_queries=9, n_features=5)
+    shuffled = data.select_rows(np.random.default_rng(0).permutation(data.n_docs))
+    assert_same(rs.convert_dataset(shuffled, "out.ranksieve"), shuffled)
+    sparse = rs.make_ranking(n_queries=9, n_features=5, n_informative=2, seed=0)
+    sparse = sparse.replace_features(__import__("scipy.sparse").sparse.csr_array(sparse.X))
+    opened = rs.convert_dataset(sparse, "sparse/")
+    np.testing.assert_array_equal(np.asarray(opened.X), sparse.X.toarray())
+    np.testing.assert_array_equal(opened.truth, sparse.truth)
+    mixed = rs.Dataset(np.ones((2, 1)), [0, 1], [("a", 1), 2])
+    with pytest.raises(ValueError, match="query ids of mixed or compound kinds"):
+        rs.convert_dataset(mixed, "mixed/")
+    assert not Path("mixed").exists()
+
+
+def test_the_folds_of_letor_keep_their_profile():
+    Path("Fold1").mkdir()
+    Path("Fold1/train.txt").write_text(letor_text(1))
+    assert rs.convert_dataset("Fold1/train.txt", "out.ranksieve").profile == "letor"
+
+
+# --- A data set on disk ------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def pair(small_blocks):
+    """The same data on disk and in memory."""
+    Path("a.txt").write_text(letor_text(7, n=80, comments=True))
+    return rs.convert_dataset("a.txt", "out.ranksieve"), rs.read_letor("a.txt")
+
+
+def test_methods_of_a_data_set(pair):
+    opened, data = pair
+    assert repr(opened).endswith("4 features, on disk float64)")
+    assert opened.queries.n_rows == len(opened) == 80
+    assert rs.describe(opened) == rs.describe(data)
+    np.testing.assert_array_equal(opened.pairs_per_query, data.pairs_per_query)
+    assert_same(opened.select_features(np.array([2, 0])), data.select_features(np.array([2, 0])))
+    assert "on disk" in repr(opened.select_features(np.array([2, 0])))
+    rows = np.array([70, 3, 3, -1])
+    for chosen in (opened.select_rows(rows), opened.select_features(np.arange(4)).select_rows(rows)):
+        assert fingerprint(chosen) == fingerprint(data.select_rows(rows))
+        assert list(chosen.doc_ids) == list(data.select_rows(rows).doc_ids)
+    mask = np.arange(opened.n_queries) % 2 == 0
+    assert fingerprint(opened.select_queries(mask)) == fingerprint(data.select_queries(mask))
+    np.testing.assert_array_equal(opened.queries.rows(mask), data.queries.rows(mask))
+    wide = opened.widened(6)
+    assert fingerprint(wide) == fingerprint(data.widened(6))
+    assert "on disk" in repr(wide)
+    replaced = opened.replace_features(np.ones((80, 1)), ["one"])
+    assert fingerprint(replaced) == fingerprint(data.replace_features(np.ones((80, 1)), ["one"]))
+    assert fingerprint(pickle.loads(pickle.dumps(opened))) == fingerprint(data)
+    with pytest.raises(ValueError, match="no row was chosen"):
+        opened.select_rows(np.zeros(80, dtype=bool))
+
+
+def test_functions_of_matrices(pair, monkeypatch):
+    opened, data = pair
+    monkeypatch.setattr("ranksieve.data.matrix.CELLS_AT_ONCE", 40)
+    monkeypatch.setattr(DiskMatrix, "__array__", None)  # nothing may ask for all of it
+    np.testing.assert_array_equal(list(dense_columns(opened.X)), list(dense_columns(data.X)))
+    np.testing.assert_array_equal(largest_of_columns(opened.X), largest_of_columns(data.X))
+    np.testing.assert_array_equal(missing_per_column(opened.X), missing_per_column(data.X))
+    rows, columns = np.array([3, 70, 5]), np.array([1, 3])
+    np.testing.assert_array_equal(dense_block(opened.X, rows, columns), data.X[rows][:, columns])
+    cuts = np.array([0, data.n_queries])
+    extremes = [spread_and_largest(one.X, one.queries, cuts) for one in pair]
+    np.testing.assert_array_equal(extremes[0], extremes[1])
+    for got, expected in zip(column_blocks(opened.X), column_blocks(data.X), strict=True):
+        np.testing.assert_array_equal(got[1], expected[1])
+    check_finite(opened)
+    assert fingerprint(opened) == fingerprint(data)
+    assert rs.describe(opened) == rs.describe(data)
+
+
+def test_what_is_not_finite_is_named():
+    data = rs.Dataset([[1.0, 2.0], [np.inf, np.nan]], [0, 1], ["a", "b"])
+    opened = rs.convert_dataset(data, "out.ranksieve")
+    for check in (data, opened):
+        with pytest.raises(ValueError, match=r"feature f1 of row 1 \(query b\) is inf"):
+            check_finite(check)
+    assert rs.describe(opened) == rs.describe(data)
+    with pytest.raises(ValueError, match="feature f2 of row 1"):
+        rs.open_dataset("out.ranksieve", missing="error")
+    assert rs.open_dataset("out.ranksieve", missing="zero").X[1, 1] == 0
+
+
+def test_a_model_reads_only_its_columns(pair):
+    opened, data = pair
+    model = rs.FenchelRank(radius=3).fit(data).to_model()
+    before = opened.X.bytes_read
+    np.testing.assert_array_equal(model.predict(opened), model.predict(data))
+    assert opened.X.bytes_read - before == len(model.terms) * data.n_docs * 8
+
+
+@pytest.mark.parametrize(
+    "ranker", [rs.FenchelRank(radius=2), rs.SparseRanker(n_alphas=8, cv=2), rs.RankBoost()]
+)
+def test_rankers_fit_what_they_fit_in_memory(ranker):
+    data = rs.make_ranking(n_queries=25, n_features=6, n_informative=2, seed=2)
+    opened = rs.convert_dataset(data, "out.ranksieve")
+    expected = ranker.fit(data).predict(data)
+    np.testing.assert_allclose(ranker.fit(opened).predict(opened), expected, rtol=1e-9, atol=1e-12)
+
+
+def test_back_to_text_and_parquet(pair):
+    opened, data = pair
+    for name in ("b.txt", "b.parquet"):
+        rs.write_dataset(opened, name)
+        assert_same(rs.convert_dataset(name, "back/"), data)
+
+
+# --- Files that are not sound ------------------------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("pair")
+def test_damaged_folders():
+    shutil.copytree("out.ranksieve", "safe")
+
+    def sentence():
+        with pytest.raises((ValueError, OSError)) as caught:
+            rs.read_dataset("out.ranksieve")
+        shutil.rmtree("out.ranksieve")
+        shutil.copytree("safe", "out.ranksieve")
+        assert "\n" not in str(caught.value)
+        return str(caught.value)
+
+    for name in ("features.bin", "labels.bin", "query_sizes.bin", "comments.bin", "texts.bin"):
+        content = Path("safe", name).read_bytes()
+        Path("out.ranksieve", name).write_bytes(content[:-8])
+        assert sentence() == (
+            f"out.ranksieve: {name} has {len(content) - 8} bytes where {len(content)} are expected; "
+            "convert the data again"
+        )
+        Path("out.ranksieve", name).write_bytes(content[:-8] + b"\1" * 8)
+        assert f"{name} is not the file that dataset.json was written with" in sentence()
+        Path("out.ranksieve", name).unlink()
+        assert f"{name} is missing" in sentence()
+    header = json.loads(Path("safe/dataset.json").read_text())
+    for change, said in {
+        "n_docs": "block_starts do not rise", "n_queries": "query_sizes.bin has", "dtype": "dtype is 0",
+        "format": "not a data set of ranksieve", "format_version": "version 0 of the format",
+        "feature_names": "feature_names is 0; expected a list", "query_ids": "query_ids is 0; expected text",
+    }.items():  # fmt: skip
+        value = header["n_docs"] + 1 if change.startswith("n_") else 0
+        Path("out.ranksieve/dataset.json").write_text(json.dumps(header | {change: value}))
+        assert said in sentence()
+    Path("out.ranksieve/dataset.json").write_text(json.dumps(header | {"query_ids": "object"}))
+    assert "which are no ids" in sentence()
+    Path("out.ranksieve/dataset.json").write_text("{")
+    assert "damaged JSON" in sentence()
+    Path("out.ranksieve/dataset.json").unlink()
+    assert "is a folder without dataset.json" in sentence()
+    with pytest.raises(FileNotFoundError, match="there is no such folder"):
+        rs.open_dataset("gone")
+    with pytest.raises(FileNotFoundError, match="is a file"):
+        rs.open_dataset("a.txt")
+
+
+GOOD = letor_text(0, n=30)
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b"", "bad.txt: holds no documents"),
+        (b"# nothing\n\n", "bad.txt: holds no documents"),
+        (b"1 qid:1\n0 qid:2\n", "bad.txt: no line has a feature"),
+        (GOOD.encode() + b"1 qid:1 1:inf\n", "bad.txt:31: feature 1 is 'inf'"),
+        (GOOD.encode() + b"1 qid:1 1:NULL\n", "bad.txt:31: feature 1 is missing"),
+        (GOOD.encode() + b"x qid:1 1:1\n", "bad.txt:31: the label is 'x'"),
+        (GOOD.encode() + b"1 qid:1 0:1\n", "bad.txt:31: found '0:1'"),
+        (gzip.compress(GOOD.encode() * 50)[:-20], "bad.txt: the gzip data break off"),
+        (b"\x1f\x8bnot gzip", "bad.txt: the gzip data are corrupt"),
+    ],
+)
+def test_bad_text_is_told_and_leaves_nothing(small_blocks, content, said):
+    Path("bad.txt").write_bytes(content)
+    with pytest.raises(ValueError, match=said):
+        rs.convert_dataset("bad.txt", "out.ranksieve", missing="error")
+    assert os.listdir() == ["bad.txt"]
+
+
+def test_text_that_is_too_sparse_is_refused():
+    Path("bad.txt").write_bytes(b"1 qid:1 1:1 9000000:1\n" * 20)
+    with pytest.raises(ValueError, match=r"bad\.txt: 40 values are given for 20 × 9000000 features"):
+        rs.convert_dataset("bad.txt", "out.ranksieve")
+    assert os.listdir() == ["bad.txt"]
+
+
+def test_bad_parquet_is_told_and_leaves_nothing(small_blocks):
+    good = frame(1)
+    pq.write_table(good, "a.parquet")
+
+    def sentence(table, *more, **options):
+        pq.write_table(table, "b.parquet")
+        with pytest.raises(ValueError) as caught:
+            rs.convert_dataset([*more, "b.parquet"], "out.ranksieve", **options)
+        assert sorted(os.listdir()) == ["a.parquet", "b.parquet"]
+        return str(caught.value)
+
+    assert sentence(good.drop_columns(["x1"]), "a.parquet") == (
+        "b.parquet: has no column 'x1', but a.parquet has; files that make one data set need the same columns"
+    )
+    assert sentence(good.append_column("new", good["x1"]), "a.parquet").startswith(
+        "a.parquet: has no column 'new'"
+    )
+    assert "b.parquet: there is no column 'qid'" in sentence(good.drop_columns(["qid"]))
+    assert sentence(frame(1, ids="text"), "a.parquet") == (
+        "b.parquet: its query ids are text, but those of a.parquet are int64; make them of one kind"
+    )
+    words = good.set_column(3, "x1", pa.array([*["1"] * 39, "many"]))
+    assert "b.parquet: feature columns must be numbers" in sentence(words)
+    labels = good.set_column(0, "label", pa.array([*[1.0] * 35, None, *[2.0] * 4]))
+    assert sentence(labels) == "b.parquet: the label of row 35 is nan; labels must be finite numbers"
+    ids = good.set_column(1, "qid", pa.array([*[1] * 20, None, *[2] * 19]))
+    assert sentence(ids) == "b.parquet: the query id of row 20 is missing (None, NaN or NaT)"
+    holes = good.set_column(2, "x0", pa.array([*[1.0] * 22, None, *[2.0] * 17]))
+    assert "b.parquet: feature x0 of row 22 (query" in sentence(holes, missing="error")
+    large = good.set_column(2, "x0", pa.array([*[1.0] * 22, 1e300, *[2.0] * 17]))
+    assert "feature x0 of row 22 is 1e+300, which overflows in float32" in sentence(large, dtype="float32")
+    assert "holds no documents" in sentence(good[:0])
+    Path("b.parquet").write_bytes(Path("a.parquet").read_bytes()[:-30])
+    with pytest.raises(ValueError, match=r"b\.parquet: is not a sound parquet file"):
+        rs.convert_dataset("b.parquet", "out.ranksieve")
+    assert sorted(os.listdir()) == ["a.parquet", "b.parquet"]
+
+
+@pytest.mark.parametrize(
+    ("sources", "options", "said"),
+    [
+        ("a.txt", {"dtype": "int8"}, "dtype=int8 cannot hold features"),
+        ("a.txt", {"missing": "guess"}, "missing='guess' is unknown"),
+        ("a.txt", {"n_features": 0}, "n_features=0 is not a number of columns"),
+        ("a.txt", {"n_features": 2}, "beyond n_features=2"),
+        ("a.txt", {"qid": "q"}, "qid does not belong to LETOR text"),
+        (["a.txt", "a.parquet"], {}, "several inputs must all be"),
+        ([], {}, "holds no documents"),
+        ("gone.txt", {}, "gone.txt: there is no such file"),
+    ],
+)
+def test_what_is_refused(sources, options, said):
+    Path("a.txt").write_text(GOOD)
+    pq.write_table(frame(1), "a.parquet")
+    with pytest.raises((ValueError, OSError), match=said):
+        rs.convert_dataset(sources, "out.ranksieve", **options)
+    assert sorted(os.listdir()) == ["a.parquet", "a.txt"]
+
+
+# --- Whole or not at all -----------------------------------------------------------------------------------
+
+
+def test_other_folders_and_files_are_refused():
+    Path("a.txt").write_text(GOOD)
+    Path("other").mkdir()
+    Path("other/mine.txt").write_text("mine")
+    with pytest.raises(FileExistsError, match="other/: is a folder with something else in it"):
+        rs.convert_dataset("a.txt", "other/")
+    with pytest.raises(FileExistsError, match=r"a\.txt: is a file"):
+        rs.convert_dataset("a.txt", "a.txt")
+    with pytest.raises(FileNotFoundError, match="the folder gone does not exist"):
+        rs.convert_dataset("a.txt", "gone/out")
+    assert os.listdir("other") == ["mine.txt"]
+
+
+def test_an_old_data_set_is_replaced_whole(small_blocks):
+    Path("a.txt").write_text(letor_text(0, comments=True))
+    Path("b.txt").write_text(letor_text(1, n=20))
+    old, expected = rs.convert_dataset("a.txt", "out.ranksieve"), rs.read_letor("a.txt")
+    new = rs.convert_dataset("b.txt", "out.ranksieve")
+    assert_same(new, rs.read_letor("b.txt"))
+    assert_same(old, expected)  # still open
+    assert not Path("out.ranksieve/comments.bin").exists()
+    assert sorted(os.listdir()) == ["a.txt", "b.txt", "out.ranksieve"]
+
+
+@pytest.mark.parametrize("step", ["_write_block", "_regroup", "_write_header", "_add_texts"])
+@pytest.mark.parametrize(
+    "error", [KeyboardInterrupt, OSError(28, "No space left on device"), ValueError("no")]
+)
+@pytest.mark.parametrize("existing", [False, True])
+def test_an_interrupted_conversion_leaves_the_old_or_nothing(
+    small_blocks, monkeypatch, step, error, existing
+):
+    Path("a.txt").write_text(letor_text(0, scattered=True, comments=True, text_ids=True))
+    Path("b.txt").write_text(GOOD)
+    if existing:
+        rs.convert_dataset("b.txt", "out.ranksieve")
+    there = sorted(os.listdir())
+
+    def fail(*_):
+        raise error
+
+    monkeypatch.setattr(folder_writer.FolderWriter, step, fail)
+    with pytest.raises(BaseException) as caught:
+        rs.convert_dataset("a.txt", "out.ranksieve")
+    if isinstance(error, OSError):
+        assert str(caught.value).startswith("out.ranksieve: the disk is full after ")
+    assert sorted(os.listdir()) == there
+    if existing:
+        assert_same(rs.open_dataset("out.ranksieve"), rs.read_letor("b.txt"))
+
+
+KILLED = """
+import os, signal, sys
+import ranksieve as rs
+from ranksieve.formats import folder_writer
+folder_writer.BLOCK_ROWS = 7
+blocks = []
+def write(self, rows, real=folder_writer.FolderWriter._write_block):
+    real(self, rows)
+    blocks.append(rows)
+    if len(blocks) == 4:
+        os.kill(os.getpid(), signal.SIGKILL)
+folder_writer.FolderWriter._write_block = write
+rs.convert_dataset("a.txt", "out.ranksieve")
+"""
+
+
+def test_a_killed_conversion_leaves_the_old_and_is_tidied_up():
+    Path("a.txt").write_text(letor_text(0))
+    Path("b.txt").write_text(GOOD)
+    rs.convert_dataset("b.txt", "out.ranksieve")
+    done = subprocess.run([sys.executable, "-c", KILLED], check=False, capture_output=True)
+    assert done.returncode == -signal.SIGKILL, done.stderr
+    assert fingerprint(rs.open_dataset("out.ranksieve")) == fingerprint(rs.read_letor("b.txt"))
+    assert len(list(Path().glob(HIDDEN))) == 1
+    assert_same(rs.convert_dataset("a.txt", "out.ranksieve"), rs.read_letor("a.txt"))
+
+
+def test_what_was_moved_aside_comes_back(monkeypatch):
+    Path("a.txt").write_text(GOOD)
+    rs.convert_dataset("a.txt", "out.ranksieve")
+    os.rename("out.ranksieve", ".out.ranksieve.0123456789abcdef.old")  # killed between two renames
+    Path("bad.txt").write_text("?")
+    with pytest.raises(ValueError, match="the label is"):
+        rs.convert_dataset("bad.txt", "out.ranksieve")
+    assert_same(rs.open_dataset("out.ranksieve"), rs.read_letor("a.txt"))
+
+
+def test_two_writers_do_not_harm_each_other(monkeypatch):
+    Path("a.txt").write_text(letor_text(0, n=200))
+    Path("b.txt").write_text(letor_text(1, n=200))
+    faults = []
+
+    def work(name):
+        try:
+            for _ in range(8):
+                rs.convert_dataset(name, "out.ranksieve")
+        except BaseException as error:
+            faults.append(error)
+
+    threads = [threading.Thread(target=work, args=(name,)) for name in ("a.txt", "b.txt")]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    prints = {fingerprint(rs.read_letor(name)) for name in ("a.txt", "b.txt")}
+    assert fingerprint(rs.open_dataset("out.ranksieve")) in prints
+    assert not list(Path().glob(HIDDEN))
+    assert not faults
+
+
+def test_a_folder_that_is_being_written_is_left_alone():
+    Path("a.txt").write_text(GOOD)
+    with atomic.atomic_folder("out.ranksieve", lambda _: True) as hidden:
+        (hidden / "x").write_text("x")
+        rs.convert_dataset("a.txt", "out.ranksieve")
+        assert (hidden / "x").exists()
+        (hidden / "young").mkdir()
+    abandoned = Path(".out.ranksieve.0123456789abcdef")
+    abandoned.mkdir()
+    shutil.rmtree("out.ranksieve")
+    rs.convert_dataset("a.txt", "out.ranksieve")
+    assert abandoned.exists()  # too young to be sure
+    long_ago = time.time() - 3600
+    os.utime(abandoned, (long_ago, long_ago))
+    rs.convert_dataset("a.txt", "out.ranksieve")
+    assert not abandoned.exists()
+
+
+def test_progress_ends_at_the_end():
+    Path("a.txt").write_text(GOOD)
+    seen = []
+    rs.convert_dataset("a.txt", "out.ranksieve", progress=lambda done, total: seen.append((done, total)))
+    assert seen[-1] == (len(GOOD), len(GOOD))
+
+
+# --- Memory ------------------------------------------------------------------------------------------------
+
+PEAK = """
+import sys
+import ranksieve as rs
+rs.convert_dataset(sys.argv[1], sys.argv[2])
+with open("/proc/self/status") as status:  # unlike ru_maxrss, not at least what the parent has
+    print(next(int(line.split()[1]) // 1024 for line in status if line.startswith("VmHWM")))
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="needs Linux to measure memory")
+@pytest.mark.parametrize("kind", ["letor", "scattered", "parquet"])
+def test_memory_does_not_grow_with_the_file(here, kind):
+    rng = np.random.default_rng(0)
+    lines = [
+        " ".join(f"{j + 1}:{v:.4f}" for j, v in enumerate(row)) for row in rng.random((2000, 40)).round(4)
+    ]
+    peaks = []
+    for copies in (15, 60):  # 13 and 53 MB of text
+        qid = np.repeat(np.arange(copies * 100), 20)
+        if kind == "scattered":
+            qid = rng.permutation(qid)
+        if kind == "parquet":
+            name = f"{copies}.parquet"
+            X = np.tile(rng.random((2000, 40)), (copies, 1))
+            columns = {f"x{j}": X[:, j] for j in range(40)}
+            pq.write_table(pa.table({"label": qid % 3, "qid": qid, **columns}), name, row_group_size=4096)
+        else:
+            name = f"{copies}.txt"
+            with Path(name).open("w") as file:
+                file.writelines(
+                    f"{q % 3} qid:{q} {lines[row % 2000]}\n" for row, q in enumerate(qid.tolist())
+                )
+        done = subprocess.run(
+            [sys.executable, "-c", PEAK, name, "out.ranksieve"], check=True, capture_output=True, text=True
+        )
+        peaks.append(int(done.stdout))
+    assert peaks[1] - peaks[0] < 12, peaks  # the features alone are 29 MB more
+
+
+# --- The command line --------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def trained(here):
+    """A data set as a file and as a folder, and two models."""
+    data = rs.make_ranking(n_queries=25, n_features=6, n_informative=2, seed=2)
+    rs.write_letor(data, "d.txt")
+    assert run("convert", "d.txt", "d.ranksieve").stdout == (
+        f"Wrote {data.n_docs} documents of 25 queries to d.ranksieve.\n"
+    )
+    rs.FenchelRank(radius=2).fit(data).to_model().save("m.json")
+    rs.FenchelRank(radius=0.5).fit(data).to_model().save("n.json")
+    return data
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("inspect", "DATA", "--json"),
+        ("rank", "m.json", "DATA"),
+        ("rank", "m.json", "DATA", "--format", "trec"),
+        ("evaluate", "DATA", "--model", "m.json", "--json"),
+        ("compare", "DATA", "m.json", "n.json", "--json"),
+        ("explain", "m.json", "DATA", "--drop"),
+        ("explain", "m.json", "DATA", "--query", "1"),
+        ("path", "DATA"),
+        ("fit", "DATA", *QUICK, "-o", "f.json"),
+        ("fit", "DATA", "--valid", "DATA", "--method", "fenchelrank", "-o", "f.json"),
+        ("subset", "DATA", "--k", "2"),
+        ("frontier", "DATA", "--max-features", "2"),
+        ("scorecard", "m.json", "DATA", "-o", "f.json"),
+        ("verify", "m.json", "DATA"),
+    ],
+)
+def test_every_command_takes_a_folder(trained, command):
+    answers = []
+    for name in ("d.txt", "d.ranksieve"):
+        result = run(*(name if word == "DATA" else word for word in command))
+        weights = rs.load_model("f.json").weights if "f.json" in command else ()
+        answers.append((result.stdout.replace("d.ranksieve", "d.txt"), weights))
+    (said, expected), (of_folder, weights) = answers
+    assert of_folder == said
+    np.testing.assert_allclose(weights, expected, rtol=1e-6)
+
+
+def test_convert_on_the_command_line(trained):
+    run("convert", "d.ranksieve", "back.txt")
+    assert Path("back.txt").read_bytes() == Path("d.txt").read_bytes()
+    run("convert", "d.ranksieve", "back.parquet")
+    run("convert", "back.parquet", "again/", "--dtype", "float32")
+    assert rs.open_dataset("again").X.dtype == np.float32
+    assert rs.read_dataset("again/").X.dtype == np.float32
+    assert fingerprint(rs.read_dataset("back.parquet")) == fingerprint(rs.read_letor("d.txt"))
+    run("convert", "d.txt", "d.txt", "d.txt", "three.ranksieve", "--n-features", "8")
+    assert rs.open_dataset("three.ranksieve").X.shape == (3 * trained.n_docs, 8)
+    run("convert", "again/", "again/", "--dtype", "float64")
+    assert rs.open_dataset("again").X.dtype == np.float64
+    assert "belongs to folders" in refused("convert", "d.txt", "x.txt", "--dtype", "float32")
+    assert "can only become a folder" in refused("convert", "back.parquet", "back.parquet", "x.parquet")
+    assert "can be read once only" in refused("convert", "-", "-", "x/")
+    assert refused("convert", "d.txt", "x/", "--missing", "guess").startswith("--missing guess is unknown")
+    Path("mine").mkdir()
+    assert refused("convert", "d.txt", "mine/") == (
+        "mine/: is a folder with something else in it; choose another name or remove it"
+    )
+    assert "cannot hold features" in refused("convert", "d.txt", "x/", "--dtype", "int")
+
+
+def test_ctrl_c_on_the_command_line(trained):
+    text = Path("d.txt").read_text()
+    child = subprocess.Popen(
+        [sys.executable, "-c", "from ranksieve.cli import main; main()", "convert", "-", "x.ranksieve"],
+        stdin=subprocess.PIPE, stderr=subprocess.PIPE,
+    )  # fmt: skip
+    child.stdin.write(text.encode())
+    child.stdin.flush()
+    for _ in range(200):
+        if list(Path().glob(".x.ranksieve.*")):
+            break
+        time.sleep(0.05)
+    time.sleep(0.2)
+    child.send_signal(signal.SIGINT)
+    _, said = child.communicate(timeout=30)
+    assert child.returncode == 130
+    assert said.decode() == "ranksieve: interrupted, the output was not written\n"
+    assert not list(Path().glob("*x.ranksieve*"))
+
+
+def test_a_feature_log_becomes_a_folder():
+    hits = [
+        {"_id": d, "fields": {"_ltrlog": [{"e": [{"name": "title", "value": v}, {"name": "x"}]}]}}
+        for d, v in (("7555", 9.5), ("1370", 2.5))
+    ]
+    Path("log.json").write_text(json.dumps({"rambo": {"hits": {"hits": hits}}}))
+    Path("j.csv").write_text("grade,keywords,docId\n4,rambo,7555\n3,rambo,1370\n")
+    done = process("convert", "log.json", "t.ranksieve", "--judgements", "j.csv", "--missing", "zero")
+    assert done.returncode == 0, done.stderr
+    opened = rs.open_dataset("t.ranksieve")
+    assert list(opened.doc_ids) == ["7555", "1370"]
+    np.testing.assert_array_equal(np.asarray(opened.X), [[9.5, 0], [2.5, 0]])
+
+
+assert letor.CHUNK_BYTES == batches.CHUNK_BYTES
