@@ -62,6 +62,15 @@ def stored_values(X: Matrix) -> AnyArray:
     return np.asarray(X.data if is_sparse(X) else X)
 
 
+def value_range(X: Matrix) -> tuple[float, float]:
+    """The least and the largest value, and 0 between them; NaN if one is missing."""
+    if is_streamed(X):
+        low, high = X.value_range
+        return float(np.minimum(low, 0.0)), float(np.maximum(high, 0.0))
+    values = stored_values(X)
+    return float(np.min(values, initial=0.0)), float(np.max(values, initial=0.0))
+
+
 def buffers(X: Matrix) -> Iterator[AnyArray]:
     """Contiguous arrays that, one after another, hold all there is to know of X but its shape."""
     parts = (X.indptr, X.indices, X.data) if is_sparse(X) else (rows for _, rows in _row_slices(X))
@@ -102,6 +111,8 @@ def _first_in_block(block: Matrix, wanted: Callable[[AnyArray], BoolArray]) -> t
 
 def first_not_finite(X: Matrix, allow_nan: bool = False) -> tuple[int, int] | None:
     """Row and column of the first value that is infinite or, unless allowed, NaN."""
+    if is_streamed(X) and np.isfinite(X.value_range).all():
+        return None
     with np.errstate(over="ignore", invalid="ignore"):
         sums = [np.sum(stored_values(block)) for _, block in _row_slices(X)]
     if np.isfinite(sums).all():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
+from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
@@ -49,6 +50,14 @@ class StreamedMatrix(ABC):
                 if b > first and a < last:
                     yield a, b
             first, block = end, block + 1
+
+    @cached_property
+    def value_range(self) -> tuple[float, float]:
+        """The least and the largest value; NaN if one is missing."""
+        blocks = (self.read(a, b, np.arange(self.shape[1])) for a, b in pairwise(self.starts.tolist()))
+        ranges = [(block.min(), block.max()) for block in blocks if block.size]
+        low, high = np.min(ranges, axis=0)[0], np.max(ranges, axis=0)[1]
+        return float(low), float(high)
 
     @property
     def size(self) -> int:

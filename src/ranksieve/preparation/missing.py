@@ -13,13 +13,15 @@ from ranksieve.data.dataset import Dataset
 from ranksieve.data.matrix import (
     column_blocks,
     first_place,
+    is_streamed,
     mark_missing,
     missing_per_column,
     own_copy,
     replace_missing,
-    stored_values,
+    value_range,
 )
 from ranksieve.data.queries import Queries
+from ranksieve.preparation.streamed import PreparedMatrix
 
 Fill = Callable[[FloatArray, Queries], FloatArray]
 
@@ -129,6 +131,8 @@ class MissingPolicy:
             indicators = self.indicators
             given = [name for name in self.features if name not in indicators]
             check_same_features(given, data, "missing values")
+        if is_streamed(data.X):
+            return self._streamed(data)
         if not self.indicates:
             X = own_copy(data.X)
             self.fill(X, data.queries)
@@ -137,6 +141,27 @@ class MissingPolicy:
         X = data.X[:, [place[indicators.get(name, name)] for name in self.features]]
         self.fill(X, data.queries)
         return data.replace_features(X, self.features)
+
+    def _streamed(self, data: Dataset) -> Dataset:
+        """The data with missing values replaced as they are read."""
+        names = self.features or data.feature_names
+        place, about = {name: j for j, name in enumerate(data.feature_names)}, self.indicators
+        policy = self.with_means_of(data)
+
+        def prepare(some: Sequence[str], values: FloatArray, queries: Queries) -> FloatArray:
+            policy.of(some).fill(values, queries)
+            return values
+
+        sources = np.array([place[about.get(name, name)] for name in names])
+        X = PreparedMatrix(data.X, names, sources, prepare, data.queries, self.per_query, data.X.dtype)
+        return data.replace_features(X, names)
+
+    def with_means_of(self, data: Dataset) -> MissingPolicy:
+        """This policy; one that puts the means of the data at hand, with these means."""
+        if self.policy != "column_mean" or self.means:
+            return self
+        means = _means_of(data, np.ones(data.n_docs))
+        return MissingPolicy("column_mean", data.feature_names, tuple(means.tolist()))
 
     def of(self, features: Sequence[str]) -> MissingPolicy:
         """The policy for some of the features, in the order given."""
@@ -182,7 +207,7 @@ def learn_missing(data: Dataset, policy: str, row_weight: FloatArray | None = No
     if policy == "auto":
         warn_caller(_word(data, holes))
     weight = np.ones(data.n_docs) if row_weight is None else row_weight
-    means = np.concatenate([_present_means(block, weight) for _, block in column_blocks(data.X)])
+    means = _means_of(data, weight)
     marked = np.flatnonzero((holes > 0) & (holes < data.n_docs)) if policy == INDICATOR else ()
     about = [data.feature_names[j] for j in marked]
     indicators = [f"{name} is missing" for name in about]
@@ -226,6 +251,10 @@ def _count(some: Sequence[object], data: Dataset) -> str:
     return f"{len(some)} of {data.n_features} features {'has' if len(some) == 1 else 'have'}"
 
 
+def _means_of(data: Dataset, weight: FloatArray) -> FloatArray:
+    return np.concatenate([_present_means(block, weight) for _, block in column_blocks(data.X)])
+
+
 def _present_means(columns: FloatArray, weight: FloatArray) -> FloatArray:
     present = ~np.isnan(columns)
     count = weight @ present
@@ -255,7 +284,7 @@ def fill_missing(dataset: Dataset, policy: str) -> Dataset:
 
 def has_missing(X: Matrix) -> bool:
     """Whether any value is NaN."""
-    return bool(np.isnan(np.min(stored_values(X), initial=np.inf)))
+    return bool(np.isnan(value_range(X)).any())
 
 
 def _refuse(dataset: Dataset) -> None:

@@ -9,10 +9,11 @@ import numpy as np
 
 from ranksieve._types import FloatArray, IntArray
 from ranksieve.data.dataset import Dataset
-from ranksieve.data.matrix import column_blocks, divided_columns, is_sparse, stored_values
+from ranksieve.data.matrix import column_blocks, divided_columns, is_sparse, is_streamed, value_range
 from ranksieve.data.queries import Queries
 from ranksieve.preparation.missing import check_same_features
 from ranksieve.preparation.scales import scales_differ
+from ranksieve.preparation.streamed import PreparedMatrix
 
 Statistics = Callable[[FloatArray, IntArray, FloatArray], tuple[FloatArray, FloatArray]]
 
@@ -107,8 +108,8 @@ def kind_for(data: Dataset) -> str:
     Features of [0, 1] whose ranges differ at most a thousandfold, as LETOR's, have been scaled before; others
     are brought to one scale by "within_z": by the deviations that rankings are made of.
     """
-    values = stored_values(data.X)
-    scaled = np.min(values, initial=0.0) >= 0.0 and np.max(values, initial=0.0) <= 1.0
+    low, high = value_range(data.X)
+    scaled = low >= 0.0 and high <= 1.0
     return "none" if scaled and not scales_differ(data) else "within_z"
 
 
@@ -181,10 +182,23 @@ class Normalisation:
             return data
         if self.learns:
             check_same_features(self.features, data, f"normalisation {self.kind!r}")
+        if is_streamed(data.X):
+            return self._streamed(data)
         X = np.empty(data.X.shape)
         for columns, block in column_blocks(data.X):
             X[:, columns] = self._part(columns).transform(block, data.queries)
         return data.replace_features(X)
+
+    def _streamed(self, data: Dataset) -> Dataset:
+        """The data normalised as they are read."""
+
+        def prepare(some: Sequence[str], values: FloatArray, queries: Queries) -> FloatArray:
+            return self.of(some).transform(values, queries)
+
+        names, columns = data.feature_names, np.arange(data.n_features)
+        return data.replace_features(
+            PreparedMatrix(data.X, names, columns, prepare, data.queries, self.per_query, np.float64)
+        )
 
     def for_learning(self, data: Dataset) -> Dataset:
         """Data with the score differences of :meth:`apply`, which are all that rankers learn from.
