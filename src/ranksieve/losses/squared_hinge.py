@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar
+from threading import Lock
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -16,6 +17,7 @@ from ranksieve.kernels.pairs import degree_less, partner_rows, weighted_partner_
 from ranksieve.losses.base import Curvature, ScoreValue
 from ranksieve.losses.sorted_scores import LOWER, UPPER, PairLoss
 
+MANY_DOCUMENTS = 2**18  # from here on arrays are kept of the latest scores alone
 FEW_LABELS = 8  # with more, lists of the documents above each level take more time than sorting all
 
 
@@ -49,6 +51,43 @@ class ListState:
     active: AnyArray
 
 
+class Arrays(NamedTuple):
+    """What an evaluation leaves of every document."""
+
+    uppers: AnyArray
+    above: AnyArray
+    active: AnyArray
+    gradient: FloatArray
+
+
+class LatestValue(ScoreValue):
+    """The loss at some scores, whose arrays are there as long as no other scores are evaluated.
+
+    After that they are computed again when they are asked for: of many documents, arrays of all points would
+    take more memory than there is.
+    """
+
+    _loss: BoundSquaredHinge
+    _s: FloatArray
+
+    def __init__(self, loss: BoundSquaredHinge, s: FloatArray, value: float, slack: float) -> None:
+        for name, given in (("value", value), ("slack", slack), ("_loss", loss), ("_s", s)):
+            object.__setattr__(self, name, given)
+
+    @property
+    def gradient(self) -> FloatArray:
+        return self._arrays.gradient
+
+    @property
+    def state(self) -> ListState:
+        uppers, above, active, _ = self._arrays
+        return ListState(uppers, above, active)
+
+    @property
+    def _arrays(self) -> Arrays:
+        return self._loss.arrays_of(self, self._s)
+
+
 class BoundSquaredHinge(PairLoss):
     """The squared hinge of one data set: O(n log n) value and gradient, O(n·k) curvature of k columns."""
 
@@ -62,22 +101,59 @@ class BoundSquaredHinge(PairLoss):
         self.level = self.level.astype(np.int8)
         self._lists, uppers = kernels.make_lists(self.level, queries.offsets)
         self._near = (uppers, np.zeros(queries.n_rows, dtype=np.int32))  # of the latest scores
+        self._latest: tuple[ScoreValue, Arrays] | None = None  # of many documents
+        self._lock = Lock()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_lock": None, "_latest": None}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__ |= {**state, "_lock": Lock()}
 
     def evaluate(self, s: FloatArray) -> ScoreValue:
-        gradient, active = np.empty(len(s)), np.empty(len(s), dtype=np.int32)
+        if len(s) > MANY_DOCUMENTS:
+            with self._lock:
+                return self._evaluate_in_place(s)
+        arrays = self._room(self._near[0].copy(), self._near[1].copy())
+        slack, value = self._sums(s, arrays)
+        self._near = (arrays.uppers, arrays.above)
+        return ScoreValue(value, arrays.gradient, slack, ListState(*arrays[:3]))
+
+    def arrays_of(self, at: ScoreValue, s: FloatArray) -> Arrays:
+        """The arrays of a value of many documents, at the scores s."""
+        with self._lock:
+            if self._latest is None or self._latest[0] is not at:
+                self._latest = (at, self._arrays_at(s)[0])
+            return self._latest[1]
+
+    def _evaluate_in_place(self, s: FloatArray) -> ScoreValue:
+        arrays, slack, value = self._arrays_at(s)
+        at = LatestValue(self, s, value, slack)
+        self._latest = (at, arrays)
+        return at
+
+    def _arrays_at(self, s: FloatArray) -> tuple[Arrays, float, float]:
+        """The one set of arrays, with what belongs to the scores s; and Σ ωξ and Σ ωξ²."""
+        arrays = self._latest[1] if self._latest is not None else self._room(*self._near)
+        self._near = (arrays.uppers, arrays.above)
+        return arrays, *self._sums(s, arrays)
+
+    def _room(self, uppers: AnyArray, above: AnyArray) -> Arrays:
+        n = self.queries.n_rows
+        return Arrays(uppers, above, np.empty(n, dtype=np.int32), np.empty(n))
+
+    def _sums(self, s: FloatArray, arrays: Arrays) -> tuple[float, float]:
+        """Σ ωξ and Σ ωξ² at the scores s; the arrays, of other scores before, are then those of s."""
         sums = np.empty((self.queries.n_queries, 2))
-        uppers, above = self._near[0].copy(), self._near[1].copy()
 
         def work(first: int, last: int) -> None:
             kernels.squared_hinge(
-                s, self.level, self.weight, self.queries.offsets, first, last, self._lists,
-                uppers, above, active, gradient, sums,
-            )  # fmt: skip
+                s, self.level, self.weight, self.queries.offsets, first, last, self._lists, *arrays, sums
+            )
 
         map_shares(work, self.cuts)
-        self._near = (uppers, above)
         slack, value = sums.sum(axis=0).tolist()
-        return ScoreValue(_not_negative(value), gradient, slack, ListState(uppers, above, active))
+        return slack, _not_negative(value)
 
     def line(self, at: ScoreValue, s: FloatArray, d: FloatArray) -> Callable[[float], tuple[float, float]]:
         """A function of μ: both derivatives of the loss along d at s + μd; ``at`` is the loss at s."""
@@ -92,7 +168,8 @@ class BoundSquaredHinge(PairLoss):
                 )  # fmt: skip
 
             map_shares(work, self.cuts)
-            self._near = (uppers.copy(), above.copy())  # where the next evaluation will be; the line goes on
+            if self._latest is None:
+                self._near = (uppers.copy(), above.copy())  # where the next evaluation will be
             slope, curvature = slopes.sum(axis=0).tolist()
             return slope, curvature
 
