@@ -16,6 +16,7 @@ from ranksieve._util.atomic import atomic_write
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.queries import group_queries
 from ranksieve.formats.fold_files import profile_of_files
+from ranksieve.formats.letor_faults import NO_FEATURE
 from ranksieve.formats.letor_lines import letor_lines
 from ranksieve.formats.letor_rows import DenseFeatures, LetorRows, SparseFeatures
 from ranksieve.formats.text_files import source_name
@@ -78,7 +79,7 @@ def _dataset(rows: LetorRows, missing: str, source: str, profile: str | None) ->
         raise ValueError(f"{source or 'the list of files'}: holds no documents")
     X, y = rows.features.finish(), rows.labels.finish()
     if X.shape[1] == 0:
-        raise ValueError(f"{source}: no line has a feature; expected index:value after the query id")
+        raise ValueError(NO_FEATURE.format(source=source))
     qid = rows.queries.finish(len(y))
     if rows.has_missing and missing != "keep":
         MissingPolicy(missing).fill(X, group_queries(qid))
