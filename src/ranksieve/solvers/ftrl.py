@@ -48,8 +48,8 @@ class FtrlState:
         more = n_features - len(self.w)
         if more <= 0:
             return self
-        arrays = {name: np.pad(getattr(self, name), (0, more)) for name in ("squares", "sums", "w")}
-        return replace(self, **arrays)
+        squares, sums, w = (np.pad(array, (0, more)) for array in (self.squares, self.sums, self.w))
+        return replace(self, squares=squares, sums=sums, w=w)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON, from which :meth:`from_dict` restores every bit."""
