@@ -12,6 +12,7 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ranksieve._parallel import use_threads
 from ranksieve.data.dataset import Dataset
 from ranksieve.formats.letor import read_letor, write_letor
 from ranksieve.kernels import shortest_text
@@ -167,3 +168,22 @@ def test_wide_rows_are_written_one_at_a_time(tmp_path):
     X = rng.random((3, 40_000))
     write_letor(Dataset(X, [1, 0, 2], [1, 1, 1]), tmp_path / "data.txt")
     np.testing.assert_array_equal(read_letor(tmp_path / "data.txt").X, X)
+
+
+def test_any_number_of_threads_writes_the_same_text(tmp_path):
+    X = rng.standard_normal((5000, 20))
+    data = Dataset(X, np.arange(5000) % 3, np.arange(5000) // 10, doc_ids=[f"d{k}" for k in range(5000)])
+    for n in (1, 2, 3):
+        with use_threads(n):
+            write_letor(data, tmp_path / f"{n}.txt")
+    texts = {(tmp_path / f"{n}.txt").read_bytes() for n in (1, 2, 3)}
+    assert len(texts) == 1
+    np.testing.assert_array_equal(read_letor(tmp_path / "2.txt").X, X)
+
+
+def test_the_first_infinite_value_is_named_whatever_the_threads(tmp_path):
+    X = np.ones((30_000, 20))
+    X[29_000, 3] = X[17_000, 5] = np.inf
+    with pytest.raises(ValueError, match="feature f6 of row 17000 is infinite"):
+        write_letor(Dataset(X, np.zeros(30_000), np.arange(30_000) // 10), tmp_path / "data.txt")
+    assert list(tmp_path.iterdir()) == []

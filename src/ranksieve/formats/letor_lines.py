@@ -8,36 +8,61 @@ from typing import Any
 
 import numpy as np
 
+from ranksieve._parallel import map_blocks
 from ranksieve._types import AnyArray, IntArray, Matrix
 from ranksieve.data.dataset import Dataset, TextColumn
 from ranksieve.data.matrix import first_place, stored_rows, stored_values
 from ranksieve.kernels.letor_lines import Lines, write_lines
 from ranksieve.kernels.shortest_text import LONGEST
 
-ROWS_AT_ONCE, CELLS_AT_ONCE = 1024, 1 << 15  # so few that their text stays in the cache
+ROWS_AT_ONCE, CELLS_AT_ONCE = 1024, 1 << 15  # of a piece: so few that its text stays in the cache
+PIECES_AT_ONCE = 8  # which threads share
 AROUND_LABEL = len(" qid:") + len("\n")
 AROUND_VALUE = len(" ") + len(":")
 
 
 def letor_lines(dataset: Dataset) -> Iterator[memoryview]:
     """The text in pieces of whole lines; a piece is to be used before the next is asked for."""
-    queries, query_starts = _one_block([text.encode() for text in _query_texts(dataset)])
+    queries = _one_block([text.encode() for text in _query_texts(dataset)])
     query_of_row = dataset.queries.of_rows(np.arange(dataset.n_queries))
-    single, step = dataset.X.dtype == np.float32, _rows_at_once(dataset)
-    values, text = np.empty(0), np.empty(0, dtype=np.uint8)  # used again: fresh memory costs time
-    for start in range(0, dataset.n_docs, step):
-        stop = min(start + step, dataset.n_docs)
+    rooms, step = [_Room() for _ in range(PIECES_AT_ONCE)], _rows_at_once(dataset)
+    for first in range(0, dataset.n_docs, step * PIECES_AT_ONCE):
+        starts = range(first, min(first + step * PIECES_AT_ONCE, dataset.n_docs), step)
+        for room, start in zip(rooms, starts, strict=False):
+            room.prepare(dataset, start, min(start + step, dataset.n_docs), query_of_row, queries)
+        yield from map_blocks(lambda k, _: rooms[k].write(), np.arange(len(starts) + 1))
+
+
+class _Room:
+    """Some rows and their text; used again for other rows, because fresh memory costs time."""
+
+    def __init__(self) -> None:
+        self._values: AnyArray = np.empty(0)
+        self._text: AnyArray = np.empty(0, dtype=np.uint8)
+
+    def prepare(
+        self,
+        dataset: Dataset,
+        start: int,
+        stop: int,
+        query_of_row: IntArray,
+        queries: tuple[AnyArray, IntArray],
+    ) -> None:
+        """Take some rows in; refuse them if LETOR text cannot hold them."""
         block = dataset.X[start:stop]
         _check_finite(dataset, start, block)
         starts, places, columns, stored = stored_rows(block)
-        values = _with_room(values, len(stored))
-        values[: len(stored)] = stored
-        lines = Lines(
-            dataset.y[start:stop], starts, places, columns, values, single, query_of_row[start:stop], queries,
-            query_starts, *_tails(dataset, start, stop),
+        self._values = _with_room(self._values, len(stored))
+        self._values[: len(stored)] = stored
+        self._lines = Lines(
+            dataset.y[start:stop], starts, places, columns, self._values, dataset.X.dtype == np.float32,
+            query_of_row[start:stop], *queries, *_tails(dataset, start, stop),
         )  # fmt: skip
-        text = _with_room(text, _most_bytes(lines, dataset.n_features))
-        yield text[: write_lines(lines, text)].data
+        self._text = _with_room(self._text, _most_bytes(self._lines, dataset.n_features))
+
+    def write(self) -> memoryview:
+        """The text of these rows."""
+        return self._text[: write_lines(self._lines, self._text)].data
 
 
 def _with_room(array: AnyArray, size: int) -> AnyArray:
