@@ -128,6 +128,41 @@ def test_powers_of_ten_are_rounded_up_by_at_most_one_unit():
         assert floor(log2(held)) in (127, 128)
 
 
+def nearest_to_whole(factor, most):
+    """The least distances above and below a whole number of N·factor, 1 ≤ N ≤ most, among those not whole.
+
+    What comes nearer than all before is a sum of the nearest from above and from below (Stern, Brocot).
+    """
+    over = factor - floor(factor)
+    under, n_over, n_under = 1 - over, 1, 1
+    while over > 0 and n_over + n_under <= most and over != under:
+        if over > under:
+            times = min(-(-over // under) - 1, (most - n_over) // n_under)
+            n_over, over = n_over + times * n_under, over - times * under
+        else:
+            times = min(-(-under // over) - 1, (most - n_under) // n_over)
+            n_under, under = n_under + times * n_over, under - times * over
+    return (over, under) if over > 0 else (Fraction(1), Fraction(1))
+
+
+def test_the_least_distances_by_trying_all():
+    for factor in (Fraction(355, 113), Fraction(2, 7), Fraction(10**9 + 7, 3**12), Fraction(3)):
+        for most in (1, 2, 10, 500):
+            parts = [n * factor % 1 for n in range(1, most + 1) if n * factor % 1]
+            if parts:
+                assert nearest_to_whole(factor, most) == (min(parts), 1 - max(parts))
+
+
+def test_no_bound_is_so_near_a_whole_number_that_128_bits_mistake_it():
+    """Bounds are N·2^q/10^k with N ≤ 2^55 + 2, also those of a float32; the error is below 2^60/2^128."""
+    for q in range(-1074, 972):
+        for less in (0, 524031):
+            k = (q * 1262611 - less) >> 22
+            over, under = nearest_to_whole(Fraction(2) ** q / Fraction(10) ** k, 2**55 + 2)
+            assert over >= Fraction(2**62, 2**128)
+            assert under > Fraction(2**60, 2**128)
+
+
 @pytest.mark.parametrize("kind", [np.asarray, sp.csr_array])
 @pytest.mark.parametrize("values", [DOUBLES["random bits"], SINGLES["random bits"]], ids=["64", "32"])
 def test_random_bits_survive_a_file(tmp_path, values, kind):

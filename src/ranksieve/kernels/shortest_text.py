@@ -34,7 +34,7 @@ NULL_TEXT = np.frombuffer(b"NULL", dtype=np.uint8).copy()
 U0, U2, U10, U52, U100 = (np.uint64(k) for k in (0, 2, 10, 52, 100))
 TEN_4 = np.uint64(10**4)
 FRACTION, HIDDEN, HIDDEN_OF_SINGLE = np.uint64(2**52 - 1), np.uint64(2**52), np.uint64(2**23)
-SIGN = np.uint64(2**63)
+SIGN, ERROR = np.uint64(2**63), np.uint64(2**60)
 MILLION, EXACT_DIGITS, EXACT_SINGLE_DIGITS = 1e6, 1e15, 1e6
 
 
@@ -48,13 +48,14 @@ def put(out, i, byte):
 def _scaled_to_odd(high, low, c):
     """⌊(high·2^64 + low) · c / 2^128⌋, its last bit set where something is cut off: comparisons stay exact.
 
-    The power of ten is rounded up by less than 1, which adds no more than 1 to the middle 64 bits.
+    The power of ten is too large by at most 1, and so the product by at most c < 2^60. What is cut off of a
+    product that should be whole is therefore below 2^60, and of any other far above: at least 2^62.
     """
-    carry, _ = product(low, c)
+    carry, last = product(low, c)
     top, middle = product(high, c)
     middle += carry
     top += np.uint64(middle < carry)
-    return top | np.uint64(middle > U1)
+    return top | np.uint64(middle != U0 or last >= ERROR)
 
 
 @helper(forceinline=True)
