@@ -16,7 +16,7 @@ from benchmarks.competitors.ranklib import features_of
 from benchmarks.competitors.svm_rank import weights_of
 from benchmarks.data_sets import DATA_SETS, DataSet
 from benchmarks.harness import Skipped
-from benchmarks.measures import MEASURES
+from benchmarks.measures import MEASURES, writing
 from benchmarks.measures.base import Run
 from benchmarks.measures.roofline import counted
 from benchmarks.pairs import build_pairs, count_pairs
@@ -138,6 +138,17 @@ def test_to_objective_gives_rows_with_ratios(tiny, own_results):
         assert row["ours_over_theirs"] > 0
         assert row["distance"] <= float(row["what"].split("to ")[1].partition(",")[0])
     assert any(row["what"].endswith("from the file") for row in theirs)
+
+
+@pytest.mark.parametrize("kind", MEASURES["writing"].data)
+def test_writing_races_and_reads_back(tiny, own_results, monkeypatch, kind):
+    monkeypatch.setitem(DATA_SETS, "250k", DATA_SETS["tiny"])
+    monkeypatch.setattr(writing, "QUICK_ROWS", 150)
+    monkeypatch.setattr(writing, "OUT", own_results)
+    ours, theirs = (rows_of("writing", name, kind) for name in (OURS, "dump_svmlight_file"))
+    raced = {row["what"] for row in theirs}
+    assert {row["what"] for row in ours} == raced | {writing.READING, writing.BY_REPR}
+    assert sum("ours_over_theirs" in row for row in with_ratios([*ours, *theirs])) == len(raced)
 
 
 def test_an_external_program_races_from_its_file(tiny, own_results, monkeypatch):

@@ -584,7 +584,7 @@ def test_written_text_is_plain():
         write_letor(Dataset(sp.csr_array([[0, 1.5], [0, 0]]), [1, 0], [3, 3], doc_ids=["x", ""]), path)
         assert path.read_text() == "1 qid:3 2:1.5 #docid = x\n0 qid:3\n"
         write_letor(Dataset(np.float32([[0.1]]), [0.5], [3]), path)
-        assert path.read_text() == "0.5 qid:3 1:0.10000000149011612\n"
+        assert path.read_text() == "0.5 qid:3 1:0.1\n"
 
 
 def test_comments_and_ids_survive():

@@ -116,8 +116,10 @@ def test_places(X):
 
 def test_entries(X):
     rebuilt = np.zeros(DENSE.shape)
-    for row, (columns, values) in enumerate(matrix.row_entries(X)):
-        rebuilt[row, list(columns)] = values
+    starts, places, columns, values = matrix.stored_rows(X)
+    for row, place in enumerate(places):
+        own = values[starts[row] : starts[row + 1]]
+        rebuilt[row, columns[place : place + len(own)]] = own
     close(rebuilt, DENSE)
     if sp.issparse(X):
         rows, columns, values = matrix.nonzero_entries(X)

@@ -298,6 +298,25 @@ def test_a_file_gives_the_bits_of_its_rows_in_memory(tmp_path, sparse):
     ranker.to_model().save(tmp_path / "model.json")
 
 
+@pytest.mark.parametrize("feature_wise", [True, False])
+@pytest.mark.parametrize("sparse", [False, True])
+def test_the_features_of_a_file_need_not_be_known_from_the_start(tmp_path, sparse, feature_wise):
+    data = make_ranking(n_queries=40, n_features=8, n_informative=3, seed=3)
+    data.X[:150, 5:] = 0.0  # the last features come late
+    write_letor(Dataset(sp.csr_array(data.X), data.y, data.qid), tmp_path / "data.txt")
+    parameters = {"n_epochs": 2, "feature_wise": feature_wise, "rate": 0.001, "l1": 2.0}
+    in_memory = MinBatSRank(shuffle=False, **parameters).fit(data)
+    ranker = MinBatSRank(**parameters).fit_file(tmp_path / "data.txt", sparse=sparse, chunk_bytes=2000)
+    np.testing.assert_array_equal(ranker.coef_, in_memory.coef_)
+    assert (ranker.n_features_in_, ranker.alpha_) == (8, in_memory.alpha_)
+    assert np.any(ranker.coef_[5:])
+    (tmp_path / "narrow.txt").write_text("1 qid:a 2:1\n0 qid:a 1:2\n")
+    assert len(ranker.fit_file(tmp_path / "narrow.txt").coef_) == 2
+    ranker.set_params(warm_start=True).fit_file(tmp_path / "data.txt")
+    assert (len(ranker.coef_), ranker.n_iter_) == (8, 4)
+    assert len(ranker.fit_file(tmp_path / "narrow.txt").coef_) == 8
+
+
 def test_missing_values_of_a_file_are_filled_as_the_parameter_says(tmp_path):
     data = make_ranking(n_queries=20, n_features=4, n_informative=2, seed=3)
     data.X[::7, 1] = np.nan

@@ -78,6 +78,28 @@ def test_sparse_and_float32(tmp_path, sparse, dtype):
     np.testing.assert_array_equal(joined(chunks)[0], X)
 
 
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("chunk_bytes", [1, 25, 60, 1000])
+def test_without_n_features_data_sets_get_wider(tmp_path, sparse, chunk_bytes):
+    path = tmp_path / "data.txt"
+    path.write_text("1 qid:a\n0 qid:a 2:1\n0 qid:b 1:4\n2 qid:b 5:3\n1 qid:c 3:2\n")
+    chunks = list(stream_letor(path, sparse=sparse, chunk_bytes=chunk_bytes))
+    widths = [chunk.n_features for chunk in chunks]
+    assert widths == sorted(widths)
+    assert widths[-1] == 5
+    assert_same_rows([chunk.widened(5) for chunk in chunks], read_letor(path))
+    if chunk_bytes < 60:
+        assert widths[0] < 5
+
+
+def test_a_file_without_any_feature(tmp_path):
+    path = tmp_path / "data.txt"
+    path.write_text("1 qid:a\n0 qid:b\n")
+    with pytest.raises(ValueError, match=r"data\.txt: no line has a feature; expected index:value"):
+        list(stream_letor(path, chunk_bytes=1))
+    assert sum(len(chunk) for chunk in stream_letor(path, n_features=2)) == 2
+
+
 @pytest.mark.parametrize("chunk_bytes", [1, 30, 1000])
 def test_a_query_that_comes_back_is_named_with_its_line(tmp_path, chunk_bytes):
     path = tmp_path / "data.txt"

@@ -12,7 +12,7 @@ from benchmarks.competitors.linear_svc import LinearSVCOnPairs
 from benchmarks.competitors.ranklib import RankLibLinear, RankLibTrees
 from benchmarks.competitors.ranksieve_ import Ranksieve
 from benchmarks.competitors.rlscore_ import RLScore
-from benchmarks.competitors.scikit_learn import SvmlightReader
+from benchmarks.competitors.scikit_learn import SvmlightReader, SvmlightWriter
 from benchmarks.competitors.skglm_ import SkglmOnPairs
 from benchmarks.competitors.sofia_ml import SofiaML
 from benchmarks.competitors.svm_rank import SVMRank
@@ -41,5 +41,6 @@ COMPETITORS: dict[str, Competitor] = {
         RankLibLinear(),
         RankLibTrees(),
         SvmlightReader(),
+        SvmlightWriter(),
     )
 }

@@ -14,13 +14,14 @@ from benchmarks.measures import (
     startup,
     threads,
     to_objective,
+    writing,
 )
 from benchmarks.measures.base import Measure
 
 MEASURES: dict[str, Measure] = {
     module.MEASURE.name: module.MEASURE
     for module in (
-        to_objective, path, fenchelrank, pipeline, memory, reading, startup, predictions, threads, roofline,
-        growth,
+        to_objective, path, fenchelrank, pipeline, memory, reading, writing, startup, predictions, threads,
+        roofline, growth,
     )
 }  # fmt: skip

@@ -107,6 +107,11 @@ class Method:
         """Whether it chooses among models of its own by validation data."""
         return self.make().uses_valid
 
+    @property
+    def streams(self) -> bool:
+        """Whether it can learn from a file while it is read, by ``fit_file``."""
+        return hasattr(self.make(), "fit_file")
+
 
 def find_method(name: str) -> Method:
     """A method by its name in METHODS or by an alias."""

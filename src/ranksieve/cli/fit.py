@@ -15,6 +15,7 @@ from ranksieve.cli.app import command
 from ranksieve.cli.files import beside, check_inputs, check_outputs
 from ranksieve.cli.options import FitData, Json, MaxFeatures, RankerOptions
 from ranksieve.cli.output import emit_json, progress, table, while_doing, words
+from ranksieve.cli.streaming import check_stream
 
 if TYPE_CHECKING:  # these take long to load
     from ranksieve.estimators import LinearRanker
@@ -32,6 +33,7 @@ CHOICE = ("max_features", "feature_costs", "max_cost", "metric", "profile")
     "ranksieve fit train.parquet --set cv=10 -o model.json --report page.html",
     "ranksieve fit train.txt --costs ms.csv --max-cost 5 -o model.json",
     "ranksieve fit train.txt --best-subset --max-features 5 -o model.json",
+    "ranksieve fit huge.txt --method minbatsrank --stream -o model.json",
 )
 def fit(
     *,
@@ -52,6 +54,13 @@ def fit(
         ),
     ] = False,
     wanted: RankerOptions,
+    stream: Annotated[
+        bool,
+        typer.Option(
+            "--stream",
+            help="Learn while reading LETOR text, in memory that does not grow with the file (minbatsrank).",
+        ),
+    ] = False,
     report: Annotated[str | None, typer.Option(metavar="FILE", help="Also write an HTML page.")] = None,
     as_json: Json = False,
 ) -> None:
@@ -61,7 +70,8 @@ def fit(
     within the budget that ranks held-out queries best: those of --valid, and by cross-validation those of the
     training data. It says how sure the choice is, and proves how near the best possible the weights are.
     Another method is fitted with its defaults, or with what --set says; with a budget, --valid, --metric or
-    --profile its parameters are chosen on held-out queries too, from a grid of its own.
+    --profile its parameters are chosen on held-out queries too, from a grid of its own. With --stream a file
+    larger than memory is learned from, a few queries at a time; its rows must be together by query.
     """
     from ranksieve.methods import find_method
 
@@ -69,19 +79,29 @@ def fit(
     check_inputs(*inputs)
     entry = find_method(method.lower())
     given = wanted.parameters(max_features) | ({"families": ["subset"]} if best_subset else {})
+    if stream:
+        chosen = {name: given.get(name) for name in CHOICE} | {"valid": source.valid}
+        check_stream(
+            entry, method, source.train, {"report": report, "normalise": given.get("normalise")}, chosen
+        )
     ranker = make_ranker(entry, method, settings or [], given, source.valid is not None)
     check_outputs([output, report], inputs)
     if report:
         from ranksieve.report import build_content, require_extra, write_report
 
         require_extra()
-    data, held_out = source.read(ranker.missing)
-    title = f"fitting {data.source or 'the data'}"
-    with progress(title) as bar, while_doing(title):
-        chosen_on = {} if held_out is None else {"valid": held_out}
-        ranker.fit(data, **chosen_on, **reporters(entry, ranker, bar))
-    model, choice = ranker.to_model(), how_chosen(ranker, data, source.valid)
-    uncounted = too_short_to_count(ranker, data, held_out)
+    choice = uncounted = ""
+    if stream:
+        learn_from_file(entry, ranker, source.train)
+    else:
+        data, held_out = source.read(ranker.missing)
+        title = f"fitting {data.source or 'the data'}"
+        with progress(title) as bar, while_doing(title):
+            chosen_on = {} if held_out is None else {"valid": held_out}
+            ranker.fit(data, **chosen_on, **reporters(entry, ranker, bar))
+        choice = how_chosen(ranker, data, source.valid)
+        uncounted = too_short_to_count(ranker, data, held_out)
+    model = ranker.to_model()
     model.save(output)
     if report:
         content = build_content(
@@ -128,6 +148,15 @@ def make_ranker(
         return cast("LinearRanker", entry.make(**{**parameters, **given}))
     preparation = {name: parameters.pop(name) for name in ("normalise", "missing") if name in parameters}
     return rs.BudgetedRanker(entry, parameters=parameters, **(preparation | dict(given)))
+
+
+def learn_from_file(entry: Method, ranker: Any, train: str) -> None:
+    """Fit a ranker to a file while it is read, with a bar on a terminal."""
+    from ranksieve.formats.text_files import source_name
+
+    title = f"fitting {source_name(train)}"
+    with progress(title) as bar, while_doing(title):
+        ranker.fit_file(train, **reporters(entry, ranker, bar))
 
 
 def _setting(text: str, method: str, entry: Method) -> tuple[str, Any]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -130,17 +129,19 @@ def nonzero_entries(X: Matrix) -> tuple[IntArray, IntArray, AnyArray]:
     return rows, entries.indices, entries.data
 
 
-def row_entries(X: Matrix) -> Iterator[tuple[Sequence[int], list[float]]]:
-    """Columns and values of each row: all of a dense one, the stored ones of a sparse one."""
+def stored_rows(X: Matrix) -> tuple[IntArray, IntArray, IntArray, AnyArray]:
+    """All values of a dense matrix or the stored ones of a sparse one, row by row.
+
+    Row r has ``starts[r]:starts[r + 1]`` of the values; their columns ascend from ``columns[places[r]]``.
+    Returns (starts, places, columns, values), where the values may be a view.
+    """
     if not is_sparse(X):
-        columns = range(X.shape[1])
-        yield from ((columns, values) for values in X.tolist())
-        return
+        starts, places = X.shape[1] * np.arange(X.shape[0] + 1), np.zeros(X.shape[0], dtype=np.int64)
+        return starts, places, np.arange(X.shape[1]), np.asarray(X).ravel()
     rows = X.copy()
     rows.sum_duplicates()
-    places, values = rows.indices.tolist(), rows.data.tolist()
-    for begin, end in pairwise(rows.indptr.tolist()):
-        yield places[begin:end], values[begin:end]
+    starts = rows.indptr.astype(np.int64)
+    return starts, starts[:-1], rows.indices.astype(np.int64), rows.data
 
 
 # Parts of a matrix as dense arrays

@@ -139,7 +139,7 @@ class MinBatSRank(IterativeRanker):
         self,
         path: PathLike,
         *,
-        n_features: int,
+        n_features: int | None = None,
         missing: str | None = None,
         sparse: bool = False,
         chunk_bytes: int = STREAM_BYTES,
@@ -148,12 +148,15 @@ class MinBatSRank(IterativeRanker):
         """Learn from a LETOR file of any size, read ``n_epochs`` times in bounded memory.
 
         Queries come in the order of the file each time: the bits are those of ``fit`` with ``shuffle=False``.
+        Without ``n_features`` there are as many as the largest index of the file, which need not be known
+        from the start: a feature's weight stays 0 until it comes.
         ``missing`` is by default the ranker's own, where "auto" refuses missing values: their means are not
         known while the file is read. The other arguments are those of
         :func:`ranksieve.formats.letor_stream.stream_letor`.
         """
         policy = missing or ("error" if self.missing == "auto" else self.missing)
-        rule, state = self._rule(), self._previous(numbered_names(n_features), self.warm_start)
+        names = numbered_names(self._known_width() if n_features is None else n_features)
+        rule, state = self._rule(), self._previous(names, self.warm_start)
         if self.normalise != "none":
             raise ValueError(
                 f"fit_file takes features as they are in the file, but normalise={self.normalise!r}; "
@@ -171,15 +174,17 @@ class MinBatSRank(IterativeRanker):
             )
             for data in chunks:
                 check_finite(data)
+                state = state.widened(data.n_features)
                 Passes.of(data).run(rule, state)
             state.n_passes += 1
             tell(epoch, state.w.copy(), np.nan, np.nan)
         if state.n_pairs == 0:
             raise ValueError(NO_PAIRS)
+        names = numbered_names(len(state.w))
         self.preparation_ = Preparation(MissingPolicy("error" if policy == "keep" else policy))
-        self.n_features_in_ = n_features
-        self.feature_names_in_ = np.array(data.feature_names, dtype=object)
-        return self._adopt_state(state, data.feature_names)
+        self.n_features_in_ = len(names)
+        self.feature_names_in_ = np.array(names, dtype=object)
+        return self._adopt_state(state, names)
 
     def save_state(self, path: PathLike) -> None:
         """Write parameters and state as JSON, atomically; learning can go on from there to the same bits."""
@@ -222,6 +227,11 @@ class MinBatSRank(IterativeRanker):
         if not wanted or state is None or place.keys() != set(names):
             return FtrlState.zeros(len(names))
         return state.ordered([place[name] for name in names])
+
+    def _known_width(self) -> int:
+        """How many features a warm start goes on with, if they are called as those of LETOR text are."""
+        names = getattr(self, "_weight_names", ()) if self.warm_start else ()
+        return len(names) if set(names) == set(numbered_names(len(names))) else 0
 
     def _chunk(self, X: Any, y: Any, qid: Any) -> Dataset:
         """Checked data; from the second chunk on they must have the first one's features."""

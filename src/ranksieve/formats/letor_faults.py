@@ -20,6 +20,7 @@ TOKEN = re.compile(rb"[^ \t\r\n#]*")
 LONGEST_SHOWN = 40
 LARGEST_INDEX = 10_000_000
 INFINITE = {"inf", "infinity"}
+NO_FEATURE = "{source}: no line has a feature; expected index:value after the query id"
 
 
 @dataclass(frozen=True, order=True)

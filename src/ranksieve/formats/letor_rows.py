@@ -150,9 +150,15 @@ class Comments:
 
 
 class LetorRows:
-    """The documents read so far."""
+    """The documents read so far; the parser writes to ``room``, which another may have used before."""
 
-    def __init__(self, features: Features, n_features: int | None, dtype: np.dtype[np.floating]) -> None:
+    def __init__(
+        self,
+        features: Features,
+        n_features: int | None,
+        dtype: np.dtype[np.floating],
+        room: Rows | None = None,
+    ) -> None:
         self.features = features
         self.n_features = n_features
         self.dtype = dtype
@@ -160,7 +166,7 @@ class LetorRows:
         self.queries = QueryRuns()
         self.comments = Comments()
         self.has_missing = False
-        self.room = _room(0)
+        self.room = _room(0) if room is None else room
 
     def read(self, path: PathLike, chunk_bytes: int, refuse_missing: bool) -> None:
         """Add every document of one file; the first faulty line raises."""

@@ -10,8 +10,9 @@ from numpy.typing import DTypeLike
 
 from ranksieve._types import AnyArray, FloatArray, Matrix, PathLike
 from ranksieve.data.dataset import Dataset
-from ranksieve.data.matrix import stack
+from ranksieve.data.matrix import stack, widened
 from ranksieve.formats.fold_files import profile_of_files
+from ranksieve.formats.letor_faults import NO_FEATURE
 from ranksieve.formats.letor_rows import DenseFeatures, LetorRows, SparseFeatures
 from ranksieve.formats.text_files import source_name, text_chunks
 from ranksieve.preparation.missing import check_policy, fill_missing
@@ -38,7 +39,7 @@ class _Documents(NamedTuple):
 def stream_letor(
     path: PathLike,
     *,
-    n_features: int,
+    n_features: int | None = None,
     missing: str = "keep",
     sparse: bool = False,
     dtype: DTypeLike = np.float64,
@@ -54,8 +55,9 @@ def stream_letor(
     ----------
     path : path
         ``-`` is standard input.
-    n_features : int
-        Number of columns; a larger index is an error.
+    n_features : int, optional
+        Number of columns; a larger index is an error. Default: the largest index so far, up to ten million,
+        so that data sets may get wider as the file goes on; a feature that is not there yet is 0.
     missing : {"keep", "error", "zero", "query_min"}
         What becomes of ``NULL`` and ``NaN``, see :func:`fill_missing`; a column's mean needs the whole file.
     sparse, dtype
@@ -70,13 +72,13 @@ def stream_letor(
             'choose "zero", "query_min" or "keep"'
         )
     for name, value in (("n_features", n_features), ("chunk_bytes", chunk_bytes)):
-        if value != int(value) or value < 1:
+        if value is not None and (value != int(value) or value < 1):
             raise ValueError(f"{name} must be a whole number, at least 1, got {value}")
     return _whole_queries(path, n_features, missing, sparse, np.dtype(dtype), chunk_bytes)
 
 
 def _whole_queries(
-    path: PathLike, n_features: int, missing: str, sparse: bool, dtype: np.dtype[Any], chunk_bytes: int
+    path: PathLike, n_features: int | None, missing: str, sparse: bool, dtype: np.dtype[Any], chunk_bytes: int
 ) -> Iterator[Dataset]:
     """Hold the last query of each chunk back until another one begins."""
     held: list[_Documents] = []
@@ -91,26 +93,31 @@ def _whole_queries(
         held = [last]
     if not held:
         raise ValueError(f"{source_name(path)}: holds no documents")
+    if held[-1].X.shape[1] == 0:
+        raise ValueError(NO_FEATURE.format(source=source_name(path)))
     yield fill_missing(_joined(held, path), missing)
 
 
 def _parsed(
-    path: PathLike, n_features: int, sparse: bool, dtype: np.dtype[Any], chunk_bytes: int, refuse: bool
+    path: PathLike, n_features: int | None, sparse: bool, dtype: np.dtype[Any], chunk_bytes: int, refuse: bool
 ) -> Iterator[_Documents]:
     """The documents of each chunk of lines; a query that comes back is an error."""
     name, line, seen, newest = source_name(path), 0, set[bytes](), b""
     kind = SparseFeatures if sparse else DenseFeatures
+    width, room = n_features, None
     for chunk in text_chunks(path, chunk_bytes):
-        rows = LetorRows(kind(dtype, n_features), n_features, dtype)
+        rows = LetorRows(kind(dtype, width), n_features, dtype, room)
         line = rows.add(name, line, chunk, refuse)
+        room = rows.room  # fresh memory costs as much time as parsing
         for k, token in enumerate(tokens := rows.queries.tokens):
             if token in seen and token != newest:
                 raise _scattered(name, int(rows.room.lines[rows.room.run_rows[k]]), token)
             seen.add(token)
             newest = token
         if tokens:
-            y, starts = rows.labels.finish(), rows.queries.first_rows.finish()
-            yield _Documents(rows.features.finish(), y, tokens, np.diff(np.append(starts, len(y))).tolist())
+            X, y, starts = rows.features.finish(), rows.labels.finish(), rows.queries.first_rows.finish()
+            width = X.shape[1]
+            yield _Documents(X, y, tokens, np.diff(np.append(starts, len(y))).tolist())
 
 
 def _scattered(name: str, line: int, token: bytes) -> ValueError:
@@ -121,13 +128,15 @@ def _scattered(name: str, line: int, token: bytes) -> ValueError:
 
 
 def _joined(parts: list[_Documents], path: PathLike) -> Dataset:
-    """One data set; adjoining rows with one id are one query."""
+    """One data set, as wide as its widest part; adjoining rows with one id are one query."""
     parts = [part for part in parts if part.tokens]
     names = np.array([token.decode() for part in parts for token in part.tokens])
     qid: AnyArray = np.repeat(names, [size for part in parts for size in part.sizes])
+    width = max(1, parts[-1].X.shape[1])
+    matrices = [part.X if part.X.shape[1] == width else widened(part.X, width) for part in parts]
     X, y = (
-        (parts[0].X, parts[0].y)
+        (matrices[0], parts[0].y)
         if len(parts) == 1
-        else (stack([part.X for part in parts]), np.concatenate([part.y for part in parts]))
+        else (stack(matrices), np.concatenate([part.y for part in parts]))
     )
     return Dataset(X, y, qid, source=source_name(path), profile=profile_of_files([path]))

@@ -11,7 +11,6 @@ from ranksieve._types import FloatArray, PathLike
 from ranksieve._util.atomic import atomic_write
 from ranksieve.data.dataset import Dataset
 from ranksieve.formats.judgements import Entry, NumbersOfDocuments, gathered, qrels_entries
-from ranksieve.formats.letor import number_texts
 from ranksieve.formats.text_files import content_lines, finite_number, read_text, source_name
 
 
@@ -52,9 +51,9 @@ def write_qrels(dataset: Dataset, path: PathLike) -> None:
     names = document_names(dataset)
     with atomic_write(path) as file:
         for query, rows in _query_rows(dataset):
-            grades = number_texts(dataset.y[rows].tolist())
             file.writelines(
-                f"{query} 0 {names[row]} {grade}\n" for row, grade in zip(rows, grades, strict=True)
+                f"{query} 0 {names[row]} {repr(grade).removesuffix('.0')}\n"
+                for row, grade in zip(rows, dataset.y[rows].tolist(), strict=True)
             )
 
 

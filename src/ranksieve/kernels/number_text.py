@@ -45,7 +45,7 @@ def at(text, i):
 
 
 @helper
-def _product(a, b):
+def product(a, b):
     """The high and the low 64 bits of a · b."""
     a1, a0, b1, b0 = a >> U32, a & LOW_HALF, b >> U32, b & LOW_HALF
     low, cross = a0 * b0, a1 * b0
@@ -64,9 +64,9 @@ def _round_once(mantissa, power):
     while w >> U63 == 0:
         w <<= U1
         exponent -= 1
-    high, low = _product(w, FIVES_HIGH[power + LARGEST_POWER])
+    high, low = product(w, FIVES_HIGH[power + LARGEST_POWER])
     if high & LOW_NINE == LOW_NINE:
-        carry, _ = _product(w, FIVES_LOW[power + LARGEST_POWER])
+        carry, _ = product(w, FIVES_LOW[power + LARGEST_POWER])
         low += carry
         high += np.uint64(low < carry)
         if low == ALL_ONES:

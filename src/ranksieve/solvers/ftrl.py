@@ -43,6 +43,14 @@ class FtrlState:
         """A copy with the features in another order."""
         return replace(self, squares=self.squares[columns], sums=self.sums[columns], w=self.w[columns])
 
+    def widened(self, n_features: int) -> FtrlState:
+        """This state, or one with further features: none of the batches so far had any of them."""
+        more = n_features - len(self.w)
+        if more <= 0:
+            return self
+        squares, sums, w = (np.pad(array, (0, more)) for array in (self.squares, self.sums, self.w))
+        return replace(self, squares=squares, sums=sums, w=w)
+
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON, from which :meth:`from_dict` restores every bit."""
         return {k: v.tolist() if isinstance(v, np.ndarray) else v for k, v in asdict(self).items()}

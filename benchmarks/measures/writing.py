@@ -1,0 +1,74 @@
+"""write_letor against scikit-learn's dump_svmlight_file: time, and size of the text.
+
+Rows have 136 features: drawn ones with six decimals, the same as float32, and normal ones with all digits.
+Ours reads back to the same bits, which is checked; theirs has 16 digits. Beside ours: the same text made of
+Python's own texts of numbers, and the time to read it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks.competitors import OURS
+from benchmarks.data_sets import DATA_SETS
+from benchmarks.harness import OUT, repeated
+from benchmarks.measures.base import Measure, Row, Run, row
+from ranksieve.data.dataset import Dataset
+from ranksieve.formats.letor import read_letor, write_letor
+
+KINDS = {"six decimals": np.float64, "six decimals, float32": np.float32, "all digits": np.float64}
+QUICK_ROWS, FULL_ROWS = 25_000, 250_000
+READING, BY_REPR = "reading it back", "the same by Python's repr"
+
+
+def writing(run: Run) -> Iterator[Row]:
+    data, path = rows_of(run.data, FULL_ROWS if run.full else QUICK_ROWS), OUT / "data" / "writing.txt"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    ours = run.competitor.name == OURS
+    write = write_letor if ours else scikit_learn
+    timed = partial(repeated, repeats=run.repeats, budget=run.budget)
+    write(data.select_rows(np.arange(100)), path)  # compiles
+    times = timed(lambda: write(data, path))
+    megabytes = path.stat().st_size / 1e6
+    yield row("writing LETOR text", "s", times, documents=data.n_docs, megabytes=megabytes)
+    yield row("size of the text", "MB", [megabytes])
+    if ours:
+        check_equal(data, path)
+        yield row(READING, "s", timed(lambda: read_letor(path, dtype=data.X.dtype)))
+        yield row(BY_REPR, "s", timed(lambda: by_repr(data, path)))
+    path.unlink()
+
+
+def rows_of(kind: str, n_docs: int) -> Dataset:
+    """The first rows of the drawn data, or normal numbers in their place."""
+    drawn = DATA_SETS["250k"].data.select_rows(np.arange(n_docs))
+    X = np.random.default_rng(0).standard_normal(drawn.X.shape) if kind == "all digits" else drawn.X
+    return Dataset(X.astype(KINDS[kind]), drawn.y, drawn.qid)
+
+
+def scikit_learn(data: Dataset, path: Path) -> None:
+    from sklearn.datasets import dump_svmlight_file
+
+    dump_svmlight_file(data.X, data.y, str(path), zero_based=False, query_id=data.qid)
+
+
+def by_repr(data: Dataset, path: Path) -> None:
+    """Each number by Python's repr, a row at a time."""
+    heads = [f"{j + 1}:" for j in range(data.n_features)]
+    with open(path, "w") as file:
+        for label, query, values in zip(data.y.tolist(), data.qid.tolist(), data.X, strict=True):
+            numbers = (repr(values.tolist())[1:-1] + ",").replace(".0,", ",")[:-1].split(", ")
+            file.write(f"{label:g} qid:{query} {' '.join(map(str.__add__, heads, numbers))}\n")
+
+
+def check_equal(data: Dataset, path: Path) -> None:
+    """What was written must read back to the same bits."""
+    if not np.array_equal(read_letor(path, dtype=data.X.dtype).X, data.X):
+        raise ValueError("the text reads back to other numbers")
+
+
+MEASURE = Measure("writing", "Writing LETOR text", writing, tuple(KINDS))

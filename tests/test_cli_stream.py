@@ -1,0 +1,135 @@
+"""fit --stream: the same model as from memory, bounded memory, and what it does not go with."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import ranksieve as rs
+from ranksieve.methods import METHODS
+from tests.test_cli import refused, run
+
+STREAM = ("--method", "minbatsrank", "--stream", "-o", "m.json")
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    data = rs.make_ranking(n_queries=40, n_features=8, n_informative=4, seed=2)
+    rs.write_letor(data, "train.txt")
+    rs.write_dataset(data, "train.parquet")
+    return tmp_path
+
+
+def test_the_model_is_that_of_the_data_in_memory(here):
+    said = run("fit", "train.txt", *STREAM, "--set", "l1=500").stdout
+    streamed = rs.load_model("m.json")
+    run(
+        "fit",
+        "train.txt",
+        "--method",
+        "minbatsrank",
+        "-o",
+        "n.json",
+        "--set",
+        "l1=500",
+        "--set",
+        "shuffle=False",
+    )
+    assert streamed.terms == rs.load_model("n.json").terms
+    assert 0 < len(streamed.terms) < 8
+    assert f"MinBatSRank uses {len(streamed.terms)} of 8 features." in said
+    assert said.endswith("Wrote m.json.\n")
+
+
+def test_standard_input_and_json(here):
+    run("fit", "train.txt", *STREAM)
+    expected = rs.load_model("m.json")
+    with open("train.txt") as file:
+        content = json.loads(run("fit", "-", *STREAM, "--json", input=file.read()).stdout)
+    assert rs.load_model("m.json").terms == expected.terms
+    assert content["model"]["n_features"] == 8
+    assert content["choice"] == ""
+    assert "give n_epochs=1 or a file" in refused("fit", "-", *STREAM, "--set", "n_epochs=2", input="")
+
+
+def test_missing_values_are_refused_or_filled_as_asked(here):
+    data = rs.read_letor("train.txt")
+    data.X[::5, 2] = np.nan
+    rs.write_letor(data, "holes.txt")
+    assert "holes.txt:1: feature 3 is missing" in refused("fit", "holes.txt", *STREAM)
+    assert "needs the whole file" in refused("fit", "holes.txt", *STREAM, "--missing", "column_mean")
+    run("fit", "holes.txt", *STREAM, "--missing", "zero")
+    assert rs.load_model("m.json").preparation.missing.policy == "zero"
+
+
+def test_scattered_queries_are_refused(here):
+    (here / "mixed.txt").write_text("1 qid:a 1:1\n0 qid:b 1:2\n0 qid:a 1:3\n")
+    assert "mixed.txt:3: query a comes back after other queries" in refused("fit", "mixed.txt", *STREAM)
+
+
+@pytest.mark.parametrize(
+    ("option", "sentence"),
+    [
+        (("--report", "r.html"), "--report needs all data at once, which --stream does not hold"),
+        (("--normalise", "z"), "--normalise needs all data at once, which --stream does not hold"),
+        (("--set", "normalise=z"), "--normalise z"),
+        (
+            ("--valid", "train.txt"),
+            "--valid needs held-out queries to choose on, which --stream does not hold",
+        ),
+        (("--max-features", "3"), "--max-features needs held-out queries to choose on"),
+        (("--metric", "map"), "--metric needs held-out queries to choose on"),
+        (("--profile", "letor"), "--profile needs held-out queries to choose on"),
+    ],
+)
+def test_options_that_do_not_go_with_a_stream(here, option, sentence):
+    assert sentence in refused("fit", "train.txt", *STREAM, *option)
+    assert not (here / "m.json").exists()
+
+
+def test_normalise_none_goes_with_a_stream(here):
+    run("fit", "train.txt", *STREAM, "--normalise", "none")
+
+
+def test_other_methods_and_files_are_refused(here):
+    for method in ("sparseranker", "fenchelrank"):
+        said = refused("fit", "train.txt", "--method", method, "--stream", "-o", "m.json")
+        assert said == (
+            f"--stream needs a method that learns query by query, and {method} does not; choose --method "
+            "minbatsrank, or leave --stream out"
+        )
+    assert refused("fit", "train.parquet", *STREAM) == (
+        "--stream reads LETOR text, and train.parquet is another kind of file; leave --stream out"
+    )
+    assert [name for name, method in METHODS.items() if method.streams] == ["minbatsrank"]
+
+
+PEAK = """
+import re, sys
+from pathlib import Path
+from ranksieve.cli import main
+sys.argv = ["ranksieve", "fit", *sys.argv[1:]]
+try:
+    main()
+except SystemExit as end:
+    assert not end.code
+status = Path("/proc/self/status").read_text()
+print(re.search(r"VmHWM:\\s+(\\d+) kB", status).group(1))
+"""
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the peak is read from /proc")
+def test_memory_does_not_grow_with_the_file(here):
+    rng, peaks = np.random.default_rng(0), []
+    for n_docs in (2_000, 2_000, 40_000):  # the first time compiles
+        X = rng.random((n_docs, 100)).round(6)
+        rs.write_letor(rs.Dataset(X, rng.integers(0, 3, n_docs), np.arange(n_docs) // 50), f"{n_docs}.txt")
+        command = [sys.executable, "-c", PEAK, f"{n_docs}.txt", *STREAM]
+        done = subprocess.run(command, capture_output=True, text=True, check=True)
+        peaks.append(int(done.stdout.splitlines()[-1]) / 1024)
+    assert peaks[2] < peaks[1] + 25  # MB; the rows of the largest file take 30, its text 40
