@@ -19,6 +19,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+import scipy.sparse as sp
 
 import ranksieve as rs
 from ranksieve._util import atomic_folder as atomic
@@ -32,7 +33,7 @@ from ranksieve.data.matrix import (
     missing_per_column,
     spread_and_largest,
 )
-from ranksieve.formats import batches, folder_writer, letor
+from ranksieve.formats import batches, folder_writer
 from ranksieve.formats.folder_writer import block_starts
 from tests.conftest import random_dataset
 from tests.test_cli import QUICK, process, refused, run
@@ -179,6 +180,16 @@ def test_default_blocks_have_about_16384_rows():
     assert opened.X.starts.tolist() == block_starts(data.queries.sizes, 16384).tolist()
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_wide_blocks_have_fewer_rows(small_blocks, monkeypatch, seed):
+    monkeypatch.setattr(folder_writer, "BLOCK_ROWS", 40)
+    monkeypatch.setattr(folder_writer, "BLOCK_CELLS", 60)
+    Path("a.txt").write_text(letor_text(seed, growing=True, comments=True, scattered=seed == 3))
+    opened = rs.convert_dataset("a.txt", "out.ranksieve")
+    assert_same(opened, rs.read_letor("a.txt"))
+    assert len(opened.X.starts) > 4
+
+
 def test_standard_input(small_blocks, monkeypatch):
     text = letor_text(2, scattered=True)
     Path("a.txt").write_text(text)
@@ -254,7 +265,7 @@ def test_data_sets_in_memory(small_blocks):
     shuffled = data.select_rows(np.random.default_rng(0).permutation(data.n_docs))
     assert_same(rs.convert_dataset(shuffled, "out.ranksieve"), shuffled)
     sparse = rs.make_ranking(n_queries=9, n_features=5, n_informative=2, seed=0)
-    sparse = sparse.replace_features(__import__("scipy.sparse").sparse.csr_array(sparse.X))
+    sparse = sparse.replace_features(sp.csr_array(sparse.X))
     opened = rs.convert_dataset(sparse, "sparse/")
     np.testing.assert_array_equal(np.asarray(opened.X), sparse.X.toarray())
     np.testing.assert_array_equal(opened.truth, sparse.truth)
@@ -779,6 +790,3 @@ def test_a_feature_log_becomes_a_folder():
     opened = rs.open_dataset("t.ranksieve")
     assert list(opened.doc_ids) == ["7555", "1370"]
     np.testing.assert_array_equal(np.asarray(opened.X), [[9.5, 0], [2.5, 0]])
-
-
-assert letor.CHUNK_BYTES == batches.CHUNK_BYTES

@@ -39,9 +39,10 @@ def _fill(writer: FolderWriter, source: Source, missing: str) -> None:
     if writer.n_docs == 0:
         raise ValueError(f"{source.about['source']}: holds no documents")
     if writer.scattered:
+        name = source.about["source"] or "the data"
         warn_caller(
-            f"{source.about['source'] or 'the data'}: the rows of some queries are not together; the folder "
-            "has them query by query, so in another order"
+            f"{name}: the rows of some queries are not together; the folder has them query by query, so in "
+            "another order"
         )
     writer.finish(source.names(writer.width), source.ids, missing, source.about, source.empty_comments)
 
@@ -49,6 +50,8 @@ def _fill(writer: FolderWriter, source: Source, missing: str) -> None:
 def _full(writer: FolderWriter, source: Source) -> str:
     """What a full disk lacks, as far as that is known."""
     written = f"the disk is full after {_size(writer.bytes_written)}"
+    if writer.scattered:
+        written += " (rows are brought together in a second copy)"
     if source.n_docs is None:
         return written
     needed = source.n_docs * (writer.width * source.dtype.itemsize + LABEL_BYTES)

@@ -69,8 +69,12 @@ class FolderWriter:
     def __enter__(self) -> FolderWriter:
         return self
 
-    def __exit__(self, *error: object) -> None:
-        self._open_files.close()
+    def __exit__(self, kind: type[BaseException] | None, *error: object) -> None:
+        try:
+            self._open_files.close()
+        except OSError:  # a full disk is told once
+            if kind is None:
+                raise
 
     @property
     def n_queries(self) -> int:
@@ -115,10 +119,12 @@ class FolderWriter:
 
     def _add_features(self, X: AnyArray) -> None:
         rows, width = X.shape
-        self.width = max(self.width, width)
+        if width > self.width:
+            self.width = width
+            self._write_blocks()  # wide blocks have fewer rows
         stop = self._pending + rows
         if self._block.shape[0] < self.width or self._block.shape[1] < stop:
-            enough = max(self._block.shape[1], self._block_rows())
+            enough = self._block_rows()
             room = enough if stop <= enough else stop + stop // 4
             wider = np.zeros((self.width, room), self._dtype)
             wider[: len(self._block), : self._pending] = self._block[:, : self._pending]
@@ -133,7 +139,7 @@ class FolderWriter:
     def _write_blocks(self) -> None:
         """Write blocks while more rows are pending than a block has; the last query may go on."""
         while self._pending > (most := self._block_rows()):
-            inside = [start for start in self._run_starts if start > 0]
+            inside = [start for start in self._run_starts if 0 < start <= self._pending]
             fitting = [start for start in inside if start <= most]
             if not inside:
                 return
