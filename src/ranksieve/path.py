@@ -12,6 +12,7 @@ from ranksieve._parallel import single_threaded_blas
 from ranksieve._types import BoolArray, FloatArray, IntArray
 from ranksieve._util.json_values import plain
 from ranksieve.data.dataset import Dataset
+from ranksieve.data.streamed_features import Passes
 from ranksieve.losses import Loss
 from ranksieve.losses.base import checked_query_weight
 from ranksieve.objective import Objective, Point, make_objective
@@ -30,7 +31,8 @@ Progress = Callable[[int, int], None]
 class SparsePath:
     """Rankers of falling regularisation: row k of ``coefs`` minimises f + α_k·penalty up to ``gaps[k]``.
 
-    The weights are for features as ``preparation.apply`` gives them, which are called ``feature_names``.
+    The weights are for features as ``preparation.apply`` gives them, which are called ``feature_names``. Of
+    data on disk, ``passes`` tells how often they were read.
     """
 
     alphas: FloatArray
@@ -42,6 +44,7 @@ class SparsePath:
     seconds: FloatArray
     feature_names: tuple[str, ...]
     preparation: Preparation = UNPREPARED
+    passes: Passes | None = None
 
     def __len__(self) -> int:
         return len(self.alphas)
@@ -64,7 +67,7 @@ class SparsePath:
 
     def then(self, other: SparsePath) -> SparsePath:
         """This path, continued by another."""
-        arrays = [name for name in vars(self) if name not in ("feature_names", "preparation")]
+        arrays = [name for name in vars(self) if name not in ("feature_names", "preparation", "passes")]
         joined: dict[str, Any] = {
             name: np.concatenate([getattr(self, name), getattr(other, name)]) for name in arrays
         }
@@ -160,6 +163,7 @@ def sparse_path(
         points = walk(objective, family, grid, start, tol, most, max_iter=max_iter, progress=progress)
         results = [replace(result, point=None) for result in points]
     path = collect(grid[: len(results)], results, data.feature_names, preparation)
+    path = replace(path, passes=getattr(objective.features, "passes", None))
     warn_of_gaps(path, tol, max_iter)
     return path
 

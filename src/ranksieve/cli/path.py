@@ -69,6 +69,8 @@ def path(
             return
         table(["alpha", "features", "objective", "relative gap", "features that enter"], _rows(found))
         words(f"All {len(found)} points are {certificate(float(found.relative_gaps.max()))}.")
+        if found.passes is not None:
+            words(f"The data stayed on disk: {found.passes}.")
         if output is not None:
             words(f"Wrote {output}.")
 

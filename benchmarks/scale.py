@@ -1,0 +1,327 @@
+"""Data that outgrow memory: time, resident memory and what is read, from 10⁴ to 2·10⁷ documents.
+
+``python -m benchmarks.scale`` measures everything, each part in a process of its own, and keeps it in
+results/scale.json; ``--only paths,growth`` some of it, the rest stays as it is. Drawn data lie under
+benchmarks/out; all parts together need 35 GB of disk and half an hour.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import itertools
+import json
+import os
+import shutil
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.data_sets import large
+from benchmarks.harness import OUT, RESULTS, Skipped, in_subprocess, keep, peak_megabytes, seconds
+from ranksieve.data.dataset import Dataset, numbered_names
+from ranksieve.data.disk_matrix import DiskMatrix, write_block
+from ranksieve.formats.batches import Source, dataset_source
+from ranksieve.formats.folder import is_folder_dataset, open_dataset
+from ranksieve.formats.folder_output import write_source
+from ranksieve.formats.letor import read_letor, write_letor
+from ranksieve.formats.letor_stream import stream_letor
+from ranksieve.objective import make_objective
+from ranksieve.path import sparse_path
+
+MEGABYTE = 1e6
+MILLION = 1_000_000
+TOL = 1e-4
+
+
+def folder_of(n_docs: int) -> Path:
+    """Drawn data of this size in a folder; written if it is not there."""
+    folder = OUT / "data" / f"large-{n_docs}.ranksieve"
+    if not is_folder_dataset(folder):
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        parts = (large.draw_part(number) for number in range(n_docs // large.PART))
+        batches = itertools.chain.from_iterable(dataset_source(part, None).batches for part in parts)
+        about = {"source": None, "profile": None}
+        write_source(Source(batches, np.dtype(np.float32), numbered_names, np.array, about), folder, "keep")
+    return folder
+
+
+def in_memory(folder: Path) -> Dataset:
+    """A folder's data in memory, read a block at a time."""
+    data = open_dataset(folder)
+    X = np.empty(data.X.shape, data.X.dtype)
+    for a, b in itertools.pairwise(data.X.starts.tolist()):
+        X[a:b] = data.X[a:b]
+    return Dataset(X, np.array(data.y), data.qid)
+
+
+# --- Parts, each in a process of its own: they print what they found as JSON -------------------------------
+
+
+def path(folder: str, where: str, n_alphas: str) -> dict[str, Any]:
+    """A path of data in memory or on disk."""
+    data = in_memory(Path(folder)) if where == "memory" else open_dataset(folder)
+    sparse_path(large.draw_part(0), n_alphas=2, tol=TOL)  # compiled by now
+    start = time.perf_counter()
+    found = sparse_path(data, n_alphas=int(n_alphas), tol=TOL)
+    taken = time.perf_counter() - start
+    result: dict[str, Any] = {
+        "seconds": taken,
+        "resident_mb": peak_megabytes(),
+        "data_mb": data.X.nbytes / MEGABYTE,
+        "steps": int(found.n_iter.sum()),
+        "features": int(found.n_nonzero[-1]),
+        "largest_relative_gap": float(found.relative_gaps.max()),
+        "coefficients": hashlib.sha256(found.coefs.tobytes()).hexdigest()[:16],
+    }
+    if found.passes is not None:
+        result |= {"full_passes": found.passes.full, "partial_passes": found.passes.partial}
+        result |= {"read_mb": data.X.bytes_read / MEGABYTE, "passes": str(found.passes)}
+    return result
+
+
+def one_pass(folder: str) -> dict[str, Any]:
+    """One pass over a folder: read alone, value and gradient, the pass of scores over ten columns."""
+    data = open_dataset(folder)
+    objective = make_objective(data)
+    w = np.zeros(data.n_features)
+    w[10::13] = 0.1
+    everything, few = np.arange(data.n_features), np.flatnonzero(w)
+
+    def read(columns: np.ndarray) -> None:
+        for a, b in itertools.pairwise(data.X.starts.tolist()):
+            data.X.read(a, b, columns)
+
+    point = objective.evaluate(w)
+    g = objective.loss.queries.restore(point.at.gradient)
+    times = {
+        "read_all": min(seconds(lambda: read(everything), 3)),
+        "read_few": min(seconds(lambda: read(few), 3)),
+        "transposed": min(seconds(lambda: objective.features.transposed(g), 3)),
+        "scores_of_few": min(seconds(lambda: objective.scores(w), 3)),
+        "loss": min(seconds(lambda: objective.loss.evaluate(point.scores), 3)),
+        "hessian_of_few": min(seconds(lambda: objective.hessian(point, few), 3)),
+    }
+    return {**{f"{name}_s": t for name, t in times.items()}, "resident_mb": peak_megabytes(), **_cold(data)}
+
+
+def _cold(data: Dataset) -> dict[str, float]:
+    """Speed of the disk itself, of 1 GB that the system does not hold."""
+    file, size = data.X.path, min(data.X.nbytes, 2**30)
+    with file.open("rb", buffering=0) as raw:
+        os.posix_fadvise(raw.fileno(), 0, size, os.POSIX_FADV_DONTNEED)
+        buffer, start, done = bytearray(2**23), time.perf_counter(), 0
+        while done < size:
+            done += raw.readinto(buffer)
+        disk = done / (time.perf_counter() - start)
+    block = np.ones(2**25)
+    memory = 2 * block.nbytes / min(seconds(block.copy, 5))
+    return {"disk_mb_per_s": disk / MEGABYTE, "memory_mb_per_s": memory / MEGABYTE}
+
+
+def gradient(n_docs: str) -> dict[str, Any]:
+    """Value and gradient of so many documents in memory."""
+    n = int(n_docs)
+    data = large.draw(max(n, large.PART)) if n < large.PART else in_memory(folder_of(n))
+    if n < large.PART:
+        data = data.select_queries(np.flatnonzero(np.cumsum(data.queries.sizes) <= n))
+    objective = make_objective(data)
+    w = np.zeros(data.n_features)
+    w[10::13] = 0.1
+    objective.gradient(objective.evaluate(w))
+    repeats = max(3, min(30, 3 * MILLION // n))
+    return {
+        "documents": data.n_docs,
+        "seconds": min(seconds(lambda: objective.gradient(objective.evaluate(w)), repeats)),
+        "pairs": int(data.pairs_per_query.sum()),
+        "resident_mb": peak_megabytes(),
+    }
+
+
+def pairs(lists: str, n_levels: str) -> dict[str, Any]:
+    """A path of a million documents in so many lists: their number of pairs differs, not their memory."""
+    rng = np.random.default_rng(0)
+    X = rng.random((MILLION, 20), dtype=np.float32)
+    noise = rng.standard_normal(MILLION)
+    y = np.clip((X[:, :3].sum(axis=1) + noise - 1.0).round(), 0, int(n_levels) - 1).astype(float)
+    data = Dataset(X, y, np.repeat(np.arange(int(lists)), MILLION // int(lists)))
+    start = time.perf_counter()
+    found = sparse_path(data, n_alphas=20, tol=TOL)
+    return {
+        "pairs": float(data.pairs_per_query.sum()),
+        "seconds": time.perf_counter() - start,
+        "resident_mb": peak_megabytes(),
+        "largest_relative_gap": float(found.relative_gaps.max()),
+    }
+
+
+def online(file: str, what: str) -> dict[str, Any]:
+    """One pass over a text: parsed only, or learned from."""
+    from ranksieve import MinBatSRank
+
+    ranker = MinBatSRank(n_epochs=1)
+    small = Path(file).with_suffix(".small.txt")
+    ranker.fit_file(small)  # compiled by now
+    start = time.perf_counter()
+    if what == "parse":
+        for _ in stream_letor(file):
+            pass
+    else:
+        ranker.fit_file(file)
+    return {"seconds": time.perf_counter() - start, "resident_mb": peak_megabytes()}
+
+
+PARTS: dict[str, Callable[..., dict[str, Any]]] = {
+    "path": path,
+    "one_pass": one_pass,
+    "gradient": gradient,
+    "pairs": pairs,
+    "online": online,
+}
+
+
+# --- What is measured --------------------------------------------------------------------------------------
+
+
+def storage() -> Iterator[tuple[str, Any]]:
+    """Raw numbers beside parquet: the whole of a file, and 20 of 136 columns."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    raw, parquet = OUT / "data" / "storage.bin", OUT / "data" / "storage.parquet"
+    raw.parent.mkdir(parents=True, exist_ok=True)
+    writer, starts = None, [0]
+    with raw.open("wb") as file:
+        for number in range(8):
+            X = large.draw_part(number).X
+            write_block(file, X, np.float32)
+            starts.append(starts[-1] + len(X))
+            table = pa.table({f"f{j}": np.ascontiguousarray(X[:, j]) for j in range(X.shape[1])})
+            if writer is None:
+                writer = pq.ParquetWriter(parquet, table.schema, compression="none", use_dictionary=False)
+            writer.write_table(table)
+    writer.close()
+    matrix, stored = DiskMatrix(raw, starts, X.shape[1], np.float32), pq.ParquetFile(parquet)
+    for name, columns in (("all", np.arange(X.shape[1])), ("20", np.arange(3, 123, 6))):
+
+        def read_raw(columns: np.ndarray = columns) -> None:
+            for a, b in itertools.pairwise(starts):
+                matrix.read(a, b, columns)
+
+        def read_parquet(columns: np.ndarray = columns) -> None:
+            for group in range(stored.num_row_groups):
+                for column in stored.read_row_group(group, columns=[f"f{j}" for j in columns]).columns:
+                    column.to_numpy()
+
+        times = [min(seconds(work, 3)) for work in (read_raw, read_parquet)]
+        yield f"storage_{name}_columns_raw_s", times[0]
+        yield f"storage_{name}_columns_parquet_s", times[1]
+        yield f"storage_{name}_columns_ratio", times[1] / times[0]
+    raw.unlink()
+    parquet.unlink()
+
+
+def paths() -> Iterator[tuple[str, Any]]:
+    """4,000,000 documents in memory and on disk, 50 points."""
+    folder = folder_of(4 * MILLION)
+    found = {
+        where: in_subprocess("benchmarks.scale", "--part", "path", str(folder), where, "50")
+        for where in WHERE
+    }
+    for where, result in found.items():
+        yield from ((f"path_4m_{where}_{name}", value) for name, value in result.items())
+    yield "path_4m_same_coefficients", len({one["coefficients"] for one in found.values()}) == 1
+    yield "path_4m_memory_resident_over_data", found["memory"]["resident_mb"] / found["memory"]["data_mb"]
+
+
+def larger() -> Iterator[tuple[str, Any]]:
+    """20,000,000 documents on disk, 20 points; one pass beside the disk and the memory."""
+    folder = folder_of(20 * MILLION)
+    for name, arguments in (("path", ("disk", "20")), ("one_pass", ())):
+        result = in_subprocess("benchmarks.scale", "--part", name, str(folder), *arguments)
+        yield from ((f"{name}_20m_{key}", value) for key, value in result.items())
+    shutil.rmtree(folder)
+
+
+def passes() -> Iterator[tuple[str, Any]]:
+    """One pass over 4,000,000 documents on disk."""
+    result = in_subprocess("benchmarks.scale", "--part", "one_pass", str(folder_of(4 * MILLION)))
+    yield from ((f"one_pass_4m_{key}", value) for key, value in result.items())
+
+
+def growth() -> Iterator[tuple[str, Any]]:
+    """Value and gradient from 10⁴ to 4·10⁶ documents."""
+    sizes = (10_000, 62_500, 250_000, MILLION, 4 * MILLION)
+    found = [in_subprocess("benchmarks.scale", "--part", "gradient", str(n)) for n in sizes]
+    for n, result in zip(sizes, found, strict=True):
+        yield f"gradient_{n}_ms", 1e3 * result["seconds"]
+    logs = [np.log([result[key] for result in found]) for key in ("documents", "seconds")]
+    yield "gradient_exponent", float(np.polyfit(*logs, 1)[0])
+    yield "gradient_exponent_from_62500", float(np.polyfit(logs[0][1:], logs[1][1:], 1)[0])
+
+
+def many_pairs() -> Iterator[tuple[str, Any]]:
+    """A million documents in lists of 20, of 1,000, and in one list."""
+    for lists in (50_000, 1_000, 1):
+        result = in_subprocess("benchmarks.scale", "--part", "pairs", str(lists), "5")
+        yield from ((f"million_in_{lists}_lists_{key}", value) for key, value in result.items())
+
+
+def texts() -> Iterator[tuple[str, Any]]:
+    """Writing LETOR text, and learning online from 2 GB of it."""
+    small, file = OUT / "data" / "large.small.txt", OUT / "data" / "large.txt"
+    part = large.draw_part(0)
+    write_letor(part, small)
+    yield "write_62500_s", min(seconds(lambda: write_letor(part, small), 3))
+    yield "read_62500_s", min(seconds(lambda: read_letor(small, dtype=np.float32), 3))
+    with file.open("wb") as out:
+        for number in range(-(-2_000_000_000 // small.stat().st_size)):
+            write_letor(large.draw_part(number), small)
+            out.write(small.read_bytes())
+    yield "text_mb", file.stat().st_size / MEGABYTE
+    for what in ("parse", "learn"):
+        runs = [in_subprocess("benchmarks.scale", "--part", "online", str(file), what) for _ in range(3)]
+        yield f"online_{what}_s", min(run["seconds"] for run in runs)
+        yield f"online_{what}_resident_mb", max(run["resident_mb"] for run in runs)
+    file.unlink()
+
+
+def cluster() -> Iterator[tuple[str, Any]]:
+    """Two and four worker processes beside one."""
+    try:
+        from benchmarks.scale_dask import measure
+    except ImportError as error:
+        raise Skipped(f"no Dask ({error})") from None
+    yield from measure().items()
+
+
+WHERE = ("memory", "disk")
+MEASURED = {one.__name__: one for one in (storage, growth, many_pairs, paths, passes, larger, texts, cluster)}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--only", default=",".join(MEASURED), help="comma-separated names")
+    parser.add_argument("--part", nargs="+", help=argparse.SUPPRESS)
+    given = parser.parse_args()
+    if given.part:
+        print(json.dumps(PARTS[given.part[0]](*given.part[1:])))
+        return
+    file = RESULTS / "scale.json"
+    known = json.loads(file.read_text()) if file.exists() else {}
+    known.pop("about", None)
+    for name in given.only.split(","):
+        try:
+            for key, value in MEASURED[name]():
+                known[key] = value
+                print(f"{key}  {value:.4g}" if isinstance(value, float) else f"{key}  {value}", flush=True)
+        except Skipped as reason:
+            print(f"skipped {name}: {reason}")
+        keep("scale", known, quiet=True)
+
+
+if __name__ == "__main__":
+    main()
