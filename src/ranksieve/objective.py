@@ -14,6 +14,7 @@ from ranksieve._util.memory import reuse_freed_memory
 from ranksieve.data.dataset import Dataset, check_finite
 from ranksieve.data.feature_matrix import FeatureMatrix, Read, chosen_columns, ordered_sum
 from ranksieve.data.queries import Queries
+from ranksieve.data.remote import RemoteDataset
 from ranksieve.losses import LOSSES
 from ranksieve.losses.base import BoundLoss, Curvature, Loss, ScoreValue
 
@@ -38,11 +39,17 @@ class Objective:
     Only ``features`` knows where the rows of X are.
     """
 
-    def __init__(self, X: Matrix, loss: BoundLoss, feature_names: Sequence[str] | None = None) -> None:
+    def __init__(
+        self,
+        X: Matrix,
+        loss: BoundLoss,
+        feature_names: Sequence[str] | None = None,
+        extremes: tuple[FloatArray, FloatArray] | None = None,
+    ) -> None:
         if X.shape[0] != loss.queries.n_rows:
             raise ValueError(f"X has {X.shape[0]} rows but the labels have {loss.queries.n_rows}")
         reuse_freed_memory()
-        self.features = FeatureMatrix(X, loss.queries, loss.cuts, feature_names)
+        self.features = FeatureMatrix(X, loss.queries, loss.cuts, feature_names, extremes)
         self.loss: Any = loss  # what more than a BoundLoss it gives, ``offers`` says
         self._at_zero: Point | None = None
         self._latest: tuple[ScoreValue, IntArray, FloatArray] | None = None  # of hessians: at, columns, sum
@@ -292,4 +299,6 @@ def make_objective(
     """The mean loss of a data set; a loss by its name in LOSSES, or as it is."""
     check_finite(data)
     family = LOSSES[loss]() if isinstance(loss, str) else loss
+    if isinstance(data, RemoteDataset):
+        return data.objective(family, query_weight)  # type: ignore[no-any-return]
     return Objective(data.X, family.bind(data.y, data.queries, query_weight), data.feature_names)

@@ -24,7 +24,7 @@ from ranksieve.data.dataset import (
 from ranksieve.estimators.base_class import BaseEstimator, check_is_fitted
 from ranksieve.estimators.parameters import Missing, Normalise, check_parameters
 from ranksieve.losses.base import NO_PAIRS, checked_query_weight
-from ranksieve.measures.columns import counted, row_weights
+from ranksieve.measures.columns import counted
 from ranksieve.metrics import evaluate
 from ranksieve.model import LinearModel, Term
 from ranksieve.preparation import MissingPolicy, Normalisation, Preparation
@@ -201,8 +201,9 @@ class Ranker(Prepared):
 
     def _prepared_for_learning(self, data: Dataset, query_weight: FloatArray | None = None) -> Dataset:
         """Learn from the training data how to fill and normalise, and do it."""
-        rows = None if query_weight is None else row_weights(data, query_weight)
-        self.preparation_, filled = Preparation.learn_and_fill(data, self.normalise, self.missing, rows)
+        self.preparation_, filled = Preparation.learn_and_fill(
+            data, self.normalise, self.missing, query_weight
+        )
         if self.scale_matters and self.normalise == "none":
             warn_of_scales(filled)
         return self._normalised(filled)
