@@ -173,6 +173,10 @@ class Dataset:
         """What ``find(part, *shares)`` gives for each query of a part, for all queries."""
         return find(self, *per_query)
 
+    def joined(self, other: Dataset) -> Dataset:
+        """The rows of both, of the same features; queries of the other stay apart from those of this one."""
+        return joined(self, other)
+
     def changed(self, change: Callable[[Dataset], Dataset]) -> Dataset:
         """The data with ``change`` made to each part; queries and their order stay."""
         return change(self)

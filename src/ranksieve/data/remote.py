@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cached_property, partial
 from typing import Any, TypeVar
 
@@ -96,6 +96,15 @@ class RemoteDataset(Dataset, ABC):
     @abstractmethod
     def objective(self, loss: Any, query_weight: AnyArray | None) -> Any:
         """The mean loss as a function of weights, with the methods of :class:`ranksieve.objective.Objective`."""
+
+    @abstractmethod
+    def in_order_of_queries(self, found: Sequence[AnyArray]) -> AnyArray:
+        """What was found for the queries of each part, as one array for all queries."""
+
+    @abstractmethod
+    def measured(self, scores: Any, measure: Callable[[Dataset, AnyArray], T]) -> list[T]:
+        """What ``measure(part, its scores)`` gives for each part; scores as :meth:`predicted` gives them, or what has
+        a method ``predict``."""
 
     @abstractmethod
     def predicted(self, score: Callable[[Dataset], AnyArray]) -> Any:

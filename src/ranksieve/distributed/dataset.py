@@ -51,7 +51,7 @@ class DistributedDataset(RemoteDataset):
         profile: str | None = None,
     ) -> None:
         super().__init__(feature_names, query_ids, source, profile)
-        self.cluster, self._parts, self._kind, self._layout = cluster, list(pieces), kind, layout
+        self.cluster, self.held, self._kind, self.layout = cluster, list(pieces), kind, layout
 
     @property
     def traffic(self) -> Traffic:
@@ -60,7 +60,7 @@ class DistributedDataset(RemoteDataset):
 
     @property
     def n_parts(self) -> int:
-        return len(self._parts)
+        return len(self.held)
 
     def __repr__(self) -> str:
         return (
@@ -71,12 +71,12 @@ class DistributedDataset(RemoteDataset):
     @property
     def names(self) -> list[str]:
         """What parts are called in messages."""
-        return [part.name for part in self._parts]
+        return [part.name for part in self.held]
 
     def parts(self, make: Callable[..., T], *per_query: AnyArray | None) -> Parts[T]:
         kept = [
             self.cluster.submit(_settled, part.rows, make, tuple(map(part.share, per_query)))
-            for part in self._parts
+            for part in self.held
         ]
         return PartsOnWorkers(self, kept)
 
@@ -85,7 +85,7 @@ class DistributedDataset(RemoteDataset):
 
     def round(self, find: Callable[..., T], *columns: Sequence[Any], common: tuple[Any, ...] = ()) -> list[T]:
         """One task per part: ``find(rows, its entry of each column, *common)``."""
-        rows = [part.rows for part in self._parts]
+        rows = [part.rows for part in self.held]
         return self.cluster.round(self.names, find, rows, *columns, common=common)
 
     def for_queries(self, find: Callable[..., AnyArray], *per_query: AnyArray | None) -> AnyArray:
@@ -93,18 +93,18 @@ class DistributedDataset(RemoteDataset):
 
     def in_order_of_queries(self, found: Sequence[AnyArray]) -> AnyArray:
         """What was found for the queries of each part, as one array for all queries."""
-        numbers = np.concatenate([part.numbers for part in self._parts])
+        numbers = np.concatenate([part.numbers for part in self.held])
         values = np.concatenate(found)
         ordered = np.empty_like(values)
         ordered[numbers] = values
         return ordered
 
     def _shares(self, per_query: Sequence[AnyArray | None]) -> list[tuple[AnyArray | None, ...]]:
-        return [tuple(map(part.share, per_query)) for part in self._parts]
+        return [tuple(map(part.share, per_query)) for part in self.held]
 
     def changed(self, change: Callable[[Dataset], Dataset]) -> Dataset:
-        rows = [self.cluster.submit(change, part.rows) for part in self._parts]
-        pieces = [Part(part.name, new, part.numbers) for part, new in zip(self._parts, rows, strict=True)]
+        rows = [self.cluster.submit(change, part.rows) for part in self.held]
+        pieces = [Part(part.name, new, part.numbers) for part, new in zip(self.held, rows, strict=True)]
         names, kind = self.cluster.round(self.names, _names_and_kind, rows)[0]
         return self._with(pieces, self.query_ids, names, kind)
 
@@ -112,7 +112,7 @@ class DistributedDataset(RemoteDataset):
         place = np.full(self.n_queries, -1)
         place[queries] = np.arange(len(queries))
         pieces = []
-        for part in self._parts:
+        for part in self.held:
             here = np.flatnonzero(place[part.numbers] >= 0)
             here = here[np.argsort(place[part.numbers[here]])]
             if len(here):
@@ -125,9 +125,9 @@ class DistributedDataset(RemoteDataset):
     def joined(self, other: Dataset) -> Dataset:
         if not isinstance(other, DistributedDataset):
             raise ValueError("distributed data can be joined with distributed data alone; distribute both")
-        later = [Part(part.name, part.rows, part.numbers + self.n_queries) for part in other._parts]
+        later = [Part(part.name, part.rows, part.numbers + self.n_queries) for part in other.held]
         ids = np.arange(self.n_queries + other.n_queries)
-        return self._with([*self._parts, *later], ids)
+        return self._with([*self.held, *later], ids)
 
     def objective(self, loss: Any, query_weight: AnyArray | None) -> Any:
         from ranksieve.distributed.objective import PartedObjective
@@ -135,9 +135,14 @@ class DistributedDataset(RemoteDataset):
         return PartedObjective(self, loss, query_weight)
 
     def predicted(self, score: Callable[[Dataset], AnyArray]) -> Any:
-        from ranksieve.distributed.layout import as_array
+        from ranksieve.distributed.scores import as_array
 
         return as_array(self, score)
+
+    def measured(self, scores: Any, measure: Callable[[Dataset, AnyArray], T]) -> list[T]:
+        from ranksieve.distributed.scores import by_part
+
+        return self.round(_measured, by_part(self, scores), common=(measure,))
 
     def _with(
         self,
@@ -193,6 +198,10 @@ def _asked(rows: Dataset, settled: Settled[T], find: Callable[..., R], *args: ob
 
 def _found(rows: Dataset, find: Callable[..., T], shares: tuple[AnyArray | None, ...]) -> T:
     return find(rows, *shares)
+
+
+def _measured(rows: Dataset, scores: Any, measure: Callable[[Dataset, AnyArray], T]) -> T:
+    return measure(rows, scores.predict(rows) if hasattr(scores, "predict") else scores)
 
 
 def _names_and_kind(rows: Dataset) -> tuple[tuple[str, ...], str]:

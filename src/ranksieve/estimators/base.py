@@ -21,6 +21,7 @@ from ranksieve.data.dataset import (
     fingerprint_of_weights,
     numbered_names,
 )
+from ranksieve.data.remote import ELSEWHERE, RemoteDataset
 from ranksieve.estimators.base_class import BaseEstimator, check_is_fitted
 from ranksieve.estimators.parameters import Missing, Normalise, check_parameters
 from ranksieve.losses.base import NO_PAIRS, checked_query_weight
@@ -84,6 +85,7 @@ class Ranker(Prepared):
     __metadata_request__score: ClassVar[dict[str, Any]] = {"qid": "groups"}
 
     uses_valid: ClassVar[bool] = False  # whether fit takes validation data, to choose among models of its own
+    works_in_parts: ClassVar[bool] = False  # whether it learns from distributed data
     scale_matters: ClassVar[bool] = True  # whether a feature in other units gives another ranker
     preparation_ = Preparation(MissingPolicy("error"))
     n_features_in_: int
@@ -107,6 +109,8 @@ class Ranker(Prepared):
         its own.
         """
         check_is_fitted(self)
+        if isinstance(X, RemoteDataset):
+            return X.predicted(self._scorer())  # type: ignore[no-any-return]
         return self._scores_in_queries(self._checked_features(X), X.qid if isinstance(X, Dataset) else qid)
 
     def _scores_in_queries(self, X: Matrix, qid: Any) -> FloatArray:
@@ -121,6 +125,10 @@ class Ranker(Prepared):
             rows = self._dataset(X, np.zeros(X.shape[0]), qid if per_query else None)
             X = self._prepared(rows).X
         return self._scores(X)
+
+    def _scorer(self) -> Callable[[Dataset], FloatArray]:
+        """What gives the scores of a part of distributed data."""
+        return self.predict
 
     @abstractmethod
     def _scores(self, X: Matrix) -> FloatArray:
@@ -180,6 +188,8 @@ class Ranker(Prepared):
                 raise ValueError(
                     "a Dataset holds its own labels and query ids: give fit nothing but the Dataset"
                 )
+            if isinstance(X, RemoteDataset) and not self.works_in_parts:
+                raise ValueError(ELSEWHERE.format(what=type(self).__name__))
             self.n_features_in_ = X.n_features
             self.feature_names_in_ = np.array(X.feature_names, dtype=object)
             return X
@@ -260,7 +270,7 @@ class Ranker(Prepared):
         place = {name: column for column, name in enumerate(data.feature_names)}
         lacking = [name for name in names if name not in place]
         if not lacking:
-            return data.replace_features(data.X[:, [place[name] for name in names]], names)
+            return data.select_features(np.array([place[name] for name in names]))
         if numbered_names(data.n_features) in (names, data.feature_names):
             return data
         raise ValueError(
@@ -333,6 +343,9 @@ class LinearRanker(Ranker):
 
     def _scores(self, X: Matrix) -> FloatArray:
         return self._scores_in_queries(X, None)
+
+    def _scorer(self) -> Callable[[Dataset], FloatArray]:
+        return self._linear_model().predict  # it is sent to the workers, so it holds no more than it needs
 
     @property
     def support_(self) -> IntArray:
