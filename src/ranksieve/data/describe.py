@@ -55,7 +55,11 @@ class Description:
 
 def describe(dataset: Dataset) -> Description:
     """Count documents, queries, pairs and labels; find constant, duplicate and missing features."""
-    names, pairs, sizes = np.array(dataset.feature_names), dataset.pairs_per_query, dataset.for_queries(_sizes)
+    names, pairs, sizes = (
+        np.array(dataset.feature_names),
+        dataset.pairs_per_query,
+        dataset.for_queries(_sizes),
+    )
     figures = dataset.in_parts(_figures)
     labels = sum((Counter(one.labels) for one in figures), Counter())
     columns = _merged([one.columns for one in figures])
@@ -74,9 +78,7 @@ def describe(dataset: Dataset) -> Description:
         n_scattered_queries=sum(one.n_scattered for one in figures),
         constant_features=tuple(names[~columns.varies].tolist()),
         constant_within_queries=tuple(names[~columns.varies_within].tolist()),
-        duplicate_features=tuple(
-            tuple(names[group].tolist()) for group in _duplicates(dataset, columns.key)
-        ),
+        duplicate_features=tuple(tuple(names[group].tolist()) for group in _duplicates(dataset, columns.key)),
         missing=missing,
         n_missing=sum(missing.values()),
         n_infinite=columns.n_infinite,
@@ -229,7 +231,9 @@ def _duplicates(dataset: Dataset, key: AnyArray) -> list[list[int]]:
     if not candidates:
         return []
     groups: dict[tuple[int, ...], list[int]] = {}
-    for j, *alike in zip(*([sum(candidates, []), *dataset.in_parts(partial(_alike, candidates=candidates))]), strict=True):
+    for j, *alike in zip(
+        *([sum(candidates, []), *dataset.in_parts(partial(_alike, candidates=candidates))]), strict=True
+    ):
         groups.setdefault(tuple(alike), []).append(j)
     return sorted(group for group in groups.values() if len(group) > 1)
 

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import errno
+import os
 import pickle
-from collections.abc import Callable, Sequence
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import CancelledError
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, TypeVar
 
 from dask.sizeof import sizeof
-from dask.utils import parse_timedelta
-from distributed import Client, Future, get_client, get_worker, wait
+from distributed import Client, Future, as_completed, get_client, get_worker, wait
 from distributed.comm import CommClosedError
 from distributed.scheduler import KilledWorker
 
@@ -22,6 +24,7 @@ from ranksieve.data.matrix import buffers
 T = TypeVar("T")
 PACKAGES = ("ranksieve", "numpy", "numba")
 PATIENCE = 60.0  # seconds without any worker before a round is given up
+CONNECT = 10.0  # seconds that a scheduler may take to answer
 LOOK = 5.0  # seconds between two looks at whether the cluster is still there
 
 
@@ -139,6 +142,28 @@ class Cluster:
                     "run again"
                 )
 
+    def as_done(
+        self, work: Callable[..., T], jobs: Sequence[Sequence[Any]], names: Sequence[str]
+    ) -> Iterator[T]:
+        """What ``work(*job)`` gives for each job, in the order in which they end; the first failure ends all."""
+        futures = [self.client.submit(work, *job, pure=False) for job in jobs]
+        named = dict(zip(futures, names, strict=True))
+        try:
+            for future in as_completed(futures):
+                yield self.gather([future], [named[future]])[0]
+        finally:
+            if self.client.status == "running":
+                self.client.cancel(futures, force=True)
+
+    def check_shared(self, folder: Path) -> None:
+        """Refuse a folder that a worker does not see."""
+        with tempfile.NamedTemporaryFile(dir=folder, prefix=".seen") as probe, self.plain_faults():
+            for worker, seen in sorted(self.client.run(os.path.exists, probe.name).items()):
+                if not seen:
+                    raise ValueError(
+                        f"worker {worker} does not see {folder}; results must go to a folder that all workers share"
+                    )
+
     @property
     def _address(self) -> str:
         scheduler = self.client.scheduler
@@ -219,7 +244,7 @@ def as_cluster(client: Any) -> Cluster:
 def connected(address: str) -> Client:
     """A client of the scheduler at an address."""
     try:
-        return Client(address, timeout=parse_timedelta("10s"), set_as_default=False)
+        return Client(address, timeout=CONNECT, set_as_default=False)
     except (OSError, ValueError) as error:
         raise ClusterError(
             f"no Dask scheduler answers at {address} ({type(error).__name__}); check the address, which begins like "
@@ -255,8 +280,9 @@ def _told(error: BaseException, name: str) -> BaseException:
         return ClusterError(f"{name}: {error}")
     if isinstance(error, MemoryError):
         return MemoryError(f"{name}: {error}")
-    if isinstance(error, OSError) and error.strerror is not None:
-        return ValueError(f"{error.filename or name}: the worker cannot read it: {error.strerror}")
+    if isinstance(error, OSError):
+        what = str(error) if error.strerror is None else f"{error.filename or name}: {error.strerror}"
+        return ValueError(f"{what}; every worker must be able to read the data")
     if isinstance(error, ValueError):
         return ValueError(str(error) if str(error).startswith(name) else f"{name}: {error}")
     return error

@@ -27,13 +27,25 @@ def as_array(data: DistributedDataset, score: Callable[[Dataset], AnyArray]) -> 
     if layout is not None:
         sizes = layout.sizes
         chunks = [cluster.submit(chunk, k, size, _held(data, chunks, k)) for k, size in enumerate(sizes)]
-    arrays = [da.from_delayed(delayed(one), (size,), np.float64) for one, size in zip(chunks, sizes, strict=True)]
-    whole = da.concatenate(arrays)
-    if layout is None or layout.frame is None:
-        return whole
-    import dask.dataframe as dd
+    if layout is not None and layout.frame is not None:
+        return _as_series(data, chunks)
+    return da.concatenate(
+        [da.from_delayed(delayed(one), (size,), np.float64) for one, size in zip(chunks, sizes, strict=True)]
+    )
 
-    return dd.from_dask_array(whole, columns="score", index=layout.frame.index)
+
+def _as_series(data: DistributedDataset, chunks: list[Future]) -> Any:
+    """The scores of a Dask DataFrame's rows, with its index."""
+    import dask.dataframe as dd
+    import pandas as pd
+
+    frame = data.layout.frame
+    with data.cluster.plain_faults():
+        indexes = data.cluster.client.compute(list(frame.index.to_delayed()), sync=False)
+    parts = [data.cluster.submit(pd.Series, *pair) for pair in zip(chunks, indexes, strict=True)]
+    return dd.from_delayed(
+        parts, meta=pd.Series(dtype=np.float64), divisions=frame.divisions, verify_meta=False
+    )
 
 
 def _held(data: DistributedDataset, scores: list[Future], piece: int) -> list[tuple[Future, Any]]:
@@ -63,10 +75,16 @@ def by_part(data: DistributedDataset, scores: Any) -> list[Any]:
         linear = getattr(scores, "_scorer", None)
         return [scores if linear is None else linear().__self__] * data.n_parts
     if data.layout is None:
-        raise ValueError("scores in the row order of a source cannot be told apart here; give the model instead")
+        raise ValueError(
+            "scores in the row order of a source cannot be told apart here; give the model instead"
+        )
     sizes = data.layout.sizes
     if hasattr(scores, "to_delayed"):
         chunks = data.cluster.client.compute(np.ravel(scores.to_delayed()).tolist(), sync=False)
+        filled = [k for k, size in enumerate(sizes) if size]
+        if len(chunks) == len(filled):  # Dask leaves out chunks without rows
+            given = dict(zip(filled, chunks, strict=True))
+            chunks = [given.get(k, np.empty(0)) for k in range(len(sizes))]
         if len(chunks) != len(sizes):
             raise ValueError(
                 f"the scores have {len(chunks)} chunks but the data came in {len(sizes)}; give scores as predict "

@@ -224,7 +224,9 @@ def warn_of_shared_queries(train: Dataset, valid: Dataset) -> None:
     both = [(i, k) for i, k in pairs if i is not None]
     shared = 0
     if both:
-        of_train, of_valid = (_digests_of(data, at) for data, at in zip((train, valid), zip(*both, strict=True), strict=True))
+        of_train, of_valid = (
+            _digests_of(data, at) for data, at in zip((train, valid), zip(*both, strict=True), strict=True)
+        )
         shared = int(np.count_nonzero(of_train == of_valid))
     if shared:
         warn_caller(

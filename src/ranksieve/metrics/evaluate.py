@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -118,20 +118,30 @@ def evaluate(
     return Evaluator(dataset, profile, empty).evaluate(scores, metrics)
 
 
-def _evaluate_part(part: Dataset, scores: Any, by: tuple[list[MetricSpec], Profile, Empty | None]) -> Evaluation:
+def _evaluate_part(
+    part: Dataset, scores: Any, by: tuple[list[MetricSpec], Profile, Empty | None]
+) -> Evaluation:
     specs, profile, empty = by
     return Evaluator(part, profile, empty).evaluate(scores, specs)
 
 
 def merged(parts: Sequence[Evaluation], data: RemoteDataset) -> Evaluation:
-    """The evaluation of all parts of a data set together."""
-    first = parts[0]
-    per_query = {
-        name: data.in_order_of_queries([part.per_query[name] for part in parts]) for name in first.per_query
+    """The evaluation of all parts of a data set, whose queries may be in another order than in the parts."""
+    whole = together(parts)
+    ordered = {
+        name: data.in_order_of_queries([part.per_query[name] for part in parts]) for name in whole.per_query
     }
+    return replace(whole, per_query=ordered, query_ids=data.query_ids)
+
+
+def together(parts: Sequence[Evaluation]) -> Evaluation:
+    """The evaluation of the queries of several, one after another."""
+    first = parts[0]
+    per_query = {name: np.concatenate([part.per_query[name] for part in parts]) for name in first.per_query}
     counts = {name: sum(part.too_short.get(name, 0) for part in parts) for name in per_query}
     too_short = {name: count for name, count in counts.items() if count}
-    return summarise(per_query, data.query_ids, first.profile, first.empty, too_short)
+    ids = np.concatenate([part.query_ids for part in parts])
+    return summarise(per_query, ids, first.profile, first.empty, too_short)
 
 
 def evaluate_many(
