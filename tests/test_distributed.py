@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
 import signal
 import subprocess
@@ -19,8 +20,10 @@ import dask.array as da
 import dask.dataframe as dd
 import pandas as pd
 from distributed import Client, LocalCluster
+from typer.testing import CliRunner
 
 import ranksieve as rs
+from ranksieve.cli.app import app
 from ranksieve.distributed.cluster import Cluster, ClusterError, Traffic
 from ranksieve.distributed.layout import lay_out
 from ranksieve.distributed.objective import LinearScores
@@ -307,10 +310,11 @@ def test_data_frames(data, client):
     pd.testing.assert_series_equal(scores.compute(), expected, check_names=False)
     some = rs.distribute(frame, features=["f3", "f1"], client=client, n_parts=1)
     assert (some.feature_names, some.n_parts) == (("f3", "f1"), 1)
+    chosen = data.select_features(np.array([2, 0]))
     pd.testing.assert_series_equal(
         rs.RankSVM().fit(some).predict(some).compute(),
         pd.Series(
-            rs.RankSVM().fit(data.select_features(np.array([2, 0]))).predict(data.X[:, [2, 0]]), table.index
+            rs.RankSVM().fit(chosen).predict(chosen), table.index
         ),
         check_names=False,
     )
@@ -490,25 +494,111 @@ def test_a_killed_worker_changes_nothing(data):
         np.testing.assert_array_equal(there.n_iter, here.n_iter)
 
 
-LOST = """
-import sys, os, signal
-import numpy as np
-import ranksieve as rs
-from distributed import Client
-from ranksieve.distributed.cluster import Cluster, ClusterError
-sys.path.insert(0, {folder!r})
+def run(*words):
+    return subprocess.Popen([sys.executable, *map(str, words)], stderr=subprocess.PIPE, text=True)
 
-def main():
-    client = Client({address!r})
-    made = rs.distribute({file!r}, client=client)
-    def stop(done, total):
-        if done == 2:
-            os.kill({pid}, signal.SIGKILL)
+
+def until(what, seconds=60.0):
+    """Wait for something to be true; a test must not depend on how soon."""
+    end = time.monotonic() + seconds
+    while not what():
+        assert time.monotonic() < end, "it did not happen"
+        time.sleep(0.05)
+
+
+def test_a_lost_scheduler_is_told_in_one_sentence(data, tmp_path):
+    place = tmp_path / "scheduler.json"
+    scheduler = run(
+        "-m", "distributed.cli.dask_scheduler", "--port", 0, "--host", "127.0.0.1", "--no-dashboard", "--scheduler-file", place
+    )
+    worker = run(
+        "-m", "distributed.cli.dask_worker", "--scheduler-file", place, "--no-dashboard", "--nthreads", 1, "--no-nanny",
+        "--death-timeout", 5, "--local-directory", tmp_path,
+    )  # fmt: skip
     try:
-        rs.sparse_path(made, n_alphas=8, progress=stop)
-    except ClusterError as error:
-        print(error)
+        until(place.exists)
+        with Client(scheduler_file=str(place), set_as_default=False) as client:
+            client.wait_for_workers(1)
+            made = spread(data, [data.n_docs // 2], client)
 
-if __name__ == "__main__":
-    main()
-"""
+            def stop(done: int, total: int) -> None:
+                if done == 2:
+                    scheduler.kill()
+                    scheduler.wait()
+
+            with pytest.raises(ClusterError, match="the connection to the Dask scheduler at tcp.* is lost; start"):
+                rs.sparse_path(made, n_alphas=8, progress=stop)
+    finally:
+        for process in (scheduler, worker):
+            process.kill()
+            process.communicate()
+
+
+# The command line
+
+
+def answer(*words):
+    return CliRunner().invoke(app, [str(word) for word in words])
+
+
+@pytest.fixture(scope="module")
+def folder(data, tmp_path_factory):
+    """A folder of two parquet files."""
+    folder = tmp_path_factory.mktemp("parquet")
+    table = frame_of(data)
+    for k, rows in enumerate((table[:200], table[200:])):
+        rows.to_parquet(folder / f"part{k}.parquet")
+    return folder
+
+
+def test_commands(data, client, folder, tmp_path):
+    address, options = client.scheduler.address, ["--normalise", "none", "--n-alphas", 6, "-o"]
+    found = answer("path", folder, "--cluster", address, *options, tmp_path / "path.json")
+    assert found.exit_code == 0, found.output
+    coefs = json.loads((tmp_path / "path.json").read_text())["coefs"]
+    np.testing.assert_allclose(coefs, rs.sparse_path(data, n_alphas=6).coefs, **SAME)
+    fitted = answer(
+        "fit", folder / "*.parquet", "--cluster", address, "--max-features", 4, "--set", "families=['l1']", "--set",
+        "n_alphas=6", "-o", tmp_path / "model.json",
+    )  # fmt: skip
+    assert fitted.exit_code == 0, fitted.output
+    here = rs.SparseRanker(4, families=["l1"], n_alphas=6).fit(data)
+    np.testing.assert_allclose(rs.load_model(tmp_path / "model.json").coef, here.coef_, **SAME)
+    refused = answer("fit", folder, "--cluster", address, "-o", tmp_path / "m.json", "--report", tmp_path / "p.html")
+    assert (refused.exit_code, "--report needs the data in memory" in refused.stderr) == (2, True)
+
+
+def test_bench_by_workers(client, synthetic_folds, tmp_path):
+    methods = ["ranksvm", "fenchelrank"]
+    folds = {"toy": synthetic_folds[:1]}
+    here = rs.bench(folds, methods, out=tmp_path / "here", grid="fast", studies=False)
+    there = rs.bench(folds, methods, out=tmp_path / "there", grid="fast", studies=False, cluster=client)
+    own, remote = (one.data_sets["toy"].pooled for one in (here, there))
+    assert set(remote) == set(methods)
+    for name in methods:
+        for metric, values in own[name].per_query.items():
+            np.testing.assert_array_equal(remote[name].per_query[metric], values)
+
+
+def test_an_interrupted_command_leaves_nothing_behind(client, folder):
+    def others() -> list[int]:
+        """How many results each other client of the scheduler holds or waits for."""
+
+        def find(dask_scheduler):
+            return {name: len(one.wants_what) for name, one in dask_scheduler.clients.items() if one.wants_what}
+
+        return [count for name, count in client.run_on_scheduler(find).items() if name != client.id]
+
+    with run(
+        "-c", "from ranksieve.cli import main; main()", "path", folder, "--cluster", client.scheduler.address,
+        "--n-alphas", 5000,
+    ) as command:  # fmt: skip
+        try:
+            until(lambda: any(count > 4 for count in others()))
+            command.send_signal(signal.SIGINT)
+            _, words = command.communicate(timeout=60)
+        finally:
+            command.kill()
+    assert command.returncode == 130, words
+    assert "interrupted, the output was not written" in words
+    until(lambda: not others())

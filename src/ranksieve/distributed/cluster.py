@@ -132,7 +132,8 @@ class Cluster:
         while True:
             with self.plain_faults():
                 try:
-                    wait(list(futures), timeout=LOOK)
+                    with self.client.as_current():
+                        wait(list(futures), timeout=LOOK)
                     return
                 except TimeoutError:
                     alone = 0.0 if self.client.nthreads() else alone + LOOK
@@ -149,7 +150,9 @@ class Cluster:
         futures = [self.client.submit(work, *job, pure=False) for job in jobs]
         named = dict(zip(futures, names, strict=True))
         try:
-            for future in as_completed(futures):
+            with self.client.as_current():
+                ended = as_completed(futures)
+            for future in ended:
                 yield self.gather([future], [named[future]])[0]
         finally:
             if self.client.status == "running":
