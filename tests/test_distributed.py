@@ -313,9 +313,7 @@ def test_data_frames(data, client):
     chosen = data.select_features(np.array([2, 0]))
     pd.testing.assert_series_equal(
         rs.RankSVM().fit(some).predict(some).compute(),
-        pd.Series(
-            rs.RankSVM().fit(chosen).predict(chosen), table.index
-        ),
+        pd.Series(rs.RankSVM().fit(chosen).predict(chosen), table.index),
         check_names=False,
     )
     with pytest.raises(ValueError, match="no column 'grade'; its columns are label"):
@@ -509,7 +507,15 @@ def until(what, seconds=60.0):
 def test_a_lost_scheduler_is_told_in_one_sentence(data, tmp_path):
     place = tmp_path / "scheduler.json"
     scheduler = run(
-        "-m", "distributed.cli.dask_scheduler", "--port", 0, "--host", "127.0.0.1", "--no-dashboard", "--scheduler-file", place
+        "-m",
+        "distributed.cli.dask_scheduler",
+        "--port",
+        0,
+        "--host",
+        "127.0.0.1",
+        "--no-dashboard",
+        "--scheduler-file",
+        place,
     )
     worker = run(
         "-m", "distributed.cli.dask_worker", "--scheduler-file", place, "--no-dashboard", "--nthreads", 1, "--no-nanny",
@@ -526,7 +532,9 @@ def test_a_lost_scheduler_is_told_in_one_sentence(data, tmp_path):
                     scheduler.kill()
                     scheduler.wait()
 
-            with pytest.raises(ClusterError, match="the connection to the Dask scheduler at tcp.* is lost; start"):
+            with pytest.raises(
+                ClusterError, match="the connection to the Dask scheduler at tcp.* is lost; start"
+            ):
                 rs.sparse_path(made, n_alphas=8, progress=stop)
     finally:
         for process in (scheduler, worker):
@@ -564,7 +572,9 @@ def test_commands(data, client, folder, tmp_path):
     assert fitted.exit_code == 0, fitted.output
     here = rs.SparseRanker(4, families=["l1"], n_alphas=6).fit(data)
     np.testing.assert_allclose(rs.load_model(tmp_path / "model.json").coef, here.coef_, **SAME)
-    refused = answer("fit", folder, "--cluster", address, "-o", tmp_path / "m.json", "--report", tmp_path / "p.html")
+    refused = answer(
+        "fit", folder, "--cluster", address, "-o", tmp_path / "m.json", "--report", tmp_path / "p.html"
+    )
     assert (refused.exit_code, "--report needs the data in memory" in refused.stderr) == (2, True)
 
 
@@ -585,7 +595,9 @@ def test_an_interrupted_command_leaves_nothing_behind(client, folder):
         """How many results each other client of the scheduler holds or waits for."""
 
         def find(dask_scheduler):
-            return {name: len(one.wants_what) for name, one in dask_scheduler.clients.items() if one.wants_what}
+            return {
+                name: len(one.wants_what) for name, one in dask_scheduler.clients.items() if one.wants_what
+            }
 
         return [count for name, count in client.run_on_scheduler(find).items() if name != client.id]
 

@@ -19,8 +19,8 @@ from ranksieve._version import __version__
 from ranksieve.card import Card
 from ranksieve.data.dataset import Dataset, as_matrix
 from ranksieve.data.matrix import dense_block, value_blocks
-from ranksieve.data.remote import RemoteDataset
 from ranksieve.data.queries import Queries, group_queries, one_query
+from ranksieve.data.remote import RemoteDataset
 from ranksieve.kernels.linear import weighted_sums, weighted_sums_of_models
 from ranksieve.preparation import NOT_NORMALISED, UNPREPARED, MissingPolicy, Normalisation, Preparation
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from functools import partial
 from typing import Any
@@ -231,9 +231,8 @@ def _duplicates(dataset: Dataset, key: AnyArray) -> list[list[int]]:
     if not candidates:
         return []
     groups: dict[tuple[int, ...], list[int]] = {}
-    for j, *alike in zip(
-        *([sum(candidates, []), *dataset.in_parts(partial(_alike, candidates=candidates))]), strict=True
-    ):
+    columns = [j for run in candidates for j in run]
+    for j, *alike in zip(columns, *dataset.in_parts(partial(_alike, candidates=candidates)), strict=True):
         groups.setdefault(tuple(alike), []).append(j)
     return sorted(group for group in groups.values() if len(group) > 1)
 

@@ -95,7 +95,7 @@ class RemoteDataset(Dataset, ABC):
 
     @abstractmethod
     def objective(self, loss: Any, query_weight: AnyArray | None) -> Any:
-        """The mean loss as a function of weights, with the methods of :class:`ranksieve.objective.Objective`."""
+        """The mean loss as a function of weights: a :class:`ranksieve.objective.Objective`."""
 
     @abstractmethod
     def in_order_of_queries(self, found: Sequence[AnyArray]) -> AnyArray:
@@ -103,8 +103,10 @@ class RemoteDataset(Dataset, ABC):
 
     @abstractmethod
     def measured(self, scores: Any, measure: Callable[[Dataset, AnyArray], T]) -> list[T]:
-        """What ``measure(part, its scores)`` gives for each part; scores as :meth:`predicted` gives them, or what has
-        a method ``predict``."""
+        """What ``measure(part, its scores)`` gives for each part.
+
+        Scores are as :meth:`predicted` gives them, or something with a method ``predict``.
+        """
 
     @abstractmethod
     def predicted(self, score: Callable[[Dataset], AnyArray]) -> Any:

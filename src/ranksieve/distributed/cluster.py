@@ -1,4 +1,4 @@
-"""The cluster as the rest of the engine sees it: rounds of small messages, counted, and faults in one sentence."""
+"""The cluster as the engine sees it: rounds of small messages, counted, and faults in one sentence."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import pickle
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import CancelledError
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
@@ -34,7 +35,7 @@ class ClusterError(ConnectionError):
 
 @dataclass
 class Traffic:
-    """What went between client and workers: rounds, tasks, and the bytes of their pickled arguments and results."""
+    """Rounds of messages between client and workers: tasks, and bytes of their pickled arguments and results."""
 
     rounds: int = 0
     tasks: int = 0
@@ -172,9 +173,22 @@ class Cluster:
         scheduler = self.client.scheduler
         return str(scheduler.address if scheduler is not None else "its address")
 
-    def plain_faults(self) -> _PlainFaults:
-        """Turn what Dask raises when the scheduler is gone into one sentence."""
-        return _PlainFaults(self)
+    @contextmanager
+    def plain_faults(self) -> Iterator[None]:
+        """Tell in one sentence that the scheduler is gone, or that it has given up tasks."""
+        try:
+            if self.client.status != "running":
+                raise CommClosedError
+            yield
+        except (ClusterError, TimeoutError):
+            raise
+        except (CommClosedError, CancelledError, OSError) as error:
+            if self.client.status == "running" and isinstance(error, CancelledError):
+                raise ClusterError(f"Dask has given up a task ({error}); distribute the data anew") from None
+            raise ClusterError(
+                f"the connection to the Dask scheduler at {self._address} is lost; start the cluster again, connect "
+                "a new Client, and distribute the data anew"
+            ) from None
 
     def check_versions(self) -> None:
         """Refuse workers that lack a package or have another version of it than this process."""
@@ -196,34 +210,6 @@ class Cluster:
                         f"worker {worker} has {package} {versions[package]} but this process has {ours[package]}; "
                         "install the same version on both"
                     )
-
-
-class _PlainFaults:
-    """``with`` this, a lost scheduler is told in one sentence."""
-
-    def __init__(self, cluster: Cluster) -> None:
-        self._cluster = cluster
-
-    def __enter__(self) -> None:
-        self._check()
-
-    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
-        if isinstance(error, TimeoutError) or error is None:
-            return
-        if isinstance(error, CommClosedError | CancelledError | OSError) and not isinstance(
-            error, ClusterError
-        ):
-            raise self._lost() from None
-
-    def _check(self) -> None:
-        if self._cluster.client.status != "running":
-            raise self._lost()
-
-    def _lost(self) -> ClusterError:
-        return ClusterError(
-            f"the connection to the Dask scheduler at {self._cluster._address} is lost; start the cluster again, "
-            "connect a new Client, and distribute the data anew"
-        )
 
 
 def as_cluster(client: Any) -> Cluster:
@@ -316,7 +302,9 @@ def _version_finder() -> Callable[[Sequence[str]], dict[str, str | None]]:
     return find
 
 
-@sizeof.register(Dataset)
 def _size_of_rows(data: Dataset) -> int:
     """What the rows of a part take, so that Dask does not move them for little work."""
     return sum(part.nbytes for part in buffers(data.X)) + data.y.nbytes + data.qid.nbytes
+
+
+sizeof.register(Dataset, _size_of_rows)

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from distributed import Future
 
-from ranksieve._types import AnyArray, IntArray
+from ranksieve._types import AnyArray, BoolArray, IntArray
 from ranksieve._util.messages import shortened
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.matrix import is_sparse, stack
@@ -72,7 +73,7 @@ def lay_out(cluster: Cluster, source: Source, shuffle: bool, n_parts: int | None
 
 def _runs(n_pieces: int, n_parts: int) -> list[range]:
     cuts = np.linspace(0, n_pieces, min(n_pieces, n_parts) + 1).round().astype(int).tolist()
-    return [range(a, b) for a, b in zip(cuts, cuts[1:], strict=False)]
+    return [range(a, b) for a, b in pairwise(cuts)]
 
 
 def _named(pieces: Sequence[Piece]) -> str:
@@ -242,8 +243,15 @@ def taken(
 
 
 def _chosen(data: Dataset, origin: tuple[IntArray, IntArray], queries: set[Any], inside: bool) -> Rows:
-    rows = np.flatnonzero([(query in queries) is inside for query in data.qid.tolist()])
+    rows = np.flatnonzero(_among(data.qid, queries) == inside)
     return data.select_rows(rows), (origin[0][rows], origin[1][rows])
+
+
+def _among(qid: AnyArray, queries: set[Any]) -> BoolArray:
+    """Which rows are of these queries."""
+    if qid.dtype == object:
+        return np.array([query in queries for query in qid])
+    return np.isin(qid, as_id_array(list(queries)))
 
 
 def arranged(

@@ -45,7 +45,10 @@ class LinearScores:
 
 @dataclass
 class Total:
-    """The sums of all parts at some weights; ``hessian`` is the block on ``columns``, ``view`` whose they are."""
+    """The sums of all parts at some weights, as functions of the features ``view``.
+
+    ``hessian`` is the block on ``columns``.
+    """
 
     view: bytes
     value: float
@@ -121,8 +124,8 @@ class PartedLoss:
 class PartedObjective(Objective):
     """f(w) = loss(Xw) / normaliser, its gradient and blocks of its Hessian, as sums over parts on workers.
 
-    Scores stay there: the client's name for a score vector is its weights. One round of messages evaluates the
-    loss and brings gradient and, on the columns that ``features.keep`` named, the Hessian.
+    Scores stay there: the client's name for a score vector is its weights. One round of messages evaluates
+    the loss and brings gradient and, on the columns that ``features.keep`` named, the Hessian.
     """
 
     def __init__(self, data: DistributedDataset, loss: Loss, query_weight: FloatArray | None = None) -> None:
@@ -225,9 +228,14 @@ class PartedObjective(Objective):
         hint, view = self.features.hint, self._view
         seen = self._shares.ask(Share.look, w, view, hint, along)
         at = Total(
-            self._key, *(float(sum(getattr(one, name) for one in seen)) for name in ("value", "slack", "size")),
-            ordered_sum([one.gradient for one in seen]), hint, ordered_sum([one.hessian for one in seen]),
-        )  # fmt: skip
+            self._key,
+            float(sum(one.value for one in seen)),
+            float(sum(one.slack for one in seen)),
+            float(sum(one.size for one in seen)),
+            ordered_sum([one.gradient for one in seen]),
+            hint,
+            ordered_sum([one.hessian for one in seen]),
+        )
         self._points = dict([*list(self._points.items())[1 - KEPT_POINTS :], (w.tobytes(), at)])
         return at, float(sum(one.curvature for one in seen))
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ranksieve._parallel import split_blocks
-from ranksieve._types import FloatArray, IntArray
+from ranksieve._types import BoolArray, FloatArray, IntArray
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.matrix import spread_and_largest
 from ranksieve.data.queries import Queries
@@ -20,7 +20,7 @@ KEPT_POINTS = 2
 
 @dataclass(frozen=True)
 class Facts:
-    """What parts must agree on: the normaliser, and each feature's spread within queries and largest value."""
+    """What parts must agree on: normaliser, and each feature's spread within queries and largest value."""
 
     normaliser: float
     spread: FloatArray
@@ -29,8 +29,10 @@ class Facts:
 
 @dataclass(frozen=True)
 class Seen:
-    """A part's shares in the mean loss at some weights: value, slack, Σ|∂| (a sum), gradient, Hessian block, and
-    the second derivative along a direction."""
+    """A part's shares in the mean loss at some weights, and Σ|∂| of its documents, as a sum.
+
+    ``curvature`` is the second derivative along a direction.
+    """
 
     value: float
     slack: float
@@ -59,8 +61,10 @@ def bind(part: Dataset, weight: FloatArray | None, loss: Loss) -> BoundLoss | No
 
 
 def _silent_normaliser(part: Dataset, weight: FloatArray | None, loss: Loss) -> float:
-    """The normaliser of a part without pairs, which no loss can be bound to alone: that with one more query of two
-    documents less that of this query."""
+    """The normaliser of a part without pairs, which no loss can be bound to alone.
+
+    It is that with one more query, of two documents, less that of this query.
+    """
     extra, ones = np.array([0.0, 1.0]), np.ones(1)
     n, queries = part.n_docs, part.queries
     more = Queries(
@@ -77,8 +81,8 @@ def _silent_normaliser(part: Dataset, weight: FloatArray | None, loss: Loss) -> 
 class Share:
     """The loss of a part's rows, divided by the normaliser of all parts.
 
-    Every answer is a function of the part and the arguments alone. What is kept of the last arguments only saves
-    time.
+    Every answer is a function of the part and the arguments alone. What is kept of the last arguments only
+    saves time.
     """
 
     def __init__(
@@ -94,8 +98,8 @@ class Share:
         self._kept: dict[bytes, bytes] = {}
         self._points: dict[tuple[bytes, bytes], Point] = {}
 
-    def columns(self) -> tuple[FloatArray, FloatArray] | None:
-        """(whether features vary within queries, how far they reach), as all parts read them; None without pairs."""
+    def columns(self) -> tuple[BoolArray, FloatArray] | None:
+        """(Whether features vary within queries, how far they reach), for all parts; None without pairs."""
         return None if self._whole is None else (self._whole.varies, self._whole.features.reach)
 
     def look(

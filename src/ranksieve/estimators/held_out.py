@@ -20,6 +20,7 @@ from ranksieve.metrics import PROFILES, Evaluator, Profile, parse
 
 AUTO_FOLDS = 5
 ENOUGH_QUERIES = 1000  # validation queries with pairs: so many tell more than cross-validation could add
+KEPT_CELLS = 2**24  # of features, 128 MB: up to so many the rows of folds are kept apart
 TIED = 1.96  # standard errors of a mean within which it may be 0
 Score = Callable[[FloatArray, Dataset], FloatArray]
 """From weights (models × features) and data to scores (documents × models), with the bits of ``predict``."""
@@ -152,11 +153,12 @@ class Rankings:
     def __init__(self, part: Dataset, *folds: IntArray, score: Score, metric: str, profile: Profile) -> None:
         self._data, self._score, self._metric, self._folds = part, score, metric, folds
         self._evaluator = Evaluator(part, profile)
-        self._parts: dict[int, tuple[IntArray, Dataset]] = {}
-        for dealing in folds:
-            for fold in np.unique(dealing).tolist():
-                rows = part.queries.rows(dealing == fold)
-                self._parts[fold] = (rows, part.select_rows(rows))
+        self._rows = {
+            fold: part.queries.rows(dealing == fold)
+            for dealing in folds
+            for fold in np.unique(dealing).tolist()
+        }
+        self._kept: dict[int, Dataset] | None = {} if part.n_docs * part.n_features <= KEPT_CELLS else None
 
     def plain(self, coefs: FloatArray) -> FloatArray:
         """Values (queries × models)."""
@@ -173,9 +175,16 @@ class Rankings:
         """Scores (documents × models), each query's by the models without its fold."""
         scores = np.empty((self._data.n_docs, len(without)))
         for fold in dealing:
-            rows, data = self._parts[fold]
-            scores[rows] = scores_to_measure(self._score, without[:, fold], data)
+            scores[self._rows[fold]] = scores_to_measure(self._score, without[:, fold], self._of_fold(fold))
         return scores
+
+    def _of_fold(self, fold: int) -> Dataset:
+        """The rows of a fold, kept if all of them are few: every dealing is a copy of the data."""
+        if self._kept is None:
+            return self._data.select_rows(self._rows[fold])
+        if fold not in self._kept:
+            self._kept[fold] = self._data.select_rows(self._rows[fold])
+        return self._kept[fold]
 
     def _measured(self, scores: FloatArray) -> FloatArray:
         return self._evaluator.evaluate_many(scores, self._metric).T
