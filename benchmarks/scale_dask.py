@@ -1,8 +1,8 @@
 """The path of distributed data against the same in memory: time, messages, and what a killed worker costs.
 
-Workers are processes of this machine with one thread each, so more of them than cores cannot be faster; what the
-figures show is what the distribution itself costs. Documents are drawn by the workers, part by part from a seed,
-and the same ones here for the reference.
+Workers are processes of this machine with one thread each, so more of them than cores cannot be faster; the
+figures show what the distribution itself costs. Documents are drawn by the workers, part by part from a
+seed, and the same ones here for the reference.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ def distributed(
 def measure(
     n_docs: int = N_DOCS, n_features: int = N_FEATURES, workers: tuple[int, ...] = WORKERS
 ) -> dict[str, Any]:
-    """Plain data: the run in memory with one thread and with all, and the distributed ones against the former."""
+    """The run in memory, with one thread and with all, and the distributed ones, as plain data."""
     data = in_memory(n_docs, n_features)
     with use_threads(1):
         timed_path(data, 2)

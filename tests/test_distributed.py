@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -58,16 +59,13 @@ def part_of(data: rs.Dataset, first: int, last: int) -> rs.Dataset | None:
 def spread(data: rs.Dataset, cuts, client, shuffle=True, n_parts=None):
     """The data in pieces between row numbers."""
     cuts = [0, *cuts, data.n_docs]
-    pieces = [
-        Piece(f"piece {k}", part_of, (data, a, b))
-        for k, (a, b) in enumerate(zip(cuts, cuts[1:], strict=False))
-    ]
+    pieces = [Piece(f"piece {k}", part_of, (data, a, b)) for k, (a, b) in enumerate(pairwise(cuts))]
     return lay_out(Cluster(client), Source(pieces), shuffle, n_parts or len(pieces))
 
 
 @pytest.fixture(scope="module")
 def parted(data, client):
-    return spread(data, [data.n_docs // 3 + 1, data.n_docs // 2], client)
+    return spread(data, [data.n_docs // 3 + 1], client)
 
 
 def frame_of(data, columns=None):
@@ -130,10 +128,10 @@ def test_a_step_is_one_round(parted):
     objective.hessian(point, np.array([3, 1]))
     objective.hessian(objective.evaluate(point.w), np.array([1]))
     spent = parted.traffic.since(before)
-    assert (spent.rounds, spent.tasks, spent.messages) == (1, 3, 6)
+    assert (spent.rounds, spent.tasks, spent.messages) == (1, 2, 4)
     assert 0 < spent.sent < 10_000
     assert 0 < spent.received < 10_000
-    assert "1 rounds, 3 tasks" in repr(spent)
+    assert "1 rounds, 2 tasks" in repr(spent)
     assert "2.5 MB sent" in repr(Traffic(1, 1, 2_500_000, 1))
 
 
@@ -175,7 +173,7 @@ def test_path(data, parted):
 @pytest.mark.parametrize(
     "ranker",
     [
-        rs.FenchelRank(radius=2.0, tol=1e-2),
+        rs.FenchelRank(radius=2.0, tol=0.1),
         rs.FenchelRank(radius=2.0, tol=1e-2, variant="away"),
         rs.FenchelRank(radius=2.0, tol=1e-2, variant="pairwise", normalise="z"),
         rs.SparseListMLE(alpha=0.05, solver="newton"),
@@ -205,7 +203,7 @@ def test_many_features_by_products(client):
 def test_the_default_ranker(data, parted, client):
     valid = rs.make_ranking(12, 12, 4, docs_per_query=(5, 9), seed=9)
     there_valid = spread(valid, [valid.n_docs // 2], client)
-    options = {"max_features": 2, "n_alphas": 8, "refit_on": "all"}
+    options = {"max_features": 2, "n_alphas": 6, "refit_on": "all"}
     here = rs.SparseRanker(**options).fit(data, valid=valid)
     there = rs.SparseRanker(**options).fit(parted, valid=there_valid)
     np.testing.assert_allclose(there.coef_, here.coef_, **SAME)
@@ -280,8 +278,8 @@ def test_evaluate(data, parted):
     assert model.score(parted) == pytest.approx(model.score(data), rel=1e-14)
     with pytest.raises(ValueError, match="one score per row"):
         rs.evaluate(np.zeros(3), parted)
-    with pytest.raises(ValueError, match="2 chunks but the data came in 3"):
-        rs.evaluate(da.zeros(data.n_docs, chunks=data.n_docs // 2 + 1), parted)
+    with pytest.raises(ValueError, match="3 chunks but the data came in 2"):
+        rs.evaluate(da.zeros(data.n_docs, chunks=data.n_docs // 3 + 1), parted)
 
 
 def test_describe(data, client):
@@ -375,10 +373,9 @@ def test_parquet_files(data, client, tmp_path):
     table[:half].to_parquet(tmp_path / "a.parquet", row_group_size=60)
     other = table[half:].astype({"f2": np.float32})[[*reversed(names)]]
     other.to_parquet(tmp_path / "b.parquet")
-    expected = rs.Dataset(
-        np.column_stack([*data.X.T[:1], np.where(np.arange(data.n_docs) < half, data.X[:, 1], np.float32(data.X[:, 1])),
-                         *data.X.T[2:]]), data.y, data.qid,
-    )  # fmt: skip
+    X = data.X.copy()
+    X[half:, 1] = X[half:, 1].astype(np.float32)
+    expected = rs.Dataset(X, data.y, data.qid)
     coefs = rs.RankSVM().fit(expected).coef_
     for source in ([tmp_path / "a.parquet", tmp_path / "b.parquet"], tmp_path, str(tmp_path / "*.parquet")):
         made = rs.distribute(source, client=client)
@@ -467,7 +464,7 @@ def test_workers_of_another_version(data, client, monkeypatch):
 
 def test_without_a_cluster(monkeypatch):
     monkeypatch.setattr("ranksieve.distributed.cluster.CONNECT", 0.5)
-    with pytest.raises(ClusterError, match="no Dask scheduler answers at tcp://127.0.0.1:1"):
+    with pytest.raises(ClusterError, match=r"no Dask scheduler answers at tcp://127\.0\.0\.1:1 "):
         rs.distribute("x.parquet", client="tcp://127.0.0.1:1")
 
 
@@ -518,7 +515,8 @@ def test_a_lost_scheduler_is_told_in_one_sentence(data, tmp_path):
         place,
     )
     worker = run(
-        "-m", "distributed.cli.dask_worker", "--scheduler-file", place, "--no-dashboard", "--nthreads", 1, "--no-nanny",
+        "-m", "distributed.cli.dask_worker", "--scheduler-file", place, "--no-dashboard", "--nthreads", 1,
+        "--no-nanny",
         "--death-timeout", 5, "--local-directory", tmp_path,
     )  # fmt: skip
     try:
@@ -532,9 +530,7 @@ def test_a_lost_scheduler_is_told_in_one_sentence(data, tmp_path):
                     scheduler.kill()
                     scheduler.wait()
 
-            with pytest.raises(
-                ClusterError, match="the connection to the Dask scheduler at tcp.* is lost; start"
-            ):
+            with pytest.raises(ClusterError, match=r"the connection to the Dask scheduler at tcp.* is lost"):
                 rs.sparse_path(made, n_alphas=8, progress=stop)
     finally:
         for process in (scheduler, worker):
@@ -566,8 +562,8 @@ def test_commands(data, client, folder, tmp_path):
     coefs = json.loads((tmp_path / "path.json").read_text())["coefs"]
     np.testing.assert_allclose(coefs, rs.sparse_path(data, n_alphas=6).coefs, **SAME)
     fitted = answer(
-        "fit", folder / "*.parquet", "--cluster", address, "--max-features", 4, "--set", "families=['l1']", "--set",
-        "n_alphas=6", "-o", tmp_path / "model.json",
+        "fit", folder / "*.parquet", "--cluster", address, "--max-features", 4, "--set", "families=['l1']",
+        "--set", "n_alphas=6", "-o", tmp_path / "model.json",
     )  # fmt: skip
     assert fitted.exit_code == 0, fitted.output
     here = rs.SparseRanker(4, families=["l1"], n_alphas=6).fit(data)
@@ -606,7 +602,7 @@ def test_an_interrupted_command_leaves_nothing_behind(client, folder):
         "--n-alphas", 5000,
     ) as command:  # fmt: skip
         try:
-            until(lambda: any(count > 4 for count in others()))
+            until(lambda: any(count > 1 for count in others()))
             command.send_signal(signal.SIGINT)
             _, words = command.communicate(timeout=60)
         finally:

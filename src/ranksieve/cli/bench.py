@@ -86,7 +86,7 @@ def bench(
         str | None,
         typer.Option(
             metavar="ADDRESS",
-            help="Let the workers of a Dask cluster fit: tcp://HOST:PORT; DIR must be a folder that they share.",
+            help="Let the workers of a Dask cluster fit: tcp://HOST:PORT; DIR is a folder that they share.",
         ),
     ] = None,
     as_json: Json = False,

@@ -47,8 +47,8 @@ Cluster = Annotated[
     typer.Option(
         "--cluster",
         metavar="ADDRESS",
-        help="Let the workers of a Dask cluster read and fit: tcp://HOST:PORT. Data are then a parquet file, a "
-        "folder of them or a quoted pattern, where all workers can read them.",
+        help="Let the workers of a Dask cluster read and fit: tcp://HOST:PORT. Data are then a parquet file, "
+        "a folder of them or a quoted pattern, where all workers can read them.",
     ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of words.")]

@@ -1,4 +1,4 @@
-"""Data on a Dask cluster: the same methods, the same sums, each part's share of them computed where it lies."""
+"""Data on a Dask cluster: the same methods and sums, each part's share of them computed where it lies."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ class ClusterError(ConnectionError):
 
 @dataclass
 class Traffic:
-    """Rounds of messages between client and workers: tasks, and bytes of their pickled arguments and results."""
+    """Messages between client and workers: rounds, tasks, and bytes of pickled arguments and results."""
 
     rounds: int = 0
     tasks: int = 0
@@ -114,7 +114,7 @@ class Cluster:
         return results
 
     def gather(self, futures: Sequence[Future], names: Sequence[str]) -> list[Any]:
-        """The results; a failure in one sentence, which names what failed. If interrupted, tasks are cancelled."""
+        """The results; a failure in one sentence that names what failed. If interrupted it cancels tasks."""
         try:
             self._wait(futures)
             for future, name in zip(futures, names, strict=True):
@@ -140,14 +140,14 @@ class Cluster:
                     alone = 0.0 if self.client.nthreads() else alone + LOOK
             if alone >= PATIENCE:
                 raise ClusterError(
-                    f"the cluster at {self._address} has had no worker for {PATIENCE:g} seconds; start workers and "
-                    "run again"
+                    f"the cluster at {self._address} has had no worker for {PATIENCE:g} seconds; start some "
+                    "and run again"
                 )
 
     def as_done(
         self, work: Callable[..., T], jobs: Sequence[Sequence[Any]], names: Sequence[str]
     ) -> Iterator[T]:
-        """What ``work(*job)`` gives for each job, in the order in which they end; the first failure ends all."""
+        """What ``work(*job)`` gives for each job, in the order in which they end; a failure ends all."""
         futures = [self.client.submit(work, *job, pure=False) for job in jobs]
         named = dict(zip(futures, names, strict=True))
         try:
@@ -165,7 +165,7 @@ class Cluster:
             for worker, seen in sorted(self.client.run(os.path.exists, probe.name).items()):
                 if not seen:
                     raise ValueError(
-                        f"worker {worker} does not see {folder}; results must go to a folder that all workers share"
+                        f"worker {worker} does not see {folder}; name a folder that all workers share"
                     )
 
     @property
@@ -186,8 +186,8 @@ class Cluster:
             if self.client.status == "running" and isinstance(error, CancelledError):
                 raise ClusterError(f"Dask has given up a task ({error}); distribute the data anew") from None
             raise ClusterError(
-                f"the connection to the Dask scheduler at {self._address} is lost; start the cluster again, connect "
-                "a new Client, and distribute the data anew"
+                f"the connection to the Dask scheduler at {self._address} is lost; start the cluster again, "
+                "connect a new Client, and distribute the data anew"
             ) from None
 
     def check_versions(self) -> None:
@@ -203,12 +203,12 @@ class Cluster:
             for package in PACKAGES:
                 if versions[package] is None:
                     raise ValueError(
-                        f"worker {worker} cannot import {package}; install {package} {ours[package]} there, as here"
+                        f"worker {worker} cannot import {package}; install {package} {ours[package]} there"
                     )
                 if versions[package] != ours[package]:
                     raise ValueError(
-                        f"worker {worker} has {package} {versions[package]} but this process has {ours[package]}; "
-                        "install the same version on both"
+                        f"worker {worker} has {package} {versions[package]} but this process has "
+                        f"{ours[package]}; install the same version on both"
                     )
 
 
@@ -236,8 +236,8 @@ def connected(address: str) -> Client:
         return Client(address, timeout=CONNECT, set_as_default=False)
     except (OSError, ValueError) as error:
         raise ClusterError(
-            f"no Dask scheduler answers at {address} ({type(error).__name__}); check the address, which begins like "
-            "tcp://, and that the scheduler runs"
+            f"no Dask scheduler answers at {address} ({type(error).__name__}); check the address, such as "
+            "tcp://host:8786, and that the scheduler runs"
         ) from None
 
 
@@ -260,8 +260,8 @@ def _told(error: BaseException, name: str) -> BaseException:
     """What went wrong with a part, in one sentence."""
     if isinstance(error, KilledWorker):
         return ClusterError(
-            f"{name}: its worker died again and again, the last time {error.last_worker.address}; it probably lacks "
-            "memory: use more parts, or workers with more memory"
+            f"{name}: its worker died again and again, the last time {error.last_worker.address}; it "
+            "probably lacks memory: use more parts, or workers with more memory"
         )
     if isinstance(error, CancelledError):
         return ClusterError(f"{name}: the task was cancelled; distribute the data anew")

@@ -21,7 +21,7 @@ R = TypeVar("R")
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """One part: what to call it in messages, its rows on a worker, and the numbers of its queries, ascending."""
+    """One part: its name in messages, its rows on a worker, and the numbers of its queries, ascending."""
 
     name: str
     rows: Future
@@ -64,8 +64,8 @@ class DistributedDataset(RemoteDataset):
 
     def __repr__(self) -> str:
         return (
-            f"DistributedDataset({self.n_docs} documents, {self.n_queries} queries, {self.n_features} features, "
-            f"{self._kind}, {self.n_parts} parts)"
+            f"DistributedDataset({self.n_docs} documents, {self.n_queries} queries, {self.n_features} "
+            f"features, {self._kind}, {self.n_parts} parts)"
         )
 
     @property
@@ -152,8 +152,8 @@ class DistributedDataset(RemoteDataset):
         kind: str | None = None,
     ) -> DistributedDataset:
         return DistributedDataset(
-            self.cluster, pieces, names or self.feature_names, query_ids, kind or self._kind, None, self.source,
-            self.profile,
+            self.cluster, pieces, names or self.feature_names, query_ids, kind or self._kind, None,
+            self.source, self.profile,
         )  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""How parts are made of pieces: columns aligned, each query whole in one part; and scores back in source order."""
+"""How parts are made of the pieces of a source: columns aligned, and each query whole in one part."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ class Summary:
 class Layout:
     """Where the rows of each piece are, so that scores can be put in their order.
 
-    ``sizes`` are those of the pieces; ``origins`` has, for each part, the pieces that its rows are from, and a
-    future of each row's (piece, row), or None if they are all rows of these pieces, in order. ``frame`` is the
-    Dask DataFrame that the pieces are the partitions of, if there is one.
+    ``sizes`` are those of the pieces; ``origins`` has, for each part, the pieces that its rows are from, and
+    a future of each row's (piece, row), or None if they are all rows of these pieces, in order. ``frame`` is
+    the Dask DataFrame that the pieces are the partitions of, if there is one.
     """
 
     sizes: list[int]
@@ -112,7 +112,7 @@ def _check_rows(found: list[list[Summary | None]]) -> None:
 
 
 def _common_columns(pieces: Sequence[Piece], found: list[Summary | None]) -> tuple[tuple[str, ...], str]:
-    """The columns of the first piece, which all others must have in some order, and a kind that holds all values."""
+    """The columns of the first piece, which all must have in some order, and a kind that holds all values."""
     known = [(piece.name, one) for piece, one in zip(pieces, found, strict=True) if one is not None]
     where, first = known[0]
     for name, one in known:
@@ -120,7 +120,8 @@ def _common_columns(pieces: Sequence[Piece], found: list[Summary | None]) -> tup
             if lacking := [column for column in here.names if column not in set(there.names)]:
                 other = where if lacks == name else name
                 raise ValueError(
-                    f"{lacks} lacks the column {shortened(lacking, NAMED)}, which {other} has; give all the same columns"
+                    f"{lacks} lacks the column {shortened(lacking, NAMED)}, which {other} has; give all the "
+                    "same columns"
                 )
     kinds = {one.kind for _, one in known}
     if len(kinds) == 1:

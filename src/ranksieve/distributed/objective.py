@@ -131,7 +131,8 @@ class PartedObjective(Objective):
     def __init__(self, data: DistributedDataset, loss: Loss, query_weight: FloatArray | None = None) -> None:
         if loss.name not in IN_PARTS:
             raise ValueError(
-                f"the loss {loss.name} needs the data in memory; on distributed data work {' and '.join(IN_PARTS)}"
+                f"the loss {loss.name} needs the data in memory; on distributed data work "
+                f"{' and '.join(IN_PARTS)}"
             )
         self._data, self._family, self._weight = data, loss, query_weight
         facts = merged(data.in_parts(partial(_facts, loss=loss), query_weight))

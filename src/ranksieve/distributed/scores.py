@@ -70,7 +70,7 @@ def chunk(piece: int, size: int, held: list[tuple[AnyArray, int | Origin]]) -> A
 
 
 def by_part(data: DistributedDataset, scores: Any) -> list[Any]:
-    """What gives the scores of each part: a model, or the scores of the source's rows in the order of the part."""
+    """What gives the scores of each part: a model, or scores of source rows in the order of the part."""
     if hasattr(scores, "predict"):
         linear = getattr(scores, "_scorer", None)
         return [scores if linear is None else linear().__self__] * data.n_parts
@@ -87,8 +87,8 @@ def by_part(data: DistributedDataset, scores: Any) -> list[Any]:
             chunks = [given.get(k, np.empty(0)) for k in range(len(sizes))]
         if len(chunks) != len(sizes):
             raise ValueError(
-                f"the scores have {len(chunks)} chunks but the data came in {len(sizes)}; give scores as predict "
-                "returns them, or the model"
+                f"the scores have {len(chunks)} chunks but the data came in {len(sizes)}; give scores as "
+                "predict returns them, or the model"
             )
     else:
         values = np.asarray(scores)

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from ranksieve._types import AnyArray
+from ranksieve._util.messages import shortened
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.matrix import is_sparse
 from ranksieve.distributed.cluster import Cluster
@@ -26,9 +27,9 @@ PARQUET = (".parquet", ".pq")
 
 @dataclass(frozen=True, eq=False)
 class Piece:
-    """One partition of a source: what to call it, and the task ``read(*args)`` that gives its rows; None: none.
+    """One partition of a source: its name in messages, and the task ``read(*args)`` that gives its rows.
 
-    ``args`` may hold Dask futures.
+    ``read`` returns None if there are no rows; ``args`` may hold Dask futures.
     """
 
     name: str
@@ -57,7 +58,7 @@ class Source:
 def as_source(
     source: Any, y: Any, qid: Any, columns: Columns, cluster: Cluster, n_parts: int | None
 ) -> Source:
-    """The pieces of a Dask DataFrame, of Dask arrays, of parquet files, of a converted folder, or as they are."""
+    """The pieces of a Dask DataFrame, of Dask arrays, of parquet files, of a data set, or as they are."""
     if isinstance(source, Source):
         return source
     if isinstance(source, Dataset):
@@ -76,8 +77,8 @@ def as_source(
         found = [one for given in source for one in _found_files(given)]
         return files(found, columns, n_parts or cluster.n_threads)
     raise ValueError(
-        f"{type(source).__name__} cannot be distributed; give a Dask DataFrame, Dask arrays X, y and qid, a list of "
-        "parquet files, or a data set that is opened from a folder"
+        f"{type(source).__name__} cannot be distributed; give a Dask DataFrame, Dask arrays X, y and qid, a "
+        "list of parquet files, or a data set that is opened from a folder"
     )
 
 
@@ -93,7 +94,8 @@ def frame(source: Any, columns: Columns, cluster: Cluster) -> Source:
     ]
     if lacking:
         raise ValueError(
-            f"the data frame has no column {lacking[0]!r}; its columns are {', '.join(map(str, source.columns[:20]))}"
+            f"the data frame has no column {lacking[0]!r}; its columns are "
+            f"{shortened([str(name) for name in source.columns], 20)}"
         )
     with cluster.plain_faults():
         futures = cluster.client.compute(source.to_delayed(), sync=False)
@@ -188,8 +190,11 @@ def _found_files(given: str | os.PathLike[str]) -> list[str]:
 
 
 def rows_of(data: Dataset, n_pieces: int) -> Source:
-    """A data set, in pieces of whole queries. Features on disk are read by the workers, where they lie; those in
-    memory go with the tasks, as labels and query ids do."""
+    """A data set, in pieces of whole queries.
+
+    Workers read features that are on disk, where they lie; those in memory go with the tasks, as labels and
+    query ids do.
+    """
     queries, on_disk = data.queries, not isinstance(data.X, np.ndarray) and not is_sparse(data.X)
     if not queries.contiguous:
         raise ValueError("the rows of each query must be together in a data set that is to be distributed")

@@ -148,7 +148,7 @@ def _fold_of_queries(folds: Folds, dealing: range) -> IntArray:
 
 
 class Rankings:
-    """How models rank the queries of a part of the data; ``folds`` is each query's fold, one for each dealing."""
+    """How models rank the queries of a part of the data; ``folds`` has their folds in each dealing."""
 
     def __init__(self, part: Dataset, *folds: IntArray, score: Score, metric: str, profile: Profile) -> None:
         self._data, self._score, self._metric, self._folds = part, score, metric, folds
@@ -165,8 +165,10 @@ class Rankings:
         return self._measured(scores_to_measure(self._score, coefs, self._data))
 
     def crossed(self, without: FloatArray) -> FloatArray:
-        """Values (queries × points), each query ranked by the models without its fold (points × folds × features);
-        the mean over the ways to deal."""
+        """Values (queries × points), each query ranked by the models without its fold.
+
+        ``without`` is points × folds × features; of several ways to deal the mean is taken.
+        """
         dealings = [np.unique(one).tolist() for one in self._folds]
         known = [one for one in dealings if max(one) < without.shape[1]]
         return np.asarray(np.mean([self._measured(self._scores_of(one, without)) for one in known], axis=0))

@@ -100,8 +100,8 @@ def evaluate(
     Parameters
     ----------
     scores : array
-        One finite number per row of ``dataset``, in its row order; for distributed data a Dask array or Series
-        of them, as ``predict`` gives it, or the ranker or model itself.
+        One finite number per row of ``dataset``, in its row order; for distributed data a Dask array or
+        Series of them, as ``predict`` gives it, or the ranker or model itself.
     dataset : Dataset
         Labels and query ids.
     metrics : str or sequence of str

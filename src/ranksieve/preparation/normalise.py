@@ -74,7 +74,7 @@ def _extremes(values: FloatArray, starts: IntArray) -> tuple[FloatArray, FloatAr
 
 
 def _merged_means(a: Found, b: Found) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """(mean of both, how far the means lie apart, weight of both); a part that counts nothing says nothing."""
+    """(mean of both, how far the means lie apart, weight of both); a part of weight 0 says nothing."""
     count = a[2] + b[2]
     apart = np.where(b[2] > 0, b[0], a[0]) - np.where(a[2] > 0, a[0], b[0])
     share = np.divide(b[2], count, out=np.zeros_like(count), where=count > 0)

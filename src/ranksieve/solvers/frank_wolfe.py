@@ -139,7 +139,7 @@ def pairwise(atoms: Atoms, g: FloatArray) -> Move:
 
 
 def _first_largest(values: FloatArray, scale: float) -> int:
-    """The first of the largest values: an exact step leaves two of them equal, and rounding must not choose."""
+    """The first of the largest values: exact steps leave two of them equal, and rounding must not choose."""
     return int(np.argmax(values >= values.max() - TIED * scale))
 
 
