@@ -48,8 +48,8 @@ def test_what_a_sparse_matrix_learns_from_has_the_same_differences(holes):
 
 @pytest.mark.parametrize("kind", ["z", "within_z"])
 def test_rows_count_by_their_weights(kind, holes):
-    weight = np.random.default_rng(2).integers(1, 4, holes.n_docs)
-    repeated = holes.select_rows(np.repeat(np.arange(holes.n_docs), weight))
+    weight = np.random.default_rng(2).integers(1, 4, holes.n_queries)
+    repeated = holes.select_rows(np.repeat(np.arange(holes.n_docs), holes.queries.of_rows(weight)))
     weighted = Preparation.learn(holes, kind, "column_mean", weight.astype(float))
     plain = Preparation.learn(repeated, kind, "column_mean")
     np.testing.assert_allclose(weighted.missing.means, plain.missing.means)

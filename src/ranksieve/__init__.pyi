@@ -3,6 +3,7 @@ from .budgeted import BudgetedRanker as BudgetedRanker
 from .data.costs import FeatureCosts as FeatureCosts
 from .data.dataset import Dataset as Dataset
 from .data.describe import describe as describe
+from .distributed import distribute as distribute
 from .estimators import SVMMAP as SVMMAP
 from .estimators import AdaRank as AdaRank
 from .estimators import BestSubset as BestSubset

@@ -76,11 +76,10 @@ class Folds:
         self.queries: list[IntArray] = [
             np.sort(np.concatenate([parts[k] for k in fold])) for fold in self._members
         ]
-        ordered, queries = np.concatenate(parts), data.queries
-        rows = [queries.rows_of(q) for q in ordered]
+        ordered = np.concatenate(parts)
         weight = np.ones(data.n_queries) if query_weight is None else query_weight
         self.objective: Objective = make_objective(
-            data.select_rows(np.concatenate(rows)),
+            data.in_query_order(ordered),
             query_weight=None if query_weight is None else weight[ordered],
         )
         self._cuts = np.cumsum([0, *(len(part) for part in parts)])

@@ -20,6 +20,7 @@ from ranksieve.card import Card
 from ranksieve.data.dataset import Dataset, as_matrix
 from ranksieve.data.matrix import dense_block, value_blocks
 from ranksieve.data.queries import Queries, group_queries, one_query
+from ranksieve.data.remote import RemoteDataset
 from ranksieve.kernels.linear import weighted_sums, weighted_sums_of_models
 from ranksieve.preparation import NOT_NORMALISED, UNPREPARED, MissingPolicy, Normalisation, Preparation
 
@@ -156,6 +157,8 @@ class LinearModel:
         Columns are found by name in a Dataset or frame, by position in a bare array. ``qid`` is needed if
         X is not a Dataset and the model normalises, or fills missing values, within each query.
         """
+        if isinstance(X, RemoteDataset):
+            return X.predicted(self.predict)  # type: ignore[no-any-return]
         matrix, columns = self._located(X)
         prepare, rows_at_once = self._prepare(X, qid, matrix.shape[0])
         scores = linear_scores(matrix, columns, self.weights, prepare, rows_at_once) + self.intercept

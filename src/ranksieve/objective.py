@@ -14,6 +14,7 @@ from ranksieve._util.memory import reuse_freed_memory
 from ranksieve.data.dataset import Dataset, check_finite
 from ranksieve.data.feature_matrix import FeatureMatrix, Read, chosen_columns, ordered_sum
 from ranksieve.data.queries import Queries, few_queries
+from ranksieve.data.remote import RemoteDataset
 from ranksieve.data.streamed import StreamedMatrix
 from ranksieve.data.streamed_features import StreamedFeatures
 from ranksieve.losses import LOSSES
@@ -44,12 +45,18 @@ class Objective:
     Only ``features`` knows where the rows of X are.
     """
 
-    def __init__(self, X: Matrix, loss: BoundLoss, feature_names: Sequence[str] | None = None) -> None:
+    def __init__(
+        self,
+        X: Matrix,
+        loss: BoundLoss,
+        feature_names: Sequence[str] | None = None,
+        extremes: tuple[FloatArray, FloatArray] | None = None,
+    ) -> None:
         if X.shape[0] != loss.queries.n_rows:
             raise ValueError(f"X has {X.shape[0]} rows but the labels have {loss.queries.n_rows}")
         reuse_freed_memory()
         kind = StreamedFeatures if isinstance(X, StreamedMatrix) else FeatureMatrix
-        self.features: FeatureMatrix = kind(X, loss.queries, loss.cuts, feature_names)
+        self.features: FeatureMatrix = kind(X, loss.queries, loss.cuts, feature_names, extremes)
         self.loss: Any = loss  # what more than a BoundLoss it gives, ``offers`` says
         self._at_zero: Point | None = None
         self._gradient_at_zero: FloatArray | None = None
@@ -351,6 +358,8 @@ def make_objective(
     """The mean loss of a data set; a loss by its name in LOSSES, or as it is."""
     check_finite(data)
     family = LOSSES[loss]() if isinstance(loss, str) else loss
+    if isinstance(data, RemoteDataset):
+        return data.objective(family, query_weight)  # type: ignore[no-any-return]
     bound = family.bind(data.y, data.queries, query_weight)
     kind = StreamedObjective if isinstance(data.X, StreamedMatrix) else Objective
     return kind(data.X, bound, data.feature_names)

@@ -200,10 +200,8 @@ def _prepared(
     data: Dataset, normalise: str, missing: str, query_weight: FloatArray | None
 ) -> tuple[Preparation, Dataset]:
     check_policy(missing, RANKER_POLICIES)
-    rows = None
-    if query_weight is not None:
-        rows = data.queries.of_rows(checked_query_weight(query_weight, data.n_queries))
-    preparation, filled = Preparation.learn_and_fill(data, normalise, missing, rows)
+    weight = None if query_weight is None else checked_query_weight(query_weight, data.n_queries)
+    preparation, filled = Preparation.learn_and_fill(data, normalise, missing, weight)
     return preparation, preparation.normalisation.for_learning(filled)
 
 

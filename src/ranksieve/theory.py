@@ -82,6 +82,10 @@ def listmle_iterations(lipschitz: float, optimum: FloatArray, tol: float) -> flo
 
 def squared_radii(data: Dataset) -> FloatArray:
     """Per query ¼ Σ_f (max − min of feature f)²: the ball around the middle that holds all its documents."""
+    return data.for_queries(_squared_radii)
+
+
+def _squared_radii(data: Dataset) -> FloatArray:
     queries = data.queries
     rows_of_query = np.split(queries.order, queries.offsets[1:-1])
     return np.array([_squared_diameter(data.X[rows]) / 4.0 for rows in rows_of_query])

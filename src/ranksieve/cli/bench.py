@@ -11,6 +11,7 @@ import typer
 
 import ranksieve as rs
 from ranksieve.cli.app import command
+from ranksieve.cli.files import connected
 from ranksieve.cli.options import NORMALISE, RANKER_MISSING, Json, comma_separated
 from ranksieve.cli.output import INTERRUPTED, emit_json, progress, say, table, words
 
@@ -81,6 +82,13 @@ def bench(
     jobs: Annotated[
         int | None, typer.Option(metavar="N", min=1, help="Processes; default one for each core.")
     ] = None,
+    cluster: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ADDRESS",
+            help="Let the workers of a Dask cluster fit: tcp://HOST:PORT; DIR is a folder that they share.",
+        ),
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Run the papers' experiments on LETOR folds.
@@ -100,7 +108,7 @@ def bench(
     if baseline is not None and baseline not in (METHODS if names == "all" else names):
         raise ValueError(f"--baseline {baseline} is not among the methods; add it to --methods")
     try:
-        with progress("fitting") as bar, stopped_like_ctrl_c():
+        with connected(cluster) as client, progress("fitting") as bar, stopped_like_ctrl_c():
             results = rs.bench(
                 root,
                 names,
@@ -114,6 +122,7 @@ def bench(
                 n_seeds=seeds,
                 studies=STUDY_WORDS.get(studies, comma_separated(studies)),
                 n_jobs=jobs or available_threads(),
+                cluster=client,
                 progress=bar,
             )
     except KeyboardInterrupt:

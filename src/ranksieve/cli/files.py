@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, redirect_stdout
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import ranksieve as rs
 from ranksieve.cli.output import progress
@@ -31,10 +31,24 @@ def kept_for(missing: str) -> str:
     return "error" if missing == "error" else "keep"
 
 
-def read_data(path: str, missing: str = "keep") -> rs.Dataset:
-    """Read a data set, with a bar on a terminal."""
+def read_data(path: str, missing: str = "keep", client: Any = None) -> rs.Dataset:
+    """Read a data set, with a bar on a terminal; with a Dask client its workers do it."""
     with progress(f"reading {path}"):
+        if client is not None:
+            return rs.distribute(path, client=client)
         return rs.read_dataset(path, missing=missing)
+
+
+@contextmanager
+def connected(address: str | None) -> Iterator[Any]:
+    """A client of the Dask scheduler at an address, closed in the end; None without an address."""
+    if address is None:
+        yield None
+        return
+    from ranksieve.distributed.cluster import connected as connect
+
+    with connect(address) as client:
+        yield client
 
 
 def read_scores(path: str) -> FloatArray:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Mapping, Sequence
-from functools import reduce
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
@@ -12,8 +11,8 @@ import typer
 import ranksieve as rs
 from ranksieve._util.messages import lookup
 from ranksieve.cli.app import command
-from ranksieve.cli.files import beside, check_inputs, check_outputs
-from ranksieve.cli.options import FitData, Json, MaxFeatures, RankerOptions
+from ranksieve.cli.files import beside, check_inputs, check_outputs, connected
+from ranksieve.cli.options import Cluster, FitData, Json, MaxFeatures, RankerOptions
 from ranksieve.cli.output import emit_json, progress, table, while_doing, words
 from ranksieve.cli.streaming import check_stream
 
@@ -62,6 +61,7 @@ def fit(
         ),
     ] = False,
     report: Annotated[str | None, typer.Option(metavar="FILE", help="Also write an HTML page.")] = None,
+    cluster: Cluster = None,
     as_json: Json = False,
 ) -> None:
     """Learn a sparse ranker and write it to a file.
@@ -82,7 +82,11 @@ def fit(
     if stream:
         chosen = {name: given.get(name) for name in CHOICE} | {"valid": source.valid}
         check_stream(
-            entry, method, source.train, {"report": report, "normalise": given.get("normalise")}, chosen
+            entry,
+            method,
+            source.train,
+            {"report": report, "normalise": given.get("normalise"), "cluster": cluster},
+            chosen,
         )
     ranker = make_ranker(entry, method, settings or [], given, source.valid is not None)
     check_outputs([output, report], inputs)
@@ -90,18 +94,23 @@ def fit(
         from ranksieve.report import build_content, require_extra, write_report
 
         require_extra()
+        if cluster is not None:
+            raise ValueError(
+                "--report needs the data in memory, which they are not with --cluster; leave one out"
+            )
     choice = uncounted = ""
     if stream:
         learn_from_file(entry, ranker, source.train)
+        model = ranker.to_model()
     else:
-        data, held_out = source.read(ranker.missing)
-        title = f"fitting {data.source or 'the data'}"
-        with progress(title) as bar, while_doing(title):
-            chosen_on = {} if held_out is None else {"valid": held_out}
-            ranker.fit(data, **chosen_on, **reporters(entry, ranker, bar))
-        choice = how_chosen(ranker, data, source.valid)
-        uncounted = too_short_to_count(ranker, data, held_out)
-    model = ranker.to_model()
+        with connected(cluster) as client:
+            data, held_out = source.read(ranker.missing, client)
+            title = f"fitting {data.source or 'the data'}"
+            with progress(title) as bar, while_doing(title):
+                chosen_on = {} if held_out is None else {"valid": held_out}
+                ranker.fit(data, **chosen_on, **reporters(entry, ranker, bar))
+            model, choice = ranker.to_model(), how_chosen(ranker, data, source.valid)
+            uncounted = too_short_to_count(ranker, data, held_out)
     model.save(output)
     if report:
         content = build_content(
@@ -250,16 +259,19 @@ def too_short_to_count(ranker: Any, data: rs.Dataset, held_out: rs.Dataset | Non
     """How many held-out lists are too short for the metric of the choice; no score changes that."""
     import numpy as np
 
-    from ranksieve.data.dataset import joined
+    from ranksieve.metrics.evaluate import together
     from ranksieve.report.words import short_lists
 
     if not ranker.uses_valid:
         return ""
     crossed = held_out is None or getattr(ranker, "n_folds_", 0) > 0
-    parts = [part for part in (data if crossed else None, held_out) if part is not None]
-    labels = [rs.Dataset(np.zeros((part.n_docs, 1)), part.y, part.qid) for part in parts]
-    measured, by = reduce(joined, labels), ranker.validation_
-    return short_lists(rs.evaluate(np.zeros(measured.n_docs), measured, by.metric, by.profile))
+    parts, by = (
+        [part for part in (data if crossed else None, held_out) if part is not None],
+        ranker.validation_,
+    )
+    return short_lists(
+        together([rs.evaluate(np.zeros(part.n_docs), part, by.metric, by.profile) for part in parts])
+    )
 
 
 def show_model(ranker: LinearRanker, model: rs.LinearModel, choice: str, uncounted: str = "") -> None:

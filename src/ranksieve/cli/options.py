@@ -42,6 +42,15 @@ Conventions = Annotated[
         "LETOR's folds, trec for runs, standard for other data.",
     ),
 ]
+Cluster = Annotated[
+    str | None,
+    typer.Option(
+        "--cluster",
+        metavar="ADDRESS",
+        help="Let the workers of a Dask cluster read and fit: tcp://HOST:PORT. Data are then a parquet file, "
+        "a folder of them or a quoted pattern, where all workers can read them.",
+    ),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of words.")]
 
 
@@ -67,15 +76,15 @@ class FitData:
     def files(self) -> tuple[str | None, ...]:
         return self.train, self.valid
 
-    def read(self, missing: str) -> tuple[rs.Dataset, rs.Dataset | None]:
+    def read(self, missing: str, client: Any = None) -> tuple[rs.Dataset, rs.Dataset | None]:
         """Training and validation data of equal width; a ranker finds the columns by name.
 
-        ``missing`` is the ranker's policy.
+        ``missing`` is the ranker's policy. With a Dask client the workers read the data.
         """
-        data = read_data(self.train, kept_for(missing))
+        data = read_data(self.train, kept_for(missing), client)
         if self.valid is None:
             return data, None
-        held_out = read_data(self.valid, kept_for(missing))
+        held_out = read_data(self.valid, kept_for(missing), client)
         if data.n_features != held_out.n_features:
             widest = max(data.n_features, held_out.n_features)
             raise ValueError(

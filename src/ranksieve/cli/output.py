@@ -26,6 +26,8 @@ INTERRUPTED = 130
 WIDTH_WITHOUT_TERMINAL = 120
 MARKS = " %*†‡"  # what may stand beside a number in a table
 EXTRAS = {
+    "dask": "dask",
+    "distributed": "dask",
     "narwhals": "frames",
     "polars": "frames",
     "pyarrow": "frames",

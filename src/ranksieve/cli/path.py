@@ -10,8 +10,8 @@ import typer
 import ranksieve as rs
 from ranksieve._util.messages import shortened
 from ranksieve.cli.app import command
-from ranksieve.cli.files import beside, check_outputs, kept_for, read_data, write_text
-from ranksieve.cli.options import NORMALISE, RANKER_MISSING, Json, Train
+from ranksieve.cli.files import beside, check_outputs, connected, kept_for, read_data, write_text
+from ranksieve.cli.options import NORMALISE, RANKER_MISSING, Cluster, Json, Train
 from ranksieve.cli.output import emit_json, json_text, progress, table, while_doing, words
 
 SHOWN_POINTS = 10
@@ -19,7 +19,9 @@ SHOWN_NAMES = 6
 
 
 @command(
-    "ranksieve path train.txt", "ranksieve path train.txt --penalty elastic_net --l1-ratio 0.9 -o path.json"
+    "ranksieve path train.txt",
+    "ranksieve path train.txt --penalty elastic_net --l1-ratio 0.9 -o path.json",
+    "ranksieve path 'train/*.parquet' --cluster tcp://scheduler:8786",
 )
 def path(
     *,
@@ -37,6 +39,7 @@ def path(
     output: Annotated[
         str | None, typer.Option("-o", "--output", metavar="FILE", help="Write all points as JSON.")
     ] = None,
+    cluster: Cluster = None,
     as_json: Json = False,
 ) -> None:
     """Fit rankers from no feature to many, each with its proof.
@@ -54,13 +57,14 @@ def path(
     check_outputs([output], [train])
     check_kind(normalise)
     check_policy(missing, RANKER_POLICIES)
-    data = read_data(train, kept_for(missing))
     title = f"fitting {train}"
-    with progress(title) as bar, while_doing(title):
-        found = rs.sparse_path(
-            data, penalty, n_alphas, tol=tol, l1_ratio=l1_ratio, normalise=normalise, missing=missing,
-            progress=bar,
-        )  # fmt: skip
+    with connected(cluster) as client:
+        data = read_data(train, kept_for(missing), client)
+        with progress(title) as bar, while_doing(title):
+            found = rs.sparse_path(
+                data, penalty, n_alphas, tol=tol, l1_ratio=l1_ratio, normalise=normalise, missing=missing,
+                progress=bar,
+            )  # fmt: skip
     if output is not None:
         write_text(json_text(found.to_dict()), output)
     with beside(output):

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Hashable, Sequence
-from functools import cached_property
-from typing import Any, overload
+from collections.abc import Callable, Hashable, Sequence
+from functools import cached_property, partial
+from typing import Any, TypeVar, overload
 
 import numpy as np
 
@@ -20,9 +20,11 @@ from ranksieve.data.matrix import (
     stack,
     widened,
 )
+from ranksieve.data.parts import Parts, PartsInMemory
 from ranksieve.data.queries import Queries, as_id_array, group_queries, local_levels, pairs_per_query
 from ranksieve.data.streamed import StreamedMatrix
 
+T = TypeVar("T")
 FINGERPRINT_DIGITS = 16
 MISSING_ADVICE = 'fill missing values with ranksieve.fill_missing, or fit with missing="column_mean"'
 
@@ -109,6 +111,11 @@ class Dataset:
     def n_queries(self) -> int:
         return self.queries.n_queries
 
+    @property
+    def query_ids(self) -> AnyArray:
+        """One id per query, in order of first appearance."""
+        return self.queries.ids
+
     def __len__(self) -> int:
         return self.n_docs
 
@@ -153,6 +160,35 @@ class Dataset:
     def select_queries(self, queries: IntArray | BoolArray) -> Dataset:
         """The rows of the chosen queries (numbers in order of first appearance, or a mask)."""
         return self.select_rows(self.queries.rows(queries))
+
+    def in_query_order(self, queries: IntArray) -> Dataset:
+        """The rows of the chosen queries, query after query in the order given."""
+        return self.select_rows(np.concatenate([self.queries.rows_of(q) for q in queries.tolist()]))
+
+    # Data in memory are one part; those of :class:`ranksieve.data.remote.RemoteDataset` are many.
+
+    def parts(self, make: Callable[..., T], *per_query: AnyArray | None) -> Parts[T]:
+        """What ``make(part, *shares)`` gives for each part, kept where the part is, to be asked for results.
+
+        ``per_query`` are arrays with one entry per query, of which each part gets its own.
+        """
+        return PartsInMemory(make(self, *per_query))
+
+    def in_parts(self, find: Callable[..., T], *per_query: AnyArray | None) -> list[T]:
+        """What ``find(part, *shares)`` gives for each part."""
+        return [find(self, *per_query)]
+
+    def for_queries(self, find: Callable[..., AnyArray], *per_query: AnyArray | None) -> AnyArray:
+        """What ``find(part, *shares)`` gives for each query of a part, for all queries."""
+        return find(self, *per_query)
+
+    def joined(self, other: Dataset) -> Dataset:
+        """The rows of both, of the same features; queries of the other stay apart from those of this one."""
+        return joined(self, other)
+
+    def changed(self, change: Callable[[Dataset], Dataset]) -> Dataset:
+        """The data with ``change`` made to each part; queries and their order stay."""
+        return change(self)
 
 
 def joined(first: Dataset, second: Dataset) -> Dataset:
@@ -269,6 +305,10 @@ def take_rows(values: Sequence[Any] | None, index: IntArray) -> Sequence[Any] | 
 
 def check_finite(data: Dataset, allow_missing: bool = False) -> None:
     """Refuse data with an infinite or, unless allowed, missing feature, naming the first."""
+    data.in_parts(partial(_check_finite, allow_missing=allow_missing))
+
+
+def _check_finite(data: Dataset, allow_missing: bool) -> None:
     place = first_not_finite(data.X, allow_missing)
     if place is None:
         return
@@ -282,7 +322,18 @@ def check_finite(data: Dataset, allow_missing: bool = False) -> None:
 
 
 def fingerprint(data: Dataset) -> str:
-    """A short name for the exact content: of shape, features, labels and query boundaries."""
+    """A short name for the exact content: of shape, features, labels and query boundaries.
+
+    That of data in several parts is made of the names of the parts, so it tells them from the same rows in
+    other parts.
+    """
+    names = data.in_parts(_fingerprint)
+    if len(names) == 1:
+        return names[0]
+    return hashlib.sha256("".join(names).encode()).hexdigest()[:FINGERPRINT_DIGITS]
+
+
+def _fingerprint(data: Dataset) -> str:
     digest = hashlib.sha256(repr((data.X.shape, str(data.X.dtype), data.feature_names)).encode())
     for part in buffers(data.X):
         digest.update(part.data)

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from ranksieve._types import AnyArray, BoolArray, IntArray, Matrix
+from ranksieve._types import AnyArray, BoolArray, IntArray
 from ranksieve.data.dataset import Dataset
-from ranksieve.data.matrix import column_reader, is_sparse, nonzero_entries
+from ranksieve.data.matrix import column_reader, dense_rows, is_sparse, nonzero_entries
 from ranksieve.data.queries import Queries
 
 CELLS_AT_ONCE = 2**21
@@ -53,28 +55,30 @@ class Description:
 
 def describe(dataset: Dataset) -> Description:
     """Count documents, queries, pairs and labels; find constant, duplicate and missing features."""
-    queries, names = dataset.queries, np.array(dataset.feature_names)
-    pairs = dataset.pairs_per_query
-    labels, counts = np.unique(dataset.y, return_counts=True)
-    columns = Columns.of(dataset)
+    names, pairs, sizes = (
+        np.array(dataset.feature_names),
+        dataset.pairs_per_query,
+        dataset.for_queries(_sizes),
+    )
+    figures = dataset.in_parts(_figures)
+    labels = sum((Counter(one.labels) for one in figures), Counter())
+    columns = _merged([one.columns for one in figures])
     missing = {str(names[j]): int(columns.missing[j]) for j in np.flatnonzero(columns.missing)}
     return Description(
         n_docs=dataset.n_docs,
         n_queries=dataset.n_queries,
         n_features=dataset.n_features,
-        list_length_min=int(queries.sizes.min()),
-        list_length_median=float(np.median(queries.sizes)),
-        list_length_max=int(queries.sizes.max()),
-        label_counts=dict(zip(labels.tolist(), counts.tolist(), strict=True)),
+        list_length_min=int(sizes.min()),
+        list_length_median=float(np.median(sizes)),
+        list_length_max=int(sizes.max()),
+        label_counts={label: labels[label] for label in sorted(labels)},
         n_pairs=int(pairs.sum()),
         n_queries_without_pairs=int(np.sum(pairs == 0)),
-        n_single_document_queries=int(np.sum(queries.sizes == 1)),
-        n_scattered_queries=_n_scattered(queries),
+        n_single_document_queries=int(np.sum(sizes == 1)),
+        n_scattered_queries=sum(one.n_scattered for one in figures),
         constant_features=tuple(names[~columns.varies].tolist()),
         constant_within_queries=tuple(names[~columns.varies_within].tolist()),
-        duplicate_features=tuple(
-            tuple(names[group].tolist()) for group in _duplicates(dataset.X, columns.key)
-        ),
+        duplicate_features=tuple(tuple(names[group].tolist()) for group in _duplicates(dataset, columns.key)),
         missing=missing,
         n_missing=sum(missing.values()),
         n_infinite=columns.n_infinite,
@@ -85,6 +89,25 @@ def describe(dataset: Dataset) -> Description:
 def varying_columns(dataset: Dataset) -> BoolArray:
     """Features that are not constant within every query: the others cannot change a ranking."""
     return Columns.of(dataset).varies_within
+
+
+@dataclass(frozen=True)
+class Figures:
+    """What can be said of a part of the data alone."""
+
+    columns: Columns
+    labels: dict[float, int]
+    n_scattered: int
+
+
+def _figures(part: Dataset) -> Figures:
+    labels, counts = np.unique(part.y, return_counts=True)
+    counted = dict(zip(labels.tolist(), counts.tolist(), strict=True))
+    return Figures(Columns.of(part), counted, _n_scattered(part.queries))
+
+
+def _sizes(part: Dataset) -> IntArray:
+    return part.queries.sizes
 
 
 def _n_scattered(queries: Queries) -> int:
@@ -98,13 +121,14 @@ class Columns:
     """What one pass finds out about each column.
 
     ``key`` is Σ_i r_i·bits(x_i) modulo 2^64 with random odd r: equal columns have equal keys, and zeros add
-    nothing.
+    nothing. ``first`` holds the bits of the first row.
     """
 
     varies: BoolArray
     varies_within: BoolArray
     missing: IntArray
     key: AnyArray
+    first: AnyArray
     n_zero: int = 0
     n_infinite: int = 0
 
@@ -113,9 +137,27 @@ class Columns:
         return _sparse_columns(dataset) if is_sparse(dataset.X) else _dense_columns(dataset)
 
     @classmethod
-    def nothing_yet(cls, d: int) -> Columns:
+    def nothing_yet(cls, dataset: Dataset) -> Columns:
+        d = dataset.n_features
         varies, varies_within = np.zeros((2, d), dtype=bool)
-        return cls(varies, varies_within, np.zeros(d, dtype=np.int64), np.zeros(d, dtype=np.uint64))
+        first = _bits(dense_rows(dataset.X, dataset.queries.order[:1]))[0]
+        return cls(varies, varies_within, np.zeros(d, dtype=np.int64), np.zeros(d, dtype=np.uint64), first)
+
+
+def _merged(parts: list[Columns]) -> Columns:
+    """What is found out of all parts together."""
+    total = parts[0]
+    for part in parts[1:]:
+        total = Columns(
+            total.varies | part.varies | (total.first != part.first),
+            total.varies_within | part.varies_within,
+            total.missing + part.missing,
+            total.key + part.key,
+            total.first,
+            total.n_zero + part.n_zero,
+            total.n_infinite + part.n_infinite,
+        )
+    return total
 
 
 def _bits(values: AnyArray) -> AnyArray:
@@ -131,13 +173,13 @@ def _row_factors(n_rows: int) -> AnyArray:
 
 def _dense_columns(dataset: Dataset) -> Columns:
     """One pass over blocks of rows in grouped order; neighbours of one query are compared."""
-    queries, columns = dataset.queries, Columns.nothing_yet(dataset.n_features)
+    queries, columns = dataset.queries, Columns.nothing_yet(dataset)
     factors = _row_factors(dataset.n_docs)
-    first, query = _bits(np.asarray(dataset.X[queries.rows_between(0, 1)]))[0], queries.query_of_grouped
+    query = queries.query_of_grouped
     for rows, fresh in _row_blocks(queries.n_rows, dataset.n_features):
         block = np.asarray(dataset.X[rows if queries.contiguous else queries.order[rows]])
         bits = _bits(block)
-        columns.varies |= (bits != first).any(axis=0)
+        columns.varies |= (bits != columns.first).any(axis=0)
         same_query = np.diff(query[rows]) == 0
         columns.varies_within |= ((bits[1:] != bits[:-1]) & same_query[:, None]).any(axis=0)
         columns.missing += np.isnan(block[fresh]).sum(axis=0)
@@ -157,7 +199,7 @@ def _row_blocks(n_rows: int, width: int) -> Iterator[tuple[slice, slice]]:
 
 def _sparse_columns(dataset: Dataset) -> Columns:
     """The stored entries alone: a column varies within a query unless all of its rows hold one value."""
-    queries, columns, (n, d) = dataset.queries, Columns.nothing_yet(dataset.n_features), dataset.X.shape
+    queries, columns, (n, d) = dataset.queries, Columns.nothing_yet(dataset), dataset.X.shape
     row, column, values = nonzero_entries(dataset.X)
     bits = _bits(values)
     np.add.at(columns.missing, column, np.isnan(values))
@@ -182,21 +224,28 @@ def _varies(group: IntArray, bits: AnyArray, sizes: IntArray) -> BoolArray:
     return varies
 
 
-def _duplicates(X: Matrix, key: AnyArray) -> list[list[int]]:
-    """Groups of columns that are equal in every row: equal keys, then compared."""
+def _duplicates(dataset: Dataset, key: AnyArray) -> list[list[int]]:
+    """Groups of columns that are equal in every row: equal keys, then compared in every part."""
     order = np.argsort(key, kind="stable")
     runs = np.split(order, np.flatnonzero(np.diff(key[order])) + 1)
     candidates = [run.tolist() for run in runs if len(run) > 1]
     if not candidates:
         return []
-    column = column_reader(X)
-    return sorted(group for run in candidates for group in _equal_columns(column, run))
+    groups: dict[tuple[int, ...], list[int]] = {}
+    columns = [j for run in candidates for j in run]
+    for j, *alike in zip(columns, *dataset.in_parts(partial(_alike, candidates=candidates)), strict=True):
+        groups.setdefault(tuple(alike), []).append(j)
+    return sorted(group for group in groups.values() if len(group) > 1)
 
 
-def _equal_columns(column: Callable[[int], AnyArray], candidates: list[int]) -> list[list[int]]:
-    groups: list[list[int]] = []
-    for j in candidates:
-        bits = _bits(column(j))
-        group = next((g for g in groups if np.array_equal(_bits(column(g[0])), bits)), None)
-        groups.append([j]) if group is None else group.append(j)
-    return [group for group in groups if len(group) > 1]
+def _alike(part: Dataset, candidates: list[list[int]]) -> list[int]:
+    """For each candidate the first one of its run that is equal to it."""
+    column, found = column_reader(part.X), []
+    for run in candidates:
+        firsts: list[int] = []
+        for j in run:
+            bits = _bits(column(j))
+            same = next((k for k in firsts if np.array_equal(_bits(column(k)), bits)), j)
+            firsts += [j] if same == j else []
+            found.append(same)
+    return found

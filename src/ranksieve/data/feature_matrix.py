@@ -41,6 +41,7 @@ class FeatureMatrix:
 
     Only differences within a query count. A feature whose values lie far from zero for their spread is
     therefore read less the value of the query's first document, so that its differences keep their digits.
+    ``extremes`` tells spread and largest value of each feature if X is but a part of the data.
 
     Attributes
     ----------
@@ -51,14 +52,19 @@ class FeatureMatrix:
     """
 
     def __init__(
-        self, X: Matrix, queries: Queries, cuts: IntArray, names: Sequence[str] | None = None
+        self,
+        X: Matrix,
+        queries: Queries,
+        cuts: IntArray,
+        names: Sequence[str] | None = None,
+        extremes: tuple[FloatArray, FloatArray] | None = None,
     ) -> None:
         self.X, self.queries = X, queries
         self.n_features = int(X.shape[1])
         self._cuts = split_blocks(np.arange(X.shape[0] + 1))
         self._kept: tuple[IntArray, AnyArray] | None = None  # columns side by side, in grouped order
         self._columns: dict[int, FloatArray] = {}
-        spread, largest = spread_and_largest(X, queries, cuts)
+        spread, largest = extremes or spread_and_largest(X, queries, cuts)
         self.varies = spread > 0
         self._far = np.flatnonzero(largest > np.where(self.varies, FAR * spread, NOISY * _least(spread)))
         self.reach = largest

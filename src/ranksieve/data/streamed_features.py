@@ -55,9 +55,14 @@ class StreamedFeatures(FeatureMatrix):
     """
 
     def __init__(
-        self, X: StreamedMatrix, queries: Queries, cuts: IntArray, names: Sequence[str] | None = None
+        self,
+        X: StreamedMatrix,
+        queries: Queries,
+        cuts: IntArray,
+        names: Sequence[str] | None = None,
+        extremes: tuple[FloatArray, FloatArray] | None = None,
     ) -> None:
-        super().__init__(X, queries, cuts, names)
+        super().__init__(X, queries, cuts, names, extremes)
         self.passes, self._latest = Passes(self.n_features), local()
         self.passes.add(self.n_features)  # that over the ranges of the features
 

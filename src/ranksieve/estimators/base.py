@@ -21,10 +21,11 @@ from ranksieve.data.dataset import (
     fingerprint_of_weights,
     numbered_names,
 )
+from ranksieve.data.remote import ELSEWHERE, RemoteDataset
 from ranksieve.estimators.base_class import BaseEstimator, check_is_fitted
 from ranksieve.estimators.parameters import Missing, Normalise, check_parameters
 from ranksieve.losses.base import NO_PAIRS, checked_query_weight
-from ranksieve.measures.columns import counted, row_weights
+from ranksieve.measures.columns import counted
 from ranksieve.metrics import evaluate
 from ranksieve.model import LinearModel, Term
 from ranksieve.preparation import MissingPolicy, Normalisation, Preparation
@@ -84,6 +85,7 @@ class Ranker(Prepared):
     __metadata_request__score: ClassVar[dict[str, Any]] = {"qid": "groups"}
 
     uses_valid: ClassVar[bool] = False  # whether fit takes validation data, to choose among models of its own
+    works_in_parts: ClassVar[bool] = False  # whether it learns from distributed data
     scale_matters: ClassVar[bool] = True  # whether a feature in other units gives another ranker
     preparation_ = Preparation(MissingPolicy("error"))
     n_features_in_: int
@@ -107,6 +109,8 @@ class Ranker(Prepared):
         its own.
         """
         check_is_fitted(self)
+        if isinstance(X, RemoteDataset):
+            return X.predicted(self._scorer())  # type: ignore[no-any-return]
         return self._scores_in_queries(self._checked_features(X), X.qid if isinstance(X, Dataset) else qid)
 
     def _scores_in_queries(self, X: Matrix, qid: Any) -> FloatArray:
@@ -121,6 +125,10 @@ class Ranker(Prepared):
             rows = self._dataset(X, np.zeros(X.shape[0]), qid if per_query else None)
             X = self._prepared(rows).X
         return self._scores(X)
+
+    def _scorer(self) -> Callable[[Dataset], FloatArray]:
+        """What gives the scores of a part of distributed data."""
+        return self.predict
 
     @abstractmethod
     def _scores(self, X: Matrix) -> FloatArray:
@@ -180,6 +188,8 @@ class Ranker(Prepared):
                 raise ValueError(
                     "a Dataset holds its own labels and query ids: give fit nothing but the Dataset"
                 )
+            if isinstance(X, RemoteDataset) and not self.works_in_parts:
+                raise ValueError(ELSEWHERE.format(what=type(self).__name__))
             self.n_features_in_ = X.n_features
             self.feature_names_in_ = np.array(X.feature_names, dtype=object)
             return X
@@ -201,8 +211,9 @@ class Ranker(Prepared):
 
     def _prepared_for_learning(self, data: Dataset, query_weight: FloatArray | None = None) -> Dataset:
         """Learn from the training data how to fill and normalise, and do it."""
-        rows = None if query_weight is None else row_weights(data, query_weight)
-        self.preparation_, filled = Preparation.learn_and_fill(data, self.normalise, self.missing, rows)
+        self.preparation_, filled = Preparation.learn_and_fill(
+            data, self.normalise, self.missing, query_weight
+        )
         if self.scale_matters and self.normalise == "none":
             warn_of_scales(filled)
         return self._normalised(filled)
@@ -259,7 +270,7 @@ class Ranker(Prepared):
         place = {name: column for column, name in enumerate(data.feature_names)}
         lacking = [name for name in names if name not in place]
         if not lacking:
-            return data.replace_features(data.X[:, [place[name] for name in names]], names)
+            return data.select_features(np.array([place[name] for name in names]))
         if numbered_names(data.n_features) in (names, data.feature_names):
             return data
         raise ValueError(
@@ -332,6 +343,9 @@ class LinearRanker(Ranker):
 
     def _scores(self, X: Matrix) -> FloatArray:
         return self._scores_in_queries(X, None)
+
+    def _scorer(self) -> Callable[[Dataset], FloatArray]:
+        return self._linear_model().predict  # it is sent to the workers, so it holds no more than it needs
 
     @property
     def support_(self) -> IntArray:

@@ -26,6 +26,7 @@ MAX_EXTENSIONS = 6
 COARSE = 5.0  # beyond the budget a path goes on in steps of this factor, to see what the budget costs
 MAX_COARSE = 5
 COARSE_TOL = 1e-4
+ROUNDING = 1e-9  # of quotients of α
 
 
 @dataclass(frozen=True, eq=False)
@@ -163,7 +164,8 @@ def extended_path(task: Task, held_out: HeldOut) -> tuple[Fitted, Family]:
 def _best_at_end(family: Family) -> bool:
     """Whether the best model of a path is so near its end that a better one may lie beyond."""
     best = family.models.alphas[np.argmax(family.validation.mean)]
-    return bool(family.models.n_nonzero.any() and best < EXTENSION * family.models.alphas[-1])
+    reach = (1.0 - ROUNDING) * EXTENSION  # a whole extension from the end is not near it
+    return bool(family.models.n_nonzero.any() and best < reach * family.models.alphas[-1])
 
 
 def beyond_budget(task: Task, path: Fitted, held_out: HeldOut) -> Family | None:

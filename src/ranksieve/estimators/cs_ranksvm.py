@@ -53,6 +53,8 @@ class CSRankSVM(RankSVM):
 
     level_weights_: FloatArray = field(init=False)
 
+    works_in_parts = False
+
     level_weights: Any = None
 
     def _objective(self, data: Dataset, query_weight: FloatArray | None) -> Objective:

@@ -48,6 +48,8 @@ class FenchelRank(SolvedRanker):
     matches the radius to a penalty by r = C‖w*‖₁; it is r = ‖w*‖₁.
     """
 
+    works_in_parts = True
+
     radius: Positive = 8.0
     _: KW_ONLY
     tol: Positive = 1e-3

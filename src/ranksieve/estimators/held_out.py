@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
+from hashlib import sha256
 from typing import Any
 
 import numpy as np
 
-from ranksieve._types import AnyArray, BoolArray, FloatArray
+from ranksieve._types import AnyArray, BoolArray, FloatArray, IntArray
 from ranksieve._util.messages import warn_caller
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.matrix import dense_rows
@@ -19,6 +20,7 @@ from ranksieve.metrics import PROFILES, Evaluator, Profile, parse
 
 AUTO_FOLDS = 5
 ENOUGH_QUERIES = 1000  # validation queries with pairs: so many tell more than cross-validation could add
+KEPT_CELLS = 2**24  # of features, 128 MB: up to so many the rows of folds are kept apart
 TIED = 1.96  # standard errors of a mean within which it may be 0
 Score = Callable[[FloatArray, Dataset], FloatArray]
 """From weights (models × features) and data to scores (documents × models), with the bits of ``predict``."""
@@ -111,30 +113,23 @@ class HeldOut:
         folds: Folds | None,
         valid: Dataset | None,
     ) -> None:
-        self._score, self.metric, self.profile = score, metric, profile
-        self._train, self._folds = train, folds
-        self._rows = [] if folds is None else [train.queries.rows(queries) for queries in folds.queries]
-        self._parts = [train.select_rows(rows) for rows in self._rows]
+        self.metric, self.profile, self._folds = metric, profile, folds
+        rankings = partial(Rankings, score=score, metric=metric, profile=profile)
         self._valid = train if valid is None and folds is None else valid
-        self._given = [data for data in (train if folds else None, self._valid) if data is not None]
-        self._evaluators = [Evaluator(data, profile) for data in self._given]
-        self.query_ids: AnyArray = np.concatenate([data.queries.ids for data in self._given])
+        self._seen = None if self._valid is None else self._valid.parts(rankings)
+        given = [data for data in (train if folds else None, self._valid) if data is not None]
+        if folds is not None:
+            self._crossed = train.parts(rankings, *(_fold_of_queries(folds, one) for one in folds.dealings))
+        self.query_ids: AnyArray = np.concatenate([data.query_ids for data in given])
 
     def measure(self, fitted: Fitted) -> Validation:
         """How the models of a family rank the queries; of one that is held out more than once the mean."""
-        rankings = []
+        found = []
         if self._folds is not None and fitted.without is not None:
-            dealings = [one for one in self._folds.dealings if one.stop <= fitted.without.shape[1]]
-            rankings.append([self._scores_of(dealing, fitted.without) for dealing in dealings])
-        if self._valid is not None:
-            rankings.append([scores_to_measure(self._score, fitted.models.coefs, self._valid)])
-        values = np.concatenate(
-            [
-                np.mean([evaluator.evaluate_many(scores, self.metric) for scores in given], axis=0)
-                for evaluator, given in zip(self._evaluators, rankings, strict=True)
-            ],
-            axis=1,
-        )
+            found.append(self._crossed.for_queries(Rankings.crossed, fitted.without))
+        if self._seen is not None:
+            found.append(self._seen.for_queries(Rankings.plain, fitted.models.coefs))
+        values = np.concatenate(found).T
         defined = ~np.isnan(values[0])  # whether a query has a value depends on its labels alone
         if not defined.any():
             raise ValueError(
@@ -143,12 +138,58 @@ class HeldOut:
         kept = np.ascontiguousarray(values[:, defined])
         return Validation(self.metric, self.profile, kept, self.query_ids[defined], fitted.window)
 
-    def _scores_of(self, dealing: range, without: FloatArray) -> FloatArray:
-        """Scores of the training data (documents × models), each query's by the models without its fold."""
-        scores = np.empty((self._train.n_docs, len(without)))
+
+def _fold_of_queries(folds: Folds, dealing: range) -> IntArray:
+    """The fold of each query in one way to deal."""
+    fold = np.empty(sum(len(folds.queries[k]) for k in dealing), dtype=np.int64)
+    for k in dealing:
+        fold[folds.queries[k]] = k
+    return fold
+
+
+class Rankings:
+    """How models rank the queries of a part of the data; ``folds`` has their folds in each dealing."""
+
+    def __init__(self, part: Dataset, *folds: IntArray, score: Score, metric: str, profile: Profile) -> None:
+        self._data, self._score, self._metric, self._folds = part, score, metric, folds
+        self._evaluator = Evaluator(part, profile)
+        self._rows = {
+            fold: part.queries.rows(dealing == fold)
+            for dealing in folds
+            for fold in np.unique(dealing).tolist()
+        }
+        self._kept: dict[int, Dataset] | None = {} if part.n_docs * part.n_features <= KEPT_CELLS else None
+
+    def plain(self, coefs: FloatArray) -> FloatArray:
+        """Values (queries × models)."""
+        return self._measured(scores_to_measure(self._score, coefs, self._data))
+
+    def crossed(self, without: FloatArray) -> FloatArray:
+        """Values (queries × points), each query ranked by the models without its fold.
+
+        ``without`` is points × folds × features; of several ways to deal the mean is taken.
+        """
+        dealings = [np.unique(one).tolist() for one in self._folds]
+        known = [one for one in dealings if max(one) < without.shape[1]]
+        return np.asarray(np.mean([self._measured(self._scores_of(one, without)) for one in known], axis=0))
+
+    def _scores_of(self, dealing: list[int], without: FloatArray) -> FloatArray:
+        """Scores (documents × models), each query's by the models without its fold."""
+        scores = np.empty((self._data.n_docs, len(without)))
         for fold in dealing:
-            scores[self._rows[fold]] = scores_to_measure(self._score, without[:, fold], self._parts[fold])
+            scores[self._rows[fold]] = scores_to_measure(self._score, without[:, fold], self._of_fold(fold))
         return scores
+
+    def _of_fold(self, fold: int) -> Dataset:
+        """The rows of a fold, kept if all of them are few: every dealing is a copy of the data."""
+        if self._kept is None:
+            return self._data.select_rows(self._rows[fold])
+        if fold not in self._kept:
+            self._kept[fold] = self._data.select_rows(self._rows[fold])
+        return self._kept[fold]
+
+    def _measured(self, scores: FloatArray) -> FloatArray:
+        return self._evaluator.evaluate_many(scores, self._metric).T
 
 
 def scores_to_measure(score: Score, coefs: FloatArray, data: Dataset) -> FloatArray:
@@ -189,9 +230,15 @@ def check_valid(valid: Any) -> None:
 
 def warn_of_shared_queries(train: Dataset, valid: Dataset) -> None:
     """Say it when validation queries are training queries too: of the same id and content."""
-    place = {query: k for k, query in enumerate(train.queries.ids.tolist())}
-    pairs = [(place.get(query), k) for k, query in enumerate(valid.queries.ids.tolist())]
-    shared = sum(i is not None and _same_query(train, i, valid, k) for i, k in pairs)
+    place = {query: k for k, query in enumerate(train.query_ids.tolist())}
+    pairs = [(place.get(query), k) for k, query in enumerate(valid.query_ids.tolist())]
+    both = [(i, k) for i, k in pairs if i is not None]
+    shared = 0
+    if both:
+        of_train, of_valid = (
+            _digests_of(data, at) for data, at in zip((train, valid), zip(*both, strict=True), strict=True)
+        )
+        shared = int(np.count_nonzero(of_train == of_valid))
     if shared:
         warn_caller(
             f"{shared} of the {valid.n_queries} validation queries are part of the training data, so models "
@@ -199,8 +246,18 @@ def warn_of_shared_queries(train: Dataset, valid: Dataset) -> None:
         )
 
 
-def _same_query(a: Dataset, i: int, b: Dataset, j: int) -> bool:
-    rows = [data.queries.rows_of(q) for data, q in ((a, i), (b, j))]
-    if not np.array_equal(a.y[rows[0]], b.y[rows[1]]):
-        return False
-    return np.array_equal(dense_rows(a.X, rows[0]), dense_rows(b.X, rows[1]), equal_nan=True)
+def _digests_of(data: Dataset, queries: Sequence[int]) -> AnyArray:
+    """Short names for the content of some queries: labels and features, in order."""
+    wanted = np.zeros(data.n_queries, dtype=bool)
+    wanted[list(queries)] = True
+    return data.for_queries(_digests, wanted)[list(queries)]
+
+
+def _digests(data: Dataset, wanted: BoolArray) -> AnyArray:
+    names = np.zeros(data.n_queries, dtype="S16")
+    for q in np.flatnonzero(wanted):
+        rows = data.queries.rows_of(int(q))
+        values = np.column_stack([data.y[rows], dense_rows(data.X, rows)]) + 0.0
+        values[np.isnan(values)] = np.nan
+        names[q] = sha256(values.tobytes()).hexdigest()[:16]
+    return names

@@ -47,6 +47,8 @@ class RankSVM(SolvedRanker):
     LETOR calls it RankSVM-Primal.
     """
 
+    works_in_parts = True
+
     C: Positive = 1e-4
     _: KW_ONLY
     average: bool = False

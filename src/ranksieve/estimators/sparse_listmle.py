@@ -68,6 +68,8 @@ class SparseListMLE(SolvedRanker):
     hence 2⁸.
     """
 
+    works_in_parts = True
+
     alpha: NotNegative = 1e-3
     k: Count = 10
     _: KW_ONLY

@@ -12,7 +12,7 @@ import numpy as np
 from ranksieve._types import FloatArray
 from ranksieve._util.constraints import Interval
 from ranksieve._util.messages import lookup, warn_caller
-from ranksieve.data.dataset import Dataset, joined
+from ranksieve.data.dataset import Dataset
 from ranksieve.estimators.base import all_or_nothing
 from ranksieve.estimators.candidates import Candidates, beyond_budget, plain_families, warn_if_blind
 from ranksieve.estimators.choice import RULES, Confidence
@@ -142,6 +142,7 @@ class SparseRanker(WithinBudget):
     found_: Found | None = field(init=False)
 
     uses_valid: ClassVar[bool] = True
+    works_in_parts: ClassVar[bool] = True
     max_features: Count | None = None
     metric: str = "ndcg@10"
     _: KW_ONLY
@@ -329,7 +330,7 @@ class SparseRanker(WithinBudget):
 
     def _refit(self, given: Dataset, valid: Dataset, query_weight: FloatArray | None) -> None:
         """The chosen features, with the weights that training and validation data give them together."""
-        both = self._prepared(joined(given, self._held_out(valid)))
+        both = self._prepared(given.joined(self._held_out(valid)))
         weight = None
         if query_weight is not None:
             weight = np.concatenate([query_weight, np.ones(valid.n_queries)])

@@ -74,6 +74,8 @@ class SparseRankSVM(SolvedRanker):
     smoothed; MCP's knee γα depends on the scale of the loss, here the mean over pairs.
     """
 
+    works_in_parts = True
+
     penalty: Annotated[str, one_of(("l1", *offering("concave")))] = "l1"
     alpha: NotNegative = 1e-2
     _: KW_ONLY

@@ -9,6 +9,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -37,6 +38,8 @@ PAPER_METHODS = (
 )  # fmt: skip
 Progress = Callable[[int, int], None]
 Told = tuple[type[Warning], str]
+Done = tuple[int, list[Told]]
+"""How many fits a task was worth, and the warnings that it gave."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +49,7 @@ class Task:
     label: str
     worth: int
     check: Callable[[], None]
-    work: Callable[[], None]
+    work: partial[None]
 
 
 def bench(
@@ -63,6 +66,7 @@ def bench(
     n_seeds: int | None = None,
     studies: bool | str | Sequence[str] = True,
     n_jobs: int = 1,
+    cluster: Any = None,
     progress: Progress | None = None,
 ) -> Results:
     """Fit every grid point on train, choose on vali, measure test, and write it all down.
@@ -105,6 +109,9 @@ def bench(
         "all": every one, and ``stand_ins``, timings on synthetic data with the shapes of other collections.
     n_jobs : int
         Processes; each uses one thread if there are several.
+    cluster : distributed.Client or address, optional
+        Let the workers of a Dask cluster do the fits instead, each with one thread. They write the results
+        themselves, line by line as ever, so ``out`` must be a folder that all of them and this process share.
     progress : callable, optional
         Called with (fits done, fits in all).
     """
@@ -125,7 +132,12 @@ def bench(
     check_kind(normalise)
     check_policy(missing, RANKER_POLICIES)
     thin = lookup(GRIDS, grid, "grid")
-    folder = Path(out)
+    folder, workers = Path(out), None
+    if cluster is not None:
+        from ranksieve.distributed.cluster import as_cluster
+
+        folder, workers = Path(out).resolve(), as_cluster(cluster)
+        workers.check_versions()
     if folder.exists() and not folder.is_dir():
         raise ValueError(f"{folder}: is a file; give a folder for the results")
     found = _folds(source, data_sets)
@@ -142,12 +154,16 @@ def bench(
             tasks += _tasks(place, plans, wanted)
     if STAND_INS_STUDY in wanted:
         for name in SHAPES:
-            stand_in = (partial(of, folder, name) for of in (check_stand_in, run_stand_in))
-            tasks.append(Task(f"stand-in for {name}", 1, *stand_in))
+            check, work = (partial(of, folder, name) for of in (check_stand_in, run_stand_in))
+            tasks.append(Task(f"stand-in for {name}", 1, check, work))
     for task in tasks:  # all of them before any begins: what is refused leaves nothing behind
         task.check()
     folder.mkdir(parents=True, exist_ok=True)
-    _run(tasks, n_jobs, progress)
+    _run(
+        tasks,
+        partial(_in_processes, n_jobs=n_jobs) if workers is None else partial(_on_workers, workers, folder),
+        progress,
+    )
     return load_results(folder)
 
 
@@ -221,15 +237,41 @@ def _tasks(place: Place, plans: Sequence[Plan], studies: Sequence[str]) -> Itera
         yield Task(f"{at}, {here.name}", len(here.grid), check, partial(run_fold, place, here))
 
 
-def _run(tasks: Sequence[Task], n_jobs: int, progress: Progress | None) -> None:
+def _run(
+    tasks: Sequence[Task], done_by: Callable[[Sequence[Task]], Iterator[Done]], progress: Progress | None
+) -> None:
     total, done = sum(task.worth for task in tasks), 0
-    jobs = (delayed(_do)(task.label, task.worth, task.work, n_jobs > 1) for task in tasks)
-    for worth, told in Parallel(n_jobs=n_jobs, return_as="generator_unordered")(jobs):
+    for worth, told in done_by(tasks):
         for category, words in told:
             warnings.warn(words, category, stacklevel=2)
         done += worth
         if progress is not None:
             progress(done, total)
+
+
+def _in_processes(tasks: Sequence[Task], n_jobs: int) -> Iterator[Done]:
+    """By processes of this machine."""
+    jobs = (delayed(_do)(task.label, task.worth, task.work, n_jobs > 1) for task in tasks)
+    yield from Parallel(n_jobs=n_jobs, return_as="generator_unordered")(jobs)
+
+
+def _on_workers(cluster: Any, folder: Path, tasks: Sequence[Task]) -> Iterator[Done]:
+    """By the workers of a cluster, which get each fold once and write into the folder that they share."""
+    cluster.check_shared(folder)
+    sent: dict[int, Any] = {}
+    jobs, labels = [], []
+    for task in tasks:
+        first, *rest = task.work.args
+        if isinstance(first, Place):
+            first = sent.setdefault(id(first), None) or cluster.client.scatter(first, broadcast=True)
+            sent[id(task.work.args[0])] = first
+        jobs.append((task.label, task.worth, task.work.func, first, *rest))
+        labels.append(task.label)
+    yield from cluster.as_done(_do_there, jobs, labels)
+
+
+def _do_there(label: str, worth: int, work: Callable[..., None], *args: Any) -> Done:
+    return _do(label, worth, partial(work, *args), True)
 
 
 def _do(label: str, worth: int, work: Callable[[], None], alone: bool) -> tuple[int, list[Told]]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ import numpy as np
 from ranksieve._types import AnyArray, FloatArray
 from ranksieve._util.json_values import plain
 from ranksieve.data.dataset import Dataset
+from ranksieve.data.remote import RemoteDataset
 from ranksieve.metrics.profiles import Empty, Profile, check_empty, profile_for
 from ranksieve.metrics.ranked import Judged, Ranked
 from ranksieve.metrics.table import MetricSpec, parse
@@ -98,7 +100,8 @@ def evaluate(
     Parameters
     ----------
     scores : array
-        One finite number per row of ``dataset``, in its row order.
+        One finite number per row of ``dataset``, in its row order; for distributed data a Dask array or
+        Series of them, as ``predict`` gives it, or the ranker or model itself.
     dataset : Dataset
         Labels and query ids.
     metrics : str or sequence of str
@@ -109,7 +112,36 @@ def evaluate(
     empty : 0, 1 or "skip", optional
         NDCG, AP and R of a query without a relevant document; default from the profile, 0.
     """
+    if isinstance(dataset, RemoteDataset):
+        by = (parse_all(metrics), profile_for(profile, dataset), empty)
+        return merged(dataset.measured(scores, partial(_evaluate_part, by=by)), dataset)
     return Evaluator(dataset, profile, empty).evaluate(scores, metrics)
+
+
+def _evaluate_part(
+    part: Dataset, scores: Any, by: tuple[list[MetricSpec], Profile, Empty | None]
+) -> Evaluation:
+    specs, profile, empty = by
+    return Evaluator(part, profile, empty).evaluate(scores, specs)
+
+
+def merged(parts: Sequence[Evaluation], data: RemoteDataset) -> Evaluation:
+    """The evaluation of all parts of a data set, whose queries may be in another order than in the parts."""
+    whole = together(parts)
+    ordered = {
+        name: data.in_order_of_queries([part.per_query[name] for part in parts]) for name in whole.per_query
+    }
+    return replace(whole, per_query=ordered, query_ids=data.query_ids)
+
+
+def together(parts: Sequence[Evaluation]) -> Evaluation:
+    """The evaluation of the queries of several, one after another."""
+    first = parts[0]
+    per_query = {name: np.concatenate([part.per_query[name] for part in parts]) for name in first.per_query}
+    counts = {name: sum(part.too_short.get(name, 0) for part in parts) for name in per_query}
+    too_short = {name: count for name, count in counts.items() if count}
+    ids = np.concatenate([part.query_ids for part in parts])
+    return summarise(per_query, ids, first.profile, first.empty, too_short)
 
 
 def evaluate_many(

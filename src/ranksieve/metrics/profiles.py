@@ -111,8 +111,12 @@ def profile_for(profile: str | Profile | None, *data: Dataset) -> Profile:
         return as_profile(profile)
     names = {part.profile for part in data}
     own = as_profile(name) if len(names) == 1 and (name := names.pop()) else STANDARD
-    highest = max((float(part.y.max()) for part in data), default=0.0)
+    highest = max((label for one in data for label in one.in_parts(_highest_label)), default=0.0)
     return own if highest <= own.max_label else STANDARD
+
+
+def _highest_label(data: Dataset) -> float:
+    return float(data.y.max())
 
 
 def wider_scales(label: float) -> str:

@@ -31,22 +31,22 @@ class Preparation:
         data: Dataset,
         normalise: str = "none",
         missing: str = "auto",
-        row_weight: FloatArray | None = None,
+        query_weight: FloatArray | None = None,
     ) -> Preparation:
         """Learn from the training data what the kind of normalisation and the missing policy need.
 
-        ``row_weight`` says as how many documents each row counts (1 without).
+        ``query_weight`` says as how many documents each row of a query counts (1 without).
         """
-        return cls.learn_and_fill(data, normalise, missing, row_weight)[0]
+        return cls.learn_and_fill(data, normalise, missing, query_weight)[0]
 
     @classmethod
     def learn_and_fill(
-        cls, data: Dataset, normalise: str, missing: str, row_weight: FloatArray | None = None
+        cls, data: Dataset, normalise: str, missing: str, query_weight: FloatArray | None = None
     ) -> tuple[Preparation, Dataset]:
         """What :meth:`learn` gives, and the data without missing values, which it needed on the way."""
-        filling = cls(learn_missing(data, missing, row_weight))
+        filling = cls(learn_missing(data, missing, query_weight))
         filled = filling.filled(data)
-        return cls(filling.missing, learn_normalisation(filled, normalise, row_weight)), filled
+        return cls(filling.missing, learn_normalisation(filled, normalise, query_weight)), filled
 
     @property
     def fills(self) -> bool:
@@ -65,7 +65,7 @@ class Preparation:
 
     def filled(self, data: Dataset) -> Dataset:
         """The data without missing values; those that stay are refused, unless the policy is "keep"."""
-        filled = self.missing.apply(data) if self.fills else data
+        filled = data.changed(self.missing.apply) if self.fills else data
         if self.missing.policy != "keep":
             check_finite(filled)
         return filled

@@ -160,7 +160,7 @@ class MissingPolicy:
         """This policy; one that puts the means of the data at hand, with these means."""
         if self.policy != "column_mean" or self.means:
             return self
-        means = _means_of(data, np.ones(data.n_docs))
+        means = _means_of(data)
         return MissingPolicy("column_mean", data.feature_names, tuple(means.tolist()))
 
     def of(self, features: Sequence[str]) -> MissingPolicy:
@@ -188,17 +188,17 @@ class MissingPolicy:
 KEPT = MissingPolicy("keep")
 
 
-def learn_missing(data: Dataset, policy: str, row_weight: FloatArray | None = None) -> MissingPolicy:
+def learn_missing(data: Dataset, policy: str, query_weight: FloatArray | None = None) -> MissingPolicy:
     """A policy with what it has to remember: the means of the present values, 0 if there are none.
 
-    "auto" is "column_mean" with a word about it where values are missing, else "error". ``row_weight`` says
-    as how many documents each row counts (1 without).
+    "auto" is "column_mean" with a word about it where values are missing, else "error". ``query_weight`` says
+    as how many documents each row of a query counts (1 without).
     """
-    if policy == "auto" and not has_missing(data.X):
+    if policy == "auto" and not any(data.in_parts(_has_missing)):
         return MissingPolicy("error")
     if policy not in (*LEARNED, "auto"):
         return MissingPolicy(policy)
-    holes = missing_per_column(data.X)
+    holes = np.sum(data.in_parts(_holes), axis=0)
     if holes.min() == data.n_docs:
         raise ValueError(
             f"all {data.n_features} features are missing in all {data.n_docs} rows, so there is nothing to "
@@ -206,8 +206,7 @@ def learn_missing(data: Dataset, policy: str, row_weight: FloatArray | None = No
         )
     if policy == "auto":
         warn_caller(_word(data, holes))
-    weight = np.ones(data.n_docs) if row_weight is None else row_weight
-    means = _means_of(data, weight)
+    means = _means_of(data, query_weight)
     marked = np.flatnonzero((holes > 0) & (holes < data.n_docs)) if policy == INDICATOR else ()
     about = [data.feature_names[j] for j in marked]
     indicators = [f"{name} is missing" for name in about]
@@ -251,15 +250,28 @@ def _count(some: Sequence[object], data: Dataset) -> str:
     return f"{len(some)} of {data.n_features} features {'has' if len(some) == 1 else 'have'}"
 
 
-def _means_of(data: Dataset, weight: FloatArray) -> FloatArray:
-    return np.concatenate([_present_means(block, weight) for _, block in column_blocks(data.X)])
-
-
-def _present_means(columns: FloatArray, weight: FloatArray) -> FloatArray:
-    present = ~np.isnan(columns)
-    count = weight @ present
-    total = np.sum(columns * weight[:, None], axis=0, where=present)
+def _means_of(data: Dataset, query_weight: FloatArray | None = None) -> FloatArray:
+    total, count = np.sum(data.in_parts(_present_sums, query_weight), axis=0)
     return np.asarray(np.divide(total, count, out=np.zeros_like(total), where=count > 0))
+
+
+def _present_sums(data: Dataset, query_weight: FloatArray | None) -> FloatArray:
+    """Of each column the weighted sum of the present values, and the weight of their rows."""
+    weight = np.ones(data.n_docs) if query_weight is None else data.queries.of_rows(query_weight)
+    return np.hstack([_sums_of_present(block, weight) for _, block in column_blocks(data.X)])
+
+
+def _sums_of_present(columns: FloatArray, weight: FloatArray) -> FloatArray:
+    present = ~np.isnan(columns)
+    return np.array([np.sum(columns * weight[:, None], axis=0, where=present), weight @ present])
+
+
+def _holes(data: Dataset) -> IntArray:
+    return missing_per_column(data.X)
+
+
+def _has_missing(data: Dataset) -> bool:
+    return has_missing(data.X)
 
 
 def check_same_features(learned: Sequence[str], data: Dataset, what: str) -> None:

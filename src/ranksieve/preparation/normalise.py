@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import reduce
 
 import numpy as np
 
@@ -39,25 +40,30 @@ def _mean_and_deviation(
     values: FloatArray, starts: IntArray, weight: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
     """Mean and standard deviation √(Σ(x − mean)²/n) of each group of rows; (x, 1) where all are x."""
-    mean, squares, count = _moments(values, starts, weight)
+    return _deviation(*_moments(values, starts, weight))
+
+
+def _deviation(mean: FloatArray, squares: FloatArray, count: FloatArray) -> tuple[FloatArray, FloatArray]:
     deviation = np.sqrt(squares / count)
     return mean, np.where(deviation == 0, 1.0, deviation)
 
 
-def _mean_and_pooled_deviation(
+def _pooled_moments(
     values: FloatArray, starts: IntArray, weight: FloatArray
-) -> tuple[FloatArray, FloatArray]:
-    """Mean of all rows and √(Σ(x − mean of its group)²/n) over all; scale 1 where every group is constant."""
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Mean of all rows, Σ(x − mean of its group)² over all, and how many rows they count as."""
     overall, _, count = _moments(values, np.array([0]), weight)
-    deviation = np.sqrt(np.sum(_moments(values, starts, weight)[1], axis=0, keepdims=True) / count)
-    return overall, np.where(deviation == 0, 1.0, deviation)
+    return overall, np.sum(_moments(values, starts, weight)[1], axis=0, keepdims=True), count
 
 
 def _least_and_range(
     values: FloatArray, starts: IntArray, weight: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
     """Least value and range of each group of rows, whatever they weigh; (x, 1) where all are x."""
-    least, greatest = _extremes(values, starts)
+    return _range(*_extremes(values, starts))
+
+
+def _range(least: FloatArray, greatest: FloatArray) -> tuple[FloatArray, FloatArray]:
     return least, np.where(least == greatest, 1.0, greatest - least)
 
 
@@ -65,30 +71,104 @@ def _extremes(values: FloatArray, starts: IntArray) -> tuple[FloatArray, FloatAr
     return np.minimum.reduceat(values, starts), np.maximum.reduceat(values, starts)
 
 
-@dataclass(frozen=True)
-class Kind:
-    """x → (x − centre) / scale, where ``statistics`` gives centre and scale of all rows or of each query.
+# What is learned of all rows: found in each part of the data, merged, and made centre and scale.
 
-    With ``pooled`` they are of all rows, but the statistics see which rows belong to one query.
+
+def _merged_means(a: Found, b: Found) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """(mean of both, how far the means lie apart, weight of both); a part of weight 0 says nothing."""
+    count = a[2] + b[2]
+    apart = np.where(b[2] > 0, b[0], a[0]) - np.where(a[2] > 0, a[0], b[0])
+    share = np.divide(b[2], count, out=np.zeros_like(count), where=count > 0)
+    return np.where(a[2] > 0, a[0], b[0]) + share * apart, apart, count
+
+
+def _merged_moments(a: Found, b: Found) -> Found:
+    """Σ(x − mean)² of both is that of each and, for the distance of the means, n_a·n_b/n times its square."""
+    mean, apart, count = _merged_means(a, b)
+    between = apart**2 * np.divide(a[2] * b[2], count, out=np.zeros_like(count), where=count > 0)
+    return mean, _counted(a) + _counted(b) + between, count
+
+
+def _merged_pooled(a: Found, b: Found) -> Found:
+    mean, _, count = _merged_means(a, b)
+    return mean, _counted(a) + _counted(b), count
+
+
+def _counted(part: Found) -> FloatArray:
+    return np.where(part[2] > 0, part[1], 0.0)
+
+
+def _merged_extremes(a: Found, b: Found) -> Found:
+    return np.minimum(a[0], b[0]), np.maximum(a[1], b[1])
+
+
+Found = tuple[FloatArray, ...]
+"""What was found in the rows of a part: arrays with one column per feature."""
+
+
+@dataclass(frozen=True)
+class Learned:
+    """Centre and scale of all rows: ``find`` in each part, ``merge`` two parts, ``finish``.
+
+    With ``pooled`` the statistics see which rows belong to one query.
     """
 
-    statistics: Statistics | None = None
-    per_query: bool = False
+    find: Callable[[FloatArray, IntArray, FloatArray], Found]
+    merge: Callable[[Found, Found], Found]
+    finish: Callable[..., tuple[FloatArray, FloatArray]]
     pooled: bool = False
+
+    def of(self, data: Dataset, query_weight: FloatArray | None) -> tuple[FloatArray, FloatArray]:
+        """Centre and scale of each feature."""
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            found = reduce(self.merge, data.in_parts(self._of_part, query_weight))
+            centre, scale = self.finish(*found)
+        return centre[0], scale[0]
+
+    def _of_part(self, data: Dataset, query_weight: FloatArray | None) -> Found:
+        weight = np.ones(data.n_docs) if query_weight is None else data.queries.of_rows(query_weight)
+        rows: slice | IntArray = slice(None)
+        starts = np.array([0])
+        if self.pooled:
+            rows, starts = data.queries.order, data.queries.offsets[:-1]
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            found = [self.find(block[rows], starts, weight[rows]) for _, block in column_blocks(data.X)]
+        return tuple(
+            np.hstack(
+                [np.broadcast_to(one, block[0].shape) for one, block in zip(column, found, strict=True)]
+            )
+            for column in zip(*found, strict=True)
+        )
+
+
+@dataclass(frozen=True)
+class Kind:
+    """x → (x − centre) / scale: centre and scale of each query (``statistics``), or learned of all rows."""
+
+    statistics: Statistics | None = None
+    learned: Learned | None = None
 
     @property
     def learns(self) -> bool:
         """Whether centre and scale come from the training data."""
-        return self.statistics is not None and not self.per_query
+        return self.learned is not None
+
+    @property
+    def per_query(self) -> bool:
+        return self.statistics is not None
+
+
+def _all_extremes(values: FloatArray, starts: IntArray, weight: FloatArray) -> Found:
+    return _extremes(values, starts)
 
 
 NORMALISATIONS: dict[str, Kind] = {
     "none": Kind(),
-    "z": Kind(_mean_and_deviation),
-    "within_z": Kind(_mean_and_pooled_deviation, pooled=True),
-    "min_max": Kind(_least_and_range),
-    "query_min_max": Kind(_least_and_range, per_query=True),
-    "query_z": Kind(_mean_and_deviation, per_query=True),
+    "z": Kind(learned=Learned(_moments, _merged_moments, _deviation)),
+    "within_z": Kind(learned=Learned(_pooled_moments, _merged_pooled, _deviation, pooled=True)),
+    "min_max": Kind(learned=Learned(_all_extremes, _merged_extremes, _range)),
+    "query_min_max": Kind(_least_and_range),
+    "query_z": Kind(_mean_and_deviation),
 }
 
 
@@ -108,9 +188,13 @@ def kind_for(data: Dataset) -> str:
     Features of [0, 1] whose ranges differ at most a thousandfold, as LETOR's, have been scaled before; others
     are brought to one scale by "within_z": by the deviations that rankings are made of.
     """
-    low, high = value_range(data.X)
-    scaled = low >= 0.0 and high <= 1.0
+    scaled = all(data.in_parts(_within_0_and_1))
     return "none" if scaled and not scales_differ(data) else "within_z"
+
+
+def _within_0_and_1(data: Dataset) -> bool:
+    low, high = value_range(data.X)
+    return low >= 0.0 and high <= 1.0
 
 
 @dataclass(frozen=True)
@@ -161,10 +245,10 @@ class Normalisation:
     def transform(self, values: FloatArray, queries: Queries) -> FloatArray:
         """Normalised values of a dense float64 array whose columns are ``features``."""
         kind = NORMALISATIONS[self.kind]
+        if kind.learns:
+            return np.asarray((values - np.array(self.centre)) / np.array(self.scale))
         if kind.statistics is None:
             return values
-        if not kind.per_query:
-            return np.asarray((values - np.array(self.centre)) / np.array(self.scale))
         grouped = queries.group(values)
         with np.errstate(over="ignore", invalid="ignore"):
             centre, scale = kind.statistics(grouped, queries.offsets[:-1], np.ones(len(grouped)))
@@ -178,8 +262,9 @@ class Normalisation:
 
     def apply(self, data: Dataset) -> Dataset:
         """The data normalised; the result is dense also for a sparse matrix, because 0 does not stay 0."""
-        if self.kind == "none":
-            return data
+        return data if self.kind == "none" else data.changed(self._apply)
+
+    def _apply(self, data: Dataset) -> Dataset:
         if self.learns:
             check_same_features(self.features, data, f"normalisation {self.kind!r}")
         if is_streamed(data.X):
@@ -206,8 +291,11 @@ class Normalisation:
         A sparse matrix stays sparse if the kind works column by column: x → x / scale, because a centre moves
         all documents alike. Within queries it becomes dense.
         """
+        return data if self.kind == "none" else data.changed(self._for_learning)
+
+    def _for_learning(self, data: Dataset) -> Dataset:
         if not self.learns or not is_sparse(data.X):
-            return self.apply(data)
+            return self._apply(data)
         check_same_features(self.features, data, f"normalisation {self.kind!r}")
         return data.replace_features(divided_columns(data.X, np.array(self.scale)))
 
@@ -235,25 +323,17 @@ class Normalisation:
 NOT_NORMALISED = Normalisation("none")
 
 
-def learn_normalisation(data: Dataset, kind: str, row_weight: FloatArray | None = None) -> Normalisation:
+def learn_normalisation(data: Dataset, kind: str, query_weight: FloatArray | None = None) -> Normalisation:
     """Learn centre and scale of every feature of the training data, as far as the kind needs them.
 
-    ``row_weight`` says as how many documents each counts (1 without).
+    ``query_weight`` says as how many documents each row of a query counts (1 without).
     """
     check_kind(kind)
     kind = kind_for(data) if kind == AUTO else kind
-    statistics = NORMALISATIONS[kind].statistics
-    if statistics is None or not NORMALISATIONS[kind].learns:
+    learned = NORMALISATIONS[kind].learned
+    if learned is None:
         return Normalisation(kind)
-    weight = np.ones(data.n_docs) if row_weight is None else row_weight
-    rows: slice | IntArray = slice(None)
-    starts = np.array([0])
-    if NORMALISATIONS[kind].pooled:
-        rows, starts = data.queries.order, data.queries.offsets[:-1]
-    with np.errstate(over="ignore", invalid="ignore"):
-        found = (statistics(block[rows], starts, weight[rows]) for _, block in column_blocks(data.X))
-        parts = [np.vstack(centre_and_scale) for centre_and_scale in found]
-    centre, scale = np.hstack(parts)
+    centre, scale = learned.of(data, query_weight)
     _check_learned(data, centre, scale)
     return Normalisation(kind, data.feature_names, tuple(centre.tolist()), tuple(scale.tolist()))
 

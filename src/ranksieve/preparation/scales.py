@@ -43,9 +43,14 @@ def scales_differ(data: Dataset) -> bool:
 
 def _extremes(data: Dataset) -> tuple[FloatArray, int, int] | None:
     """(scales, the feature with the largest, the one with the smallest) if these differ too much."""
-    spread, _ = spread_and_largest(data.X, data.queries, split_blocks(data.queries.offsets))
+    spread = np.max(data.in_parts(_spread), axis=0)
     varying = np.flatnonzero(spread > 0)
     if not len(varying):
         return None
     large, small = varying[np.argmax(spread[varying])], varying[np.argmin(spread[varying])]
     return (spread, int(large), int(small)) if spread[large] > TOO_DIFFERENT * spread[small] else None
+
+
+def _spread(data: Dataset) -> FloatArray:
+    """The largest range of each feature within a query."""
+    return spread_and_largest(data.X, data.queries, split_blocks(data.queries.offsets))[0]

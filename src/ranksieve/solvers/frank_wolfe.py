@@ -13,6 +13,8 @@ from ranksieve.objective import Objective, Point
 from ranksieve.solvers.base import Loop, Problem, Solver
 from ranksieve.solvers.line_search import exact_step
 
+TIED = 1e-9  # share of the largest slope; exact steps leave differences of about a tenth of it
+
 
 @dataclass
 class Atoms:
@@ -34,13 +36,16 @@ class Atoms:
 
     def worst(self, g: FloatArray) -> tuple[int, float, float]:
         """(feature, sign, weight) of the atom in use with the largest ⟨g, atom⟩; sign 0 is the origin."""
+        largest = float(np.max(np.abs(g)))
         choices = [(0.0, -1, 0.0, self.origin)] if self.origin > 0.0 else []
         for sign, weight in ((1.0, self.plus), (-1.0, self.minus)):
             used = np.flatnonzero(weight > 0.0)
             if len(used):
-                j = int(used[np.argmax(sign * g[used])])
+                j = int(used[_first_largest(sign * g[used], largest)])
                 choices.append((sign * self.radius * float(g[j]), j, sign, float(weight[j])))
-        _, j, sign, weight_there = max(choices)
+        _, j, sign, weight_there = choices[
+            _first_largest(np.array([choice[0] for choice in choices]), self.radius * largest)
+        ]
         return j, sign, weight_there
 
     def vertex(self, j: int, sign: float, times: float = 1.0) -> dict[int, float]:
@@ -133,8 +138,13 @@ def pairwise(atoms: Atoms, g: FloatArray) -> Move:
     return Move(amounts, 0.0, weight, apply)
 
 
+def _first_largest(values: FloatArray, scale: float) -> int:
+    """The first of the largest values: exact steps leave two of them equal, and rounding must not choose."""
+    return int(np.argmax(values >= values.max() - TIED * scale))
+
+
 def _best(g: FloatArray) -> tuple[int, float]:
-    j = int(np.argmax(np.abs(g)))
+    j = _first_largest(np.abs(g), float(np.max(np.abs(g))))
     return j, -1.0 if g[j] > 0 else 1.0
 
 

@@ -109,4 +109,5 @@ def _polished(hessian: FloatArray, slopes: Slopes, w: FloatArray, g: FloatArray,
     def model(v: FloatArray) -> float:
         return float(g @ v) + 0.5 * float((v - w) @ hessian @ (v - w)) + slopes.value(v)
 
-    return polished if model(polished) <= model(z) else z
+    size = float(np.abs(g) @ np.abs(z)) + slopes.value(z)  # of the terms: rounding must not decide
+    return polished if model(polished) <= model(z) + 10.0 * ROUNDING * size else z

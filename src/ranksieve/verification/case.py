@@ -13,7 +13,7 @@ from ranksieve._parallel import single_threaded_blas
 from ranksieve._types import FloatArray, IntArray
 from ranksieve.data.dataset import Dataset, joined
 from ranksieve.losses.base import checked_query_weight
-from ranksieve.measures.columns import counted, row_weights
+from ranksieve.measures.columns import counted
 from ranksieve.model import LinearModel
 from ranksieve.path import Progress
 from ranksieve.preparation import Preparation
@@ -117,12 +117,11 @@ class Case:
 
         A model keeps the preparation of the features in use; that of the others is learned again.
         """
-        data, weight, rows = self.data, None, None
+        data, weight = self.data, None
         if self.query_weight is not None:
             data, weight = counted(data, checked_query_weight(self.query_weight, data.n_queries))
-            rows = row_weights(data, weight)
         kept = self.model.preparation
-        learned = Preparation.learn(data, kept.normalisation.kind, missing, rows)
+        learned = Preparation.learn(data, kept.normalisation.kind, missing, weight)
         if self.model.parameters.get("refit_on") == "all" and "valid" in self.model.data:
             self.need("valid")
             data, weight = _with_valid(data, self.valid, weight)

@@ -1,0 +1,136 @@
+"""The path of distributed data against the same in memory: time, messages, and what a killed worker costs.
+
+Workers are processes of this machine with one thread each, so more of them than cores cannot be faster; the
+figures show what the distribution itself costs. Documents are drawn by the workers, part by part from a
+seed, and the same ones here for the reference.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import time
+from typing import Any
+
+import numpy as np
+
+import ranksieve as rs
+from ranksieve._parallel import available_threads, use_threads
+
+N_DOCS, N_FEATURES, DOCS_PER_QUERY, N_CHUNKS, N_ALPHAS = 200_000, 136, 100, 8, 20
+WORKERS = (2, 4)
+
+
+def drawn(chunk: int, n_docs: int, n_features: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Features, labels and query ids of one chunk; labels follow a sparse linear score with noise."""
+    rng = np.random.default_rng(chunk)
+    X = rng.random((n_docs, n_features), dtype=np.float32)
+    w = np.zeros(n_features, dtype=np.float32)
+    w[:: max(1, n_features // 15)] = 1.0
+    noisy = X @ w + rng.normal(scale=1.0, size=n_docs)
+    y = np.digitize(noisy, np.quantile(noisy, [0.5, 0.75, 0.9, 0.97])).astype(np.float64)
+    qid = (chunk * n_docs + np.arange(n_docs)) // DOCS_PER_QUERY
+    return X, y, qid
+
+
+def in_memory(n_docs: int, n_features: int) -> rs.Dataset:
+    """All chunks, here."""
+    parts = [drawn(k, n_docs // N_CHUNKS, n_features) for k in range(N_CHUNKS)]
+    return rs.Dataset(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
+
+
+def on_workers(client: Any, n_docs: int, n_features: int) -> Any:
+    """The same chunks as Dask arrays that the workers draw."""
+    import dask
+    import dask.array as da
+
+    size = n_docs // N_CHUNKS
+    made = [dask.delayed(drawn, nout=3)(k, size, n_features) for k in range(N_CHUNKS)]
+    X = da.concatenate([da.from_delayed(one[0], (size, n_features), np.float32) for one in made])
+    y, qid = (
+        da.concatenate([da.from_delayed(one[k], (size,), kind) for one in made])
+        for k, kind in ((1, np.float64), (2, np.int64))
+    )
+    return rs.distribute(X, y=y, qid=qid, client=client)
+
+
+def timed_path(data: Any, n_alphas: int = N_ALPHAS, progress: Any = None) -> tuple[float, rs.Path]:
+    start = time.perf_counter()
+    path = rs.sparse_path(data, n_alphas=n_alphas, progress=progress)
+    return time.perf_counter() - start, path
+
+
+def distributed(
+    n_workers: int, n_docs: int, n_features: int, reference: rs.Path, kill: bool
+) -> dict[str, Any]:
+    """One run on so many worker processes; with ``kill`` one of them is killed in the middle of the path."""
+    from distributed import Client, LocalCluster
+
+    with (
+        LocalCluster(
+            n_workers=n_workers, threads_per_worker=1, processes=True, dashboard_address=":0", silence_logs=50
+        ) as cluster,
+        Client(cluster) as client,
+    ):
+        start = time.perf_counter()
+        data = on_workers(client, n_docs, n_features)
+        timed_path(data, 2)  # compiled, or read from where compiled code is kept
+        made = time.perf_counter() - start
+        before = data.traffic.copy()
+
+        def stop(done: int, total: int) -> None:
+            if kill and done == total // 2:
+                os.kill(next(iter(cluster.workers.values())).process.pid, signal.SIGKILL)
+
+        seconds, path = timed_path(data, progress=stop)
+        spent = data.traffic.since(before)
+    steps = int(path.n_iter.sum())
+    return {
+        "workers": n_workers,
+        "killed": kill,
+        "parts": data.n_parts,
+        "seconds_to_distribute": made,
+        "seconds": seconds,
+        "newton_steps": steps,
+        "rounds": spent.rounds,
+        "rounds_per_step": spent.rounds / steps,
+        "tasks": spent.tasks,
+        "messages_per_step": spent.messages / steps,
+        "bytes_sent": spent.sent,
+        "bytes_received": spent.received,
+        "bytes_per_step": (spent.sent + spent.received) / steps,
+        "largest_difference": float(np.abs(path.coefs - reference.coefs).max()),
+    }
+
+
+def measure(
+    n_docs: int = N_DOCS, n_features: int = N_FEATURES, workers: tuple[int, ...] = WORKERS
+) -> dict[str, Any]:
+    """The run in memory, with one thread and with all, and the distributed ones, as plain data."""
+    data = in_memory(n_docs, n_features)
+    with use_threads(1):
+        timed_path(data, 2)
+        one_thread, reference = timed_path(data)
+    all_threads, _ = timed_path(data)
+    del data
+    runs = [distributed(n, n_docs, n_features, reference, kill) for n in workers for kill in (False, True)]
+    for run in runs:
+        run["times_one_process"] = run["seconds"] / one_thread
+    return {
+        "documents": n_docs,
+        "features": n_features,
+        "points": N_ALPHAS,
+        "cores": available_threads(),
+        "seconds_one_thread": one_thread,
+        "seconds_all_threads": all_threads,
+        "runs": runs,
+    }
+
+
+def main() -> None:
+    print(json.dumps(measure(), indent=2))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,215 @@
+"""Where distributed data come from: of each kind of source a list of pieces, each read by a task on a worker.
+
+One function and one line in ``as_source`` adds a kind.
+"""
+
+from __future__ import annotations
+
+import glob
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ranksieve._types import AnyArray
+from ranksieve._util.messages import shortened
+from ranksieve.data.dataset import Dataset
+from ranksieve.data.matrix import is_sparse
+from ranksieve.distributed.cluster import Cluster
+from ranksieve.formats.frames import from_frame, read_parquet_share
+
+PARQUET = (".parquet", ".pq")
+
+
+@dataclass(frozen=True, eq=False)
+class Piece:
+    """One partition of a source: its name in messages, and the task ``read(*args)`` that gives its rows.
+
+    ``read`` returns None if there are no rows; ``args`` may hold Dask futures.
+    """
+
+    name: str
+    read: Callable[..., Dataset | None]
+    args: tuple[Any, ...]
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Which columns of a frame are what."""
+
+    label: str
+    qid: str
+    features: tuple[str, ...] | None
+
+
+@dataclass(frozen=True, eq=False)
+class Source:
+    """The pieces in order, a name, and the frame whose index the scores of its rows get, if there is one."""
+
+    pieces: Sequence[Piece]
+    name: str | None = None
+    frame: Any = None
+
+
+def as_source(
+    source: Any, y: Any, qid: Any, columns: Columns, cluster: Cluster, n_parts: int | None
+) -> Source:
+    """The pieces of a Dask DataFrame, of Dask arrays, of parquet files, of a data set, or as they are."""
+    if isinstance(source, Source):
+        return source
+    if isinstance(source, Dataset):
+        return rows_of(source, n_parts or cluster.n_threads)
+    if isinstance(source, str | os.PathLike):
+        return files(_found_files(source), columns, n_parts or cluster.n_threads)
+    if _is_dask(source, "DataFrame"):
+        return frame(source, columns, cluster)
+    if _is_dask(source, "Array"):
+        return arrays(source, y, qid, columns, cluster)
+    if (
+        isinstance(source, Sequence)
+        and all(isinstance(one, str | os.PathLike) for one in source)
+        and len(source)
+    ):
+        found = [one for given in source for one in _found_files(given)]
+        return files(found, columns, n_parts or cluster.n_threads)
+    raise ValueError(
+        f"{type(source).__name__} cannot be distributed; give a Dask DataFrame, Dask arrays X, y and qid, a "
+        "list of parquet files, or a data set that is opened from a folder"
+    )
+
+
+def _is_dask(source: Any, kind: str) -> bool:
+    """Whether it is a Dask collection of a kind, without loading what it might not be."""
+    return type(source).__module__.startswith("dask") and type(source).__name__ == kind
+
+
+def frame(source: Any, columns: Columns, cluster: Cluster) -> Source:
+    """A Dask DataFrame, partition by partition."""
+    lacking = [
+        name for name in (columns.label, columns.qid, *(columns.features or ())) if name not in source.columns
+    ]
+    if lacking:
+        raise ValueError(
+            f"the data frame has no column {lacking[0]!r}; its columns are "
+            f"{shortened([str(name) for name in source.columns], 20)}"
+        )
+    with cluster.plain_faults():
+        futures = cluster.client.compute(source.to_delayed(), sync=False)
+    pieces = [Piece(f"partition {k}", read_frame, (one, columns)) for k, one in enumerate(futures)]
+    return Source(pieces, None, source)
+
+
+def read_frame(table: Any, columns: Columns) -> Dataset | None:
+    """The rows of one partition."""
+    if len(table) == 0:
+        return None
+    return from_frame(table, qid=columns.qid, label=columns.label, features=columns.features)
+
+
+def arrays(X: Any, y: Any, qid: Any, columns: Columns, cluster: Cluster) -> Source:
+    """Dask arrays, chunk of rows by chunk of rows."""
+    import dask.array as da
+
+    if y is None or qid is None or isinstance(qid, str):
+        raise ValueError("Dask arrays need all three: distribute(X, y=y, qid=qid)")
+    rows = X.rechunk({1: -1})
+    sizes = rows.chunks[0]
+    known = not np.isnan(sizes).any()
+    others = []
+    for name, values in (("y", y), ("qid", qid)):
+        values = (
+            values if hasattr(values, "to_delayed") else da.from_array(np.asarray(values), chunks=(sizes,))
+        )
+        if known and values.chunks[0] != sizes:
+            if values.shape[0] != rows.shape[0]:
+                raise ValueError(f"{name} has {values.shape[0]} entries but X has {rows.shape[0]} rows")
+            values = values.rechunk((sizes,))
+        if values.numblocks[0] != rows.numblocks[0]:
+            raise ValueError(
+                f"{name} has {values.numblocks[0]} chunks but X has {rows.numblocks[0]}; rechunk it"
+            )
+        others.append(values)
+    blocks = [one.to_delayed().ravel().tolist() for one in (rows, *others)]
+    with cluster.plain_faults():
+        futures = [cluster.client.compute(one, sync=False) for one in blocks]
+    return Source(
+        [
+            Piece(f"chunk {k}", read_arrays, (*parts, columns.features))
+            for k, parts in enumerate(zip(*futures, strict=True))
+        ]
+    )
+
+
+def read_arrays(X: Any, y: AnyArray, qid: AnyArray, names: tuple[str, ...] | None) -> Dataset | None:
+    """The rows of one chunk."""
+    return None if X.shape[0] == 0 else Dataset(X, y, qid, names)
+
+
+def files(paths: Sequence[str], columns: Columns, n_pieces: int) -> Source:
+    """Parquet files, which the workers open by these names; few files go by groups of rows."""
+    name = paths[0] if len(paths) == 1 else f"{len(paths)} files"
+    shares = -(-n_pieces // len(paths))
+    return Source(
+        [
+            Piece(
+                path if shares == 1 else f"{path} ({k + 1} of {shares})",
+                read_file,
+                (path, k, shares, columns),
+            )
+            for path in paths
+            for k in range(shares)
+        ],
+        name,
+    )
+
+
+def read_file(path: str, share: int, shares: int, columns: Columns) -> Dataset | None:
+    """Some groups of rows of a parquet file: the ``share``-th of so many shares."""
+    given = {"qid": columns.qid, "label": columns.label, "features": columns.features}
+    return read_parquet_share(path, share, shares, **given)
+
+
+def _found_files(given: str | os.PathLike[str]) -> list[str]:
+    """A file, the parquet files of a folder, or those that a pattern names."""
+    path = os.fspath(given)
+    if glob.has_magic(path) and not os.path.exists(path):
+        found = sorted(glob.glob(path))
+        if not found:
+            raise ValueError(f"{path}: no file has such a name")
+        return found
+    if os.path.isdir(path):
+        found = sorted(os.fspath(one) for one in Path(path).iterdir() if one.suffix.lower() in PARQUET)
+        if not found:
+            raise ValueError(f"{path}: the folder holds no parquet file")
+        return found
+    return [os.path.abspath(path)]
+
+
+def rows_of(data: Dataset, n_pieces: int) -> Source:
+    """A data set, in pieces of whole queries.
+
+    Workers read features that are on disk, where they lie; those in memory go with the tasks, as labels and
+    query ids do.
+    """
+    queries, on_disk = data.queries, not isinstance(data.X, np.ndarray) and not is_sparse(data.X)
+    if not queries.contiguous:
+        raise ValueError("the rows of each query must be together in a data set that is to be distributed")
+    cuts = np.searchsorted(queries.offsets, np.linspace(0, queries.n_rows, n_pieces + 1))
+    name, rest = data.source or "the data", (data.feature_names, data.profile)
+    pieces = []
+    for a, b in pairwise(queries.offsets[np.unique(cuts)].tolist()):
+        X = data.X if on_disk else data.X[a:b]
+        args = (X, (a, b) if on_disk else (0, b - a), data.y[a:b], data.qid[a:b], *rest)
+        pieces.append(Piece(f"rows {a} to {b - 1} of {name}", read_rows, args))
+    return Source(pieces, data.source)
+
+
+def read_rows(
+    X: Any, rows: tuple[int, int], y: AnyArray, qid: AnyArray, names: tuple[str, ...], profile: str | None
+) -> Dataset:
+    """Some rows of a matrix, in memory."""
+    return Dataset(X[slice(*rows)], y, qid, names, profile=profile)

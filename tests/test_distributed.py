@@ -1,0 +1,612 @@
+"""Distributed data: the same results as in memory, on a real local cluster of worker processes."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+pytest.importorskip("dask", reason="distributed data need dask (the extra of this name)")
+pytest.importorskip("distributed", reason="distributed data need distributed (the extra called dask)")
+
+import dask.array as da
+import dask.dataframe as dd
+import pandas as pd
+from distributed import Client, LocalCluster
+from typer.testing import CliRunner
+
+import ranksieve as rs
+from ranksieve.cli.app import app
+from ranksieve.distributed.cluster import Cluster, ClusterError, Traffic
+from ranksieve.distributed.layout import lay_out
+from ranksieve.distributed.objective import LinearScores
+from ranksieve.distributed.sources import Piece, Source
+from ranksieve.losses import CostSensitiveListMLE
+from ranksieve.objective import make_objective
+
+SAME = {"rtol": 0.0, "atol": 1e-10}
+
+
+def started(n_workers: int = 2) -> LocalCluster:
+    return LocalCluster(
+        n_workers=n_workers, threads_per_worker=1, processes=True, dashboard_address=":0", silence_logs=50
+    )
+
+
+@pytest.fixture(scope="module")
+def client():
+    with started() as cluster, Client(cluster) as client:
+        yield client
+
+
+@pytest.fixture(scope="module")
+def data():
+    return rs.make_ranking(60, 12, 4, docs_per_query=(5, 20), seed=1)
+
+
+def part_of(data: rs.Dataset, first: int, last: int) -> rs.Dataset | None:
+    return data.select_rows(np.arange(first, last)) if last > first else None
+
+
+def spread(data: rs.Dataset, cuts, client, shuffle=True, n_parts=None):
+    """The data in pieces between row numbers."""
+    cuts = [0, *cuts, data.n_docs]
+    pieces = [Piece(f"piece {k}", part_of, (data, a, b)) for k, (a, b) in enumerate(pairwise(cuts))]
+    return lay_out(Cluster(client), Source(pieces), shuffle, n_parts or len(pieces))
+
+
+@pytest.fixture(scope="module")
+def parted(data, client):
+    return spread(data, [data.n_docs // 3 + 1], client)
+
+
+def frame_of(data, columns=None):
+    table = rs.to_frame(data)
+    return table if columns is None else table[columns]
+
+
+# The objective
+
+
+@pytest.mark.parametrize("loss", ["squared_hinge", CostSensitiveListMLE(5)])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_sums_of_parts_are_those_of_the_whole(loss, weighted, data, parted):
+    rng = np.random.default_rng(0)
+    weight = rng.uniform(0.5, 2.0, data.n_queries) if weighted else None
+    here, there = make_objective(data, loss, weight), make_objective(parted, loss, weight)
+    assert there.loss.normaliser == pytest.approx(here.loss.normaliser, rel=1e-14)
+    w, v, columns = 0.3 * rng.normal(size=12), rng.normal(size=12), np.array([7, 2, 5])
+    a, b = here.evaluate(w), there.evaluate(w)
+    cuts = np.array([0, 10, 25, 26, data.n_queries])
+    some = here.restricted(columns), there.restricted(columns)
+    for own, remote in [
+        (a.value, b.value),
+        (a.slack, b.slack),
+        (here.gradient(a), there.gradient(b)),
+        (here.hessian(a, columns), there.hessian(b, columns)),
+        (here.curvatures(a), there.curvatures(b)),
+        (here.gradients(a, cuts), there.gradients(b, cuts)),
+        (here.hessians(a, columns, cuts), there.hessians(b, columns, cuts)),
+        (here.hessian(a, columns[:1]), there.hessian(b, columns[:1])),
+        (here.slope_along(a, here.scores(v)), there.slope_along(b, there.scores(v))),
+        (here.curvature_along(a, here.scores(v)), there.curvature_along(b, there.scores(v))),
+        (here.slopes_along(a, here.scores(v))(0.3), there.slopes_along(b, there.scores(v))(0.3)),
+        (here.gradient_error(a), there.gradient_error(b)),
+        (here.value_error(a), there.value_error(b)),
+        (here.dual(a, 0.5), there.dual(b, 0.5)),
+        (here.varies, there.varies),
+        *((one.gradient(one.evaluate(w[:3])) for one in some),),
+        *((one.hessian(one.evaluate(w[:3]), np.arange(3)) for one in some),),
+    ]:
+        np.testing.assert_allclose(remote, own, rtol=1e-12, atol=1e-13)
+
+
+def test_products_and_samples(data, parted):
+    here, there = make_objective(data), make_objective(parted)
+    w, v = np.full(12, 0.1), np.arange(12.0)
+    product = there.hessian_product(there.evaluate(w), v)
+    np.testing.assert_allclose(product, here.hessian_product(here.evaluate(w), v), rtol=1e-12)
+    own, remote = here.sample(8), there.sample(8)
+    np.testing.assert_allclose(remote.evaluate(w).value, own.evaluate(w).value, rtol=1e-13)
+    np.testing.assert_allclose(there.sample(1000).evaluate(w).value, here.sample(1000).evaluate(w).value)
+
+
+def test_a_step_is_one_round(parted):
+    objective = make_objective(parted)
+    objective.features.keep(np.array([1, 3]))
+    before = parted.traffic.copy()
+    point = objective.evaluate(np.full(12, 0.1))
+    objective.gradient(point)
+    objective.hessian(point, np.array([3, 1]))
+    objective.hessian(objective.evaluate(point.w), np.array([1]))
+    spent = parted.traffic.since(before)
+    assert (spent.rounds, spent.tasks, spent.messages) == (1, 2, 4)
+    assert 0 < spent.sent < 10_000
+    assert 0 < spent.received < 10_000
+    assert "1 rounds, 2 tasks" in repr(spent)
+    assert "2.5 MB sent" in repr(Traffic(1, 1, 2_500_000, 1))
+
+
+def test_scores_are_their_weights():
+    s = LinearScores(np.array([1.0, 2.0]))
+    t = np.float64(2.0) * s
+    t += s * 0.5
+    np.testing.assert_array_equal((t - s).w, [1.5, 3.0])
+
+
+def test_features_far_from_zero(data, client):
+    X = data.X.copy()
+    X[:, 2] += 1e6
+    X[:, 5] = 1e7
+    X[data.queries.order[: data.n_docs // 2], 2] = 1e6  # constant in the first part
+    far = data.replace_features(X)
+    here = rs.sparse_path(far, n_alphas=6)
+    there = rs.sparse_path(spread(far, [data.n_docs // 2], client), n_alphas=6)
+    np.testing.assert_allclose(there.coefs, here.coefs, **SAME)
+    np.testing.assert_array_equal(there.n_iter, here.n_iter)
+
+
+# Methods
+
+
+def test_path(data, parted):
+    weight = np.random.default_rng(3).integers(0, 3, data.n_queries).astype(float)
+    for options in (
+        {},
+        {"query_weight": weight, "must_have": ["f2"]},
+        {"penalty": "elastic_net", "l1_ratio": 0.5},
+    ):
+        here, there = (rs.sparse_path(one, n_alphas=8, **options) for one in (data, parted))
+        np.testing.assert_allclose(there.coefs, here.coefs, **SAME)
+        np.testing.assert_allclose(there.gaps, here.gaps, rtol=1e-3, atol=1e-12)
+        assert there.converged.all()
+
+
+@pytest.mark.parametrize(
+    "ranker",
+    [
+        rs.FenchelRank(radius=2.0, tol=0.1),
+        rs.FenchelRank(radius=2.0, tol=1e-2, variant="away"),
+        rs.FenchelRank(radius=2.0, tol=1e-2, variant="pairwise", normalise="z"),
+        rs.SparseListMLE(alpha=0.05, solver="newton"),
+        rs.SparseListMLE(alpha=0.05, tol=0.05),
+        rs.RankSVM(C=0.1),
+        rs.RankSVM(C=0.1, normalise="within_z"),
+        rs.SparseRankSVM(alpha=0.02, normalise="min_max"),
+        rs.SparseRankSVM("log", alpha=0.02, normalise="query_z"),
+    ],
+    ids=repr,
+)
+def test_methods(ranker, data, parted):
+    here = type(ranker)(**ranker.get_params()).fit(data)
+    there = ranker.fit(parted)
+    np.testing.assert_allclose(there.coef_, here.coef_, **SAME)
+    assert there.gap_ == pytest.approx(here.gap_, rel=1e-3, abs=1e-11)
+    assert there.objective_ == pytest.approx(here.objective_, rel=1e-12)
+    np.testing.assert_allclose(there.predict(parted).compute(), here.predict(data), rtol=1e-9)
+
+
+def test_many_features_by_products(client):
+    wide = rs.make_ranking(12, 110, 5, docs_per_query=(5, 8), seed=2)
+    there = rs.RankSVM(C=1e-3).fit(spread(wide, [40], client))
+    np.testing.assert_allclose(there.coef_, rs.RankSVM(C=1e-3).fit(wide).coef_, **SAME)
+
+
+def test_the_default_ranker(data, parted, client):
+    valid = rs.make_ranking(12, 12, 4, docs_per_query=(5, 9), seed=9)
+    there_valid = spread(valid, [valid.n_docs // 2], client)
+    options = {"max_features": 2, "n_alphas": 6, "refit_on": "all"}
+    here = rs.SparseRanker(**options).fit(data, valid=valid)
+    there = rs.SparseRanker(**options).fit(parted, valid=there_valid)
+    np.testing.assert_allclose(there.coef_, here.coef_, **SAME)
+    np.testing.assert_allclose(there.candidates_.coefs, here.candidates_.coefs, **SAME)
+    np.testing.assert_allclose(there.validation_.values, here.validation_.values, rtol=1e-12)
+    assert there.family_ == here.family_
+    assert there.preparation_.normalisation.kind == here.preparation_.normalisation.kind
+    np.testing.assert_allclose(there.to_model().predict(parted).compute(), here.predict(data), rtol=1e-9)
+
+
+def test_the_default_ranker_without_validation_data_and_with_holes(data, client):
+    X = 50.0 * data.X.copy()
+    X[::7, 3] = np.nan
+    holes = data.replace_features(X)
+    cut = int(data.queries.offsets[30])
+    options = {"families": ["l1", "log"], "n_alphas": 6, "max_features": 3}
+    with pytest.warns(UserWarning, match="f4 in"):
+        here = rs.SparseRanker(**options).fit(holes)
+    with pytest.warns(UserWarning, match="f4 in"):
+        there = rs.SparseRanker(**options).fit(spread(holes, [cut], client))
+    np.testing.assert_allclose(there.coef_, here.coef_, **SAME)
+    np.testing.assert_allclose(there.missing_.means, here.missing_.means, rtol=1e-13)
+    np.testing.assert_allclose(there.normalisation_.scale, here.normalisation_.scale, rtol=1e-13)
+    np.testing.assert_allclose(there.validation_.mean, here.validation_.mean, rtol=1e-12)
+
+
+def test_indicators_and_weights(data, client):
+    X = data.X.copy()
+    X[::7, 3] = np.nan
+    holes, weight = data.replace_features(X), np.arange(60.0) % 4
+    there = rs.SparseRankSVM(missing="indicator", normalise="z").fit(
+        spread(holes, [77], client), query_weight=weight
+    )
+    here = rs.SparseRankSVM(missing="indicator", normalise="z").fit(holes, query_weight=weight)
+    np.testing.assert_allclose(there.coef_, here.coef_, **SAME)
+    assert there._names() == here._names()
+
+
+def test_large_data_start_from_the_same_sample(data, parted, monkeypatch):
+    monkeypatch.setattr("ranksieve.solvers.sample.MANY", 100)
+    monkeypatch.setattr("ranksieve.solvers.sample.EVERY", 2)
+    here, there = (rs.SparseRankSVM(alpha=0.02).fit(one) for one in (data, parted))
+    np.testing.assert_allclose(there.coef_, here.coef_, **SAME)
+    assert there.n_iter_ == here.n_iter_
+
+
+def test_others_say_what_works(parted):
+    for learner in (rs.RankBoost(), rs.FSMRank(), rs.CSRankSVM(), rs.LambdaMART()):
+        with pytest.raises(
+            ValueError, match=f"{type(learner).__name__} needs the data in memory.*FenchelRank"
+        ):
+            learner.fit(parted)
+    with pytest.raises(ValueError, match="needs the data in memory"):
+        rs.write_letor(parted, "nowhere.txt")
+    with pytest.raises(ValueError, match="the loss listnet needs the data in memory"):
+        rs.sparse_path(parted, loss="listnet")
+
+
+# Measuring and describing
+
+
+def test_evaluate(data, parted):
+    model = rs.SparseRankSVM(alpha=0.02).fit(data)
+    metrics = ["ndcg@10", "map", "mrr"]
+    here = rs.evaluate(model.predict(data), data, metrics, profile="letor")
+    for scores in (model, model.to_model(), model.predict(parted), model.predict(data)):
+        there = rs.evaluate(scores, parted, metrics, profile="letor")
+        for name in here.mean:
+            np.testing.assert_array_equal(there.per_query[name], here.per_query[name])
+        assert there.too_short == here.too_short
+        np.testing.assert_array_equal(there.query_ids, here.query_ids)
+    assert model.score(parted) == pytest.approx(model.score(data), rel=1e-14)
+    with pytest.raises(ValueError, match="one score per row"):
+        rs.evaluate(np.zeros(3), parted)
+    with pytest.raises(ValueError, match="3 chunks but the data came in 2"):
+        rs.evaluate(da.zeros(data.n_docs, chunks=data.n_docs // 3 + 1), parted)
+
+
+def test_describe(data, client):
+    X = data.X.copy()
+    X[:, 3], X[:, 4], X[:, 6] = X[:, 2], 7.0, X[:, 2]
+    X[: data.n_docs // 2, 6] += 1.0  # equal to column 2 in the second part alone
+    X[0, 5] = np.nan
+    X[:, 7] = np.arange(data.n_docs) < data.n_docs // 2
+    odd = data.replace_features(X)
+    assert rs.describe(spread(odd, [data.n_docs // 2], client)) == rs.describe(odd)
+
+
+# Sources
+
+
+def test_data_frames(data, client):
+    table = frame_of(data)
+    frame = dd.from_pandas(table, npartitions=3, sort=False)
+    made = rs.distribute(frame, client=client)
+    assert (made.n_docs, made.n_queries, made.n_features) == (data.n_docs, data.n_queries, data.n_features)
+    assert "60 queries" in repr(made)
+    model = rs.RankSVM().fit(data).to_model()
+    scores = model.predict(made)
+    assert scores.npartitions == 3
+    expected = pd.Series(model.predict(data), index=table.index)
+    pd.testing.assert_series_equal(scores.compute(), expected, check_names=False)
+    some = rs.distribute(frame, features=["f3", "f1"], client=client, n_parts=1)
+    assert (some.feature_names, some.n_parts) == (("f3", "f1"), 1)
+    chosen = data.select_features(np.array([2, 0]))
+    pd.testing.assert_series_equal(
+        rs.RankSVM().fit(some).predict(some).compute(),
+        pd.Series(rs.RankSVM().fit(chosen).predict(chosen), table.index),
+        check_names=False,
+    )
+    with pytest.raises(ValueError, match="no column 'grade'; its columns are label"):
+        rs.distribute(frame, label="grade", client=client)
+
+
+def test_queries_across_partitions(data, client):
+    shuffled = data.select_rows(np.random.default_rng(5).permutation(data.n_docs))
+    made = spread(shuffled, [100, 130, 300], client)
+    here, there = (rs.sparse_path(one, n_alphas=5) for one in (shuffled, made))
+    np.testing.assert_allclose(there.coefs, here.coefs, **SAME)
+    np.testing.assert_array_equal(made.query_ids, shuffled.query_ids)
+    model = rs.RankSVM().fit(shuffled)
+    np.testing.assert_allclose(model.predict(made).compute(), model.predict(shuffled), rtol=1e-12)
+    here, there = rs.evaluate(model.predict(shuffled), shuffled), rs.evaluate(model.predict(made), made)
+    np.testing.assert_array_equal(there.per_query["map"], here.per_query["map"])
+    with pytest.raises(ValueError, match=r"query \d+ is in piece \d and in piece \d; sort"):
+        spread(shuffled, [100, 130, 300], client, shuffle=False)
+    ends = data.queries.offsets[[20, 40]].tolist()
+    assert spread(data, ends, client, shuffle=False).n_parts == 3
+
+
+def test_parts_without_pairs_and_empty_partitions(data, client):
+    y = data.y.copy()
+    cuts = data.queries.offsets[[15, 30]].tolist()
+    y[cuts[0] : cuts[1]] = 1.0
+    flat = rs.Dataset(data.X, y, data.qid)
+    made = spread(flat, [cuts[0], cuts[0], cuts[1], cuts[1]], client)
+    assert made.n_parts == 3
+    for fit in (
+        lambda one: rs.sparse_path(one, n_alphas=5).coefs,
+        lambda one: rs.SparseListMLE(alpha=0.05, solver="newton").fit(one).coef_,
+    ):
+        np.testing.assert_allclose(fit(made), fit(flat), **SAME)
+    model = rs.RankSVM().fit(flat)
+    assert model.predict(made).chunks[0] == tuple(np.diff([0, *cuts, data.n_docs]))
+    assert rs.evaluate(model.predict(made), made).mean == rs.evaluate(model.predict(flat), flat).mean
+    np.testing.assert_allclose(model.predict(made).compute(), model.predict(flat), rtol=1e-12)
+    same = rs.Dataset(data.X, np.ones(data.n_docs), data.qid)
+    with pytest.raises(ValueError, match="there is no pair to learn from"):
+        rs.sparse_path(spread(same, [cuts[0]], client))
+    with pytest.raises(ValueError, match="the source has no rows"):
+        lay_out(Cluster(client), Source([Piece("piece 0", part_of, (data, 0, 0))]), True, 1)
+
+
+def test_arrays(data, client):
+    X = da.from_array(data.X, chunks=(200, 5))
+    made = rs.distribute(X, y=da.from_array(data.y, chunks=90), qid=data.qid, client=client)
+    np.testing.assert_allclose(rs.RankSVM().fit(made).coef_, rs.RankSVM().fit(data).coef_, **SAME)
+    with pytest.raises(ValueError, match="need all three"):
+        rs.distribute(X, y=data.y, client=client)
+    with pytest.raises(ValueError, match="y has 3 entries"):
+        rs.distribute(X, y=da.ones(3), qid=data.qid, client=client)
+
+
+def test_parquet_files(data, client, tmp_path):
+    names = ["label", "qid", *data.feature_names]
+    table, half = frame_of(data), data.n_docs // 2
+    table[:half].to_parquet(tmp_path / "a.parquet", row_group_size=60)
+    other = table[half:].astype({"f2": np.float32})[[*reversed(names)]]
+    other.to_parquet(tmp_path / "b.parquet")
+    X = data.X.copy()
+    X[half:, 1] = X[half:, 1].astype(np.float32)
+    expected = rs.Dataset(X, data.y, data.qid)
+    coefs = rs.RankSVM().fit(expected).coef_
+    for source in ([tmp_path / "a.parquet", tmp_path / "b.parquet"], tmp_path, str(tmp_path / "*.parquet")):
+        made = rs.distribute(source, client=client)
+        assert made.feature_names == data.feature_names
+        np.testing.assert_allclose(rs.RankSVM().fit(made).coef_, coefs, **SAME)
+    split = rs.distribute(tmp_path / "a.parquet", client=client, n_parts=3)
+    assert split.n_parts == 3
+    whole = rs.read_dataset(tmp_path / "a.parquet")
+    np.testing.assert_allclose(rs.RankSVM().fit(split).coef_, rs.RankSVM().fit(whole).coef_, **SAME)
+    other.drop(columns=["f3", "f4"]).to_parquet(tmp_path / "c.parquet")
+    with pytest.raises(ValueError, match=r"c\.parquet lacks the column f3, f4, which .*a\.parquet has"):
+        rs.distribute([tmp_path / "a.parquet", tmp_path / "c.parquet"], client=client)
+    (tmp_path / "d.parquet").write_bytes(b"PAR1 not really")
+    with pytest.raises(ValueError, match=r"d\.parquet: is not a sound parquet file"):
+        rs.distribute([tmp_path / "a.parquet", tmp_path / "d.parquet"], client=client)
+    with pytest.raises(ValueError, match=r"e\.parquet: there is no such file; every worker"):
+        rs.distribute([tmp_path / "a.parquet", tmp_path / "e.parquet"], client=client)
+    with pytest.raises(ValueError, match=r"\*\.nothing: no file has such a name"):
+        rs.distribute(str(tmp_path / "*.nothing"), client=client)
+
+
+def test_a_data_set_on_disk_is_read_by_the_workers(data, client, tmp_path):
+    X = np.lib.format.open_memmap(tmp_path / "X.npy", "w+", np.float64, data.X.shape)
+    X[:] = data.X
+    made = rs.distribute(rs.Dataset(X, data.y, data.qid, data.feature_names), client=client, n_parts=3)
+    assert made.n_parts == 3
+    np.testing.assert_allclose(rs.RankSVM().fit(made).coef_, rs.RankSVM().fit(data).coef_, **SAME)
+
+
+def test_columns_of_other_kinds(data, client):
+    def mixed(k):
+        part = data.select_rows(np.arange(100 * k, 100 * k + 100))
+        if k == 0:
+            return part.replace_features(part.X.astype(np.float32))
+        return part.select_features(np.arange(12)[::-1])
+
+    def lacking(k):
+        return mixed(k) if k == 0 else mixed(k).select_features(np.arange(11))
+
+    made = lay_out(Cluster(client), Source([Piece(f"piece {k}", mixed, (k,)) for k in range(2)]), True, 2)
+    assert (made.feature_names, "float64" in repr(made)) == (data.feature_names, True)
+    both = np.vstack([data.X[:100].astype(np.float32), data.X[100:200]])
+    expected = rs.RankSVM().fit(rs.Dataset(both, data.y[:200], data.qid[:200]))
+    np.testing.assert_allclose(rs.RankSVM().fit(made).coef_, expected.coef_, **SAME)
+    with pytest.raises(ValueError, match="piece 1 lacks the column f1, which piece 0 has"):
+        lay_out(Cluster(client), Source([Piece(f"piece {k}", lacking, (k,)) for k in range(2)]), True, 2)
+    with pytest.raises(ValueError, match="int cannot be distributed"):
+        rs.distribute(3, client=client)
+    with pytest.raises(ValueError, match="n_parts must be at least 1"):
+        rs.distribute([], client=client, n_parts=0)
+
+
+def test_faults_in_the_data_name_the_part(data, client):
+    X = data.X.copy()
+    X[300, 2] = np.inf
+    with pytest.raises(ValueError, match=r"piece 1: feature f3 of row \d+ \(query \d+\) is inf"):
+        rs.sparse_path(spread(data.replace_features(X), [200], client))
+
+
+def fails_without_space(data, first, last):
+    raise OSError(errno.ENOSPC, "No space left on device", "/scratch/spill")
+
+
+def test_a_full_disk_is_named(data, client):
+    source = Source([Piece("piece 0", fails_without_space, (data, 0, 10))])
+    with pytest.raises(ClusterError, match=r"no space is left on the disk of worker tcp.*/scratch/spill"):
+        lay_out(Cluster(client), source, True, 1)
+
+
+# The cluster
+
+
+def test_workers_of_another_version(data, client, monkeypatch):
+    monkeypatch.setattr("ranksieve.__version__", "0.0.1")
+    with pytest.raises(ValueError, match=r"worker tcp\S+ has ranksieve \S+ but this process has 0\.0\.1"):
+        rs.distribute(frame_of(data), client=client)
+    monkeypatch.undo()
+    monkeypatch.setattr("ranksieve.distributed.cluster.PACKAGES", ("ranksieve", "json", "not_there"))
+    monkeypatch.setattr(
+        "ranksieve.distributed.cluster._versions", lambda packages: dict.fromkeys(packages, "2.0.9")
+    )
+    monkeypatch.setattr("ranksieve.distributed.cluster.PACKAGES", ("not_there",))
+    with pytest.raises(ValueError, match=r"worker tcp\S+ cannot import not_there; install not_there"):
+        rs.distribute(frame_of(data), client=client)
+
+
+def test_without_a_cluster(monkeypatch):
+    monkeypatch.setattr("ranksieve.distributed.cluster.CONNECT", 0.5)
+    with pytest.raises(ClusterError, match=r"no Dask scheduler answers at tcp://127\.0\.0\.1:1 "):
+        rs.distribute("x.parquet", client="tcp://127.0.0.1:1")
+
+
+def workers_alive(cluster) -> list[int]:
+    return [nanny.process.pid for nanny in cluster.workers.values()]
+
+
+def test_a_killed_worker_changes_nothing(data):
+    with started() as cluster, Client(cluster) as client:
+        made = spread(data, [data.n_docs // 2], client)
+        here = rs.sparse_path(data, n_alphas=8)
+        killed = []
+
+        def kill(done: int, total: int) -> None:
+            if done == 4:
+                killed.append(workers_alive(cluster)[0])
+                os.kill(killed[0], signal.SIGKILL)
+
+        there = rs.sparse_path(made, n_alphas=8, progress=kill)
+        assert killed
+        np.testing.assert_allclose(there.coefs, here.coefs, **SAME)
+        np.testing.assert_array_equal(there.n_iter, here.n_iter)
+
+
+def run(*words):
+    return subprocess.Popen([sys.executable, *map(str, words)], stderr=subprocess.PIPE, text=True)
+
+
+def until(what, seconds=60.0):
+    """Wait for something to be true; a test must not depend on how soon."""
+    end = time.monotonic() + seconds
+    while not what():
+        assert time.monotonic() < end, "it did not happen"
+        time.sleep(0.05)
+
+
+def test_a_lost_scheduler_is_told_in_one_sentence(data, tmp_path):
+    place = tmp_path / "scheduler.json"
+    scheduler = run(
+        "-m",
+        "distributed.cli.dask_scheduler",
+        "--port",
+        0,
+        "--host",
+        "127.0.0.1",
+        "--no-dashboard",
+        "--scheduler-file",
+        place,
+    )
+    worker = run(
+        "-m", "distributed.cli.dask_worker", "--scheduler-file", place, "--no-dashboard", "--nthreads", 1,
+        "--no-nanny",
+        "--death-timeout", 5, "--local-directory", tmp_path,
+    )  # fmt: skip
+    try:
+        until(place.exists)
+        with Client(scheduler_file=str(place), set_as_default=False) as client:
+            client.wait_for_workers(1)
+            made = spread(data, [data.n_docs // 2], client)
+
+            def stop(done: int, total: int) -> None:
+                if done == 2:
+                    scheduler.kill()
+                    scheduler.wait()
+
+            with pytest.raises(ClusterError, match=r"the connection to the Dask scheduler at tcp.* is lost"):
+                rs.sparse_path(made, n_alphas=8, progress=stop)
+    finally:
+        for process in (scheduler, worker):
+            process.kill()
+            process.communicate()
+
+
+# The command line
+
+
+def answer(*words):
+    return CliRunner().invoke(app, [str(word) for word in words])
+
+
+@pytest.fixture(scope="module")
+def folder(data, tmp_path_factory):
+    """A folder of two parquet files."""
+    folder = tmp_path_factory.mktemp("parquet")
+    table = frame_of(data)
+    for k, rows in enumerate((table[:200], table[200:])):
+        rows.to_parquet(folder / f"part{k}.parquet")
+    return folder
+
+
+def test_commands(data, client, folder, tmp_path):
+    address, options = client.scheduler.address, ["--normalise", "none", "--n-alphas", 6, "-o"]
+    found = answer("path", folder, "--cluster", address, *options, tmp_path / "path.json")
+    assert found.exit_code == 0, found.output
+    coefs = json.loads((tmp_path / "path.json").read_text())["coefs"]
+    np.testing.assert_allclose(coefs, rs.sparse_path(data, n_alphas=6).coefs, **SAME)
+    fitted = answer(
+        "fit", folder / "*.parquet", "--cluster", address, "--max-features", 4, "--set", "families=['l1']",
+        "--set", "n_alphas=6", "-o", tmp_path / "model.json",
+    )  # fmt: skip
+    assert fitted.exit_code == 0, fitted.output
+    here = rs.SparseRanker(4, families=["l1"], n_alphas=6).fit(data)
+    np.testing.assert_allclose(rs.load_model(tmp_path / "model.json").coef, here.coef_, **SAME)
+    refused = answer(
+        "fit", folder, "--cluster", address, "-o", tmp_path / "m.json", "--report", tmp_path / "p.html"
+    )
+    assert (refused.exit_code, "--report needs the data in memory" in refused.stderr) == (2, True)
+
+
+def test_bench_by_workers(client, synthetic_folds, tmp_path):
+    methods = ["ranksvm", "fenchelrank"]
+    folds = {"toy": synthetic_folds[:1]}
+    here = rs.bench(folds, methods, out=tmp_path / "here", grid="fast", studies=False)
+    there = rs.bench(folds, methods, out=tmp_path / "there", grid="fast", studies=False, cluster=client)
+    own, remote = (one.data_sets["toy"].pooled for one in (here, there))
+    assert set(remote) == set(methods)
+    for name in methods:
+        for metric, values in own[name].per_query.items():
+            np.testing.assert_array_equal(remote[name].per_query[metric], values)
+
+
+def test_an_interrupted_command_leaves_nothing_behind(client, folder):
+    def others() -> list[int]:
+        """How many results each other client of the scheduler holds or waits for."""
+
+        def find(dask_scheduler):
+            return {
+                name: len(one.wants_what) for name, one in dask_scheduler.clients.items() if one.wants_what
+            }
+
+        return [count for name, count in client.run_on_scheduler(find).items() if name != client.id]
+
+    with run(
+        "-c", "from ranksieve.cli import main; main()", "path", folder, "--cluster", client.scheduler.address,
+        "--n-alphas", 5000,
+    ) as command:  # fmt: skip
+        try:
+            until(lambda: any(count > 1 for count in others()))
+            command.send_signal(signal.SIGINT)
+            _, words = command.communicate(timeout=60)
+        finally:
+            command.kill()
+    assert command.returncode == 130, words
+    assert "interrupted, the output was not written" in words
+    until(lambda: not others())
