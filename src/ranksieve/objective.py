@@ -340,6 +340,11 @@ class StreamedObjective(Objective):
         self._whole, self._n_whole = (replace(point, at=NOWHERE), g), self._n_whole + 1
         return g
 
+    def restricted(self, columns: IntArray) -> Objective:
+        part = super().restricted(columns)
+        part.__dict__ |= {"_whole": None, "_deviations": None, "_n_whole": 0}
+        return part
+
     def _bound(self, point: Point) -> FloatArray | None:
         """Numbers that no entry of the gradient exceeds in size; None as long as too little is known."""
         if "largest_at_zero" not in self.loss.offers or self._whole is None or self._n_whole < WORTHWHILE:

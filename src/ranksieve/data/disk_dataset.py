@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, TypeVar
 
 import numpy as np
 
 from ranksieve._types import AnyArray, BoolArray, FloatArray, IntArray, Matrix
 from ranksieve.data.dataset import Dataset, take_rows
 from ranksieve.data.matrix import is_streamed
-from ranksieve.data.queries import Queries
-from ranksieve.data.streamed import StreamedMatrix
+from ranksieve.data.parts import Parts
+from ranksieve.data.queries import Queries, few_queries, queries_in_order
+from ranksieve.data.spool import spooled
+from ranksieve.data.streamed import RowRange, StreamedMatrix
+
+T = TypeVar("T")
+R = TypeVar("R")
+IN_MEMORY = 2**28  # bytes of chosen rows that are held in memory
+PART_ROWS = 2**16  # documents that are looked at together where a part is enough
 
 
 class DiskDataset(Dataset):
@@ -53,6 +60,35 @@ class DiskDataset(Dataset):
             comments=self.comments, truth=truth, source=self.source, profile=self.profile,
         )  # fmt: skip
 
+    def in_query_order(self, queries: IntArray) -> Dataset:
+        """The rows of the chosen queries, query after query; many of them in a temporary file."""
+        sizes = self.queries.sizes[queries]
+        if int(sizes.sum()) * self.n_features * self.X.dtype.itemsize <= IN_MEMORY:
+            return super().in_query_order(queries)
+        rows = np.repeat(self.queries.offsets[queries] - np.cumsum(sizes) + sizes, sizes)
+        rows += np.arange(len(rows))
+        return DiskDataset(
+            spooled(self.X, rows), self.y[rows], queries_in_order(self.queries.ids[queries], sizes),
+            self.feature_names, truth=self.truth, source=self.source, profile=self.profile,
+        )  # fmt: skip
+
+    def select_queries(self, queries: IntArray | BoolArray) -> Dataset:
+        chosen = np.zeros(self.n_queries, dtype=bool)
+        chosen[queries] = True
+        return self.in_query_order(np.flatnonzero(chosen))
+
+    def parts(self, make: Callable[..., T], *per_query: AnyArray | None) -> Parts[T]:
+        return PartsOnDisk(self, make, per_query)
+
+    def part(self, first: int, last: int) -> DiskDataset:
+        """The queries first..last, still on disk."""
+        begin, end = self.queries.offsets[[first, last]].tolist()
+        ids, sizes = self.queries.ids[first:last], self.queries.sizes[first:last]
+        return DiskDataset(
+            RowRange(self.X, begin, end), self.y[begin:end], queries_in_order(ids, sizes), self.feature_names,
+            truth=self.truth, source=self.source, profile=self.profile,
+        )  # fmt: skip
+
     def select_rows(self, rows: IntArray | BoolArray) -> Dataset:
         """The chosen rows, in the order given, in memory."""
         given = np.asarray(rows)
@@ -67,3 +103,23 @@ class DiskDataset(Dataset):
             comments=take_rows(self.comments, index), truth=self.truth, source=self.source,
             profile=self.profile,
         )  # fmt: skip
+
+
+class PartsOnDisk(Parts[T]):
+    """One object per run of queries, made anew each time it is asked."""
+
+    def __init__(
+        self, data: DiskDataset, make: Callable[..., T], per_query: Sequence[AnyArray | None]
+    ) -> None:
+        self._data, self._make, self._per_query = data, make, per_query
+
+    def ask(self, find: Callable[..., R], *args: object) -> list[R]:
+        return [find(part, *args) for part in self._parts()]
+
+    def for_queries(self, find: Callable[..., AnyArray], *args: object) -> AnyArray:
+        return np.concatenate(self.ask(find, *args))
+
+    def _parts(self) -> Iterator[T]:
+        for a, b in few_queries(self._data.queries.offsets, 0, self._data.n_queries, PART_ROWS):
+            shares = (None if values is None else values[a:b] for values in self._per_query)
+            yield self._make(self._data.part(a, b), *shares)

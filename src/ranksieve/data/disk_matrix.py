@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from threading import Lock
 from typing import IO, Any
 from weakref import finalize
 
@@ -29,7 +30,7 @@ class DiskMatrix(StreamedMatrix):
         super().__init__(np.asarray(starts, dtype=np.int64), n_columns, np.dtype(dtype).newbyteorder("<"))
         self.path = Path(path)
         self.bytes_read = 0
-        self._file = self.path.open("rb", buffering=0)
+        self._file, self._lock = self.path.open("rb", buffering=0), Lock()
         finalize(self, self._file.close)  # open for as long as there is the matrix
         size, expected = os.fstat(self._file.fileno()).st_size, self.nbytes
         if size != expected:
@@ -57,12 +58,19 @@ class DiskMatrix(StreamedMatrix):
         """Read a contiguous array from a place in the file."""
         buffer, done = values.reshape(-1).view(np.uint8).data, 0
         while done < len(buffer):
-            count = os.preadv(self._file.fileno(), [buffer[done:]], place + done)
+            count = self._read_into(buffer[done:], place + done)
             if count == 0:
                 raise ValueError(f"{self.path}: ends in the middle; convert the data again")
             done += count
         self.bytes_read += done
         return values
+
+    def _read_into(self, buffer: memoryview, place: int) -> int:
+        if hasattr(os, "preadv"):
+            return os.preadv(self._file.fileno(), [buffer], place)
+        with self._lock:  # where there is one place in a file for all threads
+            self._file.seek(place)
+            return self._file.readinto(buffer) or 0
 
     def read_ahead(self, first: int, last: int, columns: IntArray) -> None:
         if not hasattr(os, "posix_fadvise"):

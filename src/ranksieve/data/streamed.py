@@ -128,6 +128,22 @@ class SomeColumns(StreamedMatrix):
         self._matrix.read_ahead(first, last, self._columns[columns])
 
 
+class RowRange(StreamedMatrix):
+    """Some neighbouring rows of a streamed matrix."""
+
+    def __init__(self, matrix: StreamedMatrix, first: int, last: int) -> None:
+        super().__init__(
+            np.unique(np.clip(matrix.starts, first, last)) - first, matrix.shape[1], matrix.dtype
+        )
+        self._matrix, self._first = matrix, first
+
+    def read(self, first: int, last: int, columns: IntArray) -> AnyArray:
+        return self._matrix.read(self._first + first, self._first + last, columns)
+
+    def read_ahead(self, first: int, last: int, columns: IntArray) -> None:
+        self._matrix.read_ahead(self._first + first, self._first + last, columns)
+
+
 class Widened(StreamedMatrix):
     """A streamed matrix with columns of zeros behind its own."""
 
