@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -39,7 +41,7 @@ def on_disk(tmp_path, monkeypatch):
         rng, n = np.random.default_rng(1), data.n_docs
         starts = np.concatenate([[0], np.sort(rng.choice(np.arange(1, n), 6, replace=False)), [n]])
         with open(tmp_path / name, "wb") as file:
-            for a, b in zip(starts[:-1], starts[1:], strict=True):
+            for a, b in itertools.pairwise(starts):
                 write_block(file, np.asarray(data.X)[a:b], data.X.dtype)
         X = DiskMatrix(tmp_path / name, starts, data.n_features, data.X.dtype)
         return DiskDataset(X, data.y, data.queries, data.feature_names)
@@ -230,7 +232,7 @@ def test_views(on_disk):
     np.testing.assert_array_equal(np.asarray(columns), data.X[:, [5, 1, 1]])
     part = disk.part(3, 9)
     np.testing.assert_array_equal(np.asarray(part.X), data.select_queries(np.arange(3, 9)).X)
-    assert list(disk.X.pieces(0, disk.n_docs, 90))[0][0] == 0
+    assert next(disk.X.pieces(0, disk.n_docs, 90))[0] == 0
     assert disk.X.value_range == (data.X.min(), data.X.max())
 
 
