@@ -15,12 +15,13 @@ from typing import Any
 
 import numpy as np
 
-from ranksieve._types import AnyArray
+from ranksieve._types import AnyArray, IntArray
 from ranksieve._util.messages import shortened
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.matrix import is_sparse
 from ranksieve.distributed.cluster import Cluster
-from ranksieve.formats.frames import from_frame, read_parquet_share
+from ranksieve.formats.frames import PANDAS_INDEX, from_frame
+from ranksieve.formats.text_files import plain_file_errors
 
 PARQUET = (".parquet", ".pq")
 
@@ -169,8 +170,22 @@ def files(paths: Sequence[str], columns: Columns, n_pieces: int) -> Source:
 
 def read_file(path: str, share: int, shares: int, columns: Columns) -> Dataset | None:
     """Some groups of rows of a parquet file: the ``share``-th of so many shares."""
-    given = {"qid": columns.qid, "label": columns.label, "features": columns.features}
-    return read_parquet_share(path, share, shares, **given)
+    from pyarrow import ArrowException
+    from pyarrow.parquet import ParquetFile
+
+    with plain_file_errors(path), open(path, "rb") as file:
+        try:
+            whole = ParquetFile(file)
+            cuts = [whole.num_row_groups * (share + k) // shares for k in (0, 1)]
+            table = whole.read_row_groups(list(range(*cuts)))
+        except ArrowException as error:
+            reason = str(error).splitlines()[0].rstrip(".")
+            raise ValueError(f"{path}: is not a sound parquet file ({reason})") from None
+    table = table.drop_columns([name for name in table.column_names if PANDAS_INDEX.fullmatch(name)])
+    try:
+        return read_frame(table, columns)
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from None
 
 
 def _found_files(given: str | os.PathLike[str]) -> list[str]:
@@ -192,8 +207,7 @@ def _found_files(given: str | os.PathLike[str]) -> list[str]:
 def rows_of(data: Dataset, n_pieces: int) -> Source:
     """A data set, in pieces of whole queries.
 
-    Workers read features that are on disk, where they lie; those in memory go with the tasks, as labels and
-    query ids do.
+    Workers read features that are on disk, where they lie; those in memory go with the tasks, as labels do.
     """
     queries, on_disk = data.queries, not isinstance(data.X, np.ndarray) and not is_sparse(data.X)
     if not queries.contiguous:
@@ -201,15 +215,21 @@ def rows_of(data: Dataset, n_pieces: int) -> Source:
     cuts = np.searchsorted(queries.offsets, np.linspace(0, queries.n_rows, n_pieces + 1))
     name, rest = data.source or "the data", (data.feature_names, data.profile)
     pieces = []
-    for a, b in pairwise(queries.offsets[np.unique(cuts)].tolist()):
-        X = data.X if on_disk else data.X[a:b]
-        args = (X, (a, b) if on_disk else (0, b - a), data.y[a:b], data.qid[a:b], *rest)
-        pieces.append(Piece(f"rows {a} to {b - 1} of {name}", read_rows, args))
+    for first, last in pairwise(np.unique(cuts).tolist()):
+        a, b = queries.offsets[[first, last]].tolist()
+        X, rows = (data.X, (a, b)) if on_disk else (data.X[a:b], (0, b - a))
+        ids = (queries.ids[first:last], queries.sizes[first:last])
+        pieces.append(Piece(f"rows {a} to {b - 1} of {name}", read_rows, (X, rows, data.y[a:b], ids, *rest)))
     return Source(pieces, data.source)
 
 
 def read_rows(
-    X: Any, rows: tuple[int, int], y: AnyArray, qid: AnyArray, names: tuple[str, ...], profile: str | None
+    X: Any,
+    rows: tuple[int, int],
+    y: AnyArray,
+    ids: tuple[AnyArray, IntArray],
+    names: tuple[str, ...],
+    profile: str | None,
 ) -> Dataset:
-    """Some rows of a matrix, in memory."""
-    return Dataset(X[slice(*rows)], y, qid, names, profile=profile)
+    """Some rows of a matrix, in memory; ``ids`` are those of the queries, and how many rows each has."""
+    return Dataset(X[slice(*rows)], y, np.repeat(*ids), names, profile=profile)

@@ -72,35 +72,20 @@ def read_parquet(
     qid: str = "qid",
     label: str = "label",
     doc_id: str | None = None,
-    features: Sequence[str] | None = None,
     missing: str = "keep",
 ) -> Dataset:
     """Read a parquet file with one row per document; the columns are those of :func:`from_frame`."""
-    dataset = read_parquet_share(
-        path, 0, 1, qid=qid, label=label, doc_id=doc_id, features=features, missing=missing
-    )
-    if dataset is None:
-        raise ValueError(f"{source_name(path)}: there are no rows: a data set needs at least one document")
-    return dataset
-
-
-def read_parquet_share(path: PathLike, share: int, shares: int, **columns: Any) -> Dataset | None:
-    """The ``share``-th of so many shares of a parquet file's groups of rows; None if it has no rows."""
     parquet, arrow = _extra("pyarrow.parquet"), _extra("pyarrow")
     name = source_name(path)
     with plain_file_errors(path), open(path, "rb") as file:
         try:
-            whole = parquet.ParquetFile(file)
-            groups = range(*(whole.num_row_groups * (share + k) // shares for k in (0, 1)))
-            table = whole.read() if shares == 1 else whole.read_row_groups(list(groups))
+            table = parquet.ParquetFile(file).read()
         except arrow.ArrowException as error:
             reason = str(error).splitlines()[0].rstrip(".")
             raise ValueError(f"{name}: is not a sound parquet file ({reason})") from None
-    if len(table) == 0:
-        return None
     try:
         table = table.drop_columns([name for name in table.column_names if PANDAS_INDEX.fullmatch(name)])
-        dataset = from_frame(table, **columns)
+        dataset = from_frame(table, qid=qid, label=label, doc_id=doc_id, missing=missing)
     except ValueError as error:
         raise ValueError(f"{name}: {error}") from None
     dataset.source = name
