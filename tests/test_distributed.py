@@ -5,11 +5,14 @@ from __future__ import annotations
 import errno
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
 import time
+from concurrent.futures import CancelledError
 from itertools import pairwise
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -21,11 +24,12 @@ import dask.array as da
 import dask.dataframe as dd
 import pandas as pd
 from distributed import Client, LocalCluster
+from distributed.scheduler import KilledWorker
 from typer.testing import CliRunner
 
 import ranksieve as rs
 from ranksieve.cli.app import app
-from ranksieve.distributed.cluster import Cluster, ClusterError, Traffic
+from ranksieve.distributed.cluster import Cluster, ClusterError, Traffic, told
 from ranksieve.distributed.layout import lay_out
 from ranksieve.distributed.objective import LinearScores
 from ranksieve.distributed.sources import Piece, Source
@@ -203,7 +207,7 @@ def test_many_features_by_products(client):
 def test_the_default_ranker(data, parted, client):
     valid = rs.make_ranking(12, 12, 4, docs_per_query=(5, 9), seed=9)
     there_valid = spread(valid, [valid.n_docs // 2], client)
-    options = {"max_features": 2, "n_alphas": 6, "refit_on": "all"}
+    options = {"max_features": 1, "n_alphas": 5, "refit_on": "all"}
     here = rs.SparseRanker(**options).fit(data, valid=valid)
     there = rs.SparseRanker(**options).fit(parted, valid=there_valid)
     np.testing.assert_allclose(there.coef_, here.coef_, **SAME)
@@ -448,6 +452,25 @@ def test_a_full_disk_is_named(data, client):
 # The cluster
 
 
+def test_what_a_part_can_die_of():
+    worker = SimpleNamespace(address="tcp://10.0.0.7:1234")
+    for error, words in [
+        (
+            KilledWorker("task", worker, 3),
+            r"piece 4: its worker died again.* tcp://10\.0\.0\.7:1234; it probably",
+        ),
+        (CancelledError(), "piece 4: the task was cancelled"),
+        (MemoryError("0 bytes left"), "piece 4: 0 bytes left"),
+        (
+            PermissionError(errno.EACCES, "Permission denied", "/data/x"),
+            "/data/x: Permission denied; every worker",
+        ),
+        (ClusterError("no space"), "piece 4: no space"),
+        (ValueError("piece 4: already said"), "^piece 4: already said$"),
+    ]:
+        assert re.search(words, str(told(error, "piece 4"))), error
+
+
 def test_workers_of_another_version(data, client, monkeypatch):
     monkeypatch.setattr("ranksieve.__version__", "0.0.1")
     with pytest.raises(ValueError, match=r"worker tcp\S+ has ranksieve \S+ but this process has 0\.0\.1"):
@@ -575,15 +598,18 @@ def test_commands(data, client, folder, tmp_path):
 
 
 def test_bench_by_workers(client, synthetic_folds, tmp_path):
-    methods = ["ranksvm", "fenchelrank"]
-    folds = {"toy": synthetic_folds[:1]}
-    here = rs.bench(folds, methods, out=tmp_path / "here", grid="fast", studies=False)
-    there = rs.bench(folds, methods, out=tmp_path / "there", grid="fast", studies=False, cluster=client)
-    own, remote = (one.data_sets["toy"].pooled for one in (here, there))
-    assert set(remote) == set(methods)
-    for name in methods:
-        for metric, values in own[name].per_query.items():
-            np.testing.assert_array_equal(remote[name].per_query[metric], values)
+    folds, options = {"toy": synthetic_folds[:1]}, {"grid": "fast", "studies": False}
+    here = rs.bench(folds, ["ranksvm"], out=tmp_path / "here", **options)
+    there = rs.bench(folds, ["ranksvm"], out=tmp_path / "there", cluster=client.scheduler.address, **options)
+    own, remote = (one.data_sets["toy"].pooled["ranksvm"].per_query for one in (here, there))
+    for metric, values in own.items():
+        np.testing.assert_array_equal(remote[metric], values)
+
+
+def test_results_need_a_folder_that_workers_see(client, tmp_path, monkeypatch):
+    monkeypatch.setattr(client, "run", lambda find, path: {"tcp://10.0.0.7:1234": False})
+    with pytest.raises(ValueError, match=r"worker tcp://10\.0\.0\.7:1234 does not see .*name a folder"):
+        Cluster(client).check_shared(tmp_path)
 
 
 def test_an_interrupted_command_leaves_nothing_behind(client, folder):

@@ -40,7 +40,7 @@ class DiskMatrix(StreamedMatrix):
             )
 
     def __reduce__(self) -> Any:
-        return DiskMatrix, (os.fspath(self.path), self.starts, self.shape[1], self.dtype.name)
+        return DiskMatrix, (os.path.abspath(self.path), self.starts, self.shape[1], self.dtype.name)
 
     def read(self, first: int, last: int, columns: IntArray) -> AnyArray:
         by_column = np.empty((len(columns), last - first), self.dtype)

@@ -119,7 +119,7 @@ class Cluster:
             self._wait(futures)
             for future, name in zip(futures, names, strict=True):
                 if future.status == "error":
-                    raise _told(future.exception(), name)
+                    raise told(future.exception(), name)
             with self.plain_faults():
                 return list(self.client.gather(list(futures)))
         except BaseException:
@@ -256,7 +256,7 @@ def on_worker(find: Callable[..., T], *args: Any) -> T:
             raise
 
 
-def _told(error: BaseException, name: str) -> BaseException:
+def told(error: BaseException, name: str) -> BaseException:
     """What went wrong with a part, in one sentence."""
     if isinstance(error, KilledWorker):
         return ClusterError(

@@ -205,4 +205,4 @@ def _measured(rows: Dataset, scores: Any, measure: Callable[[Dataset, AnyArray],
 
 
 def _names_and_kind(rows: Dataset) -> tuple[tuple[str, ...], str]:
-    return rows.feature_names, repr(rows.X.dtype.name)
+    return rows.feature_names, str(rows.X.dtype.name)

@@ -72,8 +72,7 @@ def chunk(piece: int, size: int, held: list[tuple[AnyArray, int | Origin]]) -> A
 def by_part(data: DistributedDataset, scores: Any) -> list[Any]:
     """What gives the scores of each part: a model, or scores of source rows in the order of the part."""
     if hasattr(scores, "predict"):
-        linear = getattr(scores, "_scorer", None)
-        return [scores if linear is None else linear().__self__] * data.n_parts
+        return [_light(scores)] * data.n_parts
     if data.layout is None:
         raise ValueError(
             "scores in the row order of a source cannot be told apart here; give the model instead"
@@ -99,6 +98,14 @@ def by_part(data: DistributedDataset, scores: Any) -> list[Any]:
         data.cluster.submit(of_part, [chunks[k] for k in sources], sources, origin)
         for sources, origin in data.layout.origins
     ]
+
+
+def _light(ranker: Any) -> Any:
+    """What scores like a ranker and is soon sent: its linear model, if it has one."""
+    try:
+        return ranker.to_model()
+    except (AttributeError, ValueError):
+        return ranker
 
 
 def of_part(chunks: list[Any], sources: list[int], origin: Origin | None) -> AnyArray:

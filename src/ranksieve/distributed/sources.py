@@ -15,12 +15,14 @@ from typing import Any
 
 import numpy as np
 
-from ranksieve._types import AnyArray
+from ranksieve._types import AnyArray, IntArray
 from ranksieve._util.messages import shortened
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.matrix import is_sparse
+from ranksieve.data.queries import Queries
 from ranksieve.distributed.cluster import Cluster
-from ranksieve.formats.frames import from_frame, read_parquet_share
+from ranksieve.formats.folder import is_folder_dataset, open_dataset
+from ranksieve.formats.frames import from_frame, open_parquet, without_index
 
 PARQUET = (".parquet", ".pq")
 
@@ -58,12 +60,14 @@ class Source:
 def as_source(
     source: Any, y: Any, qid: Any, columns: Columns, cluster: Cluster, n_parts: int | None
 ) -> Source:
-    """The pieces of a Dask DataFrame, of Dask arrays, of parquet files, of a data set, or as they are."""
+    """The pieces of a Dask DataFrame, Dask arrays, parquet files, a folder, a data set, or as they are."""
     if isinstance(source, Source):
         return source
     if isinstance(source, Dataset):
         return rows_of(source, n_parts or cluster.n_threads)
     if isinstance(source, str | os.PathLike):
+        if is_folder_dataset(source):
+            return folder(os.path.abspath(source), n_parts or cluster.n_threads)
         return files(_found_files(source), columns, n_parts or cluster.n_threads)
     if _is_dask(source, "DataFrame"):
         return frame(source, columns, cluster)
@@ -78,7 +82,7 @@ def as_source(
         return files(found, columns, n_parts or cluster.n_threads)
     raise ValueError(
         f"{type(source).__name__} cannot be distributed; give a Dask DataFrame, Dask arrays X, y and qid, a "
-        "list of parquet files, or a data set that is opened from a folder"
+        "list of parquet files, or a folder that convert_dataset wrote"
     )
 
 
@@ -169,8 +173,13 @@ def files(paths: Sequence[str], columns: Columns, n_pieces: int) -> Source:
 
 def read_file(path: str, share: int, shares: int, columns: Columns) -> Dataset | None:
     """Some groups of rows of a parquet file: the ``share``-th of so many shares."""
-    given = {"qid": columns.qid, "label": columns.label, "features": columns.features}
-    return read_parquet_share(path, share, shares, **given)
+    with open_parquet(path) as file:
+        cuts = [file.num_row_groups * (share + k) // shares for k in (0, 1)]
+        table = file.read_row_groups(list(range(*cuts)))
+    try:
+        return read_frame(without_index(table), columns)
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from None
 
 
 def _found_files(given: str | os.PathLike[str]) -> list[str]:
@@ -189,27 +198,53 @@ def _found_files(given: str | os.PathLike[str]) -> list[str]:
     return [os.path.abspath(path)]
 
 
+def folder(path: str, n_pieces: int) -> Source:
+    """A folder that :func:`ranksieve.convert_dataset` wrote, which the workers open by this name."""
+    data = open_dataset(path)
+    cuts = _cuts(data.queries, n_pieces)
+    pieces = [
+        Piece(f"queries {a} to {b - 1} of {path}", read_folder, (path, a, b)) for a, b in pairwise(cuts)
+    ]
+    return Source(pieces, path)
+
+
+def read_folder(path: str, first: int, last: int) -> Dataset:
+    """The queries first..last of a folder, in memory."""
+    data = open_dataset(path)
+    return data.select_rows(np.arange(*data.queries.offsets[[first, last]]))
+
+
+def _cuts(queries: Queries, n_pieces: int) -> list[int]:
+    """Where to part the queries into pieces with about as many rows each."""
+    places = np.searchsorted(queries.offsets, np.linspace(0, queries.n_rows, n_pieces + 1))
+    return list(np.unique(places).tolist())
+
+
 def rows_of(data: Dataset, n_pieces: int) -> Source:
     """A data set, in pieces of whole queries.
 
-    Workers read features that are on disk, where they lie; those in memory go with the tasks, as labels and
-    query ids do.
+    Workers read features that are on disk, where they lie; those in memory go with the tasks, as labels do.
     """
     queries, on_disk = data.queries, not isinstance(data.X, np.ndarray) and not is_sparse(data.X)
     if not queries.contiguous:
         raise ValueError("the rows of each query must be together in a data set that is to be distributed")
-    cuts = np.searchsorted(queries.offsets, np.linspace(0, queries.n_rows, n_pieces + 1))
     name, rest = data.source or "the data", (data.feature_names, data.profile)
     pieces = []
-    for a, b in pairwise(queries.offsets[np.unique(cuts)].tolist()):
-        X = data.X if on_disk else data.X[a:b]
-        args = (X, (a, b) if on_disk else (0, b - a), data.y[a:b], data.qid[a:b], *rest)
-        pieces.append(Piece(f"rows {a} to {b - 1} of {name}", read_rows, args))
+    for first, last in pairwise(_cuts(queries, n_pieces)):
+        a, b = queries.offsets[[first, last]].tolist()
+        X, rows = (data.X, (a, b)) if on_disk else (data.X[a:b], (0, b - a))
+        ids = (queries.ids[first:last], queries.sizes[first:last])
+        pieces.append(Piece(f"rows {a} to {b - 1} of {name}", read_rows, (X, rows, data.y[a:b], ids, *rest)))
     return Source(pieces, data.source)
 
 
 def read_rows(
-    X: Any, rows: tuple[int, int], y: AnyArray, qid: AnyArray, names: tuple[str, ...], profile: str | None
+    X: Any,
+    rows: tuple[int, int],
+    y: AnyArray,
+    ids: tuple[AnyArray, IntArray],
+    names: tuple[str, ...],
+    profile: str | None,
 ) -> Dataset:
-    """Some rows of a matrix, in memory."""
-    return Dataset(X[slice(*rows)], y, qid, names, profile=profile)
+    """Some rows of a matrix, in memory; ``ids`` are those of the queries, and how many rows each has."""
+    return Dataset(X[slice(*rows)], y, np.repeat(*ids), names, profile=profile)

@@ -98,28 +98,14 @@ def read_parquet(
     qid: str = "qid",
     label: str = "label",
     doc_id: str | None = None,
-    features: Sequence[str] | None = None,
     missing: str = "keep",
 ) -> Dataset:
     """Read a parquet file with one row per document; the columns are those of :func:`from_frame`."""
-    dataset = read_parquet_share(
-        path, 0, 1, qid=qid, label=label, doc_id=doc_id, features=features, missing=missing
-    )
-    if dataset is None:
-        raise ValueError(f"{source_name(path)}: there are no rows: a data set needs at least one document")
-    return dataset
-
-
-def read_parquet_share(path: PathLike, share: int, shares: int, **columns: Any) -> Dataset | None:
-    """The ``share``-th of so many shares of a parquet file's groups of rows; None if it has no rows."""
     name = source_name(path)
     with open_parquet(path) as file:
-        groups = range(*(file.num_row_groups * (share + k) // shares for k in (0, 1)))
-        table = file.read() if shares == 1 else file.read_row_groups(list(groups))
-    if len(table) == 0:
-        return None
+        table = file.read()
     try:
-        dataset = from_frame(without_index(table), **columns)
+        dataset = from_frame(without_index(table), qid=qid, label=label, doc_id=doc_id, missing=missing)
     except ValueError as error:
         raise ValueError(f"{name}: {error}") from None
     dataset.source = name
