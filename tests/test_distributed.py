@@ -409,6 +409,14 @@ def test_a_data_set_on_disk_is_read_by_the_workers(data, client, tmp_path):
     np.testing.assert_allclose(rs.RankSVM().fit(made).coef_, rs.RankSVM().fit(data).coef_, **SAME)
 
 
+def test_a_folder_is_read_by_the_workers(data, client, tmp_path):
+    rs.convert_dataset(data, tmp_path / "data.ranksieve")
+    made = rs.distribute(tmp_path / "data.ranksieve", client=client, n_parts=3)
+    assert made.n_parts == 3
+    np.testing.assert_array_equal(made.query_ids, data.query_ids)
+    np.testing.assert_allclose(rs.RankSVM().fit(made).coef_, rs.RankSVM().fit(data).coef_, **SAME)
+
+
 def test_columns_of_other_kinds(data, client):
     def mixed(k):
         part = data.select_rows(np.arange(100 * k, 100 * k + 100))
