@@ -6,10 +6,11 @@ import errno
 import os
 import pickle
 import tempfile
+import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import CancelledError
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import astuple, dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -35,12 +36,18 @@ class ClusterError(ConnectionError):
 
 @dataclass
 class Traffic:
-    """Messages between client and workers: rounds, tasks, and bytes of pickled arguments and results."""
+    """Messages between client and workers: rounds, tasks, and bytes of pickled arguments and results.
+
+    ``working`` adds up the seconds of each round's longest task, ``cpu`` the processor seconds of all tasks:
+    what a run takes beyond ``working`` is the way of the messages.
+    """
 
     rounds: int = 0
     tasks: int = 0
     sent: int = 0
     received: int = 0
+    working: float = 0.0
+    cpu: float = 0.0
 
     @property
     def messages(self) -> int:
@@ -49,19 +56,15 @@ class Traffic:
 
     def since(self, before: Traffic) -> Traffic:
         """What was added to an earlier count."""
-        return Traffic(*(here - there for here, there in zip(self.counts, before.counts, strict=True)))
-
-    @property
-    def counts(self) -> tuple[int, int, int, int]:
-        return self.rounds, self.tasks, self.sent, self.received
+        return Traffic(*(here - there for here, there in zip(astuple(self), astuple(before), strict=True)))
 
     def copy(self) -> Traffic:
-        return Traffic(*self.counts)
+        return replace(self)
 
     def __repr__(self) -> str:
         return (
             f"Traffic({self.rounds} rounds, {self.tasks} tasks, {self.messages} messages, "
-            f"{_bytes(self.sent)} sent, {_bytes(self.received)} received)"
+            f"{_bytes(self.sent)} sent, {_bytes(self.received)} received, {self.working:.3g} s of work)"
         )
 
 
@@ -103,14 +106,21 @@ class Cluster:
         values) and with the arguments ``common`` to all; what they return, in the order of the parts."""
         plain = [[one for one in row if not isinstance(one, Future)] for row in zip(*columns, strict=True)]
         futures = self.client.map(
-            on_worker, [find] * len(names), *columns, *([one] * len(names) for one in common), pure=False
+            timed_on_worker,
+            [find] * len(names),
+            *columns,
+            *([one] * len(names) for one in common),
+            pure=False,
         )
-        results = self.gather(futures, names)
+        found = self.gather(futures, names)
+        results = [result for result, _, _ in found]
         traffic, shared = self.traffic, _size((find, common))
         traffic.rounds += 1
         traffic.tasks += len(futures)
         traffic.sent += sum(_size(row) + shared for row in plain)
         traffic.received += sum(map(_size, results))
+        traffic.working += max(seconds for _, seconds, _ in found)
+        traffic.cpu += sum(cpu for _, _, cpu in found)
         return results
 
     def gather(self, futures: Sequence[Future], names: Sequence[str]) -> list[Any]:
@@ -254,6 +264,13 @@ def on_worker(find: Callable[..., T], *args: Any) -> T:
                     "local_directory on another disk"
                 ) from None
             raise
+
+
+def timed_on_worker(find: Callable[..., T], *args: Any) -> tuple[T, float, float]:
+    """What the function gives, how long it took, and how long the processor was at it."""
+    start, cpu = time.perf_counter(), time.thread_time()
+    result = on_worker(find, *args)
+    return result, time.perf_counter() - start, time.thread_time() - cpu
 
 
 def told(error: BaseException, name: str) -> BaseException:
