@@ -8,10 +8,11 @@ import pickle
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import CancelledError
+from concurrent.futures import CancelledError, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import astuple, dataclass, field, replace
 from pathlib import Path
+from threading import Event, Lock
 from typing import Any, TypeVar
 
 from dask.sizeof import sizeof
@@ -81,6 +82,8 @@ class Cluster:
 
     client: Client
     traffic: Traffic = field(default_factory=Traffic)
+    _lock: Lock = field(default_factory=Lock)
+    _halt: Event = field(default_factory=Event)
 
     @property
     def n_threads(self) -> int:
@@ -104,6 +107,8 @@ class Cluster:
     ) -> list[T]:
         """One task per part, with its entry of each of ``columns`` (futures of what is on the workers, small
         values) and with the arguments ``common`` to all; what they return, in the order of the parts."""
+        if self._halt.is_set():
+            raise ClusterError("another thread has failed or was interrupted")
         plain = [[one for one in row if not isinstance(one, Future)] for row in zip(*columns, strict=True)]
         futures = self.client.map(
             timed_on_worker,
@@ -115,13 +120,30 @@ class Cluster:
         found = self.gather(futures, names)
         results = [result for result, _, _ in found]
         traffic, shared = self.traffic, _size((find, common))
-        traffic.rounds += 1
-        traffic.tasks += len(futures)
-        traffic.sent += sum(_size(row) + shared for row in plain)
-        traffic.received += sum(map(_size, results))
-        traffic.working += max(seconds for _, seconds, _ in found)
-        traffic.cpu += sum(cpu for _, _, cpu in found)
+        sent, received = sum(_size(row) + shared for row in plain), sum(map(_size, results))
+        with self._lock:
+            traffic.rounds += 1
+            traffic.tasks += len(futures)
+            traffic.sent += sent
+            traffic.received += received
+            traffic.working += max(seconds for _, seconds, _ in found)
+            traffic.cpu += sum(cpu for _, _, cpu in found)
         return results
+
+    def at_once(self, work: Callable[[int], T], items: Sequence[int]) -> list[T]:
+        """``work`` for each item in a thread of its own, so that their messages are under way together.
+
+        When one fails, or this thread is interrupted, the others end with their next round.
+        """
+        with ThreadPoolExecutor(max(1, len(items)), "ranksieve-rounds") as pool:
+            running = [pool.submit(work, item) for item in items]
+            try:
+                return [one.result() for one in running]
+            except BaseException:
+                self._halt.set()
+                pool.shutdown(cancel_futures=True)
+                self._halt.clear()
+                raise
 
     def gather(self, futures: Sequence[Future], names: Sequence[str]) -> list[Any]:
         """The results; a failure in one sentence that names what failed. If interrupted it cancels tasks."""
