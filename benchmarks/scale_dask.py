@@ -55,10 +55,11 @@ def on_workers(client: Any, n_docs: int, n_features: int) -> Any:
     return rs.distribute(X, y=y, qid=qid, client=client)
 
 
-def timed_path(data: Any, n_alphas: int = N_ALPHAS, progress: Any = None) -> tuple[float, rs.Path]:
-    start = time.perf_counter()
+def timed_path(data: Any, n_alphas: int = N_ALPHAS, progress: Any = None) -> tuple[float, float, rs.Path]:
+    """Seconds, seconds of this process's processor, and the path."""
+    start, cpu = time.perf_counter(), time.process_time()
     path = rs.sparse_path(data, n_alphas=n_alphas, progress=progress)
-    return time.perf_counter() - start, path
+    return time.perf_counter() - start, time.process_time() - cpu, path
 
 
 def distributed(
@@ -83,7 +84,7 @@ def distributed(
             if kill and done == total // 2:
                 os.kill(next(iter(cluster.workers.values())).process.pid, signal.SIGKILL)
 
-        seconds, path = timed_path(data, progress=stop)
+        seconds, _, path = timed_path(data, progress=stop)
         spent = data.traffic.since(before)
     steps = int(path.n_iter.sum())
     return {
@@ -92,6 +93,9 @@ def distributed(
         "parts": data.n_parts,
         "seconds_to_distribute": made,
         "seconds": seconds,
+        "seconds_of_work": spent.working,
+        "ms_of_messages_per_round": 1e3 * (seconds - spent.working) / spent.rounds,
+        "cpu_seconds_of_workers": spent.cpu,
         "newton_steps": steps,
         "rounds": spent.rounds,
         "rounds_per_step": spent.rounds / steps,
@@ -111,18 +115,20 @@ def measure(
     data = in_memory(n_docs, n_features)
     with use_threads(1):
         timed_path(data, 2)
-        one_thread, reference = timed_path(data)
-    all_threads, _ = timed_path(data)
+        one_thread, cpu, reference = timed_path(data)
+    all_threads, _, _ = timed_path(data)
     del data
     runs = [distributed(n, n_docs, n_features, reference, kill) for n in workers for kill in (False, True)]
     for run in runs:
         run["times_one_process"] = run["seconds"] / one_thread
+        run["cpu_times_one_process"] = run["cpu_seconds_of_workers"] / cpu
     return {
         "documents": n_docs,
         "features": n_features,
         "points": N_ALPHAS,
         "cores": available_threads(),
         "seconds_one_thread": one_thread,
+        "cpu_seconds_one_thread": cpu,
         "seconds_all_threads": all_threads,
         "runs": runs,
     }

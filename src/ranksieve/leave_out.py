@@ -8,8 +8,9 @@ sides on the way: the squared hinge is quadratic as long as none does.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 
@@ -20,6 +21,7 @@ from ranksieve.objective import Objective, Point, make_objective
 from ranksieve.penalties.base import Slopes
 from ranksieve.solvers.prox_newton import model_minimum
 
+T = TypeVar("T")
 SETTLED = 1e-2  # share of the largest violation
 MAX_SWEEPS = 1000  # of coordinate descent
 NEAR = 0.6  # a feature whose gradient without some fold reaches this share of its slope may join there
@@ -93,6 +95,10 @@ class Folds:
         others = np.setdiff1d(np.arange(self._data.n_queries), self.queries[fold])
         weight = None if self._query_weight is None else self._query_weight[others]
         return make_objective(self._data.select_queries(others), query_weight=weight)
+
+    def each(self, work: Callable[[int], T], folds: Sequence[int]) -> list[T]:
+        """What ``work`` gives for each of some folds."""
+        return self._data.at_once(work, folds)
 
     def minima(self, point: Point, slopes: Sequence[Slopes]) -> FloatArray:
         """The model without each fold (folds × features), near the optimum of all data.

@@ -6,11 +6,13 @@ import errno
 import os
 import pickle
 import tempfile
+import time
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import CancelledError
+from concurrent.futures import CancelledError, ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import astuple, dataclass, field, replace
 from pathlib import Path
+from threading import Event, Lock
 from typing import Any, TypeVar
 
 from dask.sizeof import sizeof
@@ -35,12 +37,18 @@ class ClusterError(ConnectionError):
 
 @dataclass
 class Traffic:
-    """Messages between client and workers: rounds, tasks, and bytes of pickled arguments and results."""
+    """Messages between client and workers: rounds, tasks, and bytes of pickled arguments and results.
+
+    ``working`` adds up the seconds of each round's longest task, ``cpu`` the processor seconds of all tasks:
+    what a run takes beyond ``working`` is the way of the messages.
+    """
 
     rounds: int = 0
     tasks: int = 0
     sent: int = 0
     received: int = 0
+    working: float = 0.0
+    cpu: float = 0.0
 
     @property
     def messages(self) -> int:
@@ -49,19 +57,15 @@ class Traffic:
 
     def since(self, before: Traffic) -> Traffic:
         """What was added to an earlier count."""
-        return Traffic(*(here - there for here, there in zip(self.counts, before.counts, strict=True)))
-
-    @property
-    def counts(self) -> tuple[int, int, int, int]:
-        return self.rounds, self.tasks, self.sent, self.received
+        return Traffic(*(here - there for here, there in zip(astuple(self), astuple(before), strict=True)))
 
     def copy(self) -> Traffic:
-        return Traffic(*self.counts)
+        return replace(self)
 
     def __repr__(self) -> str:
         return (
             f"Traffic({self.rounds} rounds, {self.tasks} tasks, {self.messages} messages, "
-            f"{_bytes(self.sent)} sent, {_bytes(self.received)} received)"
+            f"{_bytes(self.sent)} sent, {_bytes(self.received)} received, {self.working:.3g} s of work)"
         )
 
 
@@ -78,6 +82,8 @@ class Cluster:
 
     client: Client
     traffic: Traffic = field(default_factory=Traffic)
+    _lock: Lock = field(default_factory=Lock)
+    _halt: Event = field(default_factory=Event)
 
     @property
     def n_threads(self) -> int:
@@ -101,17 +107,43 @@ class Cluster:
     ) -> list[T]:
         """One task per part, with its entry of each of ``columns`` (futures of what is on the workers, small
         values) and with the arguments ``common`` to all; what they return, in the order of the parts."""
+        if self._halt.is_set():
+            raise ClusterError("another thread has failed or was interrupted")
         plain = [[one for one in row if not isinstance(one, Future)] for row in zip(*columns, strict=True)]
         futures = self.client.map(
-            on_worker, [find] * len(names), *columns, *([one] * len(names) for one in common), pure=False
+            timed_on_worker,
+            [find] * len(names),
+            *columns,
+            *([one] * len(names) for one in common),
+            pure=False,
         )
-        results = self.gather(futures, names)
+        found = self.gather(futures, names)
+        results = [result for result, _, _ in found]
         traffic, shared = self.traffic, _size((find, common))
-        traffic.rounds += 1
-        traffic.tasks += len(futures)
-        traffic.sent += sum(_size(row) + shared for row in plain)
-        traffic.received += sum(map(_size, results))
+        sent, received = sum(_size(row) + shared for row in plain), sum(map(_size, results))
+        with self._lock:
+            traffic.rounds += 1
+            traffic.tasks += len(futures)
+            traffic.sent += sent
+            traffic.received += received
+            traffic.working += max(seconds for _, seconds, _ in found)
+            traffic.cpu += sum(cpu for _, _, cpu in found)
         return results
+
+    def at_once(self, work: Callable[[int], T], items: Sequence[int]) -> list[T]:
+        """``work`` for each item in a thread of its own, so that their messages are under way together.
+
+        When one fails, or this thread is interrupted, the others end with their next round.
+        """
+        with ThreadPoolExecutor(max(1, len(items)), "ranksieve-rounds") as pool:
+            running = [pool.submit(work, item) for item in items]
+            try:
+                return [one.result() for one in running]
+            except BaseException:
+                self._halt.set()
+                pool.shutdown(cancel_futures=True)
+                self._halt.clear()
+                raise
 
     def gather(self, futures: Sequence[Future], names: Sequence[str]) -> list[Any]:
         """The results; a failure in one sentence that names what failed. If interrupted it cancels tasks."""
@@ -254,6 +286,13 @@ def on_worker(find: Callable[..., T], *args: Any) -> T:
                     "local_directory on another disk"
                 ) from None
             raise
+
+
+def timed_on_worker(find: Callable[..., T], *args: Any) -> tuple[T, float, float]:
+    """What the function gives, how long it took, and how long the processor was at it."""
+    start, cpu = time.perf_counter(), time.thread_time()
+    result = on_worker(find, *args)
+    return result, time.perf_counter() - start, time.thread_time() - cpu
 
 
 def told(error: BaseException, name: str) -> BaseException:

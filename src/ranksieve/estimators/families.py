@@ -244,7 +244,7 @@ def _by_size(
     """One model for each number of features, and without each fold those that ``select`` gives."""
     without = None
     if task.folds is not None:
-        parts = [select(fold) for fold in task.folds.dealings[0]]
+        parts = task.folds.each(select, task.folds.dealings[0])
         without = np.stack([_of_length(part.coefs, len(models), models.coefs) for part in parts], axis=1)
     penalties = [_ridge(task, float(ridge)) for ridge in models.alphas]
     return Fitted(label, models, penalties, without, window, ended=len(models) > most)
