@@ -141,7 +141,7 @@ def test_bounds_of_a_gradient_hold(on_disk):
     checked = 0
     for size in (1e-6, 1e-4, 1e-2, 1e-1, 1.0):
         point = objective.evaluate(start + size * np.where(rng.random(D) < 0.2, rng.normal(size=D), 0.0))
-        exact, bound = objective.gradient(point), objective._bound(point)
+        exact, bound = objective.gradient(point), objective._bounds(point).values
         assert np.all(np.abs(bound) >= np.abs(exact))
         checked += int(np.sum(np.abs(bound) < 2 * np.abs(exact)))
     assert checked > D  # they are not merely large

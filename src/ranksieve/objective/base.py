@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,20 +11,14 @@ import numpy as np
 from ranksieve._parallel import map_blocks
 from ranksieve._types import BoolArray, FloatArray, IntArray, Matrix
 from ranksieve._util.memory import reuse_freed_memory
-from ranksieve.data.dataset import Dataset, check_finite
 from ranksieve.data.feature_matrix import FeatureMatrix, Read, chosen_columns, ordered_sum
 from ranksieve.data.queries import Queries, few_queries
-from ranksieve.data.remote import RemoteDataset
 from ranksieve.data.streamed import StreamedMatrix
 from ranksieve.data.streamed_features import StreamedFeatures
-from ranksieve.losses import LOSSES
-from ranksieve.losses.base import BoundLoss, Curvature, Loss, ScoreValue
+from ranksieve.losses.base import BoundLoss, Curvature, ScoreValue
 
 NEAR_CELLS = 2**17  # of X, a quarter of a megabyte: what a core keeps at hand
 KEPT_DOCUMENTS = 2**18  # with more, what is known at w = 0 takes less time to find again than memory to keep
-NOWHERE = ScoreValue(np.nan, np.empty(0))  # in place of what takes memory
-SHARE = 4  # a gradient is read whole if more than one entry in so many is needed
-WORTHWHILE = 4  # whole gradients after which the bounds of others are worth a pass over the data
 ROUNDING = 16.0 * float(np.finfo(np.float64).eps)  # of a sum, as a share of the sum of its terms' sizes
 
 
@@ -309,62 +303,3 @@ class Objective:
     def _extent(self, point: Point) -> float:
         """Σ_j |w_j|·reach_j: no score is larger."""
         return float(np.abs(point.w) @ self.features.reach)
-
-
-class StreamedObjective(Objective):
-    """An objective of features on disk, which reads only those entries of a gradient that may be large.
-
-    The Hessian is nowhere larger than at w = 0, so from one point to another, δ away,
-    |g_j′ − g_j| ≤ √(H_jj(0) · ⟨g′ − g, δ⟩), and the last product comes from scores. So a whole gradient
-    bounds those that follow, until one entry in four may have come too near what it must stay below.
-    """
-
-    _whole: tuple[Point, FloatArray] | None = (
-        None  # the last whole gradient, and the weights and scores there
-    )
-    _deviations: FloatArray | None = None  # √H_jj(0)
-    _n_whole = 0
-
-    def gradient_where_large(self, point: Point, least: FloatArray) -> FloatArray:
-        known = self._gradient
-        if known is not None and known[0] is point.at:
-            return known[1].copy()
-        bound = self._bound(point)
-        if bound is not None:
-            read = np.flatnonzero((point.w != 0) | (np.abs(bound) >= least))
-            if SHARE * len(read) <= self.n_features:
-                g = self.loss.queries.restore(point.at.gradient)
-                bound[read] = self.features.transposed_columns(g, read) / self.loss.normaliser
-                return np.where(self.varies, bound, 0.0)
-        g = self.gradient(point)
-        self._whole, self._n_whole = (replace(point, at=NOWHERE), g), self._n_whole + 1
-        return g
-
-    def restricted(self, columns: IntArray) -> Objective:
-        part = super().restricted(columns)
-        part.__dict__ |= {"_whole": None, "_deviations": None, "_n_whole": 0}
-        return part
-
-    def _bound(self, point: Point) -> FloatArray | None:
-        """Numbers that no entry of the gradient exceeds in size; None as long as too little is known."""
-        if "largest_at_zero" not in self.loss.offers or self._whole is None or self._n_whole < WORTHWHILE:
-            return None
-        if self._deviations is None:
-            self._deviations = np.sqrt(self.curvatures(self.at_zero))
-        there, g = self._whole
-        slopes = self.slope_along(point, point.scores - there.scores), float(g @ (point.w - there.w))
-        rise = slopes[0] - slopes[1] + ROUNDING * (abs(slopes[0]) + abs(slopes[1]))
-        return np.asarray(g + np.where(g < 0, -1.0, 1.0) * self._deviations * np.sqrt(max(0.0, rise)))
-
-
-def make_objective(
-    data: Dataset, loss: str | Loss = "squared_hinge", query_weight: FloatArray | None = None
-) -> Objective:
-    """The mean loss of a data set; a loss by its name in LOSSES, or as it is."""
-    check_finite(data)
-    family = LOSSES[loss]() if isinstance(loss, str) else loss
-    if isinstance(data, RemoteDataset):
-        return data.objective(family, query_weight)  # type: ignore[no-any-return]
-    bound = family.bind(data.y, data.queries, query_weight)
-    kind = StreamedObjective if isinstance(data.X, StreamedMatrix) else Objective
-    return kind(data.X, bound, data.feature_names)
