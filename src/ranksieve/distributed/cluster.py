@@ -8,7 +8,8 @@ import pickle
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import CancelledError, ThreadPoolExecutor
+from concurrent.futures import FIRST_EXCEPTION, CancelledError, ThreadPoolExecutor
+from concurrent.futures import wait as futures_wait
 from contextlib import contextmanager
 from dataclasses import astuple, dataclass, field, replace
 from pathlib import Path
@@ -138,6 +139,9 @@ class Cluster:
         with ThreadPoolExecutor(max(1, len(items)), "ranksieve-rounds") as pool:
             running = [pool.submit(work, item) for item in items]
             try:
+                ended = futures_wait(running, return_when=FIRST_EXCEPTION).done
+                for one in ended:
+                    one.result()  # raises what went wrong first
                 return [one.result() for one in running]
             except BaseException:
                 self._halt.set()

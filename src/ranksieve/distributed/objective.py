@@ -13,7 +13,7 @@ from ranksieve._types import BoolArray, FloatArray, IntArray
 from ranksieve.data.feature_matrix import ordered_sum
 from ranksieve.data.queries import one_query
 from ranksieve.distributed.dataset import DistributedDataset
-from ranksieve.distributed.share import Facts, Seen, Share, facts_of
+from ranksieve.distributed.share import Facts, Share, facts_of
 from ranksieve.losses.base import NO_PAIRS, Loss
 from ranksieve.objective import Objective, Point
 
@@ -135,7 +135,7 @@ class PartedObjective(Objective):
                 f"{' and '.join(IN_PARTS)}"
             )
         self._data, self._family, self._weight = data, loss, query_weight
-        facts = merged(data.in_parts(partial(_facts, loss=loss), query_weight))
+        facts = merged(data.in_parts(partial(facts_of, loss=loss), query_weight))
         if not facts.normaliser > 0:
             raise ValueError(NO_PAIRS)
         self._shares: Any = data.parts(
@@ -259,10 +259,6 @@ class PartedObjective(Objective):
         return ordered_sum(self._shares.ask(find, w, self._view, self.features.hint, *args))
 
 
-def _facts(part: Any, weight: FloatArray | None, loss: Loss) -> Facts:
-    return facts_of(part, weight, loss)
-
-
 def merged(facts: list[Facts]) -> Facts:
     """What all parts together say."""
     return Facts(
@@ -270,6 +266,3 @@ def merged(facts: list[Facts]) -> Facts:
         np.max([one.spread for one in facts], axis=0),
         np.max([one.largest for one in facts], axis=0),
     )
-
-
-__all__ = ["LinearScores", "PartedObjective", "Seen"]
