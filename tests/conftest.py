@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from filelock import FileLock
 from hypothesis import settings
 
 from ranksieve.data.dataset import Dataset
@@ -63,18 +64,23 @@ def small_blocks(monkeypatch):
 
 
 @pytest.fixture(scope="session")
-def shop_results(tmp_path_factory):
-    """Two small data sets in one folder: one with several kinds of methods, all studies and odd names."""
+def shop_results(tmp_path_factory, worker_id):
+    """Two small data sets in one folder: one with several kinds of methods, all studies and odd names.
+
+    Processes of tests share it: whoever comes second finds every fit done.
+    """
     from ranksieve.experiment.benching import bench
     from ranksieve.experiment.studies import STUDIES
 
     names = ["<b>price</b>", "clicks & views", *(f"f{j}" for j in range(3, 12)), "constructor"]
     shop = make_ranking(45, 12, 3, docs_per_query=(10, 14), seed=2, feature_names=names)
     corner = make_ranking(24, 6, 2, docs_per_query=(10, 12), seed=4)
-    folder = tmp_path_factory.mktemp("shop")
+    base = tmp_path_factory.getbasetemp()
+    folder = (base if worker_id == "master" else base.parent) / "shop"
     methods = ["sparseranker", "fenchelrank", "ranksvm-log", "ranksvm", "rankboost"]
-    bench({"shop": deal_folds(shop, 3)}, methods, out=folder, grid="fast", studies=list(STUDIES))
-    return bench({"corner": deal_folds(corner, 3)}, ["sparseranker", "ranksvm"], out=folder, grid="fast")
+    with FileLock(f"{folder}.lock"):
+        bench({"shop": deal_folds(shop, 3)}, methods, out=folder, grid="fast", studies=list(STUDIES))
+        return bench({"corner": deal_folds(corner, 3)}, ["sparseranker", "ranksvm"], out=folder, grid="fast")
 
 
 @pytest.fixture(scope="session")
