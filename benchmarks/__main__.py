@@ -30,6 +30,7 @@ STUDIES = (
     "fenchelrank_vs_ranksvm",
     "listmle_scaling",
     "minbatsrank_epoch",
+    "scale",
     "scorecards",
     "solvers_agree",
     "subset",
