@@ -295,7 +295,7 @@ def cluster() -> Iterator[tuple[str, Any]]:
         from benchmarks.scale_dask import measure
     except ImportError as error:
         raise Skipped(f"no Dask ({error})") from None
-    yield from measure().items()
+    yield from ((f"cluster_{name}", value) for name, value in measure().items())
 
 
 WHERE = ("memory", "disk")
