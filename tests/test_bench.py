@@ -124,11 +124,11 @@ def test_an_unfinished_method_is_named_and_left_out(synthetic_folds, tmp_path):
 def test_a_file_cut_anywhere_is_completed_to_the_same_results(
     synthetic_folds, results, tmp_path, name, lines
 ):
-    first = bench({"toy": synthetic_folds[:1]}, [name], out=tmp_path, grid="fast")
+    first = bench({"toy": synthetic_folds[:1]}, [name], out=tmp_path, grid="fast", studies=[])
     path = tmp_path / "toy" / name / "Fold1.jsonl"
     content = path.read_bytes().splitlines(keepends=True)
     path.write_bytes(b"".join(content[:lines]) + content[-1][:17])
-    again = bench({"toy": synthetic_folds[:1]}, [name], out=tmp_path, grid="fast")
+    again = bench({"toy": synthetic_folds[:1]}, [name], out=tmp_path, grid="fast", studies=[])
     assert tables_without_times(again) == tables_without_times(first)
 
 

@@ -378,16 +378,14 @@ def assert_reported_is_evaluated(fitted, valid):
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("normalise", NORMALISATIONS)
 def test_the_validation_value_is_that_of_evaluate_to_the_last_bit(form, normalise):
-    for seed in range(2):
-        train, valid = with_many_ties(form, seed), with_many_ties(form, seed + 100)
-        fitted = SparseRanker(normalise=normalise, profile="standard", cv=0).fit(train, valid=valid)
-        assert_reported_is_evaluated(fitted, valid)
+    train, valid = with_many_ties(form, 0), with_many_ties(form, 100)
+    fitted = SparseRanker(normalise=normalise, profile="standard", cv=0).fit(train, valid=valid)
+    assert_reported_is_evaluated(fitted, valid)
 
 
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("missing", FILLS)
 def test_the_validation_value_is_that_of_evaluate_with_missing_values(form, missing):
-    for seed in range(2):
-        train, valid = (with_many_ties(form, s, holes=True) for s in (seed, seed + 100))
-        fitted = SparseRanker(missing=missing, profile="standard", cv=0).fit(train, valid=valid)
-        assert_reported_is_evaluated(fitted, valid)
+    train, valid = (with_many_ties(form, seed, holes=True) for seed in (1, 101))
+    fitted = SparseRanker(missing=missing, profile="standard", cv=0).fit(train, valid=valid)
+    assert_reported_is_evaluated(fitted, valid)

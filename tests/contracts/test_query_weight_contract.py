@@ -22,6 +22,10 @@ NOT_TWICE = {
 }
 SMALL = {"k": 4, "t": 4, "n_subsamples": 8, "n_rounds": 20, "n_thresholds": 20, **QUICK}
 EXACT = {"tol": 1e-10, "epsilon": 1e-8, "max_iter": 20_000, "radius": 1.0, "variant": "pairwise"}
+SLOW = {
+    "tgrank": {"max_iter": 500},
+    "rsrank": {"max_iter": 200, "n_rounds": 3},
+}  # the same steps
 
 
 @pytest.fixture(scope="module")
@@ -36,7 +40,8 @@ def valid():
 
 def ranker(name):
     kind = RANKERS[name]
-    wanted = SMALL if name == "adarank" else {**SMALL, **EXACT}  # AdaRank's tol is no accuracy
+    wanted = SMALL if name == "adarank" else {**SMALL, **EXACT, **SLOW.get(name, {})}
+    # AdaRank's tol is no accuracy
     return kind(**{key: value for key, value in wanted.items() if key in kind().get_params(deep=False)})
 
 
