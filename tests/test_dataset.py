@@ -9,7 +9,8 @@ import pyarrow as pa
 import pytest
 import scipy.sparse as sp
 
-from ranksieve.data.dataset import Dataset, TextColumn
+from ranksieve.data.dataset import Dataset
+from ranksieve.data.row_values import TextColumn
 
 X = np.array([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])
 

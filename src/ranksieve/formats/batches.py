@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 
 from ranksieve._types import AnyArray, IntArray, PathLike
-from ranksieve.data.dataset import Dataset, TextColumn, WithGaps, numbered_names
+from ranksieve.data.dataset import Dataset, numbered_names
 from ranksieve.data.matrix import is_sparse
 from ranksieve.data.queries import ids_from_text, text_array
+from ranksieve.data.row_values import TextColumn, WithGaps
 from ranksieve.formats.fold_files import profile_of_files
 from ranksieve.formats.folder import NUMBER_KINDS
 from ranksieve.formats.folder_writer import Batch, text_column

@@ -15,11 +15,12 @@ import numpy as np
 
 from ranksieve._types import AnyArray, BoolArray, PathLike
 from ranksieve._util.json_values import checked, decode_json
-from ranksieve.data.dataset import Dataset, TextColumn, WithGaps
+from ranksieve.data.dataset import Dataset
 from ranksieve.data.disk_dataset import DiskDataset
 from ranksieve.data.disk_matrix import DiskMatrix
 from ranksieve.data.matrix import first_place
 from ranksieve.data.queries import queries_in_order, text_array
+from ranksieve.data.row_values import TextColumn, WithGaps
 from ranksieve.preparation.missing import OTHER_POLICIES, check_policy, fill_missing
 
 FORMAT, FORMAT_VERSION = "ranksieve-dataset", 1

@@ -13,9 +13,9 @@ import numpy as np
 
 from ranksieve._types import AnyArray, FloatArray, IntArray
 from ranksieve._version import __version__
-from ranksieve.data.dataset import TextColumn, WithGaps
 from ranksieve.data.disk_matrix import DiskMatrix
 from ranksieve.data.queries import queries_in_order
+from ranksieve.data.row_values import TextColumn, WithGaps
 from ranksieve.formats import folder as layout
 from ranksieve.formats.letor_rows import GrowingArray
 from ranksieve.formats.regroup import Regrouping

@@ -15,9 +15,10 @@ import numpy as np
 from ranksieve._types import AnyArray, FloatArray, PathLike
 from ranksieve._util.atomic import atomic_write
 from ranksieve._util.messages import how_to_install
-from ranksieve.data.dataset import Dataset, WithGaps
+from ranksieve.data.dataset import Dataset
 from ranksieve.data.matrix import dense_columns, is_streamed
 from ranksieve.data.queries import text_array
+from ranksieve.data.row_values import WithGaps
 from ranksieve.formats.text_files import plain_file_errors, source_name
 from ranksieve.preparation.missing import check_policy, fill_missing
 

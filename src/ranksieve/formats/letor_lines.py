@@ -10,8 +10,9 @@ import numpy as np
 
 from ranksieve._parallel import map_blocks
 from ranksieve._types import AnyArray, IntArray, Matrix
-from ranksieve.data.dataset import Dataset, TextColumn
+from ranksieve.data.dataset import Dataset
 from ranksieve.data.matrix import first_place, stored_rows, stored_values
+from ranksieve.data.row_values import TextColumn
 from ranksieve.kernels.letor_lines import Lines, write_lines
 from ranksieve.kernels.shortest_text import LONGEST
 

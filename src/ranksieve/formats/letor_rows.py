@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from ranksieve._types import AnyArray, FloatArray, IntArray, Matrix, PathLike
-from ranksieve.data.dataset import TextColumn
 from ranksieve.data.matrix import csr, sort_each_row
 from ranksieve.data.queries import ids_from_text
+from ranksieve.data.row_values import TextColumn
 from ranksieve.formats.letor_faults import (
     LARGEST_INDEX,
     Fault,

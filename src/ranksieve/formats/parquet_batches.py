@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 
 from ranksieve._types import PathLike
-from ranksieve.data.dataset import TextColumn, WithGaps, as_labels
+from ranksieve.data.dataset import as_labels
 from ranksieve.data.matrix import first_place
 from ranksieve.data.queries import as_id_array
+from ranksieve.data.row_values import TextColumn, WithGaps
 from ranksieve.formats.batches import Progress, Source, as_dtype, ids_like, rows_of_batch, runs_of
 from ranksieve.formats.folder_writer import Batch
 from ranksieve.formats.frames import (
