@@ -182,7 +182,8 @@ def test_arrays_of_the_latest_point_alone(monkeypatch):
 )
 def test_rankers_learn_the_same_from_disk(on_disk, method):
     data = draw(far=False)
-    fitted = [getattr(rs, method)(normalise="within_z").fit(one) for one in (data, on_disk(data))]
+    few = {"tol": 0.05} if method == "SparseListMLE" else {}
+    fitted = [getattr(rs, method)(normalise="within_z", **few).fit(one) for one in (data, on_disk(data))]
     np.testing.assert_array_equal(fitted[1].coef_, fitted[0].coef_)
     assert fitted[1].gap_ == fitted[0].gap_ or np.isnan(fitted[0].gap_)
 
