@@ -81,13 +81,8 @@ def fit(
     given = wanted.parameters(max_features) | ({"families": ["subset"]} if best_subset else {})
     if stream:
         chosen = {name: given.get(name) for name in CHOICE} | {"valid": source.valid}
-        check_stream(
-            entry,
-            method,
-            source.train,
-            {"report": report, "normalise": given.get("normalise"), "cluster": cluster},
-            chosen,
-        )
+        whole = {"report": report, "normalise": given.get("normalise"), "cluster": cluster}
+        check_stream(entry, method, source.train, whole, chosen)
     ranker = make_ranker(entry, method, settings or [], given, source.valid is not None)
     check_outputs([output, report], inputs)
     if report:

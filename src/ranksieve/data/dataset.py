@@ -23,7 +23,6 @@ from ranksieve.data.matrix import (
 from ranksieve.data.parts import Parts, PartsInMemory
 from ranksieve.data.queries import Queries, as_id_array, group_queries, local_levels, pairs_per_query
 from ranksieve.data.row_values import TextColumn, WithGaps
-from ranksieve.data.streamed import StreamedMatrix
 
 T = TypeVar("T")
 FINGERPRINT_DIGITS = 16
@@ -212,8 +211,6 @@ def joined(first: Dataset, second: Dataset) -> Dataset:
 def as_matrix(X: Any) -> tuple[Matrix, list[str] | None]:
     """A dense float32/float64 or CSR matrix, and the column names if ``X`` is a frame."""
     names = None
-    if isinstance(X, StreamedMatrix):
-        return X, None
     if is_sparse(X):
         return as_csr(X), None
     if is_streamed(X):

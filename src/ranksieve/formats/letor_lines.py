@@ -11,7 +11,7 @@ import numpy as np
 from ranksieve._parallel import map_blocks
 from ranksieve._types import AnyArray, IntArray, Matrix
 from ranksieve.data.dataset import Dataset
-from ranksieve.data.matrix import first_place, stored_rows, stored_values
+from ranksieve.data.matrix import first_place, stored_rows
 from ranksieve.data.row_values import TextColumn
 from ranksieve.kernels.letor_lines import Lines, write_lines
 from ranksieve.kernels.shortest_text import LONGEST
@@ -71,7 +71,7 @@ def _with_room(array: AnyArray, size: int) -> AnyArray:
 
 
 def _rows_at_once(dataset: Dataset) -> int:
-    cells = max(stored_values(dataset.X).size, 1)
+    cells = max(dataset.X.size, 1)  # of a sparse matrix the stored ones
     return int(np.clip(CELLS_AT_ONCE * dataset.n_docs // cells, 1, ROWS_AT_ONCE))
 
 
