@@ -163,3 +163,35 @@ def test_text_column_compares_with_lists():
     assert (texts == "a") is False
     assert texts[-1] == "ccc"
     assert texts.raw(2) == b"ccc"
+
+
+def test_texts_and_document_weights_stay_with_their_rows():
+    data = Dataset(
+        np.arange(12.0).reshape(4, 3),
+        [1, 0, 1, 0],
+        ["a", "a", "b", "b"],
+        texts={"title": ["A", "B", "C", "D"]},
+        document_weight=[1, 2, 3, 4],
+    )
+    for chosen in (
+        data.select_rows(np.array([2, 1])),
+        data.select_features(np.array([0])).select_rows([2, 1]),
+    ):
+        assert list(chosen.texts["title"]) == ["C", "B"]
+        np.testing.assert_array_equal(chosen.document_weight, [3.0, 2.0])
+    both = data.joined(Dataset(np.ones((2, 3)), [1, 0], ["c", "c"]))
+    np.testing.assert_array_equal(both.document_weight, [1.0, 2.0, 3.0, 4.0, 1.0, 1.0])
+
+
+@pytest.mark.parametrize(
+    ("weight", "words"),
+    [
+        ([1, 2], "document_weight has 2 entries but X has 4 rows"),
+        ([1, -1, 1, 1], "the document weight of row 1 is -1.0; weights must be finite and not negative"),
+        ([1, 1, np.nan, 1], "the document weight of row 2 is nan"),
+        ([[1], [1], [1], [1]], "one weight per row"),
+    ],
+)
+def test_document_weights_are_checked(weight, words):
+    with pytest.raises(ValueError, match=words):
+        Dataset(np.ones((4, 2)), [1, 0, 1, 0], [1, 1, 2, 2], document_weight=weight)

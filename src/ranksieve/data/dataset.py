@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from functools import cached_property, partial
 from typing import Any, TypeVar
 
@@ -26,6 +26,7 @@ from ranksieve.data.row_values import TextColumn, WithGaps
 
 T = TypeVar("T")
 FINGERPRINT_DIGITS = 16
+ALL_ROWS = slice(None)
 MISSING_ADVICE = 'fill missing values with ranksieve.fill_missing, or fit with missing="column_mean"'
 
 
@@ -57,6 +58,10 @@ class Dataset:
     profile : str, optional
         The metric conventions that the data come with, such as "letor" for LETOR's folds; what measures
         rankings follows them unless told otherwise.
+    texts : mapping of str to sequences of str, optional
+        Text columns by name, such as the query or the title: one entry per row, shown beside documents.
+    document_weight : array, optional
+        How much each document counts in losses, ≥ 0: with 2 like two documents, with 0 like none.
     """
 
     def __init__(
@@ -71,6 +76,8 @@ class Dataset:
         truth: AnyArray | None = None,
         source: str | None = None,
         profile: str | None = None,
+        texts: Mapping[str, Sequence[str]] | None = None,
+        document_weight: Any = None,
     ) -> None:
         matrix, frame_names = as_matrix(X)
         self.X: Matrix = matrix
@@ -85,7 +92,9 @@ class Dataset:
         self.truth = truth
         self.source = source
         self.profile = profile
-        for name, rows in (("doc_ids", doc_ids), ("comments", comments)):
+        self.texts: dict[str, Sequence[str]] = dict(texts or {})
+        self.document_weight: FloatArray | None = as_document_weight(document_weight, matrix.shape[0])
+        for name, rows in (("doc_ids", doc_ids), ("comments", comments), *self.texts.items()):
             if rows is not None:
                 _check_length(name, len(rows), matrix.shape[0])
 
@@ -131,7 +140,7 @@ class Dataset:
         truth = self.truth if X.shape[1] == self.n_features else None
         return Dataset(
             X, self.y, self.qid, feature_names or self.feature_names, self.doc_ids,
-            comments=self.comments, truth=truth, source=self.source, profile=self.profile,
+            truth=truth, **self._beside_features(),
         )  # fmt: skip
 
     def select_features(self, columns: IntArray) -> Dataset:
@@ -153,9 +162,18 @@ class Dataset:
             raise ValueError("no row was chosen: a data set needs at least one document")
         return Dataset(
             self.X[index], self.y[index], self.qid[index], self.feature_names, take_rows(self.doc_ids, index),
-            comments=take_rows(self.comments, index), truth=self.truth, source=self.source,
-            profile=self.profile,
+            truth=self.truth, **self._beside_features(index),
         )  # fmt: skip
+
+    def _beside_features(self, rows: IntArray | slice = ALL_ROWS) -> dict[str, Any]:
+        """Arguments of another data set with these rows: what is known of them beside features and ids."""
+        return {
+            "comments": take_rows(self.comments, rows),
+            "texts": {name: take_rows(column, rows) for name, column in self.texts.items()},
+            "document_weight": take_rows(self.document_weight, rows),
+            "source": self.source,
+            "profile": self.profile,
+        }
 
     def select_queries(self, queries: IntArray | BoolArray) -> Dataset:
         """The rows of the chosen queries (numbers in order of first appearance, or a mask)."""
@@ -204,8 +222,18 @@ def joined(first: Dataset, second: Dataset) -> Dataset:
         ids[1] = ids[1] + first.n_queries
     return Dataset(
         stack([first.X, second.X]), np.concatenate([first.y, second.y]), np.concatenate(ids),
-        first.feature_names, profile=first.profile,
+        first.feature_names, profile=first.profile, document_weight=_joined_weights(first, second),
     )  # fmt: skip
+
+
+def _joined_weights(first: Dataset, second: Dataset) -> FloatArray | None:
+    given = [data.document_weight for data in (first, second)]
+    if all(weight is None for weight in given):
+        return None
+    sizes = (first.n_docs, second.n_docs)
+    return np.concatenate(
+        [np.ones(n) if weight is None else weight for n, weight in zip(sizes, given, strict=True)]
+    )
 
 
 def as_matrix(X: Any) -> tuple[Matrix, list[str] | None]:
@@ -242,6 +270,25 @@ def as_labels(y: Any, n_rows: int, first: int = 0) -> FloatArray:
         row = int(np.argmax(bad))
         raise ValueError(f"the label of row {first + row} is {labels[row]}; labels must be finite numbers")
     return labels
+
+
+def as_document_weight(weight: Any, n_rows: int) -> FloatArray | None:
+    """Weights as finite float64 that are not negative, one per row; None if there are none."""
+    if weight is None:
+        return None
+    weights = np.asarray(weight, dtype=np.float64)
+    if weights.ndim != 1:
+        raise ValueError(
+            f"document_weight must hold one weight per row, got an array of shape {weights.shape}"
+        )
+    _check_length("document_weight", len(weights), n_rows)
+    bad = ~(np.isfinite(weights) & (weights >= 0))
+    if bad.any():
+        row = int(np.argmax(bad))
+        raise ValueError(
+            f"the document weight of row {row} is {weights[row]}; weights must be finite and not negative"
+        )
+    return weights
 
 
 def _frame_values(frame: Any) -> tuple[AnyArray, list[str]]:
@@ -296,13 +343,13 @@ def _names(names: Sequence[str] | None, n_features: int) -> tuple[str, ...]:
     return names
 
 
-def take_rows(values: Sequence[Any] | None, index: IntArray) -> Sequence[Any] | None:
+def take_rows(values: Any, index: IntArray | slice) -> Any:
     """Some entries of a column that has one per row, if there is such a column."""
-    if values is None:
-        return None
+    if values is None or (isinstance(index, slice) and index == ALL_ROWS):
+        return values
     if isinstance(values, np.ndarray | TextColumn | WithGaps):
         return values[index]
-    return [values[i] for i in index]
+    return values[index] if isinstance(index, slice) else [values[i] for i in index]
 
 
 def check_finite(data: Dataset, allow_missing: bool = False) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
@@ -40,11 +40,14 @@ class DiskDataset(Dataset):
         truth: AnyArray | None = None,
         source: str | None = None,
         profile: str | None = None,
+        texts: Mapping[str, Sequence[str]] | None = None,
+        document_weight: FloatArray | None = None,
     ) -> None:
         self.X, self.y, self.feature_names = X, y, tuple(feature_names)
         self.__dict__["queries"] = queries
         self.doc_ids, self.comments, self.truth = doc_ids, comments, truth
         self.source, self.profile = source, profile
+        self.texts, self.document_weight = dict(texts or {}), document_weight
 
     @property
     def qid(self) -> AnyArray:  # type: ignore[override]
@@ -57,7 +60,7 @@ class DiskDataset(Dataset):
         truth = self.truth if X.shape[1] == self.n_features else None
         return DiskDataset(
             X, self.y, self.queries, feature_names or self.feature_names, self.doc_ids,
-            comments=self.comments, truth=truth, source=self.source, profile=self.profile,
+            truth=truth, **self._beside_features(),
         )  # fmt: skip
 
     def in_query_order(self, queries: IntArray) -> Dataset:
@@ -70,6 +73,7 @@ class DiskDataset(Dataset):
         return DiskDataset(
             spooled(self.X, rows), self.y[rows], queries_in_order(self.queries.ids[queries], sizes),
             self.feature_names, truth=self.truth, source=self.source, profile=self.profile,
+            document_weight=take_rows(self.document_weight, rows),
         )  # fmt: skip
 
     def select_queries(self, queries: IntArray | BoolArray) -> Dataset:
@@ -87,6 +91,7 @@ class DiskDataset(Dataset):
         return DiskDataset(
             RowRange(self.X, begin, end), self.y[begin:end], queries_in_order(ids, sizes), self.feature_names,
             truth=self.truth, source=self.source, profile=self.profile,
+            document_weight=take_rows(self.document_weight, slice(begin, end)),
         )  # fmt: skip
 
     def select_rows(self, rows: IntArray | BoolArray) -> Dataset:
@@ -100,8 +105,7 @@ class DiskDataset(Dataset):
         return Dataset(
             self.X[index], self.y[index], self.queries.ids[query],
             self.feature_names, take_rows(self.doc_ids, index),
-            comments=take_rows(self.comments, index), truth=self.truth, source=self.source,
-            profile=self.profile,
+            truth=self.truth, **self._beside_features(index),
         )  # fmt: skip
 
 

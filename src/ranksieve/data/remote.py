@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from ranksieve._types import AnyArray, BoolArray, IntArray
+from ranksieve._types import AnyArray, BoolArray, FloatArray, IntArray
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.parts import Parts
 
@@ -29,6 +29,8 @@ class RemoteDataset(Dataset, ABC):
     """
 
     feature_names: tuple[str, ...]
+    texts: dict[str, Sequence[str]] = {}  # noqa: RUF012
+    document_weight: FloatArray | None = None
 
     def __init__(
         self, feature_names: tuple[str, ...], query_ids: AnyArray, source: str | None, profile: str | None
