@@ -493,24 +493,6 @@ def test_workers_of_another_version(data, client, monkeypatch):
         rs.distribute(frame_of(data), client=client)
 
 
-def test_what_is_done_at_once_ends_together(parted):
-    rounds = []
-
-    def work(k: int) -> None:
-        for _ in range(1000):
-            rounds.append(parted.in_parts(len))
-            if k == 1:
-                raise ValueError("one of them fails")
-
-    with pytest.raises(ValueError, match="one of them fails"):
-        parted.at_once(work, range(3))
-    assert len(rounds) < 1000
-    assert parted.at_once(lambda k: sum(parted.in_parts(len)) + k, range(2)) == [
-        parted.n_docs,
-        parted.n_docs + 1,
-    ]
-
-
 def test_without_a_cluster(monkeypatch):
     monkeypatch.setattr("ranksieve.distributed.cluster.CONNECT", 0.5)
     with pytest.raises(ClusterError, match=r"no Dask scheduler answers at tcp://127\.0\.0\.1:1 "):

@@ -7,7 +7,9 @@ import pytest
 
 import ranksieve as rs
 from ranksieve.data.costs import make_costs
+from ranksieve.estimators.fold_forward import FoldedSearch, WithoutFold
 from ranksieve.forward import ForwardSearch, Rules, fit_set
+from ranksieve.leave_out import Folds
 from ranksieve.objective import make_objective
 
 DATA = rs.make_ranking(n_queries=40, n_features=9, n_informative=5, docs_per_query=12, seed=5)
@@ -112,3 +114,25 @@ def test_money_that_is_left_is_spent():
     path = run(Rules(np.ones(30, dtype=bool), prices=prices, limit=7.0), most=6, data=data)
     assert len(path) == 5
     assert (prices.of_models(path.coefs) <= 7.0).all()
+
+
+def test_selections_without_folds_are_near_those_of_fits_that_leave_them_out():
+    """Second-order models around the fits of all data choose nearly the sets, and nearly the weights."""
+    data = rs.make_ranking(
+        n_queries=120, n_features=15, n_informative=5, docs_per_query=12, noise=0.5, seed=8
+    )
+    folds = Folds(data, 5, 2)
+    rules = Rules(folds.objective.varies)
+    whole = FoldedSearch(folds, rules.usable)
+    exact_whole = ForwardSearch(folds.objective, rules.usable)
+    path = whole.path(6, rules, data.feature_names)
+    np.testing.assert_array_equal(path.coefs != 0, exact_whole.path(6, rules, data.feature_names).coefs != 0)
+    for fold in folds.dealings[0]:
+        near = WithoutFold(whole, fold).path(6, rules, data.feature_names)
+        exact = ForwardSearch(folds.left(fold), rules.usable, ridge=whole.ridge).path(
+            6, rules, data.feature_names
+        )
+        np.testing.assert_array_equal(near.coefs != 0, exact.coefs != 0)
+        np.testing.assert_allclose(near.coefs, exact.coefs, rtol=0.02, atol=0.01)
+        np.testing.assert_allclose(near.objectives, exact.objectives, rtol=2e-3)
+        assert np.abs(near.coefs - path.coefs).max() > 1e-3  # another model than that of all data

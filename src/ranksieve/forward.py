@@ -7,6 +7,7 @@ Near-copies of a feature add nothing once it is in, so they do not fill the plac
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -31,6 +32,10 @@ ALIKE = 1e-9  # a feature of which the set leaves no more unexplained than this 
 LEAST_SHARE = 0.01  # of the largest price: a smaller one, also 0, counts as this beside gains
 MAX_ITER = 100
 ROUNDING = 1e-9  # share of a limit that sums of costs may be off by
+SetKey = tuple[int, ...]
+Place = tuple[SetKey, bytes]
+"""Where a second-order model is taken: at the fit of a set, beside the features that it leaves money for."""
+NONE_FITTED: SetKey = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -201,18 +206,25 @@ class Quadratic:
         return wide
 
 
-class ForwardSearch:
-    """Sets of features of one objective, fitted as searches under different rules come upon them."""
+class Search(ABC):
+    """Forward selection with swaps; where fits and second-order models come from is up to subclasses.
 
-    def __init__(
-        self, objective: Objective, usable: BoolArray, tol: float = 1e-6, ridge: float | None = None
-    ) -> None:
-        self.objective, self.tol = objective, tol
-        curvature = objective.curvatures(objective.at_zero)
-        self.ridge = RIDGE_SHARE * mean_curvature(curvature, usable) if ridge is None else ridge
-        self._size = np.sqrt(np.maximum(curvature, np.finfo(np.float64).tiny))
-        self._fits: dict[tuple[int, ...], Result] = {}
-        self._models: dict[tuple[tuple[int, ...], bytes], SecondOrder] = {}
+    ``ridge`` is μ of all fits.
+    """
+
+    ridge: float
+
+    @abstractmethod
+    def fitted(self, chosen: Sequence[int], start: FloatArray, rules: Rules) -> Result:
+        """The fit of a set, from weights near it."""
+
+    @abstractmethod
+    def near(self, chosen: Sequence[int], start: FloatArray, rules: Rules) -> SecondOrder:
+        """The second-order model around the fit of a set, in its columns and those that may join it."""
+
+    @abstractmethod
+    def near_zero(self, chosen: Sequence[int], rules: Rules) -> SecondOrder:
+        """The second-order model where all weights are 0."""
 
     def path(
         self,
@@ -256,16 +268,13 @@ class ForwardSearch:
         sets = [[*chosen, j] for j in near.joining(chosen, tries)]
         if len(sets) < 2:
             return sets[0] if sets else None
-        return min(sets, key=lambda larger: self._fitted(larger, near.model.w, rules).objective)
-
-    def _at_zero(self, chosen: Sequence[int], rules: Rules) -> Quadratic:
-        return self._quadratic(self._near(self.objective.at_zero, chosen, rules), rules)
+        return min(sets, key=lambda larger: self.fitted(larger, near.weights(larger), rules).objective)
 
     def _settle(
         self, chosen: list[int], before: Quadratic, rules: Rules
     ) -> tuple[Result, list[int], Quadratic]:
         """Fit a set and swap its features while that lowers the objective: (fit, set, model around it)."""
-        result, near = self._fit(chosen, before.model.w, rules)
+        result, near = self._fit(chosen, before.weights(chosen), rules)
         for _ in range(MAX_SWAPS):
             fall, after = near.best_swap(chosen)
             if fall <= LEAST_GAIN * result.objective:
@@ -276,31 +285,72 @@ class ForwardSearch:
             result, chosen, near = other, after, around
         return result, chosen, near
 
-    def _fit(self, chosen: list[int], start: FloatArray, rules: Rules) -> tuple[Result, Quadratic]:
-        """The fit of a set and the second-order model around it, once for all searches."""
-        result, around = self._fitted(chosen, start, rules), (tuple(sorted(chosen)), rules.affordable(chosen))
-        if around not in self._models:
-            self._models[around] = self._near(self.objective.evaluate(result.w), chosen, rules)
-        return result, self._quadratic(self._models[around], rules)
+    def _at_zero(self, chosen: Sequence[int], rules: Rules) -> Quadratic:
+        return Quadratic(self.near_zero(chosen, rules), self.ridge, rules)
 
-    def _fitted(self, chosen: list[int], start: FloatArray, rules: Rules) -> Result:
+    def _fit(self, chosen: list[int], start: FloatArray, rules: Rules) -> tuple[Result, Quadratic]:
+        near = Quadratic(self.near(chosen, start, rules), self.ridge, rules)
+        return self.fitted(chosen, start, rules), near
+
+
+class ForwardSearch(Search):
+    """Sets of features of one objective, fitted as searches under different rules come upon them."""
+
+    def __init__(
+        self, objective: Objective, usable: BoolArray, tol: float = 1e-6, ridge: float | None = None
+    ) -> None:
+        self.objective, self.tol = objective, tol
+        curvature = objective.curvatures(objective.at_zero)
+        self.ridge = RIDGE_SHARE * mean_curvature(curvature, usable) if ridge is None else ridge
+        self._size = np.sqrt(np.maximum(curvature, np.finfo(np.float64).tiny))
+        self._fits: dict[SetKey, Result] = {}
+        self._models: dict[Place, SecondOrder] = {}
+        self._latest: tuple[SetKey, Point] | None = None
+
+    def fitted(self, chosen: Sequence[int], start: FloatArray, rules: Rules) -> Result:
         """The fit of a set, once for all searches."""
-        key = tuple(sorted(chosen))
+        key = set_key(chosen)
         if key not in self._fits:
             result = fit_set(self.objective, chosen, start, self.ridge, rules.signs, self.tol)
-            self._fits[key] = replace(result, point=None)
+            self._fits[key], self._latest = replace(result, point=None), (key, result.point)
         return self._fits[key]
 
-    def _near(self, point: Point, chosen: Sequence[int], rules: Rules) -> SecondOrder:
-        """The second-order model at a point, in the columns of the set and those of the steepest gradient."""
+    def near(self, chosen: Sequence[int], start: FloatArray, rules: Rules) -> SecondOrder:
+        """The second-order model around the fit of a set, once for all searches."""
+        if (place := (set_key(chosen), rules.affordable(chosen))) not in self._models:
+            self.fitted(chosen, start, rules)
+            self._models[place] = self._model(place, self._fit_point(chosen, start), chosen, rules)
+        return self._models[place]
+
+    def near_zero(self, chosen: Sequence[int], rules: Rules) -> SecondOrder:
+        """The second-order model where all weights are 0, once for all searches."""
+        if (place := (NONE_FITTED, rules.affordable(chosen))) not in self._models:
+            self._models[place] = self._model(place, self.objective.at_zero, chosen, rules)
+        return self._models[place]
+
+    def _fit_point(self, chosen: Sequence[int], start: FloatArray) -> Point:
+        """What is known of the loss at the fit of a set; at ``start`` if it has not been fitted."""
+        key = set_key(chosen)
+        if self._latest is not None and self._latest[0] == key:
+            return self._latest[1]
+        return self.objective.evaluate(self._fits[key].w if key in self._fits else start)
+
+    def _model(self, place: Place, point: Point, chosen: Sequence[int], rules: Rules) -> SecondOrder:
+        """The second-order model at a point, in the columns of a set and those that may join it."""
         g = self.objective.gradient(point)
-        steepest = np.where(rules.joining(g, chosen), np.abs(g) / self._size, -1.0)
-        short = np.argsort(-steepest, kind="stable")[:SHORTLIST]
-        columns = np.union1d(short[steepest[short] >= 0], np.array(chosen, dtype=np.int64))
+        columns = self._columns(g, chosen, rules)
         return SecondOrder(point.w, g, self.objective.hessian(point, columns), columns)
 
-    def _quadratic(self, model: SecondOrder, rules: Rules) -> Quadratic:
-        return Quadratic(model, self.ridge, rules)
+    def _columns(self, g: FloatArray, chosen: Sequence[int], rules: Rules) -> IntArray:
+        """The columns of a set and those of the steepest gradient g that may join it."""
+        steepest = np.where(rules.joining(g, chosen), np.abs(g) / self._size, -1.0)
+        short = np.argsort(-steepest, kind="stable")[:SHORTLIST]
+        return np.union1d(short[steepest[short] >= 0], np.array(chosen, dtype=np.int64))
+
+
+def set_key(chosen: Sequence[int]) -> SetKey:
+    """A set of features, in whatever order it was found."""
+    return tuple(sorted(chosen))
 
 
 def mean_curvature(curvature: FloatArray, usable: BoolArray) -> float:

@@ -8,9 +8,8 @@ sides on the way: the squared hinge is quadratic as long as none does.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TypeVar
 
 import numpy as np
 
@@ -21,7 +20,6 @@ from ranksieve.objective import Objective, Point, make_objective
 from ranksieve.penalties.base import Slopes
 from ranksieve.solvers.prox_newton import model_minimum
 
-T = TypeVar("T")
 SETTLED = 1e-2  # share of the largest violation
 MAX_SWEEPS = 1000  # of coordinate descent
 NEAR = 0.6  # a feature whose gradient without some fold reaches this share of its slope may join there
@@ -29,12 +27,18 @@ NEAR = 0.6  # a feature whose gradient without some fold reaches this share of i
 
 @dataclass(frozen=True, eq=False)
 class SecondOrder:
-    """f near w: its gradient, and its Hessian on ``columns``."""
+    """f near w: its gradient, its Hessian on ``columns``, and its value where that is known."""
 
     w: FloatArray
     gradient: FloatArray
     hessian: FloatArray
     columns: IntArray
+    value: float = np.nan
+
+    def at(self, w: FloatArray) -> float:
+        """The second-order model at other weights of the columns."""
+        step = (w - self.w)[self.columns]
+        return float(self.value + self.gradient[self.columns] @ step + 0.5 * step @ self.hessian @ step)
 
     def minimum(self, slopes: Slopes) -> FloatArray:
         """argmin of the second-order model plus the penalty; other columns keep their weights."""
@@ -96,10 +100,6 @@ class Folds:
         weight = None if self._query_weight is None else self._query_weight[others]
         return make_objective(self._data.select_queries(others), query_weight=weight)
 
-    def each(self, work: Callable[[int], T], folds: Sequence[int]) -> list[T]:
-        """What ``work`` gives for each of some folds."""
-        return self._data.at_once(work, folds)
-
     def minima(self, point: Point, slopes: Sequence[Slopes]) -> FloatArray:
         """The model without each fold (folds × features), near the optimum of all data.
 
@@ -125,6 +125,31 @@ class Folds:
         return [
             SecondOrder(point.w, g, hessian, columns) for g, hessian in zip(gradients, hessians, strict=True)
         ]
+
+    def gradient_shares(self, point: Point) -> FloatArray:
+        """What each fold of the first dealing adds to the gradient, as a sum."""
+        return self.objective.gradients(point, self._first_cuts)
+
+    def near_first(self, point: Point, columns: IntArray, gradients: FloatArray) -> list[SecondOrder]:
+        """f without each fold of the first dealing, to second order, with its value.
+
+        ``gradients`` are the shares of the folds.
+        """
+        hessians = self.objective.hessians(point, columns, self._first_cuts)
+        values = self.objective.values(point, self._first_cuts)
+        pairs = self._pairs.reshape(-1, len(self.dealings)).sum(axis=1)
+
+        def without(shares: FloatArray) -> FloatArray:
+            left = (pairs.sum() - pairs).reshape(-1, *[1] * (shares.ndim - 1))
+            return np.asarray((shares.sum(axis=0) - shares) / left)
+
+        parts = zip(without(gradients), without(hessians), without(values), strict=True)
+        return [SecondOrder(point.w, g, H, columns, float(value)) for g, H, value in parts]
+
+    @property
+    def _first_cuts(self) -> IntArray:
+        """Between the folds of the first dealing: each of them is a run of parts."""
+        return self._cuts[:: len(self.dealings)]
 
     def _joining(self, w: FloatArray, gradients: FloatArray, slopes: Sequence[Slopes]) -> IntArray:
         """Features in use, and those whose gradient without some fold comes near its slope."""

@@ -204,10 +204,6 @@ class Dataset:
         """The rows of both, of the same features; queries of the other stay apart from those of this one."""
         return joined(self, other)
 
-    def at_once(self, work: Callable[[int], T], items: Sequence[int]) -> list[T]:
-        """``work`` on the data for each of several items; where it mostly waits for others, all at a time."""
-        return [work(item) for item in items]
-
     def changed(self, change: Callable[[Dataset], Dataset]) -> Dataset:
         """The data with ``change`` made to each part; queries and their order stay."""
         return change(self)

@@ -8,12 +8,11 @@ import pickle
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import FIRST_EXCEPTION, CancelledError, ThreadPoolExecutor
-from concurrent.futures import wait as futures_wait
+from concurrent.futures import CancelledError
 from contextlib import contextmanager
 from dataclasses import astuple, dataclass, field, replace
 from pathlib import Path
-from threading import Event, Lock
+from threading import Lock
 from typing import Any, TypeVar
 
 from dask.sizeof import sizeof
@@ -84,7 +83,6 @@ class Cluster:
     client: Client
     traffic: Traffic = field(default_factory=Traffic)
     _lock: Lock = field(default_factory=Lock)
-    _halt: Event = field(default_factory=Event)
 
     @property
     def n_threads(self) -> int:
@@ -108,8 +106,6 @@ class Cluster:
     ) -> list[T]:
         """One task per part, with its entry of each of ``columns`` (futures of what is on the workers, small
         values) and with the arguments ``common`` to all; what they return, in the order of the parts."""
-        if self._halt.is_set():
-            raise ClusterError("another thread has failed or was interrupted")
         plain = [[one for one in row if not isinstance(one, Future)] for row in zip(*columns, strict=True)]
         futures = self.client.map(
             timed_on_worker,
@@ -130,24 +126,6 @@ class Cluster:
             traffic.working += max(seconds for _, seconds, _ in found)
             traffic.cpu += sum(cpu for _, _, cpu in found)
         return results
-
-    def at_once(self, work: Callable[[int], T], items: Sequence[int]) -> list[T]:
-        """``work`` for each item in a thread of its own, so that their messages are under way together.
-
-        When one fails, or this thread is interrupted, the others end with their next round.
-        """
-        with ThreadPoolExecutor(max(1, len(items)), "ranksieve-rounds") as pool:
-            running = [pool.submit(work, item) for item in items]
-            try:
-                ended = futures_wait(running, return_when=FIRST_EXCEPTION).done
-                for one in ended:
-                    one.result()  # raises what went wrong first
-                return [one.result() for one in running]
-            except BaseException:
-                self._halt.set()
-                pool.shutdown(cancel_futures=True)
-                self._halt.clear()
-                raise
 
     def gather(self, futures: Sequence[Future], names: Sequence[str]) -> list[Any]:
         """The results; a failure in one sentence that names what failed. If interrupted it cancels tasks."""

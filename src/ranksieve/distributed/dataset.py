@@ -102,9 +102,6 @@ class DistributedDataset(RemoteDataset):
     def _shares(self, per_query: Sequence[AnyArray | None]) -> list[tuple[AnyArray | None, ...]]:
         return [tuple(map(part.share, per_query)) for part in self.held]
 
-    def at_once(self, work: Callable[[int], T], items: Sequence[int]) -> list[T]:
-        return self.cluster.at_once(work, items)
-
     def changed(self, change: Callable[[Dataset], Dataset]) -> Dataset:
         rows = [self.cluster.submit(change, part.rows) for part in self.held]
         pieces = [Part(part.name, new, part.numbers) for part, new in zip(self.held, rows, strict=True)]

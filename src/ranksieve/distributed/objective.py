@@ -173,6 +173,9 @@ class PartedObjective(Objective):
                 self.features.keep(columns)  # whoever wants all of it will want it again
         return known
 
+    def values(self, point: Point, cuts: IntArray) -> FloatArray:
+        return self._sum(Share.values, point, cuts)
+
     def gradients(self, point: Point, cuts: IntArray) -> FloatArray:
         return self._sum(Share.gradients, point, cuts)
 

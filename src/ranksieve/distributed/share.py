@@ -141,6 +141,15 @@ class Share:
         objective, point = self._at(w, view, hint)
         return np.zeros(len(v)) if objective is None or point is None else objective.hessian_product(point, v)
 
+    def values(self, w: FloatArray, view: IntArray | None, hint: IntArray, cuts: IntArray) -> FloatArray:
+        """What the part's queries between each two cuts (in the order of all queries) add to the loss."""
+        objective, point = self._at(w, view, hint)
+        sums = np.zeros(len(cuts) - 1)
+        if objective is not None and point is not None:
+            here, met = self._cuts(cuts)
+            sums[met] = objective.values(point, here)
+        return sums
+
     def gradients(self, w: FloatArray, view: IntArray | None, hint: IntArray, cuts: IntArray) -> FloatArray:
         """What the part's queries between each two cuts (in the order of all queries) add to the gradient."""
         objective, point = self._at(w, view, hint)

@@ -17,7 +17,6 @@ from ranksieve.estimators.choice import Budget, fits
 from ranksieve.estimators.families import (
     PATH,
     Fitted,
-    ForwardSearches,
     Task,
     forward_family,
     l1_family,
@@ -40,7 +39,6 @@ def families_by_cost(
     limits up to the cost of all features, evenly in their logarithm, by gain and by gain per cost; a group is
     paid with its first feature, so its others cost nothing more.
     """
-    task = replace(task, forward=ForwardSearches(kept=True))  # selections within two limits begin alike
     usable = usable_gradient(task)
     fixed = np.isin(np.arange(len(usable)), task.rules.fixed)
     check_affordable(budget, costs, usable, fixed)

@@ -12,7 +12,8 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from ranksieve._types import FloatArray, IntArray
-from ranksieve.forward import ForwardSearch, Quadratic, Rules, fit_set
+from ranksieve.estimators.fold_forward import FoldedSearch, WithoutFold
+from ranksieve.forward import ForwardSearch, Quadratic, Rules, Search, fit_set
 from ranksieve.leave_out import Folds
 from ranksieve.objective import Objective, Point
 from ranksieve.path import Progress, SparsePath, collect, path_grid, walk, warn_of_gaps
@@ -77,21 +78,19 @@ class Task:
 
 
 class ForwardSearches:
-    """Forward selection on all data and without each fold; if ``kept``, the next one knows what one found."""
+    """Forward selection on all data and without each fold; the next one knows what one found."""
 
-    def __init__(self, kept: bool = False) -> None:
-        self._kept = kept
-        self._known: dict[int | None, ForwardSearch] = {}
+    def __init__(self) -> None:
+        self._known: dict[int | None, Search] = {}
 
-    def search(self, task: Task, fold: int | None) -> ForwardSearch:
-        """The search without a fold; None: on all data."""
-        if fold in self._known:
-            return self._known[fold]
-        objective = task.objective if fold is None or task.folds is None else task.folds.left(fold)
-        search = ForwardSearch(objective, task.rules.usable, task.tol)
-        if self._kept:
-            self._known[fold] = search
-        return search
+    def search(self, task: Task, fold: int | None, ridge: float | None = None) -> Search:
+        """The search without a fold of the first dealing; None: on all data."""
+        if not self._known and task.folds is None:
+            self._known[None] = ForwardSearch(task.objective, task.rules.usable, task.tol, ridge)
+        elif not self._known and task.folds is not None:
+            whole = FoldedSearch(task.folds, task.rules.usable, task.tol, ridge)
+            self._known = {None: whole, **{k: WithoutFold(whole, k) for k in task.folds.dealings[0]}}
+        return self._known[fold]
 
 
 @dataclass(frozen=True, eq=False)
@@ -187,7 +186,7 @@ def forward_family(task: Task, path: Fitted | None = None, label: str = "forward
     """Forward selection with swaps, one set for each number of features, fitted without ℓ1.
 
     Other queries may choose other features, which one Newton step does not find: so folds have selections of
-    their own, in the first dealing alone.
+    their own, in the first dealing alone (:mod:`ranksieve.estimators.fold_forward`).
     """
     most, window, end = _sizes(task)
     report = task.progress.next()
@@ -222,11 +221,10 @@ def subset_family(task: Task, path: Fitted | None = None, label: str = "subset")
     fits = [replace(one.fit, gap=one.fit.objective - one.bound) for one in found]
     models = collect(np.full(len(fits), search.ridge), fits, task.names)
 
+    searches = ForwardSearches()
+
     def select(fold: int) -> SparsePath:
-        folds = task.folds
-        assert folds is not None
-        forward = ForwardSearch(folds.left(fold), task.rules.usable, task.tol, search.ridge)
-        return forward.path(end, task.rules, task.names)
+        return searches.search(task, fold, search.ridge).path(end, task.rules, task.names)
 
     return replace(_by_size(label, task, models, most, window, select), found=found)
 
@@ -244,7 +242,7 @@ def _by_size(
     """One model for each number of features, and without each fold those that ``select`` gives."""
     without = None
     if task.folds is not None:
-        parts = task.folds.each(select, task.folds.dealings[0])
+        parts = [select(fold) for fold in task.folds.dealings[0]]
         without = np.stack([_of_length(part.coefs, len(models), models.coefs) for part in parts], axis=1)
     penalties = [_ridge(task, float(ridge)) for ridge in models.alphas]
     return Fitted(label, models, penalties, without, window, ended=len(models) > most)

@@ -121,15 +121,19 @@ class HeldOut:
         if folds is not None:
             self._crossed = train.parts(rankings, *(_fold_of_queries(folds, one) for one in folds.dealings))
         self.query_ids: AnyArray = np.concatenate([data.query_ids for data in given])
+        self._known: dict[tuple[bytes, bytes], FloatArray] = {}  # selections within two limits begin alike
 
     def measure(self, fitted: Fitted) -> Validation:
         """How the models of a family rank the queries; of one that is held out more than once the mean."""
-        found = []
-        if self._folds is not None and fitted.without is not None:
-            found.append(self._crossed.for_queries(Rankings.crossed, fitted.without))
-        if self._seen is not None:
-            found.append(self._seen.for_queries(Rankings.plain, fitted.models.coefs))
-        values = np.concatenate(found).T
+        coefs, without = fitted.models.coefs, fitted.without
+        if self._folds is None or without is None:
+            without = np.empty((len(coefs), 0, 0))
+        keys = [(w.tobytes(), others.tobytes()) for w, others in zip(coefs, without, strict=True)]
+        new = {key: k for k, key in enumerate(keys) if key not in self._known}
+        if new:
+            some = list(new.values())
+            self._known |= dict(zip(new, self._values(coefs[some], without[some]), strict=True))
+        values = np.array([self._known[key] for key in keys])
         defined = ~np.isnan(values[0])  # whether a query has a value depends on its labels alone
         if not defined.any():
             raise ValueError(
@@ -137,6 +141,15 @@ class HeldOut:
             )
         kept = np.ascontiguousarray(values[:, defined])
         return Validation(self.metric, self.profile, kept, self.query_ids[defined], fitted.window)
+
+    def _values(self, coefs: FloatArray, without: FloatArray) -> FloatArray:
+        """Values (models × queries) of models of all data and without each fold."""
+        found = []
+        if without.shape[1]:
+            found.append(self._crossed.for_queries(Rankings.crossed, without))
+        if self._seen is not None:
+            found.append(self._seen.for_queries(Rankings.plain, coefs))
+        return np.concatenate(found).T
 
 
 def _fold_of_queries(folds: Folds, dealing: range) -> IntArray:

@@ -9,6 +9,7 @@ from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
 
+from ranksieve._parallel import single_threaded_blas
 from ranksieve._types import FloatArray
 from ranksieve._util.constraints import Interval
 from ranksieve._util.messages import lookup, warn_caller
@@ -217,7 +218,8 @@ class SparseRanker(WithinBudget):
         check_valid(valid)
         trial = self._twin()  # the ranker itself learns nothing
         given, weight = trial._given_data(data, None, None, query_weight, valid)
-        return trial._candidates(given, valid, weight, progress, n_budgets)
+        with single_threaded_blas():
+            return trial._candidates(given, valid, weight, progress, n_budgets)
 
     def refit_on_part(self, data: Dataset, tol: float) -> FloatArray:
         """The weights that the chosen family gives other data, prepared already, at the chosen point."""

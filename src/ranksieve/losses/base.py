@@ -24,12 +24,16 @@ NO_PAIRS = (
 
 @dataclass(frozen=True)
 class ScoreValue:
-    """A loss at one score vector: the sum, its gradient, and what its dual and its Hessian need."""
+    """A loss at one score vector: the sum, its gradient, and what its dual and its Hessian need.
+
+    ``by_query`` has the share of each query in the sum, where a loss keeps it.
+    """
 
     value: float
     gradient: FloatArray
     slack: float = 0.0
     state: Any = None
+    by_query: Any = None
 
     @cached_property
     def size(self) -> float:

@@ -60,6 +60,14 @@ class Arrays(NamedTuple):
     gradient: FloatArray
 
 
+class Sums(NamedTuple):
+    """Σ ωξ, Σ ωξ², and the latter of each query."""
+
+    slack: float
+    value: float
+    by_query: FloatArray
+
+
 class LatestValue(ScoreValue):
     """The loss at some scores, whose arrays are there as long as no other scores are evaluated.
 
@@ -70,8 +78,9 @@ class LatestValue(ScoreValue):
     _loss: BoundSquaredHinge
     _s: FloatArray
 
-    def __init__(self, loss: BoundSquaredHinge, s: FloatArray, value: float, slack: float) -> None:
-        for name, given in (("value", value), ("slack", slack), ("_loss", loss), ("_s", s)):
+    def __init__(self, loss: BoundSquaredHinge, s: FloatArray, sums: Sums) -> None:
+        known = {"value": sums.value, "slack": sums.slack, "by_query": sums.by_query, "_loss": loss, "_s": s}
+        for name, given in known.items():
             object.__setattr__(self, name, given)
 
     @property
@@ -115,9 +124,9 @@ class BoundSquaredHinge(PairLoss):
             with self._lock:
                 return self._evaluate_in_place(s)
         arrays = self._room(self._near[0].copy(), self._near[1].copy())
-        slack, value = self._sums(s, arrays)
+        sums = self._sums(s, arrays)
         self._near = (arrays.uppers, arrays.above)
-        return ScoreValue(value, arrays.gradient, slack, ListState(*arrays[:3]))
+        return ScoreValue(sums.value, arrays.gradient, sums.slack, ListState(*arrays[:3]), sums.by_query)
 
     def arrays_of(self, at: ScoreValue, s: FloatArray) -> Arrays:
         """The arrays of a value of many documents, at the scores s."""
@@ -127,23 +136,23 @@ class BoundSquaredHinge(PairLoss):
             return self._latest[1]
 
     def _evaluate_in_place(self, s: FloatArray) -> ScoreValue:
-        arrays, slack, value = self._arrays_at(s)
-        at = LatestValue(self, s, value, slack)
+        arrays, sums = self._arrays_at(s)
+        at = LatestValue(self, s, sums)
         self._latest = (at, arrays)
         return at
 
-    def _arrays_at(self, s: FloatArray) -> tuple[Arrays, float, float]:
-        """The one set of arrays, with what belongs to the scores s; and Σ ωξ and Σ ωξ²."""
+    def _arrays_at(self, s: FloatArray) -> tuple[Arrays, Sums]:
+        """The one set of arrays, with what belongs to the scores s; and the sums there."""
         arrays = self._latest[1] if self._latest is not None else self._room(*self._near)
         self._near = (arrays.uppers, arrays.above)
-        return arrays, *self._sums(s, arrays)
+        return arrays, self._sums(s, arrays)
 
     def _room(self, uppers: AnyArray, above: AnyArray) -> Arrays:
         n = self.queries.n_rows
         return Arrays(uppers, above, np.empty(n, dtype=np.int32), np.empty(n))
 
-    def _sums(self, s: FloatArray, arrays: Arrays) -> tuple[float, float]:
-        """Σ ωξ and Σ ωξ² at the scores s; the arrays, of other scores before, are then those of s."""
+    def _sums(self, s: FloatArray, arrays: Arrays) -> Sums:
+        """The sums at the scores s; the arrays, of other scores before, are then those of s."""
         sums = np.empty((self.queries.n_queries, 2))
 
         def work(first: int, last: int) -> None:
@@ -153,7 +162,7 @@ class BoundSquaredHinge(PairLoss):
 
         map_shares(work, self.cuts)
         slack, value = sums.sum(axis=0).tolist()
-        return slack, _not_negative(value)
+        return Sums(slack, _not_negative(value), sums[:, 1])
 
     def line(self, at: ScoreValue, s: FloatArray, d: FloatArray) -> Callable[[float], tuple[float, float]]:
         """A function of μ: both derivatives of the loss along d at s + μd; ``at`` is the loss at s."""
@@ -227,7 +236,10 @@ class ManyLabels(BoundSquaredHinge):
         gradient = self._row_weight * (2.0 * (low_slack - up_slack))
         degree, slack = self._row_weight * (up_count + low_count), float(np.sum(self._row_weight * up_slack))
         value = slack + 0.5 * float(np.sum(t * gradient))  # Σ ξ² = Σ ξ − Σ ξ(t_i − t_j)
-        return ScoreValue(_not_negative(value), gradient, slack, OrderState(t, order, degree))
+        shares = self._row_weight * up_slack + 0.5 * t * gradient
+        by_query = np.add.reduceat(shares, self.queries.offsets[:-1])
+        state = OrderState(t, order, degree)
+        return ScoreValue(_not_negative(value), gradient, slack, state, by_query)
 
     def curvature_of(
         self, at: ScoreValue, first: int, last: int, V: FloatArray, places: IntArray | None = None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -130,6 +131,10 @@ class Objective:
         else:
             parts = self.loss.curvature_of(point.at, first, last, chosen_columns(values, places))
         return parts
+
+    def values(self, point: Point, cuts: IntArray) -> FloatArray:
+        """What the queries between each two cuts add to the loss, as a sum."""
+        return np.array([point.at.by_query[a:b].sum() for a, b in pairwise(cuts.tolist())])
 
     def gradients(self, point: Point, cuts: IntArray) -> FloatArray:
         """What the queries between each two cuts add to the gradient, as a sum."""
