@@ -27,6 +27,7 @@ from .estimators import SparseRankSVM as SparseRankSVM
 from .estimators import TGRank as TGRank
 from .estimators.best_subset import best_subset as best_subset
 from .estimators.frontier import frontier as frontier
+from .estimators.pipelines import to_model as to_model
 from .estimators.stability import selection_frequency as selection_frequency
 from .experiment import bench as bench
 from .experiment import load_results as load_results

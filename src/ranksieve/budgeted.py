@@ -20,7 +20,8 @@ from ranksieve.data.matrix import column_blocks
 from ranksieve.estimators.base import LinearRanker, all_or_nothing
 from ranksieve.estimators.choice import Budget, fits
 from ranksieve.estimators.cost_candidates import check_affordable
-from ranksieve.estimators.held_out import Validation, check_valid, scores_to_measure
+from ranksieve.estimators.held_out import Validation, scores_to_measure
+from ranksieve.estimators.inputs import ValidData, as_valid
 from ranksieve.estimators.parameters import Count, Seed
 from ranksieve.formats.feature_tables import as_costs
 from ranksieve.methods import METHODS, Method, find_method, thinned, within
@@ -112,7 +113,7 @@ class BudgetedRanker(LinearRanker):
         y: Any = None,
         qid: Any = None,
         *,
-        valid: Dataset | None = None,
+        valid: ValidData = None,
         query_weight: FloatArray | None = None,
         progress: Progress | None = None,
     ) -> Self:
@@ -130,7 +131,7 @@ class BudgetedRanker(LinearRanker):
         progress : callable, optional
             Called with (candidates fitted, fits in all).
         """
-        check_valid(valid)
+        valid = as_valid(valid)
         parse(self.metric)
         method = self._method()
         given, weight = self._given_data(X, y, qid, query_weight, valid)

@@ -23,6 +23,7 @@ from ranksieve.data.dataset import (
 )
 from ranksieve.data.remote import ELSEWHERE, RemoteDataset
 from ranksieve.estimators.base_class import BaseEstimator, check_is_fitted
+from ranksieve.estimators.inputs import checked_labels, checked_matrix, one_dimensional, standardised
 from ranksieve.estimators.parameters import Missing, Normalise, check_parameters
 from ranksieve.losses.base import NO_PAIRS, checked_query_weight
 from ranksieve.measures.columns import counted
@@ -38,6 +39,10 @@ ONE_QUERY = (
 )
 
 
+STANDARDISED = (
+    "the features had mean 0 and deviation 1 when the ranker saw them, so its model is for features that are "
+    "scaled already; the model of a pipeline, for features as they are, is ranksieve.to_model(pipeline)"
+)
 P = ParamSpec("P")
 R = TypeVar("R", bound="Ranker")
 
@@ -71,6 +76,10 @@ class Prepared(BaseEstimator):  # type: ignore[misc]
     missing: Missing = "auto"
 
 
+class StandardisedWarning(UserWarning):
+    """A model is for features that were standardised before the ranker saw them."""
+
+
 class Ranker(Prepared):
     """An estimator that scores documents.
 
@@ -91,6 +100,7 @@ class Ranker(Prepared):
     n_features_in_: int
     _learned_with: Mapping[str, Any]  # parameters
     _learned_from: Mapping[str, str]  # short names of the data
+    _standardised = False  # whether the features had mean 0 and deviation 1 already
 
     @property
     def normalisation_(self) -> Normalisation:
@@ -111,7 +121,8 @@ class Ranker(Prepared):
         check_is_fitted(self)
         if isinstance(X, RemoteDataset):
             return X.predicted(self._scorer())  # type: ignore[no-any-return]
-        return self._scores_in_queries(self._checked_features(X), X.qid if isinstance(X, Dataset) else qid)
+        features = self._checked_features(X, self._columns_read())
+        return self._scores_in_queries(features, X.qid if isinstance(X, Dataset) else qid)
 
     def _scores_in_queries(self, X: Matrix, qid: Any) -> FloatArray:
         """Scores of checked features, prepared as the training data were."""
@@ -136,7 +147,7 @@ class Ranker(Prepared):
 
     def score(self, X: Any, y: Any = None, qid: Any = None, sample_weight: Any = None) -> float:
         """Mean NDCG@10 (standard profile); a query weighs the mean of its rows' sample weights."""
-        data = X if isinstance(X, Dataset) else self._dataset(self._checked_features(X), y, qid)
+        data = X if isinstance(X, Dataset) else self._dataset(checked_matrix(self, X, learning=False), y, qid)
         values = evaluate(self.predict(X, qid), data, ["ndcg@10"], profile="standard").per_query["ndcg@10"]
         return float(np.average(values, weights=_query_means(sample_weight, data)))
 
@@ -192,19 +203,10 @@ class Ranker(Prepared):
                 raise ValueError(ELSEWHERE.format(what=type(self).__name__))
             self.n_features_in_ = X.n_features
             self.feature_names_in_ = np.array(X.feature_names, dtype=object)
+            self._standardised = False
             return X
-        from sklearn.utils.validation import validate_data  # takes long to load, and a Dataset does without
-
-        matrix, labels = validate_data(
-            self,
-            X,
-            y,
-            accept_sparse="csr",
-            dtype=[np.float64, np.float32],
-            y_numeric=True,
-            ensure_min_samples=2,
-            ensure_all_finite="allow-nan",
-        )
+        matrix, labels = checked_matrix(self, X, learning=True), checked_labels(self, y)
+        self._standardised = standardised(matrix)
         if qid is None:
             warn_caller(ONE_QUERY.format(n=matrix.shape[0]))
         return self._dataset(matrix, labels, qid)
@@ -234,25 +236,23 @@ class Ranker(Prepared):
     def _dataset(self, matrix: Matrix, y: Any, qid: Any) -> Dataset:
         ids = np.zeros(matrix.shape[0], dtype=np.int64) if qid is None else qid
         names = getattr(self, "feature_names_in_", None)
-        return Dataset(matrix, _one_dimensional(y), ids, None if names is None else list(names))
+        return Dataset(matrix, one_dimensional(y), ids, None if names is None else list(names))
 
-    def _checked_features(self, X: Any) -> Matrix:
+    def _checked_features(self, X: Any, used: IntArray | None = None) -> Matrix:
+        """The features in the order of the training data; those that are ``used`` (default: all) finite."""
         if isinstance(X, Dataset):
             data = self._in_training_order(X)
         else:
-            from sklearn.utils.validation import validate_data
-
-            matrix = validate_data(
-                self,
-                X,
-                reset=False,
-                accept_sparse="csr",
-                dtype=[np.float64, np.float32],
-                ensure_all_finite="allow-nan",
-            )
+            matrix = checked_matrix(self, X, learning=False)
             data = self._dataset(matrix, np.zeros(matrix.shape[0]), None)
-        check_finite(data, allow_missing=self.preparation_.fills)
+        read = data if used is None else data.select_features(used)
+        if read.n_features:
+            check_finite(read, allow_missing=self.preparation_.fills)
         return data.X
+
+    def _columns_read(self) -> IntArray | None:
+        """The columns that scores depend on; None: all."""
+        return None
 
     def _in_training_order(self, data: Dataset) -> Dataset:
         """The data with the columns of the training data in their order, found by name.
@@ -338,6 +338,9 @@ class LinearRanker(Ranker):
         """As far as differences of scores go, which are all that linear rankers learn from."""
         return self.normalisation_.for_learning(filled)
 
+    def _columns_read(self) -> IntArray:
+        return np.unique([term.index for term in self._linear_model().terms]).astype(np.int64)
+
     def _scores_in_queries(self, X: Matrix, qid: Any) -> FloatArray:
         return self._linear_model().predict(X, qid)
 
@@ -355,6 +358,8 @@ class LinearRanker(Ranker):
     def to_model(self) -> LinearModel:
         """The fitted ranker as a model that can be saved, exported and explained."""
         check_is_fitted(self)
+        if self._standardised:
+            warn_caller(STANDARDISED, StandardisedWarning)
         return replace(
             self._linear_model(),
             method=type(self).__name__,
@@ -404,14 +409,6 @@ class LinearRanker(Ranker):
     def _chosen_by(self) -> dict[str, str] | None:
         """The metric and the profile that the ranker chose its model by, if it did."""
         return None
-
-
-def _one_dimensional(y: Any) -> AnyArray:
-    if isinstance(y, np.ndarray) and y.ndim == 1:
-        return y
-    from sklearn.utils.validation import column_or_1d
-
-    return np.asarray(column_or_1d(y))
 
 
 def _unknown(value: Any) -> bool:

@@ -17,7 +17,8 @@ from ranksieve.data.dataset import Dataset
 from ranksieve.estimators.base import PlainFit
 from ranksieve.estimators.cost_candidates import check_affordable
 from ranksieve.estimators.families import Fitted
-from ranksieve.estimators.held_out import HeldOut, Validation, check_valid, number_of_folds
+from ranksieve.estimators.held_out import HeldOut, Validation, number_of_folds
+from ranksieve.estimators.inputs import ValidData, as_valid
 from ranksieve.estimators.parameters import Count, Normalise, NotNegative, Positive, check_parameters
 from ranksieve.estimators.within_budget import WithinBudget
 from ranksieve.forward import ForwardSearch, Rules
@@ -231,7 +232,7 @@ def best_subset(
 def held_out_sizes(
     rankers: Sequence[BestSubset],
     data: Dataset,
-    valid: Dataset | None = None,
+    valid: ValidData = None,
     metric: str = "ndcg@10",
     profile: str | Profile | None = None,
     cv: int | str = "auto",
@@ -241,7 +242,7 @@ def held_out_sizes(
 
     ``rankers`` are those of ``fit_sizes``. Folds have sets of their own, by forward selection with swaps.
     """
-    check_valid(valid)
+    valid = as_valid(valid)
     largest = rankers[-1]
     prepared, names = largest._prepared(data), tuple(largest._names())
     n_folds, folds, without = number_of_folds(cv, prepared, valid), None, None

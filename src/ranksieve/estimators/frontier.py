@@ -11,6 +11,7 @@ from ranksieve._types import BoolArray, FloatArray, IntArray
 from ranksieve.data.dataset import Dataset
 from ranksieve.estimators.candidates import Candidates
 from ranksieve.estimators.held_out import standard_error
+from ranksieve.estimators.inputs import ValidData
 from ranksieve.estimators.sparse_ranker import SparseRanker
 from ranksieve.path import Progress
 
@@ -63,7 +64,7 @@ class Frontier:
 
 def frontier(
     data: Dataset,
-    valid: Dataset | None = None,
+    valid: ValidData = None,
     *,
     n_budgets: int = 10,
     query_weight: FloatArray | None = None,

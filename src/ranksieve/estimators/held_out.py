@@ -228,19 +228,6 @@ def number_of_folds(cv: int | str, data: Dataset, valid: Dataset | None) -> int:
     return n_folds if n_folds > 1 else 0
 
 
-def check_valid(valid: Any) -> None:
-    """Validation data are a Dataset in which some ranking is better than another, or None."""
-    if valid is None:
-        return
-    if not isinstance(valid, Dataset):
-        raise ValueError(f"valid must be a Dataset, got {type(valid).__name__}; give Dataset(X, y, qid)")
-    if not valid.pairs_per_query.any():
-        raise ValueError(
-            "no query of the validation data has documents of different labels, so all models rank them "
-            "equally well; give other validation data, or none for cross-validation"
-        )
-
-
 def warn_of_shared_queries(train: Dataset, valid: Dataset) -> None:
     """Say it when validation queries are training queries too: of the same id and content."""
     place = {query: k for k, query in enumerate(train.query_ids.tolist())}

@@ -31,10 +31,10 @@ from ranksieve.estimators.families import (
 from ranksieve.estimators.held_out import (
     HeldOut,
     Validation,
-    check_valid,
     number_of_folds,
     warn_of_shared_queries,
 )
+from ranksieve.estimators.inputs import ValidData, as_valid
 from ranksieve.estimators.parameters import Count, FoldCount, Normalise, Positive, Seed, Share, one_of
 from ranksieve.estimators.within_budget import WithinBudget
 from ranksieve.forward import Rules
@@ -53,7 +53,7 @@ CHOSEN_ON_TRAIN = (
     "only one query has documents of different labels, so none can be held out: the model is chosen by how "
     "it ranks the query it was fitted on; give validation data"
 )
-N_BUDGETS = 12  # limits for which features are bought, where they have costs
+N_BUDGETS = 8  # limits for which features are bought, where they have costs
 
 
 @dataclass(eq=False, repr=False)
@@ -175,7 +175,7 @@ class SparseRanker(WithinBudget):
         y: Any = None,
         qid: Any = None,
         *,
-        valid: Dataset | None = None,
+        valid: ValidData = None,
         query_weight: FloatArray | None = None,
         progress: Progress | None = None,
     ) -> Self:
@@ -186,14 +186,14 @@ class SparseRanker(WithinBudget):
         X : Dataset, array, CSR matrix or frame
         y, qid : arrays
             Labels and query ids, unless X is a Dataset.
-        valid : Dataset, optional
+        valid : Dataset or (X, y, qid), optional
             Further held-out queries for the choice; see ``cv``.
         query_weight : array, optional
             One weight per query, in order of first appearance: with 2 a query counts as two, with 0 as none.
         progress : callable, optional
             Called with (points done, points in all).
         """
-        check_valid(valid)
+        valid = as_valid(valid)
         given, weight = self._given_data(X, y, qid, query_weight, valid)
         self._adopt(self._candidates(given, valid, weight, progress))
         if self.refit_on == "all" and valid is not None:
@@ -205,7 +205,7 @@ class SparseRanker(WithinBudget):
     def candidates(
         self,
         data: Dataset,
-        valid: Dataset | None = None,
+        valid: ValidData = None,
         *,
         n_budgets: int = N_BUDGETS,
         query_weight: FloatArray | None = None,
@@ -215,7 +215,7 @@ class SparseRanker(WithinBudget):
 
         With costs, features are bought for ``n_budgets`` limits.
         """
-        check_valid(valid)
+        valid = as_valid(valid)
         trial = self._twin()  # the ranker itself learns nothing
         given, weight = trial._given_data(data, None, None, query_weight, valid)
         with single_threaded_blas():

@@ -1,0 +1,86 @@
+"""Features and labels given as arrays or frames, checked as scikit-learn does, in words of our own."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ranksieve._types import AnyArray, Matrix
+from ranksieve.data.dataset import Dataset, as_matrix
+
+STANDARD = 1e-5  # of means and deviations: rounding, also in float32
+ValidData = Dataset | tuple[Any, Any, Any] | None
+
+
+def checked_matrix(ranker: Any, X: Any, *, learning: bool) -> Matrix:
+    """Features as float32, float64 or CSR, perhaps not finite; names and number are kept, or compared."""
+    from sklearn.utils.validation import validate_data  # takes long to load, and a Dataset does without
+
+    least = {"ensure_min_samples": 2} if learning else {}
+    try:
+        return validate_data(
+            ranker,
+            X,
+            reset=learning,
+            accept_sparse="csr",
+            dtype=[np.float64, np.float32],
+            ensure_all_finite=False,
+            **least,
+        )
+    except (TypeError, ValueError):
+        if hasattr(X, "columns"):
+            as_matrix(X)  # it names the column at fault
+        raise
+
+
+def checked_labels(ranker: Any, y: Any) -> AnyArray:
+    """One label per row; the data set checks that they are finite numbers."""
+    if y is None:
+        raise ValueError(f"{type(ranker).__name__} requires y to be passed, but the target y is None")
+    return one_dimensional(y, warn=True)
+
+
+def standardised(X: Matrix) -> bool:
+    """Whether every column has mean 0 and deviation 1, as behind a StandardScaler, or is constant."""
+    if not isinstance(X, np.ndarray):
+        return False
+    with np.errstate(over="ignore", invalid="ignore"):
+        mean, deviation = X.mean(axis=0), X.std(axis=0)
+    varies = deviation > 0
+    return bool(
+        varies.any()
+        and (np.abs(mean) <= STANDARD).all()
+        and (np.abs(deviation[varies] - 1.0) <= STANDARD).all()
+    )
+
+
+def one_dimensional(y: Any, warn: bool = False) -> AnyArray:
+    """An array of one dimension; a column is one, too."""
+    if isinstance(y, np.ndarray) and y.ndim == 1:
+        return y
+    from sklearn.utils.validation import column_or_1d
+
+    return np.asarray(column_or_1d(y, warn=warn))
+
+
+def as_valid(valid: ValidData) -> Dataset | None:
+    """Validation data: a Dataset or (X, y, qid), in which some ranking is better than another; or None."""
+    if valid is None:
+        return None
+    if isinstance(valid, tuple | list) and len(valid) == 3:
+        X, y, qid = valid
+        valid = Dataset(X, one_dimensional(y), qid)
+    if not isinstance(valid, Dataset):
+        raise ValueError(f"valid must be a Dataset or (X, y, qid), got {_in_words(valid)}")
+    if not valid.pairs_per_query.any():
+        raise ValueError(
+            "no query of the validation data has documents of different labels, so all models rank them "
+            "equally well; give other validation data, or none for cross-validation"
+        )
+    return valid
+
+
+def _in_words(given: Any) -> str:
+    kind = type(given).__name__
+    return f"a {kind} of {len(given)} entries" if isinstance(given, tuple | list) else kind
