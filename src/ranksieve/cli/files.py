@@ -89,6 +89,16 @@ def is_model(file: str) -> bool:
         return False
 
 
+def model_before(file: str) -> rs.LinearModel:
+    """The linear model of ranksieve that a fit begins with."""
+    from ranksieve.foreign import open_model
+
+    own = open_model(file).own
+    if own is None:
+        raise ValueError(f"{file}: --from takes a linear model file of ranksieve, and this is another one")
+    return own
+
+
 def read_with_models(
     data_file: str, model_files: Sequence[str], missing: str | None = None, first_feature: int | None = None
 ) -> tuple[rs.Dataset, dict[str, Scorer]]:

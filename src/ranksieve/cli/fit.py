@@ -11,10 +11,11 @@ import typer
 import ranksieve as rs
 from ranksieve._util.messages import lookup
 from ranksieve.cli.app import command
-from ranksieve.cli.files import beside, check_inputs, check_outputs, connected
+from ranksieve.cli.files import beside, check_inputs, check_outputs, connected, model_before
 from ranksieve.cli.options import Cluster, FitData, Json, MaxFeatures, RankerOptions
 from ranksieve.cli.output import emit_json, progress, table, while_doing, words
 from ranksieve.cli.streaming import check_stream
+from ranksieve.cli.updating import settings_in_words, settings_of, show_changes
 
 if TYPE_CHECKING:  # these take long to load
     from ranksieve.estimators import LinearRanker
@@ -32,6 +33,7 @@ CHOICE = ("max_features", "feature_costs", "max_cost", "metric", "profile")
     "ranksieve fit train.parquet --set cv=10 -o model.json --report page.html",
     "ranksieve fit train.txt --costs ms.csv --max-cost 5 -o model.json",
     "ranksieve fit train.txt --best-subset --max-features 5 -o model.json",
+    "ranksieve fit new.txt --from model.json -o new.json",
     "ranksieve fit huge.txt --method minbatsrank --stream -o model.json",
 )
 def fit(
@@ -60,6 +62,15 @@ def fit(
             help="Learn while reading LETOR text, in memory that does not grow with the file (minbatsrank).",
         ),
     ] = False,
+    begin: Annotated[
+        str | None,
+        typer.Option(
+            "--from",
+            metavar="FILE",
+            help="Begin with this model: its settings, and its features unless others are better by more than "
+            "chance; says what changed.",
+        ),
+    ] = None,
     report: Annotated[str | None, typer.Option(metavar="FILE", help="Also write an HTML page.")] = None,
     cluster: Cluster = None,
     as_json: Json = False,
@@ -75,10 +86,12 @@ def fit(
     """
     from ranksieve.methods import find_method
 
-    inputs = [*source.files, *wanted.files]
+    inputs = [*source.files, *wanted.files, begin]
     check_inputs(*inputs)
     entry = find_method(method.lower())
     given = wanted.parameters(max_features) | ({"families": ["subset"]} if best_subset else {})
+    old, kept = (None, {}) if begin is None else model_and_settings(begin, method, stream, given)
+    given = kept | given
     if stream:
         chosen = {name: given.get(name) for name in CHOICE} | {"valid": source.valid}
         whole = {"report": report, "normalise": given.get("normalise"), "cluster": cluster}
@@ -102,7 +115,8 @@ def fit(
             data, held_out = source.read(ranker.missing, client)
             title = f"fitting {data.source or 'the data'}"
             with progress(title) as bar, while_doing(title):
-                chosen_on = {} if held_out is None else {"valid": held_out}
+                options = {"valid": held_out, "warm_start": old}
+                chosen_on = {name: value for name, value in options.items() if value is not None}
                 ranker.fit(data, **chosen_on, **reporters(entry, ranker, bar))
             model, choice = ranker.to_model(), how_chosen(ranker, data, source.valid)
             uncounted = too_short_to_count(ranker, data, held_out)
@@ -122,13 +136,31 @@ def fit(
                     "family": getattr(ranker, "family_", None),
                     "confidence": confidence_data(ranker),
                     "uncounted": uncounted,
+                    "changes": None if old is None else ranker.changes_.to_dict(),
                     "output": output,
                     "report": report,
                 }
             )
         else:
+            if kept and begin is not None:
+                words(settings_in_words(kept, begin))
             show_model(ranker, model, choice, uncounted)
+            if begin is not None:
+                show_changes(ranker.changes_, begin)
             words(f"Wrote {output}{f' and {report}' if report else ''}.")
+
+
+def model_and_settings(
+    file: str, method: str, stream: bool, given: Mapping[str, Any]
+) -> tuple[rs.LinearModel, dict[str, Any]]:
+    """The model of --from, and its settings beside those that are given, if the method can begin with it."""
+    if stream or method.lower() != "sparseranker":
+        what = "--stream" if stream else f"--method {method}"
+        raise ValueError(
+            f"--from does not go with {what}: only sparseranker begins with a model; leave it out"
+        )
+    old = model_before(file)
+    return old, {name: value for name, value in settings_of(old).items() if name not in given}
 
 
 def make_ranker(

@@ -60,11 +60,13 @@ class Candidates:
     """All models that a choice is made from, and the budget that limits it.
 
     ``beyond`` holds models that exceed the budget, to compare with: what it costs to keep to it.
+    ``preferred`` is the model to keep unless another one is better by more than chance, which none is.
     """
 
     families: tuple[Family, ...]
     budget: Budget
     beyond: Family | None = None
+    preferred: int | None = None
 
     @property
     def coefs(self) -> FloatArray:
@@ -84,6 +86,8 @@ class Candidates:
 
     def choose(self, rule: Rule) -> int:
         """The model (row) that ``rule`` prefers among those that may be chosen."""
+        if self.preferred is not None:
+            return self.preferred
         points = np.flatnonzero(self.allowed)
         if len(points) == 0:
             raise ValueError(self.budget.nothing_fits())

@@ -197,7 +197,7 @@ def forward_family(task: Task, path: Fitted | None = None, label: str = "forward
     models = select(None)
     if not len(models):
         return None
-    return _by_size(label, task, models, most, window, select)
+    return by_size(label, task, models, most, window, select)
 
 
 def subset_family(task: Task, path: Fitted | None = None, label: str = "subset") -> Fitted | None:
@@ -226,7 +226,7 @@ def subset_family(task: Task, path: Fitted | None = None, label: str = "subset")
     def select(fold: int) -> SparsePath:
         return searches.search(task, fold, search.ridge).path(end, task.rules, task.names)
 
-    return replace(_by_size(label, task, models, most, window, select), found=found)
+    return replace(by_size(label, task, models, most, window, select), found=found)
 
 
 def _sizes(task: Task) -> tuple[int, int, int]:
@@ -236,7 +236,7 @@ def _sizes(task: Task) -> tuple[int, int, int]:
     return most, window, most + window // 2
 
 
-def _by_size(
+def by_size(
     label: str, task: Task, models: SparsePath, most: int, window: int, select: Callable[[int], SparsePath]
 ) -> Fitted:
     """One model for each number of features, and without each fold those that ``select`` gives."""

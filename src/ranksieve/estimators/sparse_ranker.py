@@ -10,12 +10,13 @@ from typing import Annotated, Any, ClassVar, Self
 import numpy as np
 
 from ranksieve._parallel import single_threaded_blas
-from ranksieve._types import FloatArray
+from ranksieve._types import FloatArray, PathLike
 from ranksieve._util.constraints import Interval
 from ranksieve._util.messages import lookup, warn_caller
 from ranksieve.data.dataset import Dataset
 from ranksieve.estimators.base import all_or_nothing
 from ranksieve.estimators.candidates import Candidates, beyond_budget, plain_families, warn_if_blind
+from ranksieve.estimators.changes import Changes, find_changes
 from ranksieve.estimators.choice import RULES, Confidence
 from ranksieve.estimators.cost_candidates import families_by_cost
 from ranksieve.estimators.families import (
@@ -36,10 +37,12 @@ from ranksieve.estimators.held_out import (
 )
 from ranksieve.estimators.inputs import ValidData, as_valid
 from ranksieve.estimators.parameters import Count, FoldCount, Normalise, Positive, Seed, Share, one_of
+from ranksieve.estimators.warm_start import AS_BEFORE, as_model, before, first_candidates, short_name
 from ranksieve.estimators.within_budget import WithinBudget
 from ranksieve.forward import Rules
 from ranksieve.leave_out import Folds
 from ranksieve.metrics import Profile, profile_for
+from ranksieve.model import LinearModel
 from ranksieve.objective import make_objective
 from ranksieve.path import Progress, SparsePath, as_penalty
 from ranksieve.penalties import ElasticNet, SlopedPenalty
@@ -132,6 +135,8 @@ class SparseRanker(WithinBudget):
         What features cost.
     found_ : Found or None
         What is proven of the chosen set of features, if it comes from the family "subset".
+    changes_ : Changes or None
+        What changed from the model of ``warm_start`` to this one.
     """
 
     family_: str = field(init=False)
@@ -141,6 +146,7 @@ class SparseRanker(WithinBudget):
     candidates_: Candidates = field(init=False)
     n_folds_: int = field(init=False)
     found_: Found | None = field(init=False)
+    changes_: Changes | None = field(init=False)
 
     uses_valid: ClassVar[bool] = True
     works_in_parts: ClassVar[bool] = True
@@ -177,6 +183,7 @@ class SparseRanker(WithinBudget):
         *,
         valid: ValidData = None,
         query_weight: FloatArray | None = None,
+        warm_start: LinearModel | PathLike | None = None,
         progress: Progress | None = None,
     ) -> Self:
         """Fit the families on the data and choose the model that ranks held-out queries best.
@@ -190,14 +197,20 @@ class SparseRanker(WithinBudget):
             Further held-out queries for the choice; see ``cv``.
         query_weight : array, optional
             One weight per query, in order of first appearance: with 2 a query counts as two, with 0 as none.
+        warm_start : LinearModel or its file, optional
+            The model before: its features, with new weights, are kept unless another candidate is better by
+            more than chance. ``changes_`` then says what changed.
         progress : callable, optional
             Called with (points done, points in all).
         """
-        valid = as_valid(valid)
+        valid, old = as_valid(valid), None if warm_start is None else as_model(warm_start)
         given, weight = self._given_data(X, y, qid, query_weight, valid)
-        self._adopt(self._candidates(given, valid, weight, progress))
+        if old is not None:
+            self._learned_from = {**self._learned_from, "warm_start": short_name(old)}
+        self._adopt(self._candidates(given, valid, weight, progress, previous=old))
         if self.refit_on == "all" and valid is not None:
             self._refit(given, valid, weight)
+        self.changes_ = None if old is None else self._changes(old, given, valid)
         if valid is None and self.n_folds_ == 0 and (isinstance(X, Dataset) or qid is not None):
             warn_caller(CHOSEN_ON_TRAIN)  # without query ids another warning has been given
         return self
@@ -244,6 +257,7 @@ class SparseRanker(WithinBudget):
         query_weight: FloatArray | None,
         progress: Progress | None,
         n_budgets: int = N_BUDGETS,
+        previous: LinearModel | None = None,
     ) -> Candidates:
         data = self._prepared_for_learning(given, query_weight)
         held = None if valid is None else self._checked_valid(given, valid)
@@ -256,6 +270,9 @@ class SparseRanker(WithinBudget):
         task = self._task(
             data, constraints, folds, query_weight, ProgressCount(progress, len(self.families) + 1)
         )
+        begin = None if previous is None else before(previous, task)
+        if begin is not None and (first := first_candidates(task, held_out, budget, begin)) is not None:
+            return first
         if budget.costs is None:
             path, families = plain_families(task, held_out, self._families())
         else:
@@ -330,6 +347,12 @@ class SparseRanker(WithinBudget):
         found = family.fitted.found
         self.found_ = replace(found[self.chosen_], max_cost=self.max_cost) if found else None
 
+    def _changes(self, old: LinearModel, given: Dataset, valid: Dataset | None) -> Changes:
+        held = [given] if self.n_folds_ or valid is None else []
+        held += [] if valid is None else [valid]
+        seen = old.fingerprint == self._learned_from["train"]
+        return find_changes(old, self._linear_model(), held, self.validation_, self.chosen_, seen)
+
     def _refit(self, given: Dataset, valid: Dataset, query_weight: FloatArray | None) -> None:
         """The chosen features, with the weights that training and validation data give them together."""
         both = self._prepared(given.joined(self._held_out(valid)))
@@ -353,7 +376,8 @@ class SparseRanker(WithinBudget):
             "ridge" if ridged else "alpha": self.alpha_,
         }
         columns = np.arange(len(names))
-        if ridged or (self._learned_with["refit_on"] == "all" and "valid" in self._learned_from):
+        refitted = self._learned_with["refit_on"] == "all" and "valid" in self._learned_from
+        if ridged or refitted or self.family_.endswith(AS_BEFORE):
             columns = np.flatnonzero(self.path_.coefs[self.chosen_])
             proof["features"] = [names[j] for j in columns]
         weights = getattr(self._penalty, "weights", None)

@@ -10,9 +10,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from ranksieve._types import FloatArray
+from ranksieve._types import FloatArray, PathLike
 from ranksieve._version import __version__
 from ranksieve.data.dataset import Dataset
+from ranksieve.estimators.warm_start import as_model
 from ranksieve.model import LinearModel
 from ranksieve.path import Progress
 from ranksieve.verification.case import Case
@@ -68,6 +69,7 @@ def verify(
     valid: Dataset | None = None,
     *,
     query_weight: FloatArray | None = None,
+    warm_start: LinearModel | PathLike | None = None,
     refit: bool = True,
     progress: Progress | None = None,
 ) -> Verification:
@@ -88,12 +90,15 @@ def verify(
         The validation data of its fit, if it had any.
     query_weight : array, optional
         The weights of queries in its fit, if it had any.
+    warm_start : LinearModel or its file, optional
+        The model that its fit began with, if any.
     refit : bool
         Whether to fit again where a claim needs it.
     progress : callable, optional
         Called with (done, in all) while a ranker that chooses among models is fitted again.
     """
-    case = Case(model, data, valid, query_weight, refit, progress)
+    begin = None if warm_start is None else as_model(warm_start)
+    case = Case(model, data, valid, query_weight, refit, progress, begin)
     case.check_input()
     with warnings.catch_warnings():  # the first fit has given them
         warnings.simplefilter("ignore")

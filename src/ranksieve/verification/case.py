@@ -24,8 +24,17 @@ from ranksieve.verification.verdict import NotChecked, told_if_damaged
 EVALUATION = 1e-12  # share of an objective by which evaluations at the same weights may differ by machine
 FIT = 1e-9  # share of a number by which two fits may differ
 SAME_WEIGHT = 1e-6  # share of the largest weight: what rounding may grow to in the steps of a solver
-PARTS = {"train": "training data", "valid": "validation data", "query_weight": "query weights"}
-HOW_TO_GIVE = {"valid": "give valid=", "query_weight": "give query_weight= to rs.verify in Python"}
+PARTS = {
+    "train": "training data",
+    "valid": "validation data",
+    "query_weight": "query weights",
+    "warm_start": "the model before",
+}
+HOW_TO_GIVE = {
+    "valid": "give valid=",
+    "query_weight": "give query_weight= to rs.verify in Python",
+    "warm_start": "give warm_start=",
+}
 COST = "cost"  # the one metric that takes no fit to measure
 
 
@@ -65,6 +74,7 @@ class Case:
     query_weight: FloatArray | None
     refit: bool
     progress: Progress | None
+    warm_start: LinearModel | None = None
 
     def check_input(self) -> None:
         """Refuse what cannot be what the model was fitted on."""
@@ -74,7 +84,7 @@ class Case:
                 "the model claims nothing that could be verified: it names neither the data it was fitted on "
                 "nor what was proven or measured"
             )
-        for name in ("valid", "query_weight"):
+        for name in ("valid", "query_weight", "warm_start"):
             if getattr(self, name) is not None and name not in model.data:
                 raise ValueError(f"the model was fitted without {PARTS[name]}; leave out {name}=")
         for part in filter(lambda given: given is not None, (self.data, self.valid)):
@@ -142,11 +152,15 @@ class Case:
     @cached_property
     def _new_fit(self) -> LinearModel | NotChecked:
         try:
-            self.need("query_weight", "valid")
+            self.need("query_weight", "valid", "warm_start")
             if not self.refit:
                 raise NotChecked("only a new fit can tell, which was not asked for")
             ranker: Any = chooser_of(self.model)
-            options = {"valid": self.valid, "query_weight": self.query_weight}
+            options = {
+                "valid": self.valid,
+                "query_weight": self.query_weight,
+                "warm_start": self.warm_start,
+            }
             given: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
             if ranker.uses_valid:
                 given["progress"] = self.progress

@@ -10,6 +10,7 @@ from typing import Any
 from ranksieve.data.costs import make_costs
 from ranksieve.data.dataset import Dataset, fingerprint, fingerprint_of_weights
 from ranksieve.estimators.choice import fits
+from ranksieve.estimators.warm_start import short_name
 from ranksieve.estimators.within_budget import WithinBudget
 from ranksieve.losses.base import checked_query_weight
 from ranksieve.metrics import evaluate
@@ -31,7 +32,12 @@ def check_data(case: Case) -> Iterator[Verdict]:
     """The fingerprints of the data are those of the data given."""
     if "train" not in case.model.data:
         yield Verdict(PARTS["train"], None, "the file does not say what the model was fitted on")
-    given = {"train": case.data, "valid": case.valid, "query_weight": case.query_weight}
+    given = {
+        "train": case.data,
+        "valid": case.valid,
+        "query_weight": case.query_weight,
+        "warm_start": case.warm_start,
+    }
     for name, stated in case.model.data.items():
         claim, part = PARTS.get(name, name), given.get(name)
         if part is None:
@@ -39,6 +45,8 @@ def check_data(case: Case) -> Iterator[Verdict]:
             continue
         if isinstance(part, Dataset):
             found = fingerprint(part)
+        elif isinstance(part, LinearModel):
+            found = short_name(part)
         else:
             found = fingerprint_of_weights(checked_query_weight(part, case.data.n_queries))
         words = f"fingerprint {found}" + ("" if found == stated else f", stated {stated}")

@@ -1,0 +1,197 @@
+"""Fits that begin with the model before, and what they say changed."""
+
+import json
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import ranksieve as rs
+from ranksieve.cli import app
+from ranksieve.report.change_words import change_sentences
+
+ALL = rs.make_ranking(n_queries=160, n_features=14, n_informative=5, docs_per_query=12, noise=0.4, seed=4)
+FIRST, SECOND = ALL.select_queries(range(80)), ALL.select_queries(range(80, 160))
+
+
+@pytest.fixture(scope="module")
+def old():
+    return rs.SparseRanker(max_features=4).fit(FIRST).to_model()
+
+
+@pytest.fixture(scope="module")
+def updated(old):
+    return rs.SparseRanker(max_features=4).fit(SECOND, warm_start=old)
+
+
+def features(model):
+    return set(model.names)
+
+
+def test_features_that_still_do_are_kept_with_new_weights(old, updated):
+    new = updated.to_model()
+    assert features(new) == features(old)
+    assert updated.family_.endswith("as before")
+    assert not np.array_equal(new.weights, old.weights)
+    fresh = rs.SparseRanker(max_features=4).fit(SECOND)
+    assert updated.confidence_.mean >= fresh.confidence_.low
+
+
+def test_it_tries_fewer_models(old, updated):
+    fresh = rs.SparseRanker(max_features=4).fit(SECOND)
+    assert len(updated.candidates_.coefs) < len(fresh.candidates_.coefs) / 2
+
+
+def test_the_weights_are_those_of_the_problem_before_on_new_data(old, updated):
+    certificate = updated.to_model().certificate
+    strength = "ridge" if "ridge" in old.certificate else "alpha"
+    assert certificate[strength] == old.certificate[strength]
+    assert set(certificate["features"]) == features(old)
+    assert certificate["relative_gap"] <= 1e-6
+
+
+def test_features_that_do_not_are_replaced():
+    informative = np.flatnonzero(ALL.truth)
+    poor = rs.LinearModel(
+        terms=tuple(
+            rs.model.Term(ALL.feature_names[j], int(j), 1.0) for j in range(14) if j not in informative
+        )[:2],
+        n_features=14,
+    )
+    ranker = rs.SparseRanker(max_features=4).fit(SECOND, warm_start=poor)
+    fresh = rs.SparseRanker(max_features=4).fit(SECOND)
+    np.testing.assert_array_equal(ranker.coef_, fresh.coef_)
+    assert {one.status for one in ranker.changes_.features} >= {"in", "out"}
+    assert ranker.changes_.gain[1] > 0
+
+
+def test_a_smaller_budget_does_not_keep_all_features(old):
+    ranker = rs.SparseRanker(max_features=2).fit(SECOND, warm_start=old)
+    assert len(ranker.support_) == 2
+
+
+def test_features_that_must_not_be_used_are_left_out(old):
+    gone = old.names[0]
+    ranker = rs.SparseRanker(max_features=4, must_not=[gone]).fit(SECOND, warm_start=old)
+    assert gone not in features(ranker.to_model())
+    assert {one.feature for one in ranker.changes_.features if one.status == "out"} >= {gone}
+
+
+def test_models_of_other_methods_and_files(old, tmp_path):
+    other = rs.FenchelRank().fit(FIRST).to_model()
+    assert rs.SparseRanker().fit(SECOND, warm_start=other).changes_ is not None
+    old.save(tmp_path / "old.json")
+    by_file = rs.SparseRanker(max_features=4).fit(SECOND, warm_start=tmp_path / "old.json")
+    np.testing.assert_array_equal(
+        by_file.coef_, rs.SparseRanker(max_features=4).fit(SECOND, warm_start=old).coef_
+    )
+
+
+def test_what_changed(old, updated):
+    found = updated.changes_
+    assert {one.feature: one.before for one in found.features} == pytest.approx(
+        dict(zip(old.names, old.folded().weights, strict=True))
+    )
+    before = rs.evaluate(old.predict(SECOND), SECOND, ["ndcg@10"]).per_query["ndcg@10"]
+    np.testing.assert_array_equal(found.before, before[~np.isnan(before)])
+    np.testing.assert_array_equal(found.after, updated.validation_.values[updated.chosen_])
+    assert found.won + found.lost <= len(found.after) == updated.confidence_.n_queries
+    extremes = found.extremes(2)
+    changes = [after - before for _, before, after in extremes]
+    assert changes == sorted(changes)
+    assert changes[0] == (found.after - found.before).min()
+    assert json.loads(json.dumps(found.to_dict()))["won"] == found.won
+
+
+def test_without_a_model_before_nothing_is_said_to_have_changed():
+    assert rs.SparseRanker(max_features=2).fit(SECOND).changes_ is None
+
+
+def test_a_model_of_the_same_queries_is_said_to_have_seen_them(old):
+    found = rs.SparseRanker(max_features=4).fit(FIRST, warm_start=old).changes_
+    assert found.seen
+    assert any("too high" in sentence for sentence in change_sentences(found, "old.json"))
+
+
+def test_data_that_lack_its_features():
+    named = rs.Dataset(SECOND.X, SECOND.y, SECOND.qid, [f"x{j}" for j in range(14)])
+    model = rs.LinearModel((rs.model.Term("y1", 0, 1.0), rs.model.Term("x3", 3, 1.0)), n_features=14)
+    found = rs.SparseRanker(max_features=2).fit(named, warm_start=model).changes_
+    assert len(found.after) == 0
+    assert any("lack features of" in sentence for sentence in change_sentences(found, "old.json"))
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        (3, "warm_start is a int; give the linear model"),
+        (rs.LinearModel((), n_features=14), "uses no feature"),
+    ],
+)
+def test_other_things_are_refused(given, words):
+    with pytest.raises(ValueError, match=words):
+        rs.SparseRanker().fit(SECOND, warm_start=given)
+
+
+def test_verification_takes_the_model_before(old, updated):
+    claims = {one.claim: one.holds for one in rs.verify(updated.to_model(), SECOND, warm_start=old).verdicts}
+    assert set(claims.values()) == {True}
+    assert "the model before" in claims
+    without = {one.claim: one.holds for one in rs.verify(updated.to_model(), SECOND).verdicts}
+    assert without["the model before"] is None
+    other = rs.verify(updated.to_model(), SECOND, warm_start=updated.to_model())
+    assert not other.holds
+
+
+# --- On the command line ---------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory, old):
+    place = tmp_path_factory.mktemp("update")
+    rs.write_letor(SECOND, place / "new.txt")
+    old.save(place / "old.json")
+    return place
+
+
+def run(*arguments):
+    return CliRunner().invoke(app, [str(one) for one in arguments])
+
+
+def test_fit_from_a_model_keeps_its_settings_and_says_what_changed(folder):
+    told = run("fit", folder / "new.txt", "--from", folder / "old.json", "-o", folder / "new.json")
+    assert told.exit_code == 0, told.output
+    assert f"Settings of {folder / 'old.json'}: max_features=4" in told.output
+    assert "are kept: no other candidate is better by more than chance" in " ".join(told.output.split())
+    assert "weight before" in told.output
+    assert "Most lost and won" in told.output
+    assert rs.load_model(folder / "new.json").parameters["max_features"] == 4
+
+
+def test_options_replace_settings(folder):
+    options = ("--max-features", 2, "--json", "-o", folder / "two.json")
+    told = run("fit", folder / "new.txt", "--from", folder / "old.json", *options)
+    found = json.loads(told.stdout)
+    assert found["model"]["parameters"]["max_features"] == 2
+    assert {one["status"] for one in found["changes"]["features"]} == {"kept", "out"}
+
+
+def test_verify_from(folder):
+    run("fit", folder / "new.txt", "--from", folder / "old.json", "-o", folder / "new.json")
+    told = run("verify", folder / "new.json", folder / "new.txt", "--from", folder / "old.json")
+    assert told.exit_code == 0
+    assert "the model before" in told.output
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (("--method", "ranksvm"), "--from does not go with --method ranksvm"),
+        (("--stream", "--method", "minbatsrank"), "--from does not go with --stream"),
+    ],
+)
+def test_from_with_other_methods_is_refused(folder, options, words):
+    told = run("fit", folder / "new.txt", "--from", folder / "old.json", *options, "-o", folder / "no.json")
+    assert told.exit_code == 2
+    assert words in told.stderr
+    assert not (folder / "no.json").exists()
