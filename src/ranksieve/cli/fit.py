@@ -67,8 +67,8 @@ def fit(
         typer.Option(
             "--from",
             metavar="FILE",
-            help="Begin with this model: its settings, and its features unless others are better by more than "
-            "chance; says what changed.",
+            help="Begin with this model: its settings, and its features unless others are better by "
+            "more than chance; says what changed.",
         ),
     ] = None,
     report: Annotated[str | None, typer.Option(metavar="FILE", help="Also write an HTML page.")] = None,
