@@ -13,6 +13,7 @@ from ranksieve._types import FloatArray
 from ranksieve._util.constraints import Interval
 from ranksieve._util.messages import lookup, warn_caller
 from ranksieve.data.dataset import Dataset
+from ranksieve.data.query_weights import QueryWeight
 from ranksieve.estimators.base import all_or_nothing
 from ranksieve.estimators.candidates import Candidates, beyond_budget, plain_families, warn_if_blind
 from ranksieve.estimators.choice import RULES, Confidence
@@ -175,7 +176,8 @@ class SparseRanker(WithinBudget):
         qid: Any = None,
         *,
         valid: Dataset | None = None,
-        query_weight: FloatArray | None = None,
+        query_weight: QueryWeight | None = None,
+        document_weight: Any = None,
         progress: Progress | None = None,
     ) -> Self:
         """Fit the families on the data and choose the model that ranks held-out queries best.
@@ -187,13 +189,17 @@ class SparseRanker(WithinBudget):
             Labels and query ids, unless X is a Dataset.
         valid : Dataset, optional
             Further held-out queries for the choice; see ``cv``.
-        query_weight : array, optional
-            One weight per query, in order of first appearance: with 2 a query counts as two, with 0 as none.
+        query_weight : array or mapping of query id to number, optional
+            One weight per query, in order of first appearance, or the weights of some (others weigh 1): with
+            2 a query counts as two, with 0 as none.
+        document_weight : array, optional
+            One weight per row, unless X is a Dataset: with 2 a document counts as two copies of it, with 0 as
+            absent.
         progress : callable, optional
             Called with (points done, points in all).
         """
         check_valid(valid)
-        given, weight = self._given_data(X, y, qid, query_weight, valid)
+        given, weight = self._given_data(X, y, qid, query_weight, valid, document_weight)
         self._adopt(self._candidates(given, valid, weight, progress))
         if self.refit_on == "all" and valid is not None:
             self._refit(given, valid, weight)
@@ -207,7 +213,7 @@ class SparseRanker(WithinBudget):
         valid: Dataset | None = None,
         *,
         n_budgets: int = N_BUDGETS,
-        query_weight: FloatArray | None = None,
+        query_weight: QueryWeight | None = None,
         progress: Progress | None = None,
     ) -> Candidates:
         """The models that ``fit`` chooses from, each measured on held-out queries.

@@ -8,9 +8,10 @@ from typing import TypeAlias
 import numpy as np
 
 from ranksieve._types import FloatArray
+from ranksieve.data.counted import counted
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.matrix import dense_columns
-from ranksieve.measures.columns import Standard, counted, row_weights, sum_blocks
+from ranksieve.measures.columns import Standard, sum_blocks
 from ranksieve.metrics import Evaluator, Profile
 
 Importance: TypeAlias = Callable[[Dataset, FloatArray | None], FloatArray]
@@ -20,7 +21,7 @@ Importance: TypeAlias = Callable[[Dataset, FloatArray | None], FloatArray]
 def pearson(data: Dataset, query_weight: FloatArray | None = None) -> FloatArray:
     """s_j = |cov(x_j, y)| / √(var(x_j) var(y)) over all documents; 0 for a constant feature."""
     data, weight = counted(data, query_weight)
-    rows = row_weights(data, weight)
+    rows = data.row_weights(weight)
     features, labels = Standard(data.X, rows), Standard(data.y[:, None], rows)
 
     def sums(start: int, stop: int) -> FloatArray:
@@ -53,7 +54,7 @@ def mean_average_precision(data: Dataset, query_weight: FloatArray | None = None
 def ones(data: Dataset, query_weight: FloatArray | None = None) -> FloatArray:
     """s_j = 1: no information on importance. A constant feature still has importance 0."""
     data, weight = counted(data, query_weight)
-    return np.where(Standard(data.X, row_weights(data, weight)).constant, 0.0, 1.0)
+    return np.where(Standard(data.X, data.row_weights(weight)).constant, 0.0, 1.0)
 
 
 def single_feature(
@@ -61,6 +62,11 @@ def single_feature(
 ) -> FloatArray:
     """The metric of ranking by each feature alone, up or down, whichever is better; 0 if it ranks nothing."""
     data, weight = counted(data, query_weight)
+    if data.document_weight is not None:
+        raise ValueError(
+            f"{metric} of a feature alone cannot weigh documents; leave document_weight out, or measure "
+            'importance by "pearson"'
+        )
     evaluator = Evaluator(data, profile)
 
     def value(column: FloatArray) -> float:

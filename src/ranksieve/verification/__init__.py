@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from ranksieve._types import FloatArray
 from ranksieve._version import __version__
 from ranksieve.data.dataset import Dataset
+from ranksieve.data.query_weights import QueryWeight, query_weights
 from ranksieve.model import LinearModel
 from ranksieve.path import Progress
 from ranksieve.verification.case import Case
@@ -67,7 +67,7 @@ def verify(
     data: Dataset,
     valid: Dataset | None = None,
     *,
-    query_weight: FloatArray | None = None,
+    query_weight: QueryWeight | None = None,
     refit: bool = True,
     progress: Progress | None = None,
 ) -> Verification:
@@ -86,8 +86,8 @@ def verify(
         What it was fitted on.
     valid : Dataset, optional
         The validation data of its fit, if it had any.
-    query_weight : array, optional
-        The weights of queries in its fit, if it had any.
+    query_weight : array or mapping of query id to number, optional
+        The weights of queries in its fit, if it had any. The data bring the weights of their documents.
     refit : bool
         Whether to fit again where a claim needs it.
     progress : callable, optional
@@ -95,6 +95,7 @@ def verify(
     """
     case = Case(model, data, valid, query_weight, refit, progress)
     case.check_input()
+    case = replace(case, query_weight=query_weights(query_weight, data))
     with warnings.catch_warnings():  # the first fit has given them
         warnings.simplefilter("ignore")
         verdicts = tuple(verdict for check in CLAIMS.values() for verdict in check(case))
