@@ -309,7 +309,8 @@ def as_document_weight(weight: Any, n_rows: int, first: int = 0) -> FloatArray |
     if bad.any():
         row = int(np.argmax(bad))
         raise ValueError(
-            f"the document weight of row {first + row} is {weights[row]}; weights must be finite and not negative"
+            f"the document weight of row {first + row} is {weights[row]}; weights must be finite and not "
+            "negative"
         )
     return weights
 

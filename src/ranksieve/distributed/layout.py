@@ -95,19 +95,12 @@ def read_run(run: list[tuple[Any, ...]]) -> list[Dataset | None]:
 
 def summaries(pieces: list[Dataset | None]) -> list[Summary | None]:
     """What the client must know of each piece."""
-    return [
-        None
-        if data is None
-        else Summary(
-            data.feature_names,
-            _kind(data),
-            data.n_docs,
-            data.queries.ids,
-            data.profile,
-            data.document_weight is not None,
-        )  # fmt: skip
-        for data in pieces
-    ]
+    return [None if data is None else _summary(data) for data in pieces]
+
+
+def _summary(data: Dataset) -> Summary:
+    weighted = data.document_weight is not None
+    return Summary(data.feature_names, _kind(data), data.n_docs, data.queries.ids, data.profile, weighted)
 
 
 def _kind(data: Dataset) -> str:
@@ -133,8 +126,8 @@ def _common_columns(pieces: Sequence[Piece], found: list[Summary | None]) -> tup
                 )
     for name, one in known:
         if one.weighted != first.weighted:
-            having, lacking = (where, name) if first.weighted else (name, where)
-            raise ValueError(f"{lacking} has no weights of documents, but {having} has; give both or neither")
+            having, without = (where, name) if first.weighted else (name, where)
+            raise ValueError(f"{without} has no weights of documents, but {having} has; give both or neither")
     kinds = {one.kind for _, one in known}
     if len(kinds) == 1:
         return first.names, kinds.pop()

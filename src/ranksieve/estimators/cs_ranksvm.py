@@ -22,8 +22,8 @@ MOST_LEVELS = 256
 class CSRankSVM(RankSVM):
     """min_w ½‖w‖² + C Σ_q (max p / p_q) Σ_{pairs of q} τ(y_i, y_j) max(0, 1 − ⟨w, x_i − x_j⟩)².
 
-    p_q is the number of pairs of query q, or the sum of their documents' weights: with the factor max p / p_q a
-    query with few pairs counts as much as one with many. τ makes errors at the top of the ranking cost more.
+    p_q is the number of pairs of query q, or the sum of their weights: with the factor max p / p_q a query
+    with few pairs counts as much as one with many. τ makes errors at the top of the ranking cost more.
 
     Parameters
     ----------
