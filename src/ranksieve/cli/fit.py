@@ -12,7 +12,7 @@ import ranksieve as rs
 from ranksieve._util.messages import lookup
 from ranksieve.cli.app import command
 from ranksieve.cli.files import beside, check_inputs, check_outputs, connected
-from ranksieve.cli.options import Cluster, FitData, Json, MaxFeatures, RankerOptions
+from ranksieve.cli.options import Cluster, FitData, Json, MaxFeatures, RankerOptions, Weights
 from ranksieve.cli.output import emit_json, progress, table, while_doing, words
 from ranksieve.cli.streaming import check_stream
 
@@ -32,11 +32,13 @@ CHOICE = ("max_features", "feature_costs", "max_cost", "metric", "profile")
     "ranksieve fit train.parquet --set cv=10 -o model.json --report page.html",
     "ranksieve fit train.txt --costs ms.csv --max-cost 5 -o model.json",
     "ranksieve fit train.txt --best-subset --max-features 5 -o model.json",
+    "ranksieve fit clicks.parquet --document-weights clicks --query-weights traffic.csv -o model.json",
     "ranksieve fit huge.txt --method minbatsrank --stream -o model.json",
 )
 def fit(
     *,
     source: FitData,
+    weights: Weights,
     output: Annotated[str, typer.Option("-o", "--output", metavar="FILE", help="The model file to write.")],
     method: Annotated[
         str, typer.Option(metavar="NAME", help="The learning method: {methods}.")
@@ -75,13 +77,14 @@ def fit(
     """
     from ranksieve.methods import find_method
 
-    inputs = [*source.files, *wanted.files]
+    inputs = [*source.files, *wanted.files, *weights.files]
     check_inputs(*inputs)
     entry = find_method(method.lower())
     given = wanted.parameters(max_features) | ({"families": ["subset"]} if best_subset else {})
     if stream:
         chosen = {name: given.get(name) for name in CHOICE} | {"valid": source.valid}
         whole = {"report": report, "normalise": given.get("normalise"), "cluster": cluster}
+        whole |= {"query_weights": weights.query_weight, "document_weights": weights.document_weight}
         check_stream(entry, method, source.train, whole, chosen)
     ranker = make_ranker(entry, method, settings or [], given, source.valid is not None)
     check_outputs([output, report], inputs)
@@ -94,16 +97,17 @@ def fit(
                 "--report needs the data in memory, which they are not with --cluster; leave one out"
             )
     choice = uncounted = ""
+    weighed = weights.for_fit
     if stream:
         learn_from_file(entry, ranker, source.train)
         model = ranker.to_model()
     else:
         with connected(cluster) as client:
-            data, held_out = source.read(ranker.missing, client)
+            data, held_out = source.read(ranker.missing, client, weights.document_weight)
             title = f"fitting {data.source or 'the data'}"
             with progress(title) as bar, while_doing(title):
                 chosen_on = {} if held_out is None else {"valid": held_out}
-                ranker.fit(data, **chosen_on, **reporters(entry, ranker, bar))
+                ranker.fit(data, **chosen_on, **weighed, **reporters(entry, ranker, bar))
             model, choice = ranker.to_model(), how_chosen(ranker, data, source.valid)
             uncounted = too_short_to_count(ranker, data, held_out)
     model.save(output)

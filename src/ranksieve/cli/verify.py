@@ -10,7 +10,7 @@ import typer
 import ranksieve as rs
 from ranksieve.cli.app import command
 from ranksieve.cli.files import check_inputs
-from ranksieve.cli.options import DATA_HELP, FitData, Json
+from ranksieve.cli.options import DATA_HELP, FitData, Json, Weights
 from ranksieve.cli.output import emit_json, progress, table, while_doing, with_options, words
 
 if TYPE_CHECKING:  # these take long to load
@@ -18,7 +18,7 @@ if TYPE_CHECKING:  # these take long to load
 
 WRONG = 1
 HOLDS = {True: "yes", False: "no", None: "not checked"}
-OPTIONS = {"valid": "--valid"}
+OPTIONS = {"valid": "--valid", "query_weight": "--query-weights"}
 
 
 @command(
@@ -32,6 +32,7 @@ def verify(
     valid: Annotated[
         str | None, typer.Option(metavar="FILE", help="The validation data of its fit, if it had any.")
     ] = None,
+    weights: Weights,
     quick: Annotated[bool, typer.Option("--quick", help="Leave out what takes fitting again.")] = False,
     as_json: Json = False,
 ) -> None:
@@ -43,14 +44,16 @@ def verify(
     """
     from ranksieve.foreign import open_model
 
-    check_inputs(data, valid)
+    check_inputs(data, valid, *weights.files)
     linear = open_model(model).own
     if linear is None:
         raise ValueError(f"{model}: a model of another program claims nothing that could be verified")
-    given, held_out = FitData(data, valid).read(str(linear.parameters.get("missing", "auto")))
+    missing = str(linear.parameters.get("missing", "auto"))
+    weighed = weights.for_fit
+    given, held_out = FitData(data, valid).read(missing, document_weight=weights.document_weight)
     title = f"verifying {model}"
     with progress(title) as bar, while_doing(title):
-        found = in_options(rs.verify(linear, given, held_out, refit=not quick, progress=bar))
+        found = in_options(rs.verify(linear, given, held_out, refit=not quick, progress=bar, **weighed))
     if as_json:
         emit_json(found.to_dict())
     else:

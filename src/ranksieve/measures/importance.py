@@ -40,6 +40,7 @@ def ndcg(data: Dataset, query_weight: FloatArray | None = None) -> FloatArray:
     Lists with fewer than ten documents count 0. Ties keep the input order. A feature that is constant within
     every query ranks nothing: 0.
     """
+    _check_unweighted(data, "ndcg")
     return single_feature(data, "ndcg@10", query_weight, "letor")
 
 
@@ -48,6 +49,7 @@ def mean_average_precision(data: Dataset, query_weight: FloatArray | None = None
 
     Ties keep the input order. A feature that is constant within every query ranks nothing: 0.
     """
+    _check_unweighted(data, "map")
     return single_feature(data, "map", query_weight, "letor")
 
 
@@ -60,13 +62,11 @@ def ones(data: Dataset, query_weight: FloatArray | None = None) -> FloatArray:
 def single_feature(
     data: Dataset, metric: str, query_weight: FloatArray | None, profile: str | Profile
 ) -> FloatArray:
-    """The metric of ranking by each feature alone, up or down, whichever is better; 0 if it ranks nothing."""
+    """The metric of ranking by each feature alone, up or down, whichever is better; 0 if it ranks nothing.
+
+    Metrics count every document once, whatever it weighs.
+    """
     data, weight = counted(data, query_weight)
-    if data.document_weight is not None:
-        raise ValueError(
-            f"{metric} of a feature alone cannot weigh documents; leave document_weight out, or measure "
-            'importance by "pearson"'
-        )
     evaluator = Evaluator(data, profile)
 
     def value(column: FloatArray) -> float:
@@ -76,6 +76,13 @@ def single_feature(
         return float(np.max(np.average(up_and_down, axis=1, weights=weight)))
 
     return np.array([value(column) for column in dense_columns(data.X)])
+
+
+def _check_unweighted(data: Dataset, name: str) -> None:
+    if data.document_weight is not None:
+        raise ValueError(
+            f'the importance "{name}" cannot weigh documents; leave document_weight out, or take "pearson"'
+        )
 
 
 def _varies(data: Dataset, column: FloatArray) -> bool:

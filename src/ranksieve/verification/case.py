@@ -24,7 +24,7 @@ EVALUATION = 1e-12  # share of an objective by which evaluations at the same wei
 FIT = 1e-9  # share of a number by which two fits may differ
 SAME_WEIGHT = 1e-6  # share of the largest weight: what rounding may grow to in the steps of a solver
 PARTS = {"train": "training data", "valid": "validation data", "query_weight": "query weights"}
-HOW_TO_GIVE = {"valid": "give valid=", "query_weight": "give query_weight= to rs.verify in Python"}
+HOW_TO_GIVE = {"valid": "give valid=", "query_weight": "give query_weight="}
 COST = "cost"  # the one metric that takes no fit to measure
 
 
