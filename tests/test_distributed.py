@@ -644,3 +644,18 @@ def test_an_interrupted_command_leaves_nothing_behind(client, folder):
     assert command.returncode == 130, words
     assert "interrupted, the output was not written" in words
     until(lambda: not others())
+
+
+def test_parts_carry_weights_of_documents(data, client, tmp_path):
+    weight = np.random.default_rng(4).choice([0.0, 0.5, 2.0], data.n_docs)
+    weighed = rs.Dataset(data.X, data.y, data.qid, data.feature_names, document_weight=weight)
+    made = spread(weighed, [data.n_docs // 3 + 1], client)
+    here, there = (rs.sparse_path(one, n_alphas=2, normalise="within_z") for one in (weighed, made))
+    np.testing.assert_allclose(there.objectives, here.objectives, rtol=1e-9)
+    np.testing.assert_allclose(there.coefs, here.coefs, atol=1e-6)
+    rs.write_dataset(weighed, tmp_path / "train.parquet")
+    for source in (weighed, tmp_path / "train.parquet"):
+        distributed = rs.distribute(source, client=client)
+        np.testing.assert_array_equal(distributed.pair_weights, weighed.pair_weights)
+    with pytest.raises(ValueError, match="a data set brings its own weights of documents"):
+        rs.distribute(weighed, client=client, document_weight="clicks")

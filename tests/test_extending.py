@@ -49,8 +49,8 @@ class HalfMargin:
 
     name = "half_margin"
 
-    def bind(self, y, queries, query_weight=None):
-        return BoundHalfMargin(y, queries, query_weight)
+    def bind(self, y, queries, query_weight=None, document_weight=None):
+        return BoundHalfMargin(y, queries, query_weight, document_weight)
 
 
 class BoundHalfMargin(BoundSquaredHinge):

@@ -80,10 +80,10 @@ def test_active_pair_sums(case, weighted, seed):
         found, sums = [np.empty(len(s)), np.empty(len(s))], np.zeros_like(rows)
         sweep = (t, level, order, offsets, 0, last, side)
         if weighted:
-            weighted_partners(*sweep, table, *found)
+            weighted_partners(*sweep, None, table, *found)
             weighted_partner_rows(*sweep, table, rows, sums)
         else:
-            active_partners(*sweep, *found)
+            active_partners(*sweep, None, *found)
             partner_rows(*sweep, rows, sums)
         for got, want in zip(found, numbers, strict=True):
             np.testing.assert_allclose(got, want, atol=1e-10)
@@ -103,9 +103,9 @@ def test_the_squared_hinge_and_its_derivatives_from_lists_of_upper_documents(cas
     above = shuffled_lists(rng, lists, listed, n)
     gradient, sums, slopes = (np.empty(shape) for shape in (n, (last, 2), (last, 2)))
     active = np.empty(n, dtype=np.int32)
-    fixed = (weight, offsets, 0, last, lists)
+    fixed = (weight, None, offsets, 0, last, lists)
     uppers.squared_hinge(s, level, *fixed, listed, above, active, gradient, sums)
-    state = (offsets, 0, last, lists, listed.copy(), above.copy(), weight, active)
+    state = (offsets, 0, last, lists, listed.copy(), above.copy(), weight, None, active)
     product, parts = np.empty(n), [np.empty(rows.shape) for _ in range(3)]
     uppers.hessian_product(*state, v, product)
     n_scaled, n_upper = uppers.hessian_parts(
@@ -169,7 +169,7 @@ def test_a_range_of_queries_touches_no_other_query():
     t, order = np.full(12, np.nan), np.arange(12)
     found = [np.full(12, np.nan) for _ in range(2)]
     centre_and_sort(s, t, order, offsets, 1, 2)
-    active_partners(t, level, order, offsets, 1, 2, -1, *found)
+    active_partners(t, level, order, offsets, 1, 2, -1, None, *found)
     for array in (t, *found):
         assert np.isnan(np.delete(array, np.s_[4:9])).all()
         assert np.isfinite(array[4:9]).all()

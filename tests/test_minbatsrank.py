@@ -382,7 +382,7 @@ def test_bad_chunks(small):
     holes[3, 1] = np.nan
     with pytest.raises(ValueError, match=r"feature f2 of row 3 .* is missing \(NaN\)"):
         ranker.partial_fit(Dataset(holes, small.y, small.qid))
-    with pytest.raises(ValueError, match="a Dataset holds its own labels and query ids"):
+    with pytest.raises(ValueError, match="a Dataset holds its own labels, query ids and document weights"):
         ranker.partial_fit(small, small.y)
     with pytest.raises(ValueError, match=r"query_weight needs one weight for each of 6 queries"):
         ranker.partial_fit(small, query_weight=np.ones(2))

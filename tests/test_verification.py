@@ -242,7 +242,7 @@ def test_query_weights(train):
     assert set(verdicts(fitted, train, query_weight=weight).values()) == {True}
     without = rs.verify(fitted, train)
     assert [one.holds for one in without.verdicts] == [True, None, None, None]
-    assert "give query_weight= to rs.verify in Python" in without.verdicts[1].words
+    assert "give query_weight=" in without.verdicts[1].words
     assert "query weights" in without.verdicts[2].words
     other = verdicts(fitted, train, query_weight=weight + 1)
     assert other["query weights"] is False

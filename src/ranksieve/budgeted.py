@@ -17,6 +17,7 @@ from ranksieve.data.costs import FeatureCosts
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.describe import varying_columns
 from ranksieve.data.matrix import column_blocks
+from ranksieve.data.query_weights import QueryWeight
 from ranksieve.estimators.base import LinearRanker, all_or_nothing
 from ranksieve.estimators.choice import Budget, fits
 from ranksieve.estimators.cost_candidates import check_affordable
@@ -88,6 +89,7 @@ class BudgetedRanker(LinearRanker):
     """
 
     uses_valid: ClassVar[bool] = True
+    weighs_documents: ClassVar[bool] = True  # if its method does
     ranker_: LinearRanker = field(init=False)
     columns_: IntArray = field(init=False)
     points_: Sequence[Point] = field(init=False)
@@ -114,7 +116,8 @@ class BudgetedRanker(LinearRanker):
         qid: Any = None,
         *,
         valid: ValidData = None,
-        query_weight: FloatArray | None = None,
+        query_weight: QueryWeight | None = None,
+        document_weight: Any = None,
         progress: Progress | None = None,
     ) -> Self:
         """Fit the candidates and choose one on ``valid``, or by query-level cross-validation.
@@ -126,15 +129,19 @@ class BudgetedRanker(LinearRanker):
             Labels and query ids, unless X is a Dataset.
         valid : Dataset, optional
             Held-out queries for the choice.
-        query_weight : array, optional
-            One weight per query, in order of first appearance: with 2 a query counts as two, with 0 as none.
+        query_weight : array or mapping of query id to number, optional
+            One weight per query, in order of first appearance, or the weights of some (others weigh 1): with
+            2 a query counts as two, with 0 as none.
+        document_weight : array, optional
+            One weight per row, unless X is a Dataset: with 2 a document counts as two copies of it, with 0 as
+            absent.
         progress : callable, optional
             Called with (candidates fitted, fits in all).
         """
         valid = as_valid(valid)
         parse(self.metric)
         method = self._method()
-        given, weight = self._given_data(X, y, qid, query_weight, valid)
+        given, weight = self._given_data(X, y, qid, query_weight, valid, document_weight)
         data = self._prepared_for_learning(given, weight)
         measured = given if valid is None else self._held_out(valid)
         n_folds = min(self.cv, data.n_queries) if valid is None and data.n_queries > 1 else 0

@@ -70,7 +70,8 @@ class Folds:
         query_weight: FloatArray | None = None,
     ) -> None:
         self._data, self._query_weight = data, query_weight
-        has_pairs, order = data.pairs_per_query > 0, np.random.default_rng(seed).permutation(data.n_queries)
+        pairs = data.pair_weights
+        has_pairs, order = pairs > 0, np.random.default_rng(seed).permutation(data.n_queries)
         dealt = np.concatenate([order[has_pairs[order]], order[~has_pairs[order]]])
         n_folds = min(n_folds, int(np.count_nonzero(has_pairs)))
         repeats = min(repeats, int(np.count_nonzero(has_pairs)) // n_folds)
@@ -89,7 +90,7 @@ class Folds:
             query_weight=None if query_weight is None else weight[ordered],
         )
         self._cuts = np.cumsum([0, *(len(part) for part in parts)])
-        self._pairs = np.array([np.sum((weight * data.pairs_per_query)[part]) for part in parts])
+        self._pairs = np.array([np.sum((weight * pairs)[part]) for part in parts])
 
     def __len__(self) -> int:
         return len(self.queries)

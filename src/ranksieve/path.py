@@ -11,10 +11,11 @@ import numpy as np
 from ranksieve._parallel import single_threaded_blas
 from ranksieve._types import BoolArray, FloatArray, IntArray
 from ranksieve._util.json_values import plain
+from ranksieve.data.counted import counted
 from ranksieve.data.dataset import Dataset
+from ranksieve.data.query_weights import QueryWeight, query_weights
 from ranksieve.data.streamed_features import Passes
 from ranksieve.losses import Loss
-from ranksieve.losses.base import checked_query_weight
 from ranksieve.objective import Objective, Point, make_objective
 from ranksieve.penalties import L1, PENALTIES, SlopedPenalty, offering
 from ranksieve.penalties.constraints import Features, Signs, make_constraints
@@ -111,7 +112,7 @@ def sparse_path(
     min_ratio: float = 1e-3,
     max_features: int | None = None,
     loss: str | Loss = "squared_hinge",
-    query_weight: FloatArray | None = None,
+    query_weight: QueryWeight | None = None,
     normalise: str = "none",
     missing: str = "auto",
     max_iter: int = 100,
@@ -145,16 +146,20 @@ def sparse_path(
         Stop the path after the first point that uses more than twice as many features.
     loss : name of LOSSES or Loss
         f; it needs a Hessian, and its minimum must be ≥ 0 for the gaps to be proofs.
-    query_weight : array, optional
-        One weight per query, in order of first appearance.
+    query_weight : array or mapping of query id to number, optional
+        One weight per query, in order of first appearance, or the weights of some; others weigh 1. The data
+        bring the weights of their documents.
     normalise, missing
         How features are scaled and missing ones replaced, as in :class:`ranksieve.SparseRanker`; by default
         they stay as they are, and missing ones get their mean, with a word.
     """
     if not tol > 0:
         raise ValueError(f"tol must be a number > 0, got {tol}")
-    preparation, data = _prepared(data, normalise, missing, query_weight)
-    objective = make_objective(data, loss, query_weight)
+    weight = query_weights(query_weight, data)
+    data, of_queries = counted(data, weight)
+    weight = None if weight is None else of_queries
+    preparation, data = _prepared(data, normalise, missing, weight)
+    objective = make_objective(data, loss, weight)
     constraints = make_constraints(data.feature_names, must_have, must_not, signs)
     family = as_penalty(penalty, constraints.weights(weights), l1_ratio, constraints.signs)
     with single_threaded_blas():
@@ -197,10 +202,9 @@ def path_grid(
 
 
 def _prepared(
-    data: Dataset, normalise: str, missing: str, query_weight: FloatArray | None
+    data: Dataset, normalise: str, missing: str, weight: FloatArray | None
 ) -> tuple[Preparation, Dataset]:
     check_policy(missing, RANKER_POLICIES)
-    weight = None if query_weight is None else checked_query_weight(query_weight, data.n_queries)
     preparation, filled = Preparation.learn_and_fill(data, normalise, missing, weight)
     return preparation, preparation.normalisation.for_learning(filled)
 

@@ -16,10 +16,11 @@ from ranksieve._types import FloatArray
 from ranksieve._util.messages import shortened
 from ranksieve.card import Card, as_unit, check_levels, exact_weight
 from ranksieve.card_search import Search
+from ranksieve.data.counted import counted
 from ranksieve.data.dataset import Dataset, fingerprint, fingerprint_of_weights
 from ranksieve.data.features import SHOWN_NAMES, as_sign
+from ranksieve.data.query_weights import QueryWeight, query_weights
 from ranksieve.forward import ForwardSearch, fit_set
-from ranksieve.losses.base import checked_query_weight
 from ranksieve.model import LinearModel
 from ranksieve.objective import Objective, make_objective
 from ranksieve.preparation import NOT_NORMALISED
@@ -38,7 +39,7 @@ def make_scorecard(
     levels: int = 9,
     *,
     units: Mapping[str, float] | None = None,
-    query_weight: FloatArray | None = None,
+    query_weight: QueryWeight | None = None,
 ) -> LinearModel:
     """Turn the features of a linear model into a scorecard: score = Σ_j points_j · (x_j / unit_j).
 
@@ -58,8 +59,8 @@ def make_scorecard(
     units : mapping of feature to number, optional
         The units of these features. A feature of 0 and 1 has the unit 1; another gets the round number (1, 2
         or 5 times a power of ten) next to its deviation within queries, or one of the two beside it.
-    query_weight : array, optional
-        One weight per query, in order of first appearance.
+    query_weight : array or mapping of query id to number, optional
+        One weight per query, in order of first appearance, or the weights of some; others weigh 1.
 
     Returns
     -------
@@ -69,7 +70,11 @@ def make_scorecard(
     """
     check_levels(levels)
     plain, scale = _unscaled(_checked(model, data))
-    weight = None if query_weight is None else checked_query_weight(query_weight, data.n_queries)
+    weight = query_weights(query_weight, data)
+    learned_from = {"train": fingerprint(data)}
+    if weight is not None:
+        learned_from["query_weight"] = fingerprint_of_weights(weight)
+    data, weight = counted(data, weight)
     values = data.replace_features(plain.inputs(data), plain.names)
     signs = _signs(model, plain)
     with single_threaded_blas():
@@ -86,7 +91,6 @@ def make_scorecard(
     if not (card.points and best.sigma):
         raise ValueError(NO_CARD)
     gap = max(0.0, best.value + objective.value_error(best.point) - (real.objective - real.gap))
-    weighted = {} if weight is None else {"query_weight": fingerprint_of_weights(weight)}
     return LinearModel(
         tuple(replace(t, weight=card.weight(t.name)) for t in plain.terms if t.name in card.points),
         model.n_features,
@@ -107,7 +111,7 @@ def make_scorecard(
             "ridge": ridge,
             "scale": best.sigma * divisor,
         },
-        data={"train": fingerprint(data), **weighted},
+        data=learned_from,
         chosen_by=model.chosen_by,
         card=card,
     )

@@ -171,7 +171,7 @@ def test_a_ranker_that_is_not_linear_says_why_it_has_no_model(nonlinear, data):
 
 
 def test_labels_beside_a_dataset_are_refused(estimator, data):
-    with pytest.raises(ValueError, match="a Dataset holds its own labels and query ids"):
+    with pytest.raises(ValueError, match="a Dataset holds its own labels, query ids and document weights"):
         estimator.fit(data, data.y)
 
 

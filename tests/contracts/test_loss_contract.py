@@ -1,4 +1,4 @@
-"""Every loss of the table: gradient and curvature against differences, block and thread independence."""
+"""Every loss of the table: gradient and curvature against differences, weights, blocks and threads."""
 
 from __future__ import annotations
 
@@ -8,8 +8,10 @@ import numpy as np
 import pytest
 
 from ranksieve._parallel import use_threads
-from ranksieve.losses import LOSSES
+from ranksieve.data.dataset import Dataset
+from ranksieve.losses import LOSSES, ModifiedHuber, SquaredHinge
 from tests.conftest import random_dataset
+from tests.pairs import explicit_pairs, pair_weights, squared_hinge
 
 
 @pytest.fixture(params=LOSSES)
@@ -103,3 +105,139 @@ def test_same_bits_for_any_number_of_threads(loss, small_blocks):
 
 def test_pickle(loss):
     assert pickle.loads(pickle.dumps(loss)).name == loss.name
+
+
+# --- Weights of documents -----------------------------------------------------------------------------------
+
+LEVELS = np.array([[0, 0, 0], [1, 0, 0], [4, 2, 0]], dtype=float)
+WEIGHING = {
+    **{name: make for name, make in LOSSES.items() if name != "average_precision"},
+    "squared_hinge of level weights": lambda: SquaredHinge(LEVELS),
+    "squared_hinge of many labels": SquaredHinge,
+    "modified_huber of gains": lambda: ModifiedHuber(gain=np.arange(200.0) % 7),
+}
+MANY = "squared_hinge of many labels"
+
+
+@pytest.fixture(params=WEIGHING)
+def weighed(request, data):
+    """(loss, data with weights of documents, some of them 0); queries and labels are in any order."""
+    mixed = data.select_rows(np.random.default_rng(8).permutation(data.n_docs))
+    weight = np.random.default_rng(9).choice([0.0, 0.3, 1.0, 2.5], mixed.n_docs)
+    weight[mixed.qid == mixed.qid[0]] = 0.0  # a query without any document that counts
+    y = mixed.y + 0.01 * np.arange(mixed.n_docs) if request.param == MANY else mixed.y
+    loss = WEIGHING[request.param]()
+    if getattr(loss, "gain", None) is not None:
+        loss = ModifiedHuber(gain=loss.gain[: mixed.n_docs])
+    return loss, Dataset(mixed.X, y, mixed.qid, document_weight=weight)
+
+
+def bound_to(loss, data, weight=None, query_weight=None):
+    weight = data.document_weight if weight is None else weight
+    return loss.bind(data.y, data.queries, query_weight, weight)
+
+
+def test_weighted_gradient_and_curvature_against_differences(weighed):
+    loss, data = weighed
+    bound, rng, h = bound_to(loss, data), np.random.default_rng(1), 1e-6
+    s, V = rng.normal(size=data.n_docs), rng.normal(size=(data.n_docs, 3))
+    at = bound.evaluate(s)
+    steps = h * np.eye(data.n_docs)
+    slopes = [(bound.evaluate(s + e).value - bound.evaluate(s - e).value) / (2 * h) for e in steps]
+    np.testing.assert_allclose(at.gradient, slopes, atol=2e-6)
+    bends = [(bound.evaluate(s + h * v).gradient - bound.evaluate(s - h * v).gradient) / (2 * h) for v in V.T]
+    SV = np.column_stack(bends)
+    parts = bound.curvature_of(at, 0, data.n_queries, V)
+    np.testing.assert_allclose(parts.block(), V.T @ SV, rtol=1e-5, atol=1e-5)
+    if "hessian_product" in bound.offers:
+        product = bound.curvature(at, 0, data.n_queries, V[:, 0].copy())
+        np.testing.assert_allclose(product, SV[:, 0], rtol=1e-5, atol=1e-5)
+    if "line" in bound.offers:
+        slope, bend = bound.line(at, s - 0.3 * V[:, 0], V[:, 0])(0.3)
+        assert slope == pytest.approx(at.gradient @ V[:, 0])
+        assert bend == pytest.approx(V[:, 0] @ SV[:, 0], rel=1e-5)
+
+
+def test_a_document_of_weight_two_is_two_copies_and_one_of_weight_zero_is_absent(weighed):
+    loss, data = weighed
+    times = np.random.default_rng(10).integers(0, 4, data.n_docs)
+    times[data.qid == data.qid[0]] = 0
+    rows = np.repeat(np.arange(data.n_docs), times)
+    copies = data.select_rows(rows)
+    s = np.random.default_rng(11).normal(size=data.n_docs)
+    queries, order = data.queries, copies.queries
+    gains = getattr(loss, "gain", None)
+    one = bound_to(loss, data, times)
+    other = bound_to(loss if gains is None else ModifiedHuber(gains[rows]), copies, np.ones(len(rows)))
+    ours, theirs = one.evaluate(queries.group(s)), other.evaluate(order.group(s[rows]))
+    assert one.normaliser == pytest.approx(other.normaliser, rel=1e-13)
+    assert ours.value == pytest.approx(theirs.value, rel=1e-12)
+    assert ours.slack == pytest.approx(theirs.slack, rel=1e-12)
+    of_copies = np.bincount(rows, order.restore(theirs.gradient), minlength=data.n_docs)
+    np.testing.assert_allclose(queries.restore(ours.gradient), of_copies, atol=1e-11)
+    V = np.random.default_rng(12).normal(size=(data.n_docs, 3))
+    found = one.curvature_of(ours, 0, queries.n_queries, queries.group(V)).block()
+    expected = other.curvature_of(theirs, 0, order.n_queries, order.group(V[rows])).block()
+    np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-10)
+
+
+def test_weights_that_are_all_one_are_none(loss, data):
+    if loss.name == "average_precision":
+        with pytest.raises(ValueError, match="cannot weigh documents, because a document has one rank"):
+            loss.bind(data.y, data.queries, None, np.ones(data.n_docs))
+        return
+    s = np.random.default_rng(13).normal(size=data.n_docs)
+    plain, ones = loss.bind(data.y, data.queries), loss.bind(data.y, data.queries, None, np.ones(data.n_docs))
+    assert plain.evaluate(s).value == ones.evaluate(s).value
+    tripled = loss.bind(data.y, data.queries, None, np.full(data.n_docs, 3.0))
+    if loss.name != "cost_sensitive_listmle":  # in which positions count weights
+        mean = plain.evaluate(s).value / plain.normaliser
+        assert tripled.evaluate(s).value / tripled.normaliser == pytest.approx(mean, rel=1e-13)
+
+
+def test_no_weighted_dual_is_above_a_weighted_value(weighed):
+    """f(v) ≥ D(c) + c⟨∇f(s), v⟩ for all scores v: what every certificate is made of."""
+    loss, data = weighed
+    bound, rng = bound_to(loss, data), np.random.default_rng(14)
+    for spread in (0.1, 1.0, 5.0):
+        at = bound.evaluate(spread * rng.normal(size=data.n_docs))
+        value, slack = at.value / bound.normaliser, at.slack / bound.normaliser
+        for scale in (0.2, 0.9, 1.0):
+            v = spread * rng.normal(size=data.n_docs)
+            least = bound.dual(value, slack, scale) + scale * float(at.gradient @ v) / bound.normaliser
+            if loss.name == "listnet":  # its dual may be that of a smaller scale
+                least = scale * slack + scale * float(at.gradient @ v) / bound.normaliser
+            assert bound.evaluate(v).value / bound.normaliser >= least - 1e-12
+
+
+def test_weighted_same_bits_for_any_number_of_threads(loss, small_blocks):
+    if loss.name == "average_precision":
+        return
+    data = random_dataset(seed=6, n_queries=600, longest=30)
+    weight = np.random.default_rng(15).random(data.n_docs)
+    bound = loss.bind(data.y, data.queries, None, weight)
+    s, results = np.random.default_rng(7).normal(size=data.n_docs), []
+    for n in (1, 2):
+        with use_threads(n):
+            results.append(bound.evaluate(s))
+    assert results[0].value == results[1].value
+    np.testing.assert_array_equal(results[0].gradient, results[1].gradient)
+
+
+@pytest.mark.parametrize("name", ["squared_hinge", MANY, "squared_hinge of level weights"])
+def test_weighted_squared_hinge_against_explicit_pairs(name, data):
+    y = data.y + 0.01 * np.arange(data.n_docs) if name == MANY else data.y
+    rng = np.random.default_rng(16)
+    weight, of_query = rng.random(data.n_docs), rng.random(data.n_queries)
+    s, pairs = rng.normal(size=data.n_docs), explicit_pairs(y, data.qid)
+    levels = LEVELS if "level" in name else None
+    omega = pair_weights(pairs, y, data.qid, of_query, levels) * weight[pairs[:, 0]] * weight[pairs[:, 1]]
+    value, gradient, hessian, slack = squared_hinge(s, pairs, omega)
+    bound = SquaredHinge(levels).bind(y, data.queries, of_query, weight)
+    at, V = bound.evaluate(s), rng.normal(size=(data.n_docs, 2))
+    assert bound.normaliser == pytest.approx(omega.sum(), rel=1e-13)
+    assert (at.value, at.slack) == (pytest.approx(value, rel=1e-12), pytest.approx(slack, rel=1e-12))
+    np.testing.assert_allclose(at.gradient, gradient, atol=1e-12)
+    np.testing.assert_allclose(
+        bound.curvature_of(at, 0, data.n_queries, V).block(), V.T @ hessian @ V, rtol=1e-11, atol=1e-11
+    )

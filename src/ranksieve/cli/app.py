@@ -72,7 +72,9 @@ class Command(TyperCommand):
 
     def invoke(self, ctx: Any) -> Any:
         flags = [[flag for flag in given.opts if flag.startswith("--")] for given in self.params]
-        options = {flag[2:].replace("-", "_"): group[0] for group in flags for flag in group}
+        named = zip(self.params, flags, strict=True)
+        options = {given.name: group[0] for given, group in named if group and given.name}
+        options |= {flag[2:].replace("-", "_"): group[0] for group in flags for flag in group}
         with one_sentence(options):
             return super().invoke(ctx)
 

@@ -31,12 +31,15 @@ def kept_for(missing: str) -> str:
     return "error" if missing == "error" else "keep"
 
 
-def read_data(path: str, missing: str = "keep", client: Any = None) -> rs.Dataset:
+def read_data(
+    path: str, missing: str = "keep", client: Any = None, document_weight: str | None = None
+) -> rs.Dataset:
     """Read a data set, with a bar on a terminal; with a Dask client its workers do it."""
     with progress(f"reading {path}"):
         if client is not None:
-            return rs.distribute(path, client=client)
-        return rs.read_dataset(path, missing=missing)
+            return rs.distribute(path, client=client, document_weight=document_weight)
+        weighted = {} if document_weight is None else {"document_weight": document_weight}
+        return rs.read_dataset(path, missing=missing, **weighted)
 
 
 @contextmanager
@@ -100,7 +103,11 @@ def model_before(file: str) -> rs.LinearModel:
 
 
 def read_with_models(
-    data_file: str, model_files: Sequence[str], missing: str | None = None, first_feature: int | None = None
+    data_file: str,
+    model_files: Sequence[str],
+    missing: str | None = None,
+    first_feature: int | None = None,
+    document_weight: str | None = None,
 ) -> tuple[rs.Dataset, dict[str, Scorer]]:
     """Data wide enough for all models, and the models, with columns of others' models named by the data.
 
@@ -111,7 +118,7 @@ def read_with_models(
     from ranksieve.foreign import open_model
 
     files = {file: open_model(file) for file in model_files}
-    data = read_data(data_file, missing or "keep")
+    data = read_data(data_file, missing or "keep", document_weight=document_weight)
     models = {name: file.read(data.feature_names, first_feature) for name, file in files.items()}
     width = max(model.n_features for model in models.values())
     if width > data.n_features and data.feature_names == numbered_names(data.n_features):

@@ -12,7 +12,7 @@ import ranksieve as rs
 from ranksieve._util.messages import lookup
 from ranksieve.cli.app import command
 from ranksieve.cli.files import beside, check_inputs, check_outputs, connected, model_before
-from ranksieve.cli.options import Cluster, FitData, Json, MaxFeatures, RankerOptions
+from ranksieve.cli.options import Cluster, FitData, Json, MaxFeatures, RankerOptions, Weights
 from ranksieve.cli.output import emit_json, progress, table, while_doing, words
 from ranksieve.cli.streaming import check_stream
 from ranksieve.cli.updating import settings_in_words, settings_of, show_changes
@@ -34,11 +34,13 @@ CHOICE = ("max_features", "feature_costs", "max_cost", "metric", "profile")
     "ranksieve fit train.txt --costs ms.csv --max-cost 5 -o model.json",
     "ranksieve fit train.txt --best-subset --max-features 5 -o model.json",
     "ranksieve fit new.txt --from model.json -o new.json",
+    "ranksieve fit clicks.parquet --document-weights clicks --query-weights traffic.csv -o model.json",
     "ranksieve fit huge.txt --method minbatsrank --stream -o model.json",
 )
 def fit(
     *,
     source: FitData,
+    weights: Weights,
     output: Annotated[str, typer.Option("-o", "--output", metavar="FILE", help="The model file to write.")],
     method: Annotated[
         str, typer.Option(metavar="NAME", help="The learning method: {methods}.")
@@ -86,7 +88,7 @@ def fit(
     """
     from ranksieve.methods import find_method
 
-    inputs = [*source.files, *wanted.files, begin]
+    inputs = [*source.files, *wanted.files, *weights.files, begin]
     check_inputs(*inputs)
     entry = find_method(method.lower())
     given = wanted.parameters(max_features) | ({"families": ["subset"]} if best_subset else {})
@@ -95,6 +97,7 @@ def fit(
     if stream:
         chosen = {name: given.get(name) for name in CHOICE} | {"valid": source.valid}
         whole = {"report": report, "normalise": given.get("normalise"), "cluster": cluster}
+        whole |= {"query_weights": weights.query_weight, "document_weights": weights.document_weight}
         check_stream(entry, method, source.train, whole, chosen)
     ranker = make_ranker(entry, method, settings or [], given, source.valid is not None)
     check_outputs([output, report], inputs)
@@ -107,17 +110,18 @@ def fit(
                 "--report needs the data in memory, which they are not with --cluster; leave one out"
             )
     choice = uncounted = ""
+    weighed = weights.for_fit
     if stream:
         learn_from_file(entry, ranker, source.train)
         model = ranker.to_model()
     else:
         with connected(cluster) as client:
-            data, held_out = source.read(ranker.missing, client)
+            data, held_out = source.read(ranker.missing, client, weights.document_weight)
             title = f"fitting {data.source or 'the data'}"
             with progress(title) as bar, while_doing(title):
                 options = {"valid": held_out, "warm_start": old}
                 chosen_on = {name: value for name, value in options.items() if value is not None}
-                ranker.fit(data, **chosen_on, **reporters(entry, ranker, bar))
+                ranker.fit(data, **chosen_on, **weighed, **reporters(entry, ranker, bar))
             model, choice = ranker.to_model(), how_chosen(ranker, data, source.valid)
             uncounted = too_short_to_count(ranker, data, held_out)
     model.save(output)

@@ -12,7 +12,7 @@ import ranksieve as rs
 from ranksieve._util.messages import shortened
 from ranksieve.cli.app import command
 from ranksieve.cli.files import beside, check_inputs, check_outputs, write_text
-from ranksieve.cli.options import FitData, Json, MaxFeatures, RankerOptions
+from ranksieve.cli.options import FitData, Json, MaxFeatures, RankerOptions, Weights
 from ranksieve.cli.output import emit_json, json_text, progress, table, while_doing, words
 
 SHOWN_POINTS = 12
@@ -26,6 +26,7 @@ SHOWN_NAMES = 6
 def frontier(
     *,
     source: FitData,
+    weights: Weights,
     max_features: MaxFeatures = None,
     wanted: RankerOptions,
     output: Annotated[
@@ -51,14 +52,15 @@ def frontier(
         raise ValueError(f"{output}: end the name in {' or '.join(writers)} to say what to write")
     if suffix == ".html":
         require_extra()
-    inputs = [*source.files, *wanted.files]
+    inputs = [*source.files, *wanted.files, *weights.files]
     check_inputs(*inputs)
     ranker = rs.SparseRanker(**wanted.parameters(max_features))
     check_outputs([output], inputs)
-    data, held_out = source.read(ranker.missing)
+    settings = {**ranker.get_params(deep=False), **weights.for_fit}
+    data, held_out = source.read(ranker.missing, document_weight=weights.document_weight)
     title = f"fitting {source.train}"
     with progress(title) as bar, while_doing(title):
-        found = rs.frontier(data, held_out, progress=bar, **ranker.get_params(deep=False)).to_dict()
+        found = rs.frontier(data, held_out, progress=bar, **settings).to_dict()
     if output is not None:
         write_text(writers[suffix](found), output)
     with beside(output):

@@ -60,6 +60,37 @@ def comma_separated(text: str) -> list[str]:
 
 
 @dataclass(frozen=True)
+class Weights:
+    """How much queries and documents of the training data count."""
+
+    query_weight: Annotated[
+        str | None,
+        typer.Option(
+            "--query-weights",
+            metavar="FILE",
+            help="How much queries count: CSV or TSV query,weight; those not in it weigh 1.",
+        ),
+    ] = None
+    document_weight: Annotated[
+        str | None,
+        typer.Option(
+            "--document-weights",
+            metavar="COLUMN",
+            help="The column that says how much each document counts, such as clicks; it is then no feature.",
+        ),
+    ] = None
+
+    @property
+    def files(self) -> tuple[str | None, ...]:
+        return (self.query_weight,)
+
+    @property
+    def for_fit(self) -> dict[str, Any]:
+        """The argument of a fit for weights of queries; the data bring those of documents."""
+        return {} if self.query_weight is None else {"query_weight": rs.read_query_weights(self.query_weight)}
+
+
+@dataclass(frozen=True)
 class FitData:
     """The queries to learn from and those to choose on."""
 
@@ -76,15 +107,18 @@ class FitData:
     def files(self) -> tuple[str | None, ...]:
         return self.train, self.valid
 
-    def read(self, missing: str, client: Any = None) -> tuple[rs.Dataset, rs.Dataset | None]:
+    def read(
+        self, missing: str, client: Any = None, document_weight: str | None = None
+    ) -> tuple[rs.Dataset, rs.Dataset | None]:
         """Training and validation data of equal width; a ranker finds the columns by name.
 
-        ``missing`` is the ranker's policy. With a Dask client the workers read the data.
+        ``missing`` is the ranker's policy. With a Dask client the workers read the data. ``document_weight``
+        is a column that both have.
         """
-        data = read_data(self.train, kept_for(missing), client)
+        data = read_data(self.train, kept_for(missing), client, document_weight)
         if self.valid is None:
             return data, None
-        held_out = read_data(self.valid, kept_for(missing), client)
+        held_out = read_data(self.valid, kept_for(missing), client, document_weight)
         if data.n_features != held_out.n_features:
             widest = max(data.n_features, held_out.n_features)
             raise ValueError(
@@ -207,9 +241,11 @@ class ScoringOptions:
         ),
     ] = None
 
-    def read(self, data_file: str, model_files: Sequence[str]) -> tuple[rs.Dataset, dict[str, Scorer]]:
+    def read(
+        self, data_file: str, model_files: Sequence[str], document_weight: str | None = None
+    ) -> tuple[rs.Dataset, dict[str, Scorer]]:
         """The data and the models, as ``read_with_models`` gives them."""
-        return read_with_models(data_file, model_files, self.missing, self.first_feature)
+        return read_with_models(data_file, model_files, self.missing, self.first_feature, document_weight)
 
 
 @dataclass(frozen=True)

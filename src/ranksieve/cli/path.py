@@ -10,8 +10,16 @@ import typer
 import ranksieve as rs
 from ranksieve._util.messages import shortened
 from ranksieve.cli.app import command
-from ranksieve.cli.files import beside, check_outputs, connected, kept_for, read_data, write_text
-from ranksieve.cli.options import NORMALISE, RANKER_MISSING, Cluster, Json, Train
+from ranksieve.cli.files import (
+    beside,
+    check_inputs,
+    check_outputs,
+    connected,
+    kept_for,
+    read_data,
+    write_text,
+)
+from ranksieve.cli.options import NORMALISE, RANKER_MISSING, Cluster, Json, Train, Weights
 from ranksieve.cli.output import emit_json, json_text, progress, table, while_doing, words
 
 SHOWN_POINTS = 10
@@ -26,6 +34,7 @@ SHOWN_NAMES = 6
 def path(
     *,
     train: Train,
+    weights: Weights,
     penalty: Annotated[str, typer.Option(metavar="NAME", help="The penalty: l1 or elastic_net.")] = "l1",
     l1_ratio: Annotated[
         float | None, typer.Option(metavar="R", help="Share of l1 in the elastic net, above 0 and at most 1.")
@@ -54,16 +63,17 @@ def path(
 
     if l1_ratio is not None and penalty == "l1":
         raise ValueError("--l1-ratio belongs to --penalty elastic_net; with l1 leave it out")
-    check_outputs([output], [train])
+    check_inputs(train, *weights.files)
+    check_outputs([output], [train, *weights.files])
     check_kind(normalise)
     check_policy(missing, RANKER_POLICIES)
-    title = f"fitting {train}"
+    title, weighed = f"fitting {train}", weights.for_fit
     with connected(cluster) as client:
-        data = read_data(train, kept_for(missing), client)
+        data = read_data(train, kept_for(missing), client, weights.document_weight)
         with progress(title) as bar, while_doing(title):
             found = rs.sparse_path(
                 data, penalty, n_alphas, tol=tol, l1_ratio=l1_ratio, normalise=normalise, missing=missing,
-                progress=bar,
+                progress=bar, **weighed,
             )  # fmt: skip
     if output is not None:
         write_text(json_text(found.to_dict()), output)

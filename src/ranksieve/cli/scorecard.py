@@ -12,7 +12,7 @@ import ranksieve as rs
 from ranksieve.cli.app import command
 from ranksieve.cli.files import beside, check_inputs, check_outputs, finite_scores
 from ranksieve.cli.measures import check_measures, measures_for
-from ranksieve.cli.options import MODEL_HELP, Conventions, Json, ScoringOptions, Train
+from ranksieve.cli.options import MODEL_HELP, Conventions, Json, ScoringOptions, Train, Weights
 from ranksieve.cli.output import emit_json, progress, table, while_doing, words
 
 if TYPE_CHECKING:  # these take long to load
@@ -29,6 +29,7 @@ def scorecard(
     *,
     model: Annotated[str, typer.Argument(metavar="MODEL", help=MODEL_HELP)],
     train: Train,
+    weights: Weights,
     output: Annotated[str, typer.Option("-o", "--output", metavar="FILE", help="The model file to write.")],
     levels: Annotated[
         int, typer.Option(metavar="N", min=1, max=99, help="Points are whole numbers from -N to N.")
@@ -65,18 +66,19 @@ def scorecard(
     if (metric or profile) and valid is None:
         raise ValueError("--metric and --profile belong to --valid; add it or leave them out")
     check_measures(metric, profile)
-    check_inputs(train, valid)
-    check_outputs([output, report], [model, train, valid])
+    check_inputs(train, valid, *weights.files)
+    check_outputs([output, report], [model, train, valid, *weights.files])
     if report:
         require_extra()
     given = None if units is None else read_units(units)
-    data, models = scoring.read(train, [model])
+    weighed = weights.for_fit
+    data, models = scoring.read(train, [model], weights.document_weight)
     linear: Any = models[model]
     with progress(f"making a card of {model}"), while_doing(f"making a card of {model}"):
-        card = rs.make_scorecard(linear, data, levels, units=given)
+        card = rs.make_scorecard(linear, data, levels, units=given, **weighed)
     measured: dict[str, Evaluation] = {}
     if valid is not None:
-        queries = scoring.read(valid, [model])[0]
+        queries = scoring.read(valid, [model], weights.document_weight)[0]
         by = measures_for(models, queries, metric, profile)
         for name, scorer in ((CARD, card), (model, linear)):
             measured[name] = rs.evaluate(finite_scores(scorer, queries), queries, by.metrics, by.profile)

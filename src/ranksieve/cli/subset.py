@@ -12,7 +12,7 @@ import ranksieve as rs
 from ranksieve._util.messages import shortened
 from ranksieve.cli.app import command
 from ranksieve.cli.files import beside, check_inputs, check_outputs, write_text
-from ranksieve.cli.options import FitData, Json, RankerOptions
+from ranksieve.cli.options import FitData, Json, RankerOptions, Weights
 from ranksieve.cli.output import emit_json, json_text, progress, table, while_doing, words
 
 if TYPE_CHECKING:  # these take long to load
@@ -29,6 +29,7 @@ CHOICE = ("metric", "profile")
 def subset(
     *,
     source: FitData,
+    weights: Weights,
     k: Annotated[
         str, typer.Option("--k", metavar="K", help="How many features: 5, 1..10 or 3,5,10.")
     ] = "1..10",
@@ -66,7 +67,7 @@ def subset(
     if suffix == ".html":
         require_extra()
     sizes = as_sizes(k)
-    inputs = [*source.files, *wanted.files]
+    inputs = [*source.files, *wanted.files, *weights.files]
     check_inputs(*inputs)
     parameters = wanted.parameters()
     if len(parameters.get("must_have", ())) > sizes[0]:
@@ -75,11 +76,12 @@ def subset(
     chosen_by = {name: parameters.pop(name) for name in CHOICE if name in parameters}
     ranker = rs.BestSubset(time_limit=time_limit, gap=gap, **parameters)
     check_outputs([output, model], inputs)
-    data, held_out = source.read(ranker.missing)
+    weighed = weights.for_fit
+    data, held_out = source.read(ranker.missing, document_weight=weights.document_weight)
     title = f"searching {source.train}"
     with progress(title) as bar, while_doing(title):
-        rankers = ranker.fit_sizes(sizes, data, progress=bar)
-        validation, n_folds = held_out_sizes(rankers, data, held_out, **chosen_by)
+        rankers = ranker.fit_sizes(sizes, data, progress=bar, **weighed)
+        validation, n_folds = held_out_sizes(rankers, data, held_out, **chosen_by, **weighed)
     found = subset_data(rankers, validation, how_measured(source.valid, n_folds))
     best = max(range(len(sizes)), key=lambda i: found["sizes"][i]["mean"])
     if model is not None:

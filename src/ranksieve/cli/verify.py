@@ -10,7 +10,7 @@ import typer
 import ranksieve as rs
 from ranksieve.cli.app import command
 from ranksieve.cli.files import check_inputs, model_before
-from ranksieve.cli.options import DATA_HELP, FitData, Json
+from ranksieve.cli.options import DATA_HELP, FitData, Json, Weights
 from ranksieve.cli.output import emit_json, progress, table, while_doing, with_options, words
 
 if TYPE_CHECKING:  # these take long to load
@@ -18,7 +18,7 @@ if TYPE_CHECKING:  # these take long to load
 
 WRONG = 1
 HOLDS = {True: "yes", False: "no", None: "not checked"}
-OPTIONS = {"valid": "--valid", "warm_start": "--from"}
+OPTIONS = {"valid": "--valid", "query_weight": "--query-weights", "warm_start": "--from"}
 
 
 @command(
@@ -36,6 +36,7 @@ def verify(
         str | None,
         typer.Option("--from", metavar="FILE", help="The model file that its fit began with, if any."),
     ] = None,
+    weights: Weights,
     quick: Annotated[bool, typer.Option("--quick", help="Leave out what takes fitting again.")] = False,
     as_json: Json = False,
 ) -> None:
@@ -47,15 +48,19 @@ def verify(
     """
     from ranksieve.foreign import open_model
 
-    check_inputs(data, valid, begin)
+    check_inputs(data, valid, begin, *weights.files)
     linear = open_model(model).own
     if linear is None:
         raise ValueError(f"{model}: a model of another program claims nothing that could be verified")
-    old = None if begin is None else model_before(begin)
-    given, held_out = FitData(data, valid).read(str(linear.parameters.get("missing", "auto")))
+    old, weighed = None if begin is None else model_before(begin), weights.for_fit
+    missing = str(linear.parameters.get("missing", "auto"))
+    given, held_out = FitData(data, valid).read(missing, document_weight=weights.document_weight)
     title = f"verifying {model}"
     with progress(title) as bar, while_doing(title):
-        found = in_options(rs.verify(linear, given, held_out, warm_start=old, refit=not quick, progress=bar))
+        verdicts = rs.verify(
+            linear, given, held_out, warm_start=old, refit=not quick, progress=bar, **weighed
+        )
+    found = in_options(verdicts)
     if as_json:
         emit_json(found.to_dict())
     else:

@@ -21,7 +21,14 @@ from ranksieve.data.matrix import (
     widened,
 )
 from ranksieve.data.parts import Parts, PartsInMemory
-from ranksieve.data.queries import Queries, as_id_array, group_queries, local_levels, pairs_per_query
+from ranksieve.data.queries import (
+    Queries,
+    as_id_array,
+    group_queries,
+    local_levels,
+    pair_weights,
+    pairs_per_query,
+)
 from ranksieve.data.row_values import TextColumn, WithGaps
 
 T = TypeVar("T")
@@ -107,6 +114,19 @@ class Dataset:
     def pairs_per_query(self) -> IntArray:
         """How many pairs (i, j) with y_i > y_j each query has."""
         return pairs_per_query(local_levels(self.queries.group(self.y), self.queries), self.queries)
+
+    @property
+    def pair_weights(self) -> FloatArray:
+        """Σ weight_i·weight_j over the pairs of each query, the weights being those of documents."""
+        if self.document_weight is None:
+            return self.pairs_per_query.astype(np.float64)
+        levels = local_levels(self.queries.group(self.y), self.queries)
+        return pair_weights(levels, self.queries, self.queries.group(self.document_weight))
+
+    def row_weights(self, query_weight: FloatArray | None = None) -> FloatArray:
+        """As how many rows each counts: its document's weight times that of its query (each 1 without)."""
+        of_query = np.ones(self.n_docs) if query_weight is None else self.queries.of_rows(query_weight)
+        return of_query if self.document_weight is None else of_query * self.document_weight
 
     @property
     def n_docs(self) -> int:
@@ -268,8 +288,11 @@ def as_labels(y: Any, n_rows: int, first: int = 0) -> FloatArray:
     return labels
 
 
-def as_document_weight(weight: Any, n_rows: int) -> FloatArray | None:
-    """Weights as finite float64 that are not negative, one per row; None if there are none."""
+def as_document_weight(weight: Any, n_rows: int, first: int = 0) -> FloatArray | None:
+    """Weights as finite float64, not negative, one per row; ``first`` is the number of the first row.
+
+    None if there are none.
+    """
     if weight is None:
         return None
     weights = np.asarray(weight, dtype=np.float64)
@@ -282,7 +305,8 @@ def as_document_weight(weight: Any, n_rows: int) -> FloatArray | None:
     if bad.any():
         row = int(np.argmax(bad))
         raise ValueError(
-            f"the document weight of row {row} is {weights[row]}; weights must be finite and not negative"
+            f"the document weight of row {first + row} is {weights[row]}; weights must be finite and not "
+            "negative"
         )
     return weights
 
@@ -367,7 +391,7 @@ def _check_finite(data: Dataset, allow_missing: bool) -> None:
 
 
 def fingerprint(data: Dataset) -> str:
-    """A short name for the exact content: of shape, features, labels and query boundaries.
+    """A short name for the exact content: of shape, features, labels, query boundaries and document weights.
 
     That of data in several parts is made of the names of the parts, so it tells them from the same rows in
     other parts.
@@ -384,6 +408,8 @@ def _fingerprint(data: Dataset) -> str:
         digest.update(part.data)
     for rows in (data.y, data.queries.order, data.queries.offsets):
         digest.update(np.ascontiguousarray(rows).data)
+    if data.document_weight is not None:
+        digest.update(np.ascontiguousarray(data.document_weight).data)
     return digest.hexdigest()[:FINGERPRINT_DIGITS]
 
 

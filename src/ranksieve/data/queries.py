@@ -251,3 +251,18 @@ def pairs_per_query(levels: IntArray, queries: Queries) -> IntArray:
     same = np.bincount(cells // width, weights=counts.astype(np.float64) ** 2, minlength=queries.n_queries)
     pairs: IntArray = (queries.sizes**2 - same.astype(np.int64)) // 2
     return pairs
+
+
+def pair_weights(levels: IntArray, queries: Queries, weight: FloatArray | None) -> FloatArray:
+    """Σ weight_i·weight_j over each query's pairs (as many as it has without weights); all in grouped order.
+
+    It is half of (Σ weight)² − Σ_level (Σ weight of the level)², with digits to spare for the difference.
+    """
+    if weight is None:
+        return pairs_per_query(levels, queries).astype(np.float64)
+    width = int(levels.max()) + 1
+    cells, cell = np.unique(queries.query_of_grouped * width + levels, return_inverse=True)
+    of_level = np.bincount(cell, weight).astype(np.longdouble)
+    starts = np.searchsorted(cells, np.arange(queries.n_queries) * width)
+    total, squares = np.add.reduceat(of_level, starts), np.add.reduceat(of_level**2, starts)
+    return np.asarray((total**2 - squares) / 2, dtype=np.float64)

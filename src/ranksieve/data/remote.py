@@ -64,6 +64,10 @@ class RemoteDataset(Dataset, ABC):
     def pairs_per_query(self) -> IntArray:
         return self.for_queries(_pairs)
 
+    @cached_property
+    def pair_weights(self) -> FloatArray:
+        return self.for_queries(_pair_weights)
+
     @property
     def n_docs(self) -> int:
         return int(self.query_sizes.sum())
@@ -121,6 +125,10 @@ def _sizes(part: Dataset) -> IntArray:
 
 def _pairs(part: Dataset) -> IntArray:
     return part.pairs_per_query
+
+
+def _pair_weights(part: Dataset) -> FloatArray:
+    return part.pair_weights
 
 
 def _with_columns(part: Dataset, columns: IntArray) -> Dataset:

@@ -17,6 +17,7 @@ def distribute(
     label: str = "label",
     qid: Any = "qid",
     features: Sequence[str] | None = None,
+    document_weight: str | None = None,
     y: Any = None,
     client: Any = None,
     shuffle: bool = True,
@@ -39,6 +40,9 @@ def distribute(
         The column of query ids; with arrays the ids themselves.
     features : sequence of str, optional
         The feature columns, default all others; with arrays their names.
+    document_weight : str, optional
+        The column of weights of documents; default ``document_weight`` if there is one. Dask arrays have no
+        such column, and a data set or a folder brings its own.
     y : array, optional
         The labels, if ``source`` is an array.
     client : distributed.Client or address, optional
@@ -61,6 +65,9 @@ def distribute(
     cluster = as_cluster(client)
     cluster.check_versions()
     columns = Columns(
-        label, qid if isinstance(qid, str) else "qid", None if features is None else tuple(features)
+        label,
+        qid if isinstance(qid, str) else "qid",
+        None if features is None else tuple(features),
+        document_weight,
     )
     return lay_out(cluster, as_source(source, y, qid, columns, cluster, n_parts), shuffle, n_parts)

@@ -32,6 +32,7 @@ class Summary:
     n_rows: int
     ids: AnyArray
     profile: str | None
+    weighted: bool
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,12 +95,12 @@ def read_run(run: list[tuple[Any, ...]]) -> list[Dataset | None]:
 
 def summaries(pieces: list[Dataset | None]) -> list[Summary | None]:
     """What the client must know of each piece."""
-    return [
-        None
-        if data is None
-        else Summary(data.feature_names, _kind(data), data.n_docs, data.queries.ids, data.profile)
-        for data in pieces
-    ]
+    return [None if data is None else _summary(data) for data in pieces]
+
+
+def _summary(data: Dataset) -> Summary:
+    weighted = data.document_weight is not None
+    return Summary(data.feature_names, _kind(data), data.n_docs, data.queries.ids, data.profile, weighted)
 
 
 def _kind(data: Dataset) -> str:
@@ -123,6 +124,10 @@ def _common_columns(pieces: Sequence[Piece], found: list[Summary | None]) -> tup
                     f"{lacks} lacks the column {shortened(lacking, NAMED)}, which {other} has; give all the "
                     "same columns"
                 )
+    for name, one in known:
+        if one.weighted != first.weighted:
+            having, without = (where, name) if first.weighted else (name, where)
+            raise ValueError(f"{without} has no weights of documents, but {having} has; give both or neither")
     kinds = {one.kind for _, one in known}
     if len(kinds) == 1:
         return first.names, kinds.pop()
@@ -225,7 +230,11 @@ def _stacked(parts: Sequence[Dataset]) -> Dataset:
     same = len({part.qid.dtype.kind for part in parts}) == 1
     qid = np.concatenate([part.qid for part in parts]) if same else as_id_array(ids)
     X, y = stack([part.X for part in parts]), np.concatenate([part.y for part in parts])
-    return Dataset(X, y, qid, parts[0].feature_names, profile=parts[0].profile)
+    weights = [part.document_weight for part in parts if part.document_weight is not None]
+    return Dataset(
+        X, y, qid, parts[0].feature_names, profile=parts[0].profile,
+        document_weight=np.concatenate(weights) if weights else None,
+    )  # fmt: skip
 
 
 def _with_origin(pieces: list[Dataset | None], columns: tuple[tuple[str, ...], str], first: int) -> Rows:

@@ -53,7 +53,7 @@ def facts_of(part: Dataset, weight: FloatArray | None, loss: Loss) -> Facts:
 def bind(part: Dataset, weight: FloatArray | None, loss: Loss) -> BoundLoss | None:
     """The loss of a part; None if it has no pairs, which only all parts together need."""
     try:
-        return loss.bind(part.y, part.queries, weight)
+        return loss.bind(part.y, part.queries, weight, part.document_weight)
     except ValueError as error:
         if str(error) != NO_PAIRS:
             raise
@@ -73,7 +73,10 @@ def _silent_normaliser(part: Dataset, weight: FloatArray | None, loss: Loss) -> 
         np.append(queries.offsets, n + 2),
     )
     weights = np.append(np.ones(queries.n_queries) if weight is None else weight, 1.0)
-    with_extra = loss.bind(np.append(part.y, extra), more, weights)
+    documents = part.document_weight
+    if documents is not None:
+        documents = np.append(documents, [1.0, 1.0])
+    with_extra = loss.bind(np.append(part.y, extra), more, weights, documents)
     alone = loss.bind(extra, Queries(np.zeros(1), np.arange(2), np.array([0, 2])), ones)
     return with_extra.normaliser - alone.normaliser
 

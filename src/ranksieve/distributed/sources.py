@@ -15,9 +15,9 @@ from typing import Any
 
 import numpy as np
 
-from ranksieve._types import AnyArray, IntArray
+from ranksieve._types import AnyArray, FloatArray, IntArray
 from ranksieve._util.messages import shortened
-from ranksieve.data.dataset import Dataset
+from ranksieve.data.dataset import Dataset, take_rows
 from ranksieve.data.matrix import is_sparse
 from ranksieve.data.queries import Queries
 from ranksieve.distributed.cluster import Cluster
@@ -46,6 +46,13 @@ class Columns:
     label: str
     qid: str
     features: tuple[str, ...] | None
+    document_weight: str | None = None
+
+    @property
+    def named(self) -> tuple[str, ...]:
+        """Those that a frame must have."""
+        weight = () if self.document_weight is None else (self.document_weight,)
+        return self.label, self.qid, *weight, *(self.features or ())
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,14 +71,21 @@ def as_source(
     if isinstance(source, Source):
         return source
     if isinstance(source, Dataset):
+        _no_weights(columns, "a data set brings")
         return rows_of(source, n_parts or cluster.n_threads)
     if isinstance(source, str | os.PathLike):
         if is_folder_dataset(source):
+            _no_weights(columns, "the folder of a data set brings")
             return folder(os.path.abspath(source), n_parts or cluster.n_threads)
         return files(_found_files(source), columns, n_parts or cluster.n_threads)
     if _is_dask(source, "DataFrame"):
         return frame(source, columns, cluster)
     if _is_dask(source, "Array"):
+        if columns.document_weight is not None:
+            raise ValueError(
+                f"document_weight={columns.document_weight!r} names a column, and Dask arrays have none; "
+                "give a Dask DataFrame"
+            )
         return arrays(source, y, qid, columns, cluster)
     if (
         isinstance(source, Sequence)
@@ -86,6 +100,11 @@ def as_source(
     )
 
 
+def _no_weights(columns: Columns, who: str) -> None:
+    if columns.document_weight is not None:
+        raise ValueError(f"{who} its own weights of documents; leave out document_weight")
+
+
 def _is_dask(source: Any, kind: str) -> bool:
     """Whether it is a Dask collection of a kind, without loading what it might not be."""
     return type(source).__module__.startswith("dask") and type(source).__name__ == kind
@@ -93,9 +112,7 @@ def _is_dask(source: Any, kind: str) -> bool:
 
 def frame(source: Any, columns: Columns, cluster: Cluster) -> Source:
     """A Dask DataFrame, partition by partition."""
-    lacking = [
-        name for name in (columns.label, columns.qid, *(columns.features or ())) if name not in source.columns
-    ]
+    lacking = [name for name in columns.named if name not in source.columns]
     if lacking:
         raise ValueError(
             f"the data frame has no column {lacking[0]!r}; its columns are "
@@ -111,7 +128,10 @@ def read_frame(table: Any, columns: Columns) -> Dataset | None:
     """The rows of one partition."""
     if len(table) == 0:
         return None
-    return from_frame(table, qid=columns.qid, label=columns.label, features=columns.features)
+    return from_frame(
+        table, qid=columns.qid, label=columns.label, features=columns.features,
+        document_weight=columns.document_weight,
+    )  # fmt: skip
 
 
 def arrays(X: Any, y: Any, qid: Any, columns: Columns, cluster: Cluster) -> Source:
@@ -234,7 +254,9 @@ def rows_of(data: Dataset, n_pieces: int) -> Source:
         a, b = queries.offsets[[first, last]].tolist()
         X, rows = (data.X, (a, b)) if on_disk else (data.X[a:b], (0, b - a))
         ids = (queries.ids[first:last], queries.sizes[first:last])
-        pieces.append(Piece(f"rows {a} to {b - 1} of {name}", read_rows, (X, rows, data.y[a:b], ids, *rest)))
+        weight = take_rows(data.document_weight, slice(a, b))
+        args = (X, rows, data.y[a:b], ids, *rest, weight)
+        pieces.append(Piece(f"rows {a} to {b - 1} of {name}", read_rows, args))
     return Source(pieces, data.source)
 
 
@@ -245,6 +267,9 @@ def read_rows(
     ids: tuple[AnyArray, IntArray],
     names: tuple[str, ...],
     profile: str | None,
+    document_weight: FloatArray | None,
 ) -> Dataset:
     """Some rows of a matrix, in memory; ``ids`` are those of the queries, and how many rows each has."""
-    return Dataset(X[slice(*rows)], y, np.repeat(*ids), names, profile=profile)
+    return Dataset(
+        X[slice(*rows)], y, np.repeat(*ids), names, profile=profile, document_weight=document_weight
+    )

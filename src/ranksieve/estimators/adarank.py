@@ -15,9 +15,10 @@ from ranksieve._util.messages import warn_caller
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.describe import varying_columns
 from ranksieve.data.matrix import dense_columns
+from ranksieve.data.query_weights import checked_query_weight
 from ranksieve.estimators.base import LinearRanker, PlainFit
 from ranksieve.estimators.parameters import Count
-from ranksieve.losses.base import NO_PAIRS, checked_query_weight
+from ranksieve.losses.base import NO_PAIRS
 from ranksieve.metrics import METRICS, Evaluator, MetricSpec, Profile, parse
 from ranksieve.metrics.profiles import as_profile
 from ranksieve.model import linear_scores

@@ -14,6 +14,7 @@ from ranksieve._parallel import single_threaded_blas
 from ranksieve._types import AnyArray, FloatArray, IntArray, Matrix
 from ranksieve._util.json_values import plain
 from ranksieve._util.messages import warn_caller
+from ranksieve.data.counted import counted
 from ranksieve.data.dataset import (
     Dataset,
     check_finite,
@@ -21,12 +22,12 @@ from ranksieve.data.dataset import (
     fingerprint_of_weights,
     numbered_names,
 )
+from ranksieve.data.query_weights import QueryWeight, query_weights
 from ranksieve.data.remote import ELSEWHERE, RemoteDataset
 from ranksieve.estimators.base_class import BaseEstimator, check_is_fitted
 from ranksieve.estimators.inputs import checked_labels, checked_matrix, one_dimensional, standardised
 from ranksieve.estimators.parameters import Missing, Normalise, check_parameters
-from ranksieve.losses.base import NO_PAIRS, checked_query_weight
-from ranksieve.measures.columns import counted
+from ranksieve.losses.base import NO_PAIRS
 from ranksieve.metrics import evaluate
 from ranksieve.model import LinearModel, Term
 from ranksieve.preparation import MissingPolicy, Normalisation, Preparation
@@ -43,6 +44,13 @@ STANDARDISED = (
     "the features had mean 0 and deviation 1 when the ranker saw them, so its model is for features that are "
     "scaled already; the model of a pipeline, for features as they are, is ranksieve.to_model(pipeline)"
 )
+UNWEIGHTED = (
+    "{what} cannot weigh documents; leave document_weight out, or use SparseRanker, BestSubset, FenchelRank, "
+    "FSMRank, MinBatSRank, SparseRankSVM, SparseListMLE, RankSVM, RankSVMStruct, CSRankSVM, RankRLS, TGRank, "
+    "SparseRank, ListNet, CSListMLE, RankBoost, FSMSVM, FBPCRank, StabilitySelection or GreedyRankRLS"
+)
+
+
 P = ParamSpec("P")
 R = TypeVar("R", bound="Ranker")
 
@@ -89,12 +97,13 @@ class Ranker(Prepared):
     """
 
     # Metadata requests: scikit-learn's splitters and searches call query ids "groups".
-    __metadata_request__fit: ClassVar[dict[str, Any]] = {"qid": "groups"}
+    __metadata_request__fit: ClassVar[dict[str, Any]] = {"qid": "groups", "document_weight": True}
     __metadata_request__predict: ClassVar[dict[str, Any]] = {"qid": "groups"}
     __metadata_request__score: ClassVar[dict[str, Any]] = {"qid": "groups"}
 
     uses_valid: ClassVar[bool] = False  # whether fit takes validation data, to choose among models of its own
     works_in_parts: ClassVar[bool] = False  # whether it learns from distributed data
+    weighs_documents: ClassVar[bool] = False  # whether a document of weight 2 counts as two copies of it
     scale_matters: ClassVar[bool] = True  # whether a feature in other units gives another ranker
     preparation_ = Preparation(MissingPolicy("error"))
     n_features_in_: int
@@ -174,42 +183,54 @@ class Ranker(Prepared):
         X: Any,
         y: Any,
         qid: Any,
-        query_weight: FloatArray | None = None,
+        query_weight: QueryWeight | None = None,
         valid: Dataset | None = None,
+        document_weight: Any = None,
     ) -> tuple[Dataset, FloatArray | None]:
-        """The training data as they came, and their weights; without the queries of weight 0.
+        """The training data as they came, and the weights of queries; without what has weight 0.
 
-        ``X`` is a Dataset, or features with labels y and query ids qid. What was given is recorded.
+        ``X`` is a Dataset, or features with labels y, query ids qid and perhaps weights of documents. What
+        was given is recorded.
         """
-        data = self._checked_data(X, y, qid)
+        data = self._checked_data(X, y, qid, document_weight)
         self._learned_from = {"train": fingerprint(data)}
         if valid is not None:
             self._learned_from["valid"] = fingerprint(valid)
-        if query_weight is None:
-            return data, None
-        weight = checked_query_weight(query_weight, data.n_queries)
-        self._learned_from["query_weight"] = fingerprint_of_weights(weight)
-        if not weight.any():
+        weight = query_weights(query_weight, data)
+        if weight is not None:
+            self._learned_from["query_weight"] = fingerprint_of_weights(weight)
+        nothing = data.document_weight is not None and not data.document_weight.any()
+        if nothing or (weight is not None and not weight.any()):
             raise ValueError(NO_PAIRS)
-        return counted(data, weight)
+        present, of_queries = counted(data, weight)
+        return present, None if weight is None else of_queries
 
-    def _checked_data(self, X: Any, y: Any, qid: Any) -> Dataset:
+    def _checked_data(self, X: Any, y: Any, qid: Any, document_weight: Any = None) -> Dataset:
         if isinstance(X, Dataset):
-            if y is not None or qid is not None:
+            if y is not None or qid is not None or document_weight is not None:
                 raise ValueError(
-                    "a Dataset holds its own labels and query ids: give fit nothing but the Dataset"
+                    "a Dataset holds its own labels, query ids and document weights: give fit nothing but "
+                    "the Dataset"
                 )
+            if X.document_weight is not None:
+                self._check_weighing()
             if isinstance(X, RemoteDataset) and not self.works_in_parts:
                 raise ValueError(ELSEWHERE.format(what=type(self).__name__))
             self.n_features_in_ = X.n_features
             self.feature_names_in_ = np.array(X.feature_names, dtype=object)
             self._standardised = False
             return X
+        if document_weight is not None:
+            self._check_weighing()
         matrix, labels = checked_matrix(self, X, learning=True), checked_labels(self, y)
         self._standardised = standardised(matrix)
         if qid is None:
             warn_caller(ONE_QUERY.format(n=matrix.shape[0]))
-        return self._dataset(matrix, labels, qid)
+        return self._dataset(matrix, labels, qid, document_weight)
+
+    def _check_weighing(self) -> None:
+        if not self.weighs_documents:
+            raise ValueError(UNWEIGHTED.format(what=type(self).__name__))
 
     def _prepared_for_learning(self, data: Dataset, query_weight: FloatArray | None = None) -> Dataset:
         """Learn from the training data how to fill and normalise, and do it."""
@@ -233,10 +254,11 @@ class Ranker(Prepared):
         self.preparation_.filled(ordered)
         return ordered
 
-    def _dataset(self, matrix: Matrix, y: Any, qid: Any) -> Dataset:
+    def _dataset(self, matrix: Matrix, y: Any, qid: Any, document_weight: Any = None) -> Dataset:
         ids = np.zeros(matrix.shape[0], dtype=np.int64) if qid is None else qid
         names = getattr(self, "feature_names_in_", None)
-        return Dataset(matrix, one_dimensional(y), ids, None if names is None else list(names))
+        names = None if names is None else list(names)
+        return Dataset(matrix, one_dimensional(y), ids, names, document_weight=document_weight)
 
     def _checked_features(self, X: Any, used: IntArray | None = None) -> Matrix:
         """The features in the order of the training data; those that are ``used`` (default: all) finite."""
@@ -296,7 +318,8 @@ class PlainFit(Ranker):
         y: Any = None,
         qid: Any = None,
         *,
-        query_weight: FloatArray | None = None,
+        query_weight: QueryWeight | None = None,
+        document_weight: Any = None,
         callback: Callback | None = None,
     ) -> Self:
         """Learn to rank.
@@ -306,13 +329,17 @@ class PlainFit(Ranker):
         X : Dataset, array, CSR matrix or frame
         y, qid : arrays
             Labels and query ids, unless X is a Dataset.
-        query_weight : array, optional
-            One weight per query, in order of first appearance: with 2 a query counts as two, with 0 as none.
+        query_weight : array or mapping of query id to number, optional
+            One weight per query, in order of first appearance, or the weights of some (others weigh 1): with
+            2 a query counts as two, with 0 as none.
+        document_weight : array, optional
+            One weight per row, unless X is a Dataset: with 2 a document counts as two copies of it, with 0 as
+            absent.
         callback : callable, optional
             Called once an iteration, round or tree with (its number, weights, objective, gap); the start of
             a solver is its iteration 0.
         """
-        data, weight = self._given_data(X, y, qid, query_weight)
+        data, weight = self._given_data(X, y, qid, query_weight, document_weight=document_weight)
         self._learn(self._prepared_for_learning(data, weight), weight, callback)
         return self
 

@@ -13,7 +13,9 @@ import numpy as np
 from ranksieve._parallel import single_threaded_blas
 from ranksieve._types import BoolArray, FloatArray, IntArray
 from ranksieve._util.constraints import Interval
+from ranksieve.data.counted import counted
 from ranksieve.data.dataset import Dataset
+from ranksieve.data.query_weights import QueryWeight, query_weights
 from ranksieve.estimators.base import PlainFit
 from ranksieve.estimators.cost_candidates import check_affordable
 from ranksieve.estimators.families import Fitted
@@ -110,7 +112,7 @@ class BestSubset(PlainFit, WithinBudget):
         sizes: Iterable[int],
         data: Dataset,
         *,
-        query_weight: FloatArray | None = None,
+        query_weight: QueryWeight | None = None,
         progress: Progress | None = None,
     ) -> list[BestSubset]:
         """One fitted ranker for each number of features; each search begins with the set of the one before.
@@ -219,7 +221,7 @@ def best_subset(
     *,
     time_limit: float = 60.0,
     gap: float = 0.0,
-    query_weight: FloatArray | None = None,
+    query_weight: QueryWeight | None = None,
     **options: Any,
 ) -> BestSubset:
     """The best ranker with at most ``k`` features, and the proof of how much better another can be.
@@ -237,17 +239,20 @@ def held_out_sizes(
     profile: str | Profile | None = None,
     cv: int | str = "auto",
     random_state: int = 0,
+    query_weight: QueryWeight | None = None,
 ) -> tuple[Validation, int]:
     """(how sets of each size rank held-out queries, folds of training queries that were held out in turn).
 
-    ``rankers`` are those of ``fit_sizes``. Folds have sets of their own, by forward selection with swaps.
+    ``rankers`` are those of ``fit_sizes``, to which ``query_weight`` was given. Folds have sets of their own,
+    by forward selection with swaps.
     """
     valid = as_valid(valid)
     largest = rankers[-1]
+    data, weight = counted(data, query_weights(query_weight, data))
     prepared, names = largest._prepared(data), tuple(largest._names())
     n_folds, folds, without = number_of_folds(cv, prepared, valid), None, None
     if n_folds:
-        folds = Folds(prepared, n_folds, 1, random_state)
+        folds = Folds(prepared, n_folds, 1, random_state, weight)
         rules = largest._rules(prepared, folds.objective)
         most, first = largest.found_.max_features, max(1, len(rules.fixed))
         without = np.zeros((len(rankers), n_folds, len(names)))

@@ -10,9 +10,9 @@ import numpy as np
 from ranksieve._types import FloatArray
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.queries import Queries
+from ranksieve.data.query_weights import checked_query_weight
 from ranksieve.estimators.ranksvm import RankSVM
 from ranksieve.losses import SquaredHinge
-from ranksieve.losses.base import checked_query_weight
 from ranksieve.objective import Objective
 
 MOST_LEVELS = 256
@@ -22,8 +22,8 @@ MOST_LEVELS = 256
 class CSRankSVM(RankSVM):
     """min_w ½‖w‖² + C Σ_q (max p / p_q) Σ_{pairs of q} τ(y_i, y_j) max(0, 1 − ⟨w, x_i − x_j⟩)².
 
-    p_q is the number of pairs of query q: with the factor max p / p_q a query with few pairs counts as much
-    as one with many. τ makes errors at the top of the ranking cost more.
+    p_q is the number of pairs of query q, or the sum of their weights: with the factor max p / p_q a query
+    with few pairs counts as much as one with many. τ makes errors at the top of the ranking cost more.
 
     Parameters
     ----------
@@ -33,9 +33,9 @@ class CSRankSVM(RankSVM):
         τ[upper label, lower label], for labels 0, 1, …; entries on and above the diagonal do not matter.
         Default, as in the paper: the NDCG@1 that a perfect ranking loses when two documents of these labels
         change places, averaged over the training queries that have both labels (one of weight 2 counts as
-        two). A query whose highest label a stands on n documents loses (1/n)(1 − (2^b − 1)/(2^a − 1)) in the
-        mean for the labels (a, b), and nothing for pairs below its highest label; labels count from the
-        lowest of the data.
+        two, and so does a document). A query whose highest label a stands on n documents loses
+        (1/n)(1 − (2^b − 1)/(2^a − 1)) in the mean for the labels (a, b), and nothing for pairs below its
+        highest label; labels count from the lowest of the data.
     average, tol, max_iter, warm_start
         As for :class:`RankSVM`.
 
@@ -60,23 +60,27 @@ class CSRankSVM(RankSVM):
     def _objective(self, data: Dataset, query_weight: FloatArray | None) -> Objective:
         weight = checked_query_weight(query_weight, data.n_queries)
         if self.level_weights is None:
-            levels, self.level_weights_ = ndcg_losses(data.y, data.queries, weight)
+            levels, self.level_weights_ = ndcg_losses(data.y, data.queries, weight, data.document_weight)
         else:
             levels, self.level_weights_ = data.y, np.array(self.level_weights, dtype=np.float64)
-        loss = SquaredHinge(self.level_weights_).bind(levels, data.queries, weight * balance(data))
+        loss = SquaredHinge(self.level_weights_).bind(
+            levels, data.queries, weight * balance(data), data.document_weight
+        )
         return Objective(data.X, loss, data.feature_names)
 
 
 def balance(data: Dataset) -> FloatArray:
-    """max p / p_q of each query, p_q its number of pairs; 1 for a query without pairs."""
-    pairs = data.pairs_per_query
-    return np.where(pairs > 0, pairs.max() / np.maximum(pairs, 1), 1.0)
+    """max p / p_q of each query, p_q the weight of its pairs; 1 for a query without pairs."""
+    pairs = data.pair_weights
+    return np.asarray(np.divide(pairs.max(), pairs, out=np.ones_like(pairs), where=pairs > 0))
 
 
-def ndcg_losses(y: FloatArray, queries: Queries, weight: FloatArray) -> tuple[FloatArray, FloatArray]:
+def ndcg_losses(
+    y: FloatArray, queries: Queries, weight: FloatArray, document_weight: FloatArray | None = None
+) -> tuple[FloatArray, FloatArray]:
     """Each row's level (its label's rank among the distinct labels) and the mean NDCG@1 lost per level pair.
 
-    ``weight`` says as how many queries each counts in the mean.
+    ``weight`` says as how many queries each counts in the mean, ``document_weight`` as how many documents.
     """
     labels, level = np.unique(y, return_inverse=True)
     if len(labels) > MOST_LEVELS:
@@ -85,7 +89,8 @@ def ndcg_losses(y: FloatArray, queries: Queries, weight: FloatArray) -> tuple[Fl
             f"{MOST_LEVELS}: round the labels to grades, or use RankSVM"
         )
     count = np.zeros((queries.n_queries, len(labels)))
-    np.add.at(count, (queries.query_of_grouped, queries.group(level)), 1.0)
+    mass = 1.0 if document_weight is None else queries.group(document_weight)
+    np.add.at(count, (queries.query_of_grouped, queries.group(level)), mass)
     present = (count > 0).astype(np.float64)
     top = len(labels) - 1 - np.argmax(present[:, ::-1], axis=1)
     hits = np.zeros_like(count)

@@ -9,6 +9,7 @@ import numpy as np
 
 from ranksieve._types import BoolArray, FloatArray, IntArray
 from ranksieve.data.dataset import Dataset
+from ranksieve.data.query_weights import QueryWeight
 from ranksieve.estimators.candidates import Candidates
 from ranksieve.estimators.held_out import standard_error
 from ranksieve.estimators.inputs import ValidData
@@ -67,7 +68,7 @@ def frontier(
     valid: ValidData = None,
     *,
     n_budgets: int = 10,
-    query_weight: FloatArray | None = None,
+    query_weight: QueryWeight | None = None,
     progress: Progress | None = None,
     **settings: Any,
 ) -> Frontier:
@@ -77,6 +78,8 @@ def frontier(
     ----------
     data, valid : Dataset
         As in :meth:`SparseRanker.fit`: without ``valid`` the metric comes from cross-validation.
+    query_weight : array or mapping of query id to number, optional
+        As in :meth:`SparseRanker.fit`.
     n_budgets : int
         Cost limits, evenly in their logarithm, for which sets of features are bought and fitted.
     **settings

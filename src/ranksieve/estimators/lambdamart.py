@@ -16,9 +16,10 @@ from ranksieve._util.constraints import Interval
 from ranksieve._util.messages import how_to_install
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.matrix import as_plain
+from ranksieve.data.query_weights import checked_query_weight
 from ranksieve.estimators.base import PlainFit
 from ranksieve.estimators.parameters import Count, NotNegative, Positive, Seed
-from ranksieve.losses.base import NO_PAIRS, checked_query_weight
+from ranksieve.losses.base import NO_PAIRS
 from ranksieve.metrics import Evaluator
 from ranksieve.model import LinearModel
 from ranksieve.solvers import Callback

@@ -15,6 +15,7 @@ from ranksieve._types import FloatArray, PathLike
 from ranksieve._util.atomic import atomic_write
 from ranksieve._util.messages import warn_caller
 from ranksieve.data.dataset import Dataset, check_finite, numbered_names
+from ranksieve.data.query_weights import QueryWeight, query_weights
 from ranksieve.estimators.base import ONE_QUERY, all_or_nothing
 from ranksieve.estimators.base_class import check_is_fitted
 from ranksieve.estimators.parameters import Count, NotNegative, Positive, Seed
@@ -91,9 +92,10 @@ class MinBatSRank(IterativeRanker):
     denominators.
     """
 
-    __metadata_request__partial_fit: ClassVar[dict[str, Any]] = {"qid": "groups"}
+    __metadata_request__partial_fit: ClassVar[dict[str, Any]] = {"qid": "groups", "document_weight": True}
 
     stops_early = True
+    weighs_documents = True
     _state: FtrlState = field(init=False)
 
     l1: NotNegative = 64.0
@@ -119,7 +121,13 @@ class MinBatSRank(IterativeRanker):
 
     @all_or_nothing
     def partial_fit(
-        self, X: Any, y: Any = None, qid: Any = None, *, query_weight: FloatArray | None = None
+        self,
+        X: Any,
+        y: Any = None,
+        qid: Any = None,
+        *,
+        query_weight: QueryWeight | None = None,
+        document_weight: Any = None,
     ) -> Self:
         """Learn from some more whole queries: one pass, in order of first appearance.
 
@@ -128,9 +136,9 @@ class MinBatSRank(IterativeRanker):
         data, they learn from the first chunk: with ``missing="auto"`` and nothing missing there, a later
         chunk with missing values is refused.
         """
-        rule, data = self._rule(), self._chunk(X, y, qid)
+        rule, data = self._rule(), self._chunk(X, y, qid, document_weight)
         state = self._previous(data.feature_names, True)
-        Passes.of(data, query_weight).run(rule, state)
+        Passes.of(data, query_weights(query_weight, data)).run(rule, state)
         state.n_passes += 1
         return self._adopt_state(state, data.feature_names)
 
@@ -233,17 +241,18 @@ class MinBatSRank(IterativeRanker):
         names = getattr(self, "_weight_names", ()) if self.warm_start else ()
         return len(names) if set(names) == set(numbered_names(len(names))) else 0
 
-    def _chunk(self, X: Any, y: Any, qid: Any) -> Dataset:
+    def _chunk(self, X: Any, y: Any, qid: Any, document_weight: Any) -> Dataset:
         """Checked data; from the second chunk on they must have the first one's features."""
-        if not hasattr(self, "_state") or (isinstance(X, Dataset) and not (y is None and qid is None)):
-            return self._prepared_for_learning(self._checked_data(X, y, qid))
+        alone = y is None and qid is None and document_weight is None
+        if not hasattr(self, "_state") or (isinstance(X, Dataset) and not alone):
+            return self._prepared_for_learning(self._checked_data(X, y, qid, document_weight))
         if isinstance(X, Dataset):
             data = self._in_training_order(X)
         else:
             matrix = self._checked_features(X)
             if qid is None:
                 warn_caller(ONE_QUERY.format(n=matrix.shape[0]))
-            data = self._dataset(matrix, y, qid)
+            data = self._dataset(matrix, y, qid, document_weight)
         return self._prepared(data)
 
     def _keep(self, state: FtrlState, names: Sequence[str]) -> None:

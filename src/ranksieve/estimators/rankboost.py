@@ -15,11 +15,12 @@ from ranksieve._util.constraints import Interval
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.matrix import dense_columns
 from ranksieve.data.queries import local_levels
+from ranksieve.data.query_weights import checked_query_weight
 from ranksieve.estimators.base import PlainFit
 from ranksieve.estimators.parameters import Count
 from ranksieve.kernels.boosting import pair_potentials, threshold_margins
-from ranksieve.losses.base import NO_PAIRS, checked_query_weight
-from ranksieve.measures.columns import row_weights
+from ranksieve.losses.base import NO_PAIRS
+from ranksieve.losses.document_weights import grouped_weights
 from ranksieve.model import LinearModel
 from ranksieve.solvers import Callback, Trace
 
@@ -43,8 +44,8 @@ class RankBoost(PlainFit):
         Most rounds. LETOR's practice is to choose it on validation data.
     n_thresholds : int
         Most thresholds a feature: midpoints between neighbouring values, all of them if there are no more,
-        else those nearest to evenly spaced quantiles of the documents, each counted as often as its query's
-        weight says. At most 65,535.
+        else those nearest to evenly spaced quantiles of the documents, each counted as often as its weight
+        and its query's say. At most 65,535.
 
     Attributes
     ----------
@@ -62,6 +63,7 @@ class RankBoost(PlainFit):
     """
 
     scale_matters = False
+    weighs_documents = True
     n_rounds: Count = 300
     _: KW_ONLY
     n_thresholds: Annotated[int, Interval(Integral, 1, MOST_THRESHOLDS, closed="both")] = 255
@@ -117,12 +119,16 @@ class RankBoost(PlainFit):
 
 
 class WeightedPairs:
-    """The pairs of a data set under D_ij ∝ weight_q e^{s_j − s_i}; arrays are in input order."""
+    """The pairs of a data set under D_ij ∝ weight_q v_i v_j e^{s_j − s_i}, v the weights of documents.
+
+    Arrays are in input order.
+    """
 
     def __init__(self, data: Dataset, weight: FloatArray) -> None:
         self.queries, self._weight = data.queries, weight
         self._level = local_levels(data.queries.group(data.y), data.queries)
-        self._count = float(data.pairs_per_query @ weight)
+        self._mass = grouped_weights(data.document_weight, data.queries)
+        self._count = float(data.pair_weights @ weight)
         if self._count <= 0:
             raise ValueError(NO_PAIRS)
 
@@ -136,7 +142,7 @@ class WeightedPairs:
 
         def work(first: int, last: int) -> None:
             offsets = self.queries.offsets
-            pair_potentials(s, self._level, offsets, self._weight, first, last, potential, loss)
+            pair_potentials(s, self._level, offsets, self._weight, self._mass, first, last, potential, loss)
 
         map_blocks(work, self._cuts)
         total = float(loss.sum())
@@ -153,7 +159,7 @@ class Stumps:
     @classmethod
     def of(cls, data: Dataset, query_weight: FloatArray, n_thresholds: int) -> Stumps:
         codes = np.empty((data.n_features, data.n_docs), dtype=np.uint16)
-        thresholds, rows = [], row_weights(data, query_weight)
+        thresholds, rows = [], data.row_weights(query_weight)
         for code, column in zip(codes, dense_columns(data.X), strict=True):
             thresholds.append(feature_thresholds(column, rows, n_thresholds))
             code[:] = np.searchsorted(thresholds[-1], column, side="left")

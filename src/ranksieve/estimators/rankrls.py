@@ -12,9 +12,10 @@ from ranksieve._types import FloatArray, IntArray
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.describe import varying_columns
 from ranksieve.data.matrix import dense_block
+from ranksieve.data.query_weights import checked_query_weight
 from ranksieve.estimators.base import LinearRanker, PlainFit
 from ranksieve.estimators.parameters import Positive
-from ranksieve.losses.base import NO_PAIRS, checked_query_weight
+from ranksieve.losses.base import NO_PAIRS
 from ranksieve.measures.columns import sum_blocks
 from ranksieve.solvers import Callback, Trace
 
@@ -25,7 +26,8 @@ class RankRLS(PlainFit, LinearRanker):
 
     n is the number of documents, n_q that of query q. The sum over pairs of a query is n_q‖C(y − Xw)‖² with
     C = I − 11ᵀ/n_q, so it is ridge regression on documents centred within their queries, and one linear
-    system of one equation per feature gives w. Features that are constant within every query get exactly 0.
+    system of one equation per feature gives w. With weights v of documents the sum is over v_i v_j times the
+    squares, n and n_q are sums of weights. Features that are constant within every query get exactly 0.
 
     Parameters
     ----------
@@ -44,14 +46,16 @@ class RankRLS(PlainFit, LinearRanker):
     rank from preference graphs, Machine Learning 75(1), 2009.
     """
 
+    weighs_documents = True
+
     alpha: Positive = 1e-3
 
     def _learn(self, data: Dataset, query_weight: FloatArray | None, callback: Callback | None) -> None:
         weight = checked_query_weight(query_weight, data.n_queries)
-        if not data.pairs_per_query @ weight > 0:
+        if not data.pair_weights @ weight > 0:
             raise ValueError(NO_PAIRS)
         used = np.flatnonzero(varying_columns(data))
-        products = sum_of_products(data, used, weight) / float(weight @ data.queries.sizes)
+        products = sum_of_products(data, used, weight) / float(np.sum(data.row_weights(weight)))
         system, moment = products[:-1, :-1] + self.alpha * np.eye(len(used)), products[:-1, -1]
         solution = cho_solve(cho_factor(system), moment) if len(used) else np.empty(0)
         self.trace_, self.n_iter_ = Trace(), 1
@@ -67,22 +71,33 @@ class RankRLS(PlainFit, LinearRanker):
 
 
 def sum_of_products(data: Dataset, columns: IntArray, query_weight: FloatArray) -> FloatArray:
-    """Σ_q weight_q ZᵀCZ, Z the columns of query q with its labels as the last one."""
+    """Σ_q weight_q ZᵀCZ, Z the columns of query q with its labels as the last one.
+
+    Documents count as often as their weights say.
+    """
 
     def products(first: int, last: int) -> FloatArray:
         Z = centred_rows(data, columns, first, last)
-        weight = np.repeat(query_weight[first:last], data.queries.sizes[first:last])
-        return np.asarray(Z.T @ (weight[:, None] * Z))
+        return np.asarray(Z.T @ (weight[data.queries.offsets[first] : data.queries.offsets[last], None] * Z))
 
+    weight = data.queries.group(data.row_weights(query_weight))
     return sum_blocks(products, split_blocks(data.queries.offsets))
 
 
 def centred_rows(data: Dataset, columns: IntArray, first: int, last: int) -> FloatArray:
-    """Some columns, and labels as the last one, of the queries first..last less their mean in each query."""
+    """Some columns, and labels as the last one, of the queries first..last less their mean in each query.
+
+    In the mean documents count as often as their weights say.
+    """
     queries = data.queries
     begin, end = queries.offsets[first], queries.offsets[last]
     rows = slice(begin, end) if queries.contiguous else queries.rows_between(begin, end)
     Z = np.column_stack([dense_block(data.X, rows, columns), data.y[rows]])
     starts, sizes = queries.offsets[first:last] - begin, queries.sizes[first:last]
     Z -= np.repeat(Z[starts], sizes, axis=0)  # so that columns with large offsets keep their digits
-    return np.asarray(Z - np.repeat(np.add.reduceat(Z, starts) / sizes[:, None], sizes, axis=0))
+    if data.document_weight is None:
+        means = np.add.reduceat(Z, starts) / sizes[:, None]
+    else:
+        weight = data.document_weight[rows, None]
+        means = np.add.reduceat(weight * Z, starts) / np.add.reduceat(weight, starts)
+    return np.asarray(Z - np.repeat(means, sizes, axis=0))

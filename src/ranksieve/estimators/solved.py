@@ -50,6 +50,8 @@ class IterativeRanker(PlainFit, LinearRanker):
 class SolvedRanker(IterativeRanker):
     """A ranker whose ``fit`` solves one problem: a declaration of loss, penalty and solver."""
 
+    weighs_documents = True
+
     @abstractmethod
     def _problem(self, data: Dataset, query_weight: FloatArray | None) -> Problem:
         """What is minimised: a loss and a penalty."""

@@ -14,6 +14,7 @@ from ranksieve._types import FloatArray, PathLike
 from ranksieve._util.constraints import Interval
 from ranksieve._util.messages import lookup, warn_caller
 from ranksieve.data.dataset import Dataset
+from ranksieve.data.query_weights import QueryWeight
 from ranksieve.estimators.base import all_or_nothing
 from ranksieve.estimators.candidates import Candidates, beyond_budget, plain_families, warn_if_blind
 from ranksieve.estimators.changes import Changes, find_changes
@@ -182,7 +183,8 @@ class SparseRanker(WithinBudget):
         qid: Any = None,
         *,
         valid: ValidData = None,
-        query_weight: FloatArray | None = None,
+        query_weight: QueryWeight | None = None,
+        document_weight: Any = None,
         warm_start: LinearModel | PathLike | None = None,
         progress: Progress | None = None,
     ) -> Self:
@@ -195,8 +197,12 @@ class SparseRanker(WithinBudget):
             Labels and query ids, unless X is a Dataset.
         valid : Dataset or (X, y, qid), optional
             Further held-out queries for the choice; see ``cv``.
-        query_weight : array, optional
-            One weight per query, in order of first appearance: with 2 a query counts as two, with 0 as none.
+        query_weight : array or mapping of query id to number, optional
+            One weight per query, in order of first appearance, or the weights of some (others weigh 1): with
+            2 a query counts as two, with 0 as none.
+        document_weight : array, optional
+            One weight per row, unless X is a Dataset: with 2 a document counts as two copies of it, with 0 as
+            absent.
         warm_start : LinearModel or its file, optional
             The model before: its features, with new weights, are kept unless another candidate is better by
             more than chance. ``changes_`` then says what changed.
@@ -204,7 +210,7 @@ class SparseRanker(WithinBudget):
             Called with (points done, points in all).
         """
         valid, old = as_valid(valid), None if warm_start is None else as_model(warm_start)
-        given, weight = self._given_data(X, y, qid, query_weight, valid)
+        given, weight = self._given_data(X, y, qid, query_weight, valid, document_weight)
         if old is not None:
             self._learned_from = {**self._learned_from, "warm_start": short_name(old)}
         self._adopt(self._candidates(given, valid, weight, progress, previous=old))
@@ -221,7 +227,7 @@ class SparseRanker(WithinBudget):
         valid: ValidData = None,
         *,
         n_budgets: int = N_BUDGETS,
-        query_weight: FloatArray | None = None,
+        query_weight: QueryWeight | None = None,
         progress: Progress | None = None,
     ) -> Candidates:
         """The models that ``fit`` chooses from, each measured on held-out queries.

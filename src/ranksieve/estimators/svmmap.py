@@ -49,6 +49,8 @@ class SVMMAP(SolvedRanker):
     Machine Learning 77, 2009.
     """
 
+    weighs_documents = False
+
     C: Positive = 10.0
     _: KW_ONLY
     epsilon: Positive = 1e-3

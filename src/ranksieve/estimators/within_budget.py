@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -20,6 +20,8 @@ from ranksieve.penalties.constraints import Constraints, Features, Signs, make_c
 
 class WithinBudget(LinearRanker):
     """A linear ranker with these parameters; ``costs_`` is what features cost, None if nothing."""
+
+    weighs_documents: ClassVar[bool] = True
 
     max_features: int | None
     feature_costs: Any

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ranksieve._types import AnyArray, IntArray, PathLike
-from ranksieve.data.dataset import Dataset, numbered_names
+from ranksieve.data.dataset import Dataset, numbered_names, take_rows
 from ranksieve.data.matrix import is_sparse
 from ranksieve.data.queries import ids_from_text, text_array
 from ranksieve.data.row_values import TextColumn, WithGaps
@@ -215,6 +215,7 @@ def _dataset_batches(data: Dataset, dtype: np.dtype[Any], progress: Progress | N
         yield Batch(
             X, data.y[rows], [ids[code] for code in runs.tolist()], sizes.tolist(),
             None if comments is None else comments[rows], None if doc_ids is None else doc_ids[rows],
+            take_rows(data.document_weight, rows),
         )  # fmt: skip
         if progress is not None:
             progress(rows.stop, data.n_docs)

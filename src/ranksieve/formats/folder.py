@@ -15,7 +15,7 @@ import numpy as np
 
 from ranksieve._types import AnyArray, BoolArray, PathLike
 from ranksieve._util.json_values import checked, decode_json
-from ranksieve.data.dataset import Dataset
+from ranksieve.data.dataset import Dataset, as_document_weight
 from ranksieve.data.disk_dataset import DiskDataset
 from ranksieve.data.disk_matrix import DiskMatrix
 from ranksieve.data.matrix import first_place
@@ -27,6 +27,7 @@ FORMAT, FORMAT_VERSION = "ranksieve-dataset", 1
 SUFFIX = ".ranksieve"
 HEADER = "dataset.json"
 FEATURES, LABELS, SIZES, QUERY_IDS = "features.bin", "labels.bin", "query_sizes.bin", "query_ids.bin"
+DOCUMENT_WEIGHTS = "document_weights.bin"
 DOC_IDS, DOC_ID_GAPS, COMMENTS, TEXTS = "doc_ids.bin", "doc_id_gaps.bin", "comments.bin", "texts.bin"
 TEXT = "text"  # the kind of ids that are places in the file of texts
 WORD, PLACE = np.dtype("<i8"), np.dtype(("<i8", 2))
@@ -200,6 +201,9 @@ def _assembled(folder: Path, header: dict[str, Any]) -> DiskDataset:
             gaps: BoolArray = _column(folder / DOC_ID_GAPS, np.dtype(np.bool_), n_docs)
             doc_ids = WithGaps(doc_ids, gaps)
     comments = _ids(folder / COMMENTS, TEXT, n_docs, texts) if COMMENTS in files else None
+    weights = None
+    if DOCUMENT_WEIGHTS in files:
+        weights = as_document_weight(_column(folder / DOCUMENT_WEIGHTS, np.dtype("<f8"), n_docs), n_docs)
     truth = header["truth"]
     return DiskDataset(
         features,
@@ -211,6 +215,7 @@ def _assembled(folder: Path, header: dict[str, Any]) -> DiskDataset:
         truth=None if truth is None else np.array(truth),
         source=str(folder),
         profile=header["profile"],
+        document_weight=weights,
     )
 
 

@@ -39,6 +39,7 @@ class Batch(NamedTuple):
     sizes: Sequence[int]
     comments: TextColumn | None = None
     doc_ids: TextColumn | WithGaps | AnyArray | None = None
+    document_weight: FloatArray | None = None
 
 
 class FolderWriter:
@@ -88,6 +89,8 @@ class FolderWriter:
         self._add_features(batch.X)
         self._append(layout.LABELS, np.asarray(batch.y, dtype="<f8"))
         self._count_labels(batch.y)
+        if batch.document_weight is not None:
+            self._append(layout.DOCUMENT_WEIGHTS, np.asarray(batch.document_weight, dtype="<f8"))
         self._add_names(batch)
         self.n_docs += len(batch.y)
         self._write_blocks()
@@ -307,6 +310,7 @@ class FolderWriter:
                     file.write(np.ascontiguousarray(block.T).data)
             kinds: dict[str, np.dtype[Any]] = {
                 layout.LABELS: np.dtype("<f8"),
+                layout.DOCUMENT_WEIGHTS: np.dtype("<f8"),
                 layout.DOC_ID_GAPS: np.dtype(np.uint8),
             }
             kinds |= {layout.COMMENTS: layout.PLACE, layout.DOC_IDS: self._doc_id_kind or layout.PLACE}

@@ -22,7 +22,7 @@ from ranksieve.data.row_values import WithGaps
 from ranksieve.formats.text_files import plain_file_errors, source_name
 from ranksieve.preparation.missing import check_policy, fill_missing
 
-DOC_ID, COMMENT = "doc_id", "comment"
+DOC_ID, COMMENT, DOCUMENT_WEIGHT = "doc_id", "comment", "document_weight"
 NAMES_SHOWN = 20
 CELLS_AT_ONCE = 2**22  # of features on disk
 PANDAS_INDEX = re.compile(r"__index_level_\d+__")  # the row labels of a frame, which are no feature
@@ -35,6 +35,7 @@ def from_frame(
     label: str = "label",
     doc_id: str | None = None,
     features: Sequence[str] | None = None,
+    document_weight: str | None = None,
     missing: str = "keep",
 ) -> Dataset:
     """Take a data set from a pandas, polars or arrow table.
@@ -49,11 +50,13 @@ def from_frame(
         The column of document ids; default ``doc_id`` if there is one.
     features : sequence of str, optional
         The feature columns; default all others, except a text column ``comment``.
+    document_weight : str, optional
+        The column of how much each document counts in losses; default ``document_weight`` if there is one.
     missing : {"keep", "error", "zero", "query_min", "column_mean"}
         What becomes of null and NaN, see :func:`fill_missing`; rankers deal with NaN that is kept.
     """
     check_policy(missing)
-    columns, table = columns_of(frame, qid, label, doc_id, features)
+    columns, table = columns_of(frame, qid, label, doc_id, features, document_weight)
     dataset = Dataset(
         features_of(table, columns.features),
         labels_of(table[columns.label]),
@@ -61,6 +64,7 @@ def from_frame(
         columns.features,
         None if columns.doc_id is None else ids_of(table[columns.doc_id]).tolist(),
         comments=None if columns.comment is None else table[columns.comment].fill_null("").to_list(),
+        document_weight=weights_of(table, columns),
     )
     return fill_missing(dataset, missing)
 
@@ -73,24 +77,31 @@ class Columns(NamedTuple):
     doc_id: str | None
     comment: str | None
     features: list[str]
+    document_weight: str | None = None
 
     def all(self) -> list[str]:
         """All names."""
-        special = (self.qid, self.label, self.doc_id, self.comment)
+        special = (self.qid, self.label, self.doc_id, self.comment, self.document_weight)
         return [*(name for name in special if name is not None), *self.features]
 
 
 def columns_of(
-    frame: Any, qid: str, label: str, doc_id: str | None, features: Sequence[str] | None = None
+    frame: Any,
+    qid: str,
+    label: str,
+    doc_id: str | None,
+    features: Sequence[str] | None = None,
+    document_weight: str | None = None,
 ) -> tuple[Columns, Any]:
     """Which columns hold what, and the table as narwhals shows it; the columns are those of `from_frame`."""
     table = _narwhals_frame(frame)
     doc_id = doc_id or (DOC_ID if DOC_ID in table.columns else None)
     comment = COMMENT if table.schema.get(COMMENT) == extra("narwhals").String else None
-    special = [name for name in (qid, label, doc_id, comment) if name is not None]
+    weight = document_weight or (DOCUMENT_WEIGHT if DOCUMENT_WEIGHT in table.columns else None)
+    special = [name for name in (qid, label, doc_id, comment, weight) if name is not None]
     names = [name for name in table.columns if name not in special] if features is None else list(features)
     _check_columns(table, [*special, *names])
-    return Columns(qid, label, doc_id, comment, names), table
+    return Columns(qid, label, doc_id, comment, names, weight), table
 
 
 def read_parquet(
@@ -99,6 +110,7 @@ def read_parquet(
     qid: str = "qid",
     label: str = "label",
     doc_id: str | None = None,
+    document_weight: str | None = None,
     missing: str = "keep",
 ) -> Dataset:
     """Read a parquet file with one row per document; the columns are those of :func:`from_frame`."""
@@ -106,7 +118,10 @@ def read_parquet(
     with open_parquet(path) as file:
         table = file.read()
     try:
-        dataset = from_frame(without_index(table), qid=qid, label=label, doc_id=doc_id, missing=missing)
+        dataset = from_frame(
+            without_index(table), qid=qid, label=label, doc_id=doc_id, document_weight=document_weight,
+            missing=missing,
+        )  # fmt: skip
     except ValueError as error:
         raise ValueError(f"{name}: {error}") from None
     dataset.source = name
@@ -145,8 +160,8 @@ def write_parquet(dataset: Dataset, path: PathLike) -> None:
 def to_frame(dataset: Dataset, kind: str = "pandas") -> Any:
     """A pandas, polars or arrow table; :func:`from_frame` gives the data set back.
 
-    Columns are ``label``, ``qid``, ``doc_id`` and ``comment`` (if any) and the features. A missing value is
-    null.
+    Columns are ``label``, ``qid``, ``doc_id``, ``comment`` and ``document_weight`` (if any) and the features.
+    A missing value is null.
     """
     if kind not in FRAMES:
         raise ValueError(f"kind={kind!r} is unknown; choose one of {', '.join(FRAMES)}")
@@ -188,6 +203,8 @@ def _arrow_table(dataset: Dataset) -> Any:
         columns[DOC_ID] = _storable_names(dataset.doc_ids)
     if dataset.comments is not None:
         columns[COMMENT] = [str(comment) for comment in dataset.comments]
+    if dataset.document_weight is not None:
+        columns[DOCUMENT_WEIGHT] = dataset.document_weight
     taken = sorted(columns.keys() & set(dataset.feature_names))
     if taken:
         names = ", ".join(taken)
@@ -261,6 +278,18 @@ def labels_of(column: Any) -> FloatArray:
     """Relevance as float64."""
     if not _is_number(column.dtype):
         raise ValueError(f"the label column {column.name!r} holds {column.dtype}; labels must be numbers")
+    return _floats(column)
+
+
+def weights_of(table: Any, columns: Columns) -> FloatArray | None:
+    """The weights of documents as float64, if there is a column of them."""
+    if columns.document_weight is None:
+        return None
+    column = table[columns.document_weight]
+    if not _is_number(column.dtype):
+        raise ValueError(
+            f"the column {column.name!r} of document weights holds {column.dtype}; weights must be numbers"
+        )
     return _floats(column)
 
 

@@ -95,6 +95,11 @@ def write_letor(dataset: Dataset, path: PathLike) -> None:
     that read back to the same float64, or for a float32 matrix to the same float32 (``dtype=np.float32``, or
     float64 that is cast). The comment is kept, else the document id is written as ``docid = X``.
     """
+    if dataset.document_weight is not None:
+        raise ValueError(
+            f"{path}: LETOR text has no place for document weights; write parquet or a folder, or set "
+            "document_weight of the data set to None"
+        )
     with atomic_write(path, "wb") as file, _maybe_gzip(file, path) as out:
         for text in letor_lines(dataset):
             out.write(text)

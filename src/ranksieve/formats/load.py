@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
+from inspect import signature
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -48,9 +49,13 @@ def read_dataset(path: PathLike | Sequence[PathLike], **options: Any) -> Dataset
     A folder that :func:`convert_dataset` wrote is opened. Options go to :func:`read_parquet`,
     :func:`read_ltr_log`, :func:`open_dataset` or :func:`read_letor`.
     """
-    if not isinstance(path, str | os.PathLike):
-        return read_letor(path, **options)
-    return format_of(path).read(path, **options)
+    read = format_of(path).read if isinstance(path, str | os.PathLike) else read_letor
+    if "document_weight" in options and "document_weight" not in signature(read).parameters:
+        raise ValueError(
+            f"{path}: document_weight={options['document_weight']!r} names a column of a table, which this "
+            "is not; give parquet"
+        )
+    return read(path, **options)
 
 
 def write_dataset(dataset: Dataset, path: PathLike) -> None:

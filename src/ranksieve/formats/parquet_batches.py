@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ranksieve._types import PathLike
-from ranksieve.data.dataset import as_labels
+from ranksieve.data.dataset import as_document_weight, as_labels
 from ranksieve.data.matrix import first_place
 from ranksieve.data.queries import as_id_array
 from ranksieve.data.row_values import TextColumn, WithGaps
@@ -23,6 +23,7 @@ from ranksieve.formats.frames import (
     ids_of,
     labels_of,
     open_parquet,
+    weights_of,
     without_index,
 )
 from ranksieve.formats.text_files import source_name
@@ -52,13 +53,14 @@ def parquet_source(
     qid: str = "qid",
     label: str = "label",
     doc_id: str | None = None,
+    document_weight: str | None = None,
 ) -> Source:
     """The rows of parquet files, which make one data set in the order given.
 
     Features are float32 if they are in all files, else float64. Columns are found by name; a file that lacks
     one is refused.
     """
-    parts = [_part(path, qid, label, doc_id) for path in paths]
+    parts = [_part(path, qid, label, doc_id, document_weight) for path in paths]
     for part in parts[1:]:
         _check_same_columns(parts[0], part)
     found = np.float32 if all(part.single for part in parts) else np.float64
@@ -77,12 +79,13 @@ def parquet_source(
     )
 
 
-def _part(path: PathLike, qid: str, label: str, doc_id: str | None) -> _Part:
+def _part(path: PathLike, qid: str, label: str, doc_id: str | None, document_weight: str | None) -> _Part:
     name = source_name(path)
     with open_parquet(path) as file:
         empty = without_index(file.schema_arrow.empty_table())
         try:
-            columns, table = columns_of(empty, qid, label, doc_id)
+            columns, table = columns_of(empty, qid, label, doc_id, document_weight=document_weight)
+            weights_of(table, columns)
             single = features_of(table, columns.features).dtype == np.float32
             query_kind = _kind_of(table[columns.qid])
             doc_kind = None if columns.doc_id is None else _kind_of(table[columns.doc_id])
@@ -170,7 +173,9 @@ def _batch(
     first: int,
     refuse_missing: bool,
 ) -> Batch:
-    _, rows = columns_of(table, columns.qid, columns.label, columns.doc_id)
+    _, rows = columns_of(
+        table, columns.qid, columns.label, columns.doc_id, document_weight=columns.document_weight
+    )
     X = as_dtype(features_of(rows, columns.features), dtype, columns.features, first)
     y = as_labels(labels_of(rows[columns.label]), table.num_rows, first)
     qid = as_id_array(ids_of(rows[columns.qid]), first)
@@ -184,7 +189,8 @@ def _batch(
     ids, sizes = runs_of(qid)
     comments = None if columns.comment is None else _texts(table[columns.comment])
     doc_ids = None if doc_kind is None else _doc_ids(table[columns.doc_id], rows[columns.doc_id], doc_kind)
-    return Batch(X, y, ids.tolist(), sizes.tolist(), comments, doc_ids)
+    weight = as_document_weight(weights_of(rows, columns), table.num_rows, first)
+    return Batch(X, y, ids.tolist(), sizes.tolist(), comments, doc_ids, weight)
 
 
 def _doc_ids(column: Any, of_frame: Any, kind: np.dtype[Any]) -> WithGaps:

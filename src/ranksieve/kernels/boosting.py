@@ -7,15 +7,16 @@ over a document's partners are sums over levels.
 import numpy as np
 
 from ranksieve.kernels.compiling import kernel
+from ranksieve.kernels.masses import mass_of
 
 FARTHEST = 700.0  # from the middle of a query's scores: beyond it e^x overflows
 
 
 @kernel
-def pair_potentials(s, level, offsets, weight, first, last, potential, loss):
+def pair_potentials(s, level, offsets, weight, mass, first, last, potential, loss):
     """For the queries first..last: ``potential[i]`` = Σ_j D_ij − Σ_j D_ji, and ``loss[q]`` = Σ_ij D_ij.
 
-    D_ij = weight_q e^{s_j − s_i} for level_i > level_j; ``level`` is dense within each query.
+    D_ij = weight_q mass_i mass_j e^{s_j − s_i} for level_i > level_j; ``level`` is dense within each query.
     """
     longest = 0
     for q in range(first, last):
@@ -31,8 +32,8 @@ def pair_potentials(s, level, offsets, weight, first, last, potential, loss):
             rising[a], falling[a] = 0.0, 0.0
         for i in range(lo, hi):
             t = min(max(s[i] - middle, -FARTHEST), FARTHEST)
-            rising[level[i] + 1] += np.exp(t)
-            falling[level[i]] += np.exp(-t)
+            rising[level[i] + 1] += mass_of(mass, i) * np.exp(t)
+            falling[level[i]] += mass_of(mass, i) * np.exp(-t)
         # rising[a]: all levels below a; falling[a + 1]: all levels above a.
         for a in range(1, top + 2):
             rising[a] += rising[a - 1]
@@ -41,8 +42,9 @@ def pair_potentials(s, level, offsets, weight, first, last, potential, loss):
         total = 0.0
         for i in range(lo, hi):
             t = min(max(s[i] - middle, -FARTHEST), FARTHEST)
-            as_upper = weight[q] * np.exp(-t) * rising[level[i]]
-            as_lower = weight[q] * np.exp(t) * falling[level[i] + 1]
+            own = weight[q] * mass_of(mass, i)
+            as_upper = own * np.exp(-t) * rising[level[i]]
+            as_lower = own * np.exp(t) * falling[level[i] + 1]
             potential[i] = as_upper - as_lower
             total += as_upper
         loss[q] = total

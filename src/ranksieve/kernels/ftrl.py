@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ranksieve.kernels.compiling import kernel
+from ranksieve.kernels.masses import mass_of, masses_of
 from ranksieve.kernels.ordering import centre_and_sort
 from ranksieve.kernels.pairs import active_partners
 
@@ -20,12 +21,16 @@ class Rule(NamedTuple):
 
 
 class Lists(NamedTuple):
-    """Queries: query q owns the rows offsets[q]..offsets[q + 1] and has so many pairs and this weight."""
+    """Queries: query q owns the rows offsets[q]..offsets[q + 1] and has so many pairs and this weight.
+
+    ``mass`` has the weights of documents, or is None.
+    """
 
     offsets: Any
     level: Any
     pairs: Any
     weight: Any
+    mass: Any
 
 
 class State(NamedTuple):
@@ -87,7 +92,7 @@ def _step(X, lo, hi, columns, slope, weight, number, rule, state, g):
 
 
 @kernel
-def _pass_by_parts(X, q, columns, lists, rule, number, state, s, slope, g):
+def _pass_by_parts(X, q, columns, lists, mass, rule, number, state, s, slope, g):
     """The pairs of one query by upper and then lower row, in batches of at most ``rule.batch_pairs``."""
     lo, hi = lists.offsets[q], lists.offsets[q + 1]
     level, n, held = lists.level[lo:hi], hi - lo, 0
@@ -104,6 +109,7 @@ def _pass_by_parts(X, q, columns, lists, rule, number, state, s, slope, g):
                 held = 0
             held += 1
             xi = max(0.0, 1.0 - (s[i] - s[j]))
+            xi = mass_of(mass, i) * mass_of(mass, j) * xi
             slope[i] -= 2.0 * xi
             slope[j] += 2.0 * xi
     number += 1
@@ -115,7 +121,8 @@ def _pass_by_parts(X, q, columns, lists, rule, number, state, s, slope, g):
 def ftrl_pass(X, columns, lists, sequence, rule, number, state):
     """Learn from the queries of ``sequence`` one after another; returns the number of batches so far.
 
-    The loss of a batch is weight · Σ max(0, 1 − (s_i − s_j))² over its pairs, and its gradient in the scores
+    The loss of a batch is weight · Σ max(0, 1 − (s_i − s_j))² over its pairs, each times the mass of both
+    documents, and its gradient in the scores
     comes from one sweep each way in score order. ``X`` holds the features ``columns``; ``state`` is updated
     in place.
     """
@@ -128,18 +135,19 @@ def ftrl_pass(X, columns, lists, sequence, rule, number, state):
     first, last = span
     for q in sequence:
         lo, hi = lists.offsets[q], lists.offsets[q + 1]
+        mass = masses_of(lists.mass, lo, hi)
         _scores(X, lo, hi, columns, state.w, s)
         if 0 < rule.batch_pairs < lists.pairs[q]:
-            number = _pass_by_parts(X, q, columns, lists, rule, number, state, s, slope, g)
+            number = _pass_by_parts(X, q, columns, lists, mass, rule, number, state, s, slope, g)
             continue
         span[1] = hi - lo
         for i in range(hi - lo):
             order[i] = i
         centre_and_sort(s, t, order, span, first, last)
-        active_partners(t, lists.level[lo:hi], order, span, first, last, 1, count, up_slack)
-        active_partners(t, lists.level[lo:hi], order, span, first, last, -1, count, low_slack)
+        active_partners(t, lists.level[lo:hi], order, span, first, last, 1, mass, count, up_slack)
+        active_partners(t, lists.level[lo:hi], order, span, first, last, -1, mass, count, low_slack)
         for i in range(hi - lo):
-            slope[i] = 2.0 * (low_slack[i] - up_slack[i])
+            slope[i] = 2.0 * mass_of(mass, i) * (low_slack[i] - up_slack[i])
         number += 1
         _step(X, lo, hi, columns, slope, lists.weight[q], number, rule, state, g)
     return number

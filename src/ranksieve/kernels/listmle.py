@@ -9,12 +9,14 @@ Levels of a query count from 0, the lowest, and u_a rises with a. With E_b = log
 so a document of level a costs β_a log(1 + e^{G_a − s}) with G_a = log D_a − log β_a. No term is negative:
 nothing cancels, and in logarithms nothing overflows. ``mix`` holds the shares of the two terms of each sum.
 They are in [0, 1]; the gradient, and the mean of any vectors under the weights of D_a, go through the levels
-by these shares alone.
+by these shares alone. With weights of documents (:mod:`ranksieve.kernels.masses`) e^{s_t}, the cost of a
+document and n_b count as often as these say.
 """
 
 import numpy as np
 
 from ranksieve.kernels.compiling import kernel
+from ranksieve.kernels.masses import mass_of
 
 KEPT, ENTERED, PAST, FRESH = 0, 1, 2, 3  # rows of mix: the first and second term of D_a, then those of P_a
 
@@ -24,7 +26,8 @@ def level_costs(gain, count, level_offsets, k, log_rise, log_beta, cost):
     """log(u_a − u_{a−1}), log β_a and β_a / DCG for each level of each query.
 
     u = gain/((1 + r) log2²(1 + r)·ln 2) up to position r = k and 0 beyond, r = 1 + the documents of higher
-    levels; DCG = Σ count·gain/log2(1 + r) over the levels with r ≤ k.
+    levels (``count`` of each level, or the sum of their weights); DCG = Σ count·gain/log2(1 + r) over the
+    levels with r ≤ k.
     """
     for q in range(len(level_offsets) - 1):
         bottom, top = level_offsets[q], level_offsets[q + 1]
@@ -47,7 +50,7 @@ def level_costs(gain, count, level_offsets, k, log_rise, log_beta, cost):
 
 @kernel
 def list_costs(
-    s, level, offsets, level_offsets, log_rise, log_beta, cost, first, last,
+    s, level, mass, offsets, level_offsets, log_rise, log_beta, cost, first, last,
     value, slack, gradient, softmax, hessian_diag, level_gradient, sigma_squares, mix,
 ):  # fmt: skip
     """Per query Σ_j cost·log(1 + e^{G − s_j}), its gradient, and value − ⟨s, gradient⟩ (``slack``).
@@ -66,11 +69,12 @@ def list_costs(
         centre = np.max(s[lo:hi])
         for i in range(lo, hi):
             t[i - lo] = s[i] - centre
-        _share_levels(t, level, lo, hi, top - bottom, log_sum, inner, softmax)
+        _share_levels(t, level, mass, lo, hi, top - bottom, log_sum, inner, softmax)
         _mix_levels(log_sum, log_rise, log_beta, bottom, top, inner, mix)
         value[q] = _upper_terms(
             t,
             level,
+            mass,
             lo,
             hi,
             inner,
@@ -89,14 +93,17 @@ def list_costs(
 
 
 @kernel
-def _share_levels(t, level, lo, hi, n_levels, log_sum, peak, softmax):
+def _share_levels(t, level, mass, lo, hi, n_levels, log_sum, peak, softmax):
     """log Σ e^t of each level, and each document's share of the sum, its softmax weight."""
     for a in range(n_levels):
         peak[a], log_sum[a] = -np.inf, 0.0
     for i in range(lo, hi):
-        peak[level[i]] = max(peak[level[i]], t[i - lo])
+        if mass_of(mass, i) > 0:
+            peak[level[i]] = max(peak[level[i]], t[i - lo])
     for i in range(lo, hi):
-        softmax[i] = np.exp(t[i - lo] - peak[level[i]])
+        softmax[i] = 0.0
+        if mass_of(mass, i) > 0:
+            softmax[i] = mass_of(mass, i) * np.exp(t[i - lo] - peak[level[i]])
         log_sum[level[i]] += softmax[i]
     for i in range(lo, hi):
         softmax[i] /= log_sum[level[i]]
@@ -126,7 +133,7 @@ def _log_add(a, b):
 
 
 @kernel
-def _upper_terms(t, level, lo, hi, inner, cost, gradient, hessian_diag, inner_gradient, sigma_squares):
+def _upper_terms(t, level, mass, lo, hi, inner, cost, gradient, hessian_diag, inner_gradient, sigma_squares):
     """Σ cost·log(1 + e^{G − t}), its gradient as upper documents, and per level ∂/∂G (``inner_gradient``)."""
     total = 0.0
     for a in range(len(cost)):
@@ -134,15 +141,16 @@ def _upper_terms(t, level, lo, hi, inner, cost, gradient, hessian_diag, inner_gr
     for i in range(lo, hi):
         a = level[i]
         gradient[i], hessian_diag[i] = 0.0, 0.0
-        if cost[a] > 0.0:
+        own = mass_of(mass, i) * cost[a]
+        if own > 0.0:
             x = inner[a] - t[i - lo]
             small = np.exp(-abs(x))
             sigma = (1.0 if x > 0.0 else small) / (1.0 + small)
-            total += cost[a] * (max(x, 0.0) + np.log1p(small))
-            gradient[i] = -cost[a] * sigma
-            hessian_diag[i] = cost[a] * small / ((1.0 + small) * (1.0 + small))
-            inner_gradient[a] += cost[a] * sigma
-            sigma_squares[a] += cost[a] * sigma * sigma
+            total += own * (max(x, 0.0) + np.log1p(small))
+            gradient[i] = -own * sigma
+            hessian_diag[i] = own * small / ((1.0 + small) * (1.0 + small))
+            inner_gradient[a] += own * sigma
+            sigma_squares[a] += own * sigma * sigma
     return total
 
 

@@ -10,12 +10,14 @@ reversed, with +1 they are as they are. Every sweep tests activity by the same e
 agree on every pair to the last bit.
 
 Pairs of equal weight are counted with a Fenwick tree over the levels, O(log levels) per document; with a
-weight per pair of levels there is one plain accumulator per level.
+weight per pair of levels there is one plain accumulator per level. A partner counts as often as its ``mass``
+says (:mod:`ranksieve.kernels.masses`); the mass of the document itself is left to the caller.
 """
 
 import numpy as np
 
 from ranksieve.kernels.compiling import helper, kernel
+from ranksieve.kernels.masses import mass_of
 
 
 @helper
@@ -43,8 +45,8 @@ def _room(level, offsets, first, last):
 
 
 @kernel
-def active_partners(t, level, order, offsets, first, last, side, count, slack):
-    """Per document, the number of its active partners on one side and Σ ξ over them.
+def active_partners(t, level, order, offsets, first, last, side, mass, count, slack):
+    """Per document, the number (or mass) of its active partners on one side and Σ ξ over them.
 
     ``order`` is sorted by ``t`` within each query.
     """
@@ -59,7 +61,8 @@ def active_partners(t, level, order, offsets, first, last, side, count, slack):
         for a in range(n):
             c, s, node = 0.0, 0.0, depths[a]
             while node > 0 and k < n and 1.0 - (scores[a] - scores[k]) > 0.0:
-                _insert(counts, totals, depths[k] + 1, top, scores[k])
+                partner = mass_of(mass, order[start - side * k])
+                _insert(counts, totals, depths[k] + 1, top, scores[k], partner)
                 k += 1
             while node > 0:
                 c += counts[node]
@@ -76,15 +79,15 @@ def _clear(counts, totals, top):
 
 
 @helper
-def _insert(counts, totals, node, top, score):
+def _insert(counts, totals, node, top, score, mass):
     while node <= top:
-        counts[node] += 1.0
-        totals[node] += score
+        counts[node] += mass
+        totals[node] += mass * score
         node += node & -node
 
 
 @kernel
-def weighted_partners(t, level, order, offsets, first, last, side, weights, count, slack):
+def weighted_partners(t, level, order, offsets, first, last, side, mass, weights, count, slack):
     """:func:`active_partners` with weights[level of the document, level of its partner] in every sum."""
     longest, highest = _room(level, offsets, first, last)
     scores, depths = np.empty(longest), np.empty(longest, dtype=np.int64)
@@ -96,8 +99,9 @@ def weighted_partners(t, level, order, offsets, first, last, side, weights, coun
         k = 0
         for a in range(n):
             while k < n and 1.0 - (scores[a] - scores[k]) > 0.0:
-                counts[level[order[start - side * k]]] += 1.0
-                totals[level[order[start - side * k]]] += scores[k]
+                j = order[start - side * k]
+                counts[level[j]] += mass_of(mass, j)
+                totals[level[j]] += mass_of(mass, j) * scores[k]
                 k += 1
             i = order[start - side * a]
             c, s = 0.0, 0.0

@@ -10,6 +10,9 @@ What an upper document needs of its active lower partners is gathered from the o
 itself to the place in the list where its own partners end, and sums over the places from the last one down
 reach every partner.
 
+With weights of documents, a pair counts as often as the product of its two ``mass`` says
+(:mod:`ranksieve.kernels.masses`).
+
 With many levels the lists grow long; :mod:`ranksieve.kernels.pairs` does without them.
 """
 
@@ -19,6 +22,7 @@ import numpy as np
 
 from ranksieve._types import IntArray
 from ranksieve.kernels.compiling import helper, kernel
+from ranksieve.kernels.masses import mass_of
 from ranksieve.kernels.ordering import sort_by_key
 
 MOVES = 4  # per document: counts that have moved further are not near, and searched for from scratch
@@ -97,6 +101,18 @@ def _count_active(keys, n, t, count, left):
 
 
 @helper
+def _mass_of_first(mass, held, m):
+    """The mass of the first m documents of a list, of which ``held`` has the sums."""
+    return m if mass is None else held[m]
+
+
+@helper
+def _mass_of_pairs(mass, i, partners):
+    """The mass of a document's pairs with partners of so much mass."""
+    return int(partners) if mass is None else mass[i] * partners
+
+
+@helper
 def _longest(lists, first, last):
     """The longest list of some queries."""
     longest = 0
@@ -145,19 +161,22 @@ def _sort_list(k, q, lo, t, level, lists, uppers, key, key_buffer, item_buffer):
 
 
 @kernel
-def squared_hinge(s, level, weight, offsets, first, last, lists, uppers, above, active, gradient, sums):
+def squared_hinge(
+    s, level, weight, mass, offsets, first, last, lists, uppers, above, active, gradient, sums
+):  # fmt: skip
     """The squared hinge of some queries: ``sums`` becomes Σ ωξ and Σ ωξ² of each, ``gradient`` that of Σ ωξ².
 
     Σ ξ² = Σ ξ − Σ ξ(t_i − t_j), and the last sum is −½⟨t, ∇⟩, t the centred scores.
 
     ``uppers`` becomes sorted by score, ``above`` the number of a document's active upper partners, ``active``
-    that of all its active pairs. On entry ``uppers`` and ``above`` are those of other scores, best of some
-    nearby. ``weight`` has one number per query.
+    that (or the mass) of all its active pairs. On entry ``uppers`` and ``above`` are those of other scores,
+    best of some nearby. ``weight`` has one number per query.
     """
     longest = _longest(lists, first, last)
     key, key_buffer, item_buffer = np.empty(longest), np.empty(longest), np.empty(longest, dtype=uppers.dtype)
     keys, before = np.empty(longest + 2), np.empty(longest + 2)
     count, total = np.empty(longest + 2), np.empty(longest + 2)
+    held = np.empty(0 if mass is None else longest + 2)
     t = np.empty(_longest_query(offsets, first, last))
     for q in range(first, last):
         lo, hi, here = offsets[q], offsets[q + 1], 0.0
@@ -167,29 +186,33 @@ def squared_hinge(s, level, weight, offsets, first, last, lists, uppers, above, 
         for k in range(lists.first[q], lists.first[q + 1]):
             _sort_list(k, q, lo, t, level, lists, uppers, key, key_buffer, item_buffer)
             begin, n, sum_ = lists.begin[k], lists.begin[k + 1] - lists.begin[k], 0.0
-            for a in range(n + 1):
+            for a in range(n):
+                i = uppers[begin + a]
                 before[a], count[a], total[a] = sum_, 0.0, 0.0
-                keys[a + 1] = t[uppers[begin + a] - lo] if a < n else np.inf
-                sum_ += keys[a + 1]
+                keys[a + 1] = t[i - lo]
+                sum_ += mass_of(mass, i) * keys[a + 1]
+            before[n], count[n], total[n], keys[n + 1] = sum_, 0.0, 0.0, np.inf
+            _sum_masses(mass, uppers[begin : begin + n], held)
             left = MOVES * (lists.member_begin[k + 1] - lists.member_begin[k])
             for p in range(lists.member_begin[k], lists.member_begin[k + 1]):
                 j = lists.members[p]
                 t_j = t[j - lo]
                 m = _count_active(keys, n, t_j, above[j], left)
                 left -= abs(m - above[j])
-                xi = m * (1.0 + t_j) - before[m]
+                partners = _mass_of_first(mass, held, m)
+                xi = mass_of(mass, j) * (partners * (1.0 + t_j) - before[m])
                 above[j], here = m, here + xi
-                active[j] += m
+                active[j] += _mass_of_pairs(mass, j, partners)
                 gradient[j] += xi
-                count[m] += 1.0
-                total[m] += t_j
+                count[m] += mass_of(mass, j)
+                total[m] += mass_of(mass, j) * t_j
             m, sum_ = 0.0, 0.0
             for a in range(n - 1, -1, -1):
                 m += count[a + 1]
                 sum_ += total[a + 1]
                 i = uppers[begin + a]
-                active[i] += int(m)
-                gradient[i] -= m * (1.0 - t[i - lo]) + sum_
+                active[i] += _mass_of_pairs(mass, i, m)
+                gradient[i] -= mass_of(mass, i) * (m * (1.0 - t[i - lo]) + sum_)
         product = 0.0
         for i in range(lo, hi):
             product += t[i - lo] * gradient[i]
@@ -197,8 +220,19 @@ def squared_hinge(s, level, weight, offsets, first, last, lists, uppers, above, 
         sums[q, 0], sums[q, 1] = weight[q] * here, weight[q] * (here + product)
 
 
+@helper
+def _sum_masses(mass, documents, held):
+    """``held`` becomes the mass of the first 0, 1, … of some documents."""
+    if mass is not None:
+        held[0] = 0.0
+        for a in range(len(documents)):
+            held[a + 1] = held[a] + mass[documents[a]]
+
+
 @kernel
-def squared_hinge_along(s, d, level, step, weight, offsets, first, last, lists, uppers, above, slopes):
+def squared_hinge_along(
+    s, d, level, step, weight, mass, offsets, first, last, lists, uppers, above, slopes
+):  # fmt: skip
     """First and second derivative of each query's Σ ωξ² at the scores s + step·d, along d.
 
     ``uppers`` and ``above`` as in :func:`squared_hinge`. The sums of (1 − t_i + t_j)(d_i − d_j) and
@@ -208,6 +242,7 @@ def squared_hinge_along(s, d, level, step, weight, offsets, first, last, lists, 
     longest = _longest(lists, first, last)
     key, key_buffer, item_buffer = np.empty(longest), np.empty(longest), np.empty(longest, dtype=uppers.dtype)
     keys, before = np.empty(longest + 2), np.zeros((longest + 2, 4))
+    held = np.empty(0 if mass is None else longest + 2)
     most = _longest_query(offsets, first, last)
     t, turn = np.empty(most), np.empty(most)
     for q in range(first, last):
@@ -223,12 +258,14 @@ def squared_hinge_along(s, d, level, step, weight, offsets, first, last, lists, 
             keys[n + 1] = np.inf
             sum_t, sum_d, sum_td, sum_dd = 0.0, 0.0, 0.0, 0.0
             for a in range(n):
-                i = uppers[begin + a] - lo
-                t_i, d_i = t[i], turn[i]
-                keys[a + 1], sum_t, sum_d = t_i, sum_t + t_i, sum_d + d_i
-                sum_td, sum_dd = sum_td + t_i * d_i, sum_dd + d_i * d_i
+                i = uppers[begin + a]
+                t_i, d_i = t[i - lo], turn[i - lo]
+                t_mass, d_mass = mass_of(mass, i) * t_i, mass_of(mass, i) * d_i
+                keys[a + 1], sum_t, sum_d = t_i, sum_t + t_mass, sum_d + d_mass
+                sum_td, sum_dd = sum_td + t_mass * d_i, sum_dd + d_mass * d_i
                 before[a + 1, 0], before[a + 1, 1] = sum_t, sum_d
                 before[a + 1, 2], before[a + 1, 3] = sum_td, sum_dd
+            _sum_masses(mass, uppers[begin : begin + n], held)
             left = MOVES * (lists.member_begin[k + 1] - lists.member_begin[k])
             for p in range(lists.member_begin[k], lists.member_begin[k + 1]):
                 j = lists.members[p]
@@ -236,19 +273,23 @@ def squared_hinge_along(s, d, level, step, weight, offsets, first, last, lists, 
                 m = _count_active(keys, n, t_j, above[j], left)
                 left -= abs(m - above[j])
                 above[j] = m
-                slope += (1.0 + t_j) * (before[m, 1] - m * d_j) - before[m, 2] + d_j * before[m, 0]
-                bend += before[m, 3] - 2.0 * d_j * before[m, 1] + m * d_j * d_j
+                own, partners = mass_of(mass, j), _mass_of_first(mass, held, m)
+                turned = (1.0 + t_j) * (before[m, 1] - partners * d_j) - before[m, 2] + d_j * before[m, 0]
+                slope += own * turned
+                bend += own * (before[m, 3] - 2.0 * d_j * before[m, 1] + partners * d_j * d_j)
         slopes[q, 0], slopes[q, 1] = -2.0 * weight[q] * slope, 2.0 * weight[q] * bend
 
 
 @kernel
 def hessian_parts(
-    level, offsets, first, last, lists, uppers, above, weight, active, values, places, scaled, upper, sums
-):
+    level, offsets, first, last, lists, uppers, above, weight, mass, active, values, places, scaled, upper,
+    sums,
+):  # fmt: skip
     """What the Hessian block of some queries is made of; how many rows of ``scaled``, and of the others.
 
     VᵀSV = AᵀA + UᵀN + NᵀU: A has the rows √(2ω·active_i)·V_i of documents in active pairs, U the rows V_i of
-    upper documents, N the sums of V over their active lower partners times −2ω. V are the columns ``places``
+    upper documents, N the sums of V over their active lower partners times −2ω (each of these, and each sum,
+    times its document's mass). V are the columns ``places``
     of ``values``, which has the documents of these queries only.
     """
     base, n_columns, most = offsets[first], len(places), 0
@@ -273,7 +314,7 @@ def hessian_parts(
                     row_of[i - base] = n_upper
                     n_upper += 1
                 if level[i] < n_lists and above[i] > 0:
-                    _add(ends[_first_end(lists, first_list, level[i]) + above[i]], 1.0, row)
+                    _add(ends[_first_end(lists, first_list, level[i]) + above[i]], mass_of(mass, i), row)
         for depth in range(n_lists):
             begin, first_end = lists.begin[first_list + depth], _first_end(lists, first_list, depth)
             _clear(sum_)
@@ -281,7 +322,7 @@ def hessian_parts(
                 i = uppers[begin + a]
                 _add(sum_, 1.0, ends[first_end + a + 1])
                 if weight[q] * active[i] > 0.0:
-                    _add(sums[row_of[i - base]], -2.0 * weight[q], sum_)
+                    _add(sums[row_of[i - base]], -2.0 * weight[q] * mass_of(mass, i), sum_)
     return n_scaled, n_upper
 
 
@@ -317,7 +358,7 @@ def _add(target, factor, source):
 
 
 @kernel
-def hessian_product(offsets, first, last, lists, uppers, above, weight, active, v, product):
+def hessian_product(offsets, first, last, lists, uppers, above, weight, mass, active, v, product):
     """``product`` becomes Sv, S the Hessian in scores of some queries: 2ω(active·v − Σ v of all partners).
 
     ``v`` and ``product`` have the documents of these queries only.
@@ -332,12 +373,13 @@ def hessian_product(offsets, first, last, lists, uppers, above, weight, active, 
             for a in range(n + 1):
                 before[a], ends[a] = sum_, 0.0
                 if a < n:
-                    sum_ += v[uppers[begin + a] - base]
+                    sum_ += mass_of(mass, uppers[begin + a]) * v[uppers[begin + a] - base]
             for p in range(lists.member_begin[k], lists.member_begin[k + 1]):
                 j = lists.members[p]
-                product[j - base] -= 2.0 * weight[q] * before[above[j]]
-                ends[above[j]] += v[j - base]
+                product[j - base] -= 2.0 * weight[q] * mass_of(mass, j) * before[above[j]]
+                ends[above[j]] += mass_of(mass, j) * v[j - base]
             sum_ = 0.0
             for a in range(n - 1, -1, -1):
                 sum_ += ends[a + 1]
-                product[uppers[begin + a] - base] -= 2.0 * weight[q] * sum_
+                i = uppers[begin + a]
+                product[i - base] -= 2.0 * weight[q] * mass_of(mass, i) * sum_

@@ -13,6 +13,10 @@ from ranksieve.kernels.violated_ranking import violated_rankings
 from ranksieve.losses.base import ScoreValue
 from ranksieve.losses.sorted_scores import SortedLoss
 
+UNWEIGHTED = (
+    "the loss average_precision cannot weigh documents, because a document has one rank whatever it weighs; "
+    "leave document_weight out, or take a loss over pairs such as squared_hinge"
+)
 NO_CONTRAST = (
     "there is no pair to learn from: no query has both a relevant document and another one; "
     "set relevant_from to the lowest label that counts as relevant"
@@ -25,7 +29,7 @@ class AveragePrecisionHinge:
 
     c(π) holds the coefficients of Ψ(π) − Ψ(π*), Ψ(π) = (1/RI) Σ_{i relevant, j not} ±(x_i − x_j) with + where
     π puts i above j, and π* puts all R relevant documents above the I others; m is the weight of the queries
-    that have both kinds. f is an upper bound of 1 − MAP.
+    that have both kinds. f is an upper bound of 1 − MAP. Weights of documents are refused.
 
     Parameters
     ----------
@@ -38,8 +42,14 @@ class AveragePrecisionHinge:
     name: ClassVar[str] = "average_precision"
 
     def bind(
-        self, y: FloatArray, queries: Queries, query_weight: FloatArray | None = None
+        self,
+        y: FloatArray,
+        queries: Queries,
+        query_weight: FloatArray | None = None,
+        document_weight: FloatArray | None = None,
     ) -> BoundAveragePrecisionHinge:
+        if document_weight is not None:
+            raise ValueError(UNWEIGHTED)
         return BoundAveragePrecisionHinge(self.relevant(y), queries, query_weight)
 
     def relevant(self, y: FloatArray) -> BoolArray:

@@ -74,8 +74,8 @@ class BoundLoss(Protocol):
     ``offers`` names what solvers may ask for beside value and gradient: "hessian" if ``curvature_of`` is
     that of a smooth loss, "hessian_product" if there is ``curvature``, "places" if ``curvature_of``
     takes wider rows and the places of the columns of V in them, "largest_at_zero" if the Hessian is nowhere
-    larger than where all scores are 0, "rows" if ``level`` and ``weight``
-    tell all there is to know of a query's pairs.
+    larger than where all scores are 0, "rows" if ``level``, ``weight`` and ``mass`` (the documents' weights,
+    or None) tell all there is to know of a query's pairs.
     """
 
     queries: Queries
@@ -117,19 +117,14 @@ class Loss(Protocol):
     @property
     def name(self) -> str: ...
 
-    def bind(self, y: FloatArray, queries: Queries, query_weight: FloatArray | None = None) -> BoundLoss:
-        """Bind to labels (in input order) and optional weights per query."""
+    def bind(
+        self,
+        y: FloatArray,
+        queries: Queries,
+        query_weight: FloatArray | None = None,
+        document_weight: FloatArray | None = None,
+    ) -> BoundLoss:
+        """Bind to labels (in input order) and optional weights per query and per document (in input order).
 
-
-def checked_query_weight(weight: FloatArray | None, n_queries: int) -> FloatArray:
-    """One finite weight ≥ 0 per query; ones if none are given."""
-    if weight is None:
-        return np.ones(n_queries)
-    weight = np.asarray(weight, dtype=np.float64)
-    if weight.shape != (n_queries,):
-        raise ValueError(
-            f"query_weight needs one weight for each of {n_queries} queries, got shape {weight.shape}"
-        )
-    if not np.isfinite(weight).all() or np.any(weight < 0):
-        raise ValueError("query weights must be finite and not negative")
-    return weight
+        A loss that cannot weigh documents says so in one sentence.
+        """

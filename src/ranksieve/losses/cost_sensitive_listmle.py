@@ -11,7 +11,8 @@ from ranksieve._parallel import map_blocks, split_blocks
 from ranksieve._types import FloatArray
 from ranksieve.data.queries import Queries, local_levels
 from ranksieve.kernels.listmle import level_costs, list_costs, list_curvature
-from ranksieve.losses.base import NO_PAIRS, Curvature, ScoreValue, checked_query_weight
+from ranksieve.losses.base import NO_PAIRS, Curvature, ScoreValue
+from ranksieve.losses.document_weights import counted_labels, list_weights
 
 
 @dataclass(frozen=True)
@@ -28,6 +29,13 @@ class CostSensitiveListMLE:
 
     A query whose labels are all equal, or whose DCG is 0, adds 0 and stays in the mean, in which a query
     weight of 2 is the same as having the query twice. Labels are any numbers ≥ 0.
+
+    With weights v of documents every sum over documents counts each v times:
+    ĝ(j) = 1 + Σ_{i: y_i>y_j} v_i, β_j = Σ_{t: y_t<y_j} v_t α_jt, DCG@k = Σ_{j: ĝ(j)≤k} v_j a(j) b(ĝ(j)), and
+    the loss of a query is (1/DCG@k) Σ_j v_j β_j log2(1 + Σ_{t: y_t<y_j} v_t (α_jt/α_jj) e^{s_t − s_j}). So
+    weight 2 is the same as having the document twice. As positions count weights, it matters if all documents
+    have the same one: with 10, only the highest label stands within the first 10 positions. Weights of about
+    1 leave k its meaning.
     """
 
     k: int = 10
@@ -38,9 +46,13 @@ class CostSensitiveListMLE:
             raise ValueError(f"k must be a whole number, at least 1, got {self.k}")
 
     def bind(
-        self, y: FloatArray, queries: Queries, query_weight: FloatArray | None = None
+        self,
+        y: FloatArray,
+        queries: Queries,
+        query_weight: FloatArray | None = None,
+        document_weight: FloatArray | None = None,
     ) -> BoundCostSensitiveListMLE:
-        return BoundCostSensitiveListMLE(y, queries, int(self.k), query_weight)
+        return BoundCostSensitiveListMLE(y, queries, int(self.k), query_weight, document_weight)
 
 
 @dataclass(frozen=True)
@@ -60,17 +72,25 @@ class BoundCostSensitiveListMLE:
     name: ClassVar[str] = "cost_sensitive_listmle"
     offers: ClassVar[frozenset[str]] = frozenset({"hessian"})
 
-    def __init__(self, y: FloatArray, queries: Queries, k: int, query_weight: FloatArray | None) -> None:
+    def __init__(
+        self,
+        y: FloatArray,
+        queries: Queries,
+        k: int,
+        query_weight: FloatArray | None,
+        document_weight: FloatArray | None,
+    ) -> None:
         _check_labels(y)
         self.queries = queries
-        weight = checked_query_weight(query_weight, queries.n_queries)
+        weight, self._mass = list_weights(queries, query_weight, document_weight)
         self.normaliser = float(weight.sum())
-        self._level = local_levels(queries.group(y), queries)
+        labels = counted_labels(y, self._mass, queries)
+        self._level = local_levels(labels, queries)
         n_levels = np.maximum.reduceat(self._level, queries.offsets[:-1]) + 1
         self._level_offsets = np.concatenate(([0], np.cumsum(n_levels)))
         slot = np.repeat(self._level_offsets[:-1], queries.sizes) + self._level
-        count, gain = np.bincount(slot), np.empty(self._level_offsets[-1])
-        gain[slot] = _gains(queries.group(y), queries)
+        count, gain = np.bincount(slot, self._mass), np.empty(self._level_offsets[-1])
+        gain[slot] = _gains(labels, queries)
         self._log_rise, self._log_beta, self._cost = (np.empty(len(gain)) for _ in range(3))
         level_costs(gain, count, self._level_offsets, k, self._log_rise, self._log_beta, self._cost)
         self._cost *= np.repeat(weight, n_levels) / np.log(2.0)
@@ -87,9 +107,9 @@ class BoundCostSensitiveListMLE:
 
         def work(first: int, last: int) -> None:
             list_costs(
-                s, self._level, self.queries.offsets, self._level_offsets, self._log_rise, self._log_beta,
-                self._cost, first, last, value, slack, gradient, softmax, hessian_diag, level_gradient,
-                sigma_squares, mix,
+                s, self._level, self._mass, self.queries.offsets, self._level_offsets, self._log_rise,
+                self._log_beta, self._cost, first, last, value, slack, gradient, softmax, hessian_diag,
+                level_gradient, sigma_squares, mix,
             )  # fmt: skip
 
         map_blocks(work, self.cuts)

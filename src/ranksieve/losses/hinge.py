@@ -17,14 +17,20 @@ from ranksieve.losses.sorted_scores import PairLoss
 class Hinge:
     """f(s) = (1/p) Σ_{(i,j)} ω_ij max(0, 1 − (s_i − s_j)) over pairs of one query with y_i > y_j.
 
-    ω_ij is the query's weight and p = Σ ω_ij. Where a pair stands at exactly 1 the loss has a kink, and the
-    gradient is the subgradient that leaves the pair out.
+    ω_ij is the query's weight times the weights of both documents, and p = Σ ω_ij. Where a pair stands at
+    exactly 1 the loss has a kink, and the gradient is the subgradient that leaves the pair out.
     """
 
     name: ClassVar[str] = "hinge"
 
-    def bind(self, y: FloatArray, queries: Queries, query_weight: FloatArray | None = None) -> BoundHinge:
-        return BoundHinge(y, queries, query_weight)
+    def bind(
+        self,
+        y: FloatArray,
+        queries: Queries,
+        query_weight: FloatArray | None = None,
+        document_weight: FloatArray | None = None,
+    ) -> BoundHinge:
+        return BoundHinge(y, queries, query_weight, document_weight)
 
 
 class BoundHinge(PairLoss):

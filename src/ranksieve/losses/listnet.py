@@ -10,7 +10,8 @@ import numpy as np
 from ranksieve._parallel import split_blocks
 from ranksieve._types import FloatArray
 from ranksieve.data.queries import Queries, local_levels
-from ranksieve.losses.base import NO_PAIRS, Curvature, ScoreValue, checked_query_weight
+from ranksieve.losses.base import NO_PAIRS, Curvature, ScoreValue
+from ranksieve.losses.document_weights import counted_labels, list_weights
 
 
 @dataclass(frozen=True)
@@ -21,12 +22,21 @@ class ListNetLoss:
     exactly where the scores are the labels plus a constant. P_j is the probability that document j comes
     first in the Plackett–Luce model whose scores are the labels. A query whose labels are all equal asks for
     equal scores. Giving a query weight 2 is the same as having it twice.
+
+    With weights v of documents, P_j = v_j e^{y_j} / Σ_i v_i e^{y_i} and Q_j = v_j e^{s_j} / Σ_i v_i e^{s_i}:
+    the probability that one of the copies of j comes first, so weight 2 is the same as having it twice.
     """
 
     name: ClassVar[str] = "listnet"
 
-    def bind(self, y: FloatArray, queries: Queries, query_weight: FloatArray | None = None) -> BoundListNet:
-        return BoundListNet(y, queries, query_weight)
+    def bind(
+        self,
+        y: FloatArray,
+        queries: Queries,
+        query_weight: FloatArray | None = None,
+        document_weight: FloatArray | None = None,
+    ) -> BoundListNet:
+        return BoundListNet(y, queries, query_weight, document_weight)
 
 
 class BoundListNet:
@@ -35,21 +45,28 @@ class BoundListNet:
     name: ClassVar[str] = "listnet"
     offers: ClassVar[frozenset[str]] = frozenset({"hessian"})
 
-    def __init__(self, y: FloatArray, queries: Queries, query_weight: FloatArray | None) -> None:
-        weight = checked_query_weight(query_weight, queries.n_queries)
-        levels = local_levels(queries.group(y), queries)
+    def __init__(
+        self,
+        y: FloatArray,
+        queries: Queries,
+        query_weight: FloatArray | None,
+        document_weight: FloatArray | None,
+    ) -> None:
+        weight, self._mass = list_weights(queries, query_weight, document_weight)
+        labels = counted_labels(y, self._mass, queries)
+        levels = local_levels(labels, queries)
         if not np.maximum.reduceat(levels, queries.offsets[:-1]) @ weight > 0:
             raise ValueError(NO_PAIRS)
         self.queries = queries
         self.normaliser = float(weight.sum())
         self.cuts = split_blocks(queries.offsets)
         self._row_weight = np.repeat(weight, queries.sizes)
-        self._log_target = self._log_softmax(queries.group(y))
-        self._target = np.exp(self._log_target)
+        self._log_target = self._log_softmax(labels)
+        self._target = self._share(self._log_target)
 
     def evaluate(self, s: FloatArray) -> ScoreValue:
         log_softmax = self._log_softmax(s)
-        softmax = np.exp(log_softmax)
+        softmax = self._share(log_softmax)
         value = self._total(self._target * (self._log_target - log_softmax))
         # f − ⟨s, ∇f⟩ is the entropy of the softmax weights less that of the target.
         slack = self._total(self._target * self._log_target - softmax * log_softmax)
@@ -85,6 +102,15 @@ class BoundListNet:
         return float(np.sum(self._row_weight * values))
 
     def _log_softmax(self, s: FloatArray) -> FloatArray:
+        """The logarithm of the probability that a document, or one copy of it, comes first."""
         starts, sizes = self.queries.offsets[:-1], self.queries.sizes
-        t = s - np.repeat(np.maximum.reduceat(s, starts), sizes)
-        return np.asarray(t - np.repeat(np.log(np.add.reduceat(np.exp(t), starts)), sizes))
+        counted = s if self._mass is None else np.where(self._mass > 0, s, -np.inf)
+        t = s - np.repeat(np.maximum.reduceat(counted, starts), sizes)
+        if self._mass is not None:
+            t = np.minimum(t, 0.0)  # only documents that do not count are above
+        return np.asarray(t - np.repeat(np.log(np.add.reduceat(self._share(t), starts)), sizes))
+
+    def _share(self, log_of_copy: FloatArray) -> FloatArray:
+        """Of each document, all copies together."""
+        of_copy = np.exp(log_of_copy)
+        return of_copy if self._mass is None else self._mass * of_copy

@@ -9,9 +9,11 @@ import numpy as np
 
 from ranksieve._parallel import map_blocks, split_blocks
 from ranksieve._types import FloatArray, IntArray
-from ranksieve.data.queries import Queries, local_levels, pairs_per_query
+from ranksieve.data.queries import Queries, local_levels, pair_weights
+from ranksieve.data.query_weights import checked_query_weight
 from ranksieve.kernels.huber import huber_curvature, huber_pairs
-from ranksieve.losses.base import NO_PAIRS, Curvature, ScoreValue, checked_query_weight
+from ranksieve.losses.base import NO_PAIRS, Curvature, ScoreValue
+from ranksieve.losses.document_weights import grouped_weights
 
 NO_WEIGHT = (
     "every pair has weight 0: no two documents of different label differ in both gain and discount, "
@@ -24,7 +26,7 @@ class ModifiedHuber:
     """f(s) = (1/Ω) Σ_{(i,j)} ω_ij ψ(s_i − s_j) over pairs of one query with y_i > y_j, Ω = Σ ω_ij.
 
     ψ(t) = max(0, 1 − t)² for t ≥ −1 and −4t below: the squared hinge, but linear where a pair is badly wrong,
-    so that outliers do not rule. ω_ij is the query's weight times
+    so that outliers do not rule. ω_ij is the query's weight times the weights of both documents times
     |gain_i − gain_j|·|discount_i − discount_j|: with gains divided by the query's ideal DCG and the discounts
     of the documents' ranks, the NDCG lost or won when i and j change places.
 
@@ -39,9 +41,13 @@ class ModifiedHuber:
     name: ClassVar[str] = "modified_huber"
 
     def bind(
-        self, y: FloatArray, queries: Queries, query_weight: FloatArray | None = None
+        self,
+        y: FloatArray,
+        queries: Queries,
+        query_weight: FloatArray | None = None,
+        document_weight: FloatArray | None = None,
     ) -> BoundModifiedHuber:
-        return BoundModifiedHuber(y, queries, self.gain, self.discount, query_weight)
+        return BoundModifiedHuber(y, queries, self.gain, self.discount, query_weight, document_weight)
 
 
 class BoundModifiedHuber:
@@ -57,18 +63,21 @@ class BoundModifiedHuber:
         gain: FloatArray | None,
         discount: FloatArray | None,
         query_weight: FloatArray | None,
+        document_weight: FloatArray | None,
     ) -> None:
         self.queries = queries
         self.cuts = split_blocks(queries.offsets)
         level = local_levels(queries.group(y), queries)
         weight = checked_query_weight(query_weight, queries.n_queries)
-        if not pairs_per_query(level, queries) @ weight > 0:
+        mass = grouped_weights(document_weight, queries)
+        if not pair_weights(level, queries, mass) @ weight > 0:
             raise ValueError(NO_PAIRS)
         self._weight, self._row_weight = weight, np.repeat(weight, queries.sizes)
         self._order = np.lexsort((level, queries.query_of_grouped))  # by level within each query
         factors = [("gain", gain), ("discount", discount)]
         self._pairs = (
             _first_of_level(level[self._order], queries),
+            None if mass is None else mass[self._order],
             *(_per_document(name, values, queries)[self._order] for name, values in factors),
             *(float(values is None) for _, values in factors),
             queries.offsets,

@@ -9,10 +9,12 @@ import numpy as np
 
 from ranksieve._parallel import map_blocks, split_blocks
 from ranksieve._types import FloatArray, IntArray
-from ranksieve.data.queries import Queries, local_levels, pairs_per_query
+from ranksieve.data.queries import Queries, local_levels, pair_weights
+from ranksieve.data.query_weights import checked_query_weight
 from ranksieve.kernels.ordering import centre_and_sort
 from ranksieve.kernels.pairs import active_partners
-from ranksieve.losses.base import NO_PAIRS, Curvature, ScoreValue, checked_query_weight
+from ranksieve.losses.base import NO_PAIRS, Curvature, ScoreValue
+from ranksieve.losses.document_weights import grouped_weights
 
 LOWER, UPPER = 1, -1  # the side on which partners are looked for
 Sweep = Callable[[FloatArray, IntArray, int, int], None]
@@ -22,15 +24,19 @@ Sweep = Callable[[FloatArray, IntArray, int, int], None]
 class SortedLoss:
     """A bound loss whose value comes from sweeps over each query's documents in score order."""
 
-    def __init__(self, queries: Queries, query_weight: FloatArray | None) -> None:
+    def __init__(
+        self, queries: Queries, query_weight: FloatArray | None, document_weight: FloatArray | None = None
+    ) -> None:
         self.queries = queries
         self.cuts = split_blocks(queries.offsets)
         self.weight = checked_query_weight(query_weight, queries.n_queries)
+        self.mass = grouped_weights(document_weight, queries)
 
     @cached_property
     def _row_weight(self) -> FloatArray:
-        """Each document's query weight, in grouped order."""
-        return np.repeat(self.weight, self.queries.sizes)
+        """Each document's query weight times its own, in grouped order."""
+        of_query = np.repeat(self.weight, self.queries.sizes)
+        return of_query if self.mass is None else of_query * self.mass
 
     @cached_property
     def _order(self) -> IntArray:
@@ -59,10 +65,16 @@ class SortedLoss:
 
 
 class PairLoss(SortedLoss):
-    """A sum over the active pairs of each query, pairs by pairs of equal weight."""
+    """A sum over the active pairs of each query, which weigh as much as their query and both documents."""
 
-    def __init__(self, y: FloatArray, queries: Queries, query_weight: FloatArray | None) -> None:
-        super().__init__(queries, query_weight)
+    def __init__(
+        self,
+        y: FloatArray,
+        queries: Queries,
+        query_weight: FloatArray | None,
+        document_weight: FloatArray | None = None,
+    ) -> None:
+        super().__init__(queries, query_weight, document_weight)
         self.level = self._levels(queries.group(y))
         self.normaliser = float(self._n_pairs() @ self.weight)
         if self.normaliser <= 0:
@@ -73,16 +85,16 @@ class PairLoss(SortedLoss):
 
     def _n_pairs(self) -> FloatArray:
         """The weight of the pairs of each query."""
-        return pairs_per_query(self.level, self.queries).astype(np.float64)
+        return pair_weights(self.level, self.queries, self.mass)
 
     def _partners(
         self, t: FloatArray, order: IntArray, first: int, last: int, side: int, out: list[FloatArray]
     ) -> None:
-        """Write to ``out`` the number of active partners on one side, and Σ ξ over them, per document."""
-        active_partners(t, self.level, order, self.queries.offsets, first, last, side, *out)
+        """Write to ``out`` the mass of active partners on one side, and Σ ξ over them, per document."""
+        active_partners(t, self.level, order, self.queries.offsets, first, last, side, self.mass, *out)
 
     def _active(self, s: FloatArray) -> tuple[FloatArray, IntArray, list[FloatArray]]:
-        """(centred scores, order, [count, Σξ as the upper, count, Σξ as the lower document of pairs])."""
+        """(centred scores, order, [mass, Σξ as the upper, mass, Σξ as the lower document of pairs])."""
         found = [np.empty(len(s)) for _ in range(4)]
 
         def sweep(t: FloatArray, order: IntArray, first: int, last: int) -> None:

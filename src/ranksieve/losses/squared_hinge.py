@@ -25,26 +25,30 @@ FEW_LABELS = 8  # with more, lists of the documents above each level take more t
 class SquaredHinge:
     """f(s) = (1/p) Σ_{(i,j)} ω_ij max(0, 1 − (s_i − s_j))² over pairs of one query with y_i > y_j.
 
-    ω_ij is the query's weight times ``level_weights[y_i, y_j]`` (1 without), and p = Σ ω_ij: giving a query
-    weight 2 is the same as having it twice.
+    ω_ij is the query's weight times the weights of both documents times ``level_weights[y_i, y_j]`` (each 1
+    without), and p = Σ ω_ij: giving a query or a document weight 2 is the same as having it twice.
     """
 
     level_weights: FloatArray | None = None
     name: ClassVar[str] = "squared_hinge"
 
     def bind(
-        self, y: FloatArray, queries: Queries, query_weight: FloatArray | None = None
+        self,
+        y: FloatArray,
+        queries: Queries,
+        query_weight: FloatArray | None = None,
+        document_weight: FloatArray | None = None,
     ) -> BoundSquaredHinge:
         if self.level_weights is not None:
-            return WeightedSquaredHinge(y, queries, query_weight, self.level_weights)
+            return WeightedSquaredHinge(y, queries, query_weight, document_weight, self.level_weights)
         kind = BoundSquaredHinge if len(np.unique(y)) <= FEW_LABELS else ManyLabels
-        return kind(y, queries, query_weight)
+        return kind(y, queries, query_weight, document_weight)
 
 
 @dataclass(frozen=True)
 class ListState:
     """Sorted lists of upper documents, and of every document the number of active ones among them (``above``)
-    and that of all its active pairs."""
+    and that (with weights of documents, the weight) of all its active pairs."""
 
     uppers: AnyArray
     above: AnyArray
@@ -105,8 +109,14 @@ class BoundSquaredHinge(PairLoss):
         {"hessian", "hessian_product", "largest_at_zero", "line", "part", "places", "rows"}
     )
 
-    def __init__(self, y: FloatArray, queries: Queries, query_weight: FloatArray | None) -> None:
-        super().__init__(y, queries, query_weight)
+    def __init__(
+        self,
+        y: FloatArray,
+        queries: Queries,
+        query_weight: FloatArray | None,
+        document_weight: FloatArray | None = None,
+    ) -> None:
+        super().__init__(y, queries, query_weight, document_weight)
         self.level = self.level.astype(np.int8)
         self._lists, uppers = kernels.make_lists(self.level, queries.offsets)
         self._near = (uppers, np.zeros(queries.n_rows, dtype=np.int32))  # of the latest scores
@@ -149,7 +159,8 @@ class BoundSquaredHinge(PairLoss):
 
     def _room(self, uppers: AnyArray, above: AnyArray) -> Arrays:
         n = self.queries.n_rows
-        return Arrays(uppers, above, np.empty(n, dtype=np.int32), np.empty(n))
+        active = np.empty(n, dtype=np.int32 if self.mass is None else np.float64)
+        return Arrays(uppers, above, active, np.empty(n))
 
     def _sums(self, s: FloatArray, arrays: Arrays) -> Sums:
         """The sums at the scores s; the arrays, of other scores before, are then those of s."""
@@ -157,8 +168,9 @@ class BoundSquaredHinge(PairLoss):
 
         def work(first: int, last: int) -> None:
             kernels.squared_hinge(
-                s, self.level, self.weight, self.queries.offsets, first, last, self._lists, *arrays, sums
-            )
+                s, self.level, self.weight, self.mass, self.queries.offsets, first, last, self._lists,
+                *arrays, sums,
+            )  # fmt: skip
 
         map_shares(work, self.cuts)
         slack, value = sums.sum(axis=0).tolist()
@@ -172,7 +184,7 @@ class BoundSquaredHinge(PairLoss):
         def along(step: float) -> tuple[float, float]:
             def work(first: int, last: int) -> None:
                 kernels.squared_hinge_along(
-                    s, d, self.level, step, self.weight, queries.offsets, first, last, self._lists,
+                    s, d, self.level, step, self.weight, self.mass, queries.offsets, first, last, self._lists,
                     uppers, above, slopes,
                 )  # fmt: skip
 
@@ -192,7 +204,7 @@ class BoundSquaredHinge(PairLoss):
         scaled, upper, sums = (np.empty((len(V), len(places))) for _ in range(3))
         n_scaled, n_upper = kernels.hessian_parts(
             self.level, self.queries.offsets, first, last, self._lists, state.uppers, state.above,
-            self.weight, state.active, V, places, scaled, upper, sums,
+            self.weight, self.mass, state.active, V, places, scaled, upper, sums,
         )  # fmt: skip
         return Curvature(scaled[:n_scaled], upper[:n_upper], sums[:n_upper])
 
@@ -200,14 +212,15 @@ class BoundSquaredHinge(PairLoss):
         """Sv = 2(deg·v − n), n_i the sum of v over all of i's active partners."""
         product, state = np.empty(len(v)), at.state
         kernels.hessian_product(
-            self.queries.offsets, first, last, self._lists, state.uppers, state.above, self.weight,
+            self.queries.offsets, first, last, self._lists, state.uppers, state.above, self.weight, self.mass,
             state.active, v, product,
         )  # fmt: skip
         return product
 
     def part(self, queries: Queries, rows: IntArray, chosen: IntArray) -> BoundSquaredHinge:
         """The loss of some queries: ``rows`` of the documents in grouped order, ``chosen`` of the queries."""
-        return type(self)(self.level[rows].astype(np.float64), queries, self.weight[chosen])
+        mass = None if self.mass is None else self.mass[rows]
+        return type(self)(self.level[rows].astype(np.float64), queries, self.weight[chosen], mass)
 
     def dual(self, value: float, slack: float, scale: float) -> float:
         """D = 2c·(1/p)Σξ − c²·(1/p)Σξ² for the dual point 2cξ."""
@@ -228,8 +241,14 @@ class ManyLabels(BoundSquaredHinge):
 
     offers: ClassVar[frozenset[str]] = BoundSquaredHinge.offers - {"line", "places"}
 
-    def __init__(self, y: FloatArray, queries: Queries, query_weight: FloatArray | None) -> None:
-        PairLoss.__init__(self, y, queries, query_weight)
+    def __init__(
+        self,
+        y: FloatArray,
+        queries: Queries,
+        query_weight: FloatArray | None,
+        document_weight: FloatArray | None = None,
+    ) -> None:
+        PairLoss.__init__(self, y, queries, query_weight, document_weight)
 
     def evaluate(self, s: FloatArray) -> ScoreValue:
         t, order, (up_count, up_slack, low_count, low_slack) = self._active(s)
@@ -245,16 +264,22 @@ class ManyLabels(BoundSquaredHinge):
         self, at: ScoreValue, first: int, last: int, V: FloatArray, places: IntArray | None = None
     ) -> Curvature:
         """VᵀSV = VᵀN + NᵀV with N = deg·V − 2M, M_i the sum of V over i's active lower partners."""
-        sums = np.zeros_like(V)
-        self._partner_rows(at.state, first, last, LOWER, V, sums)
+        sums, counted = np.zeros_like(V), self._counted(first, last, V)
+        self._partner_rows(at.state, first, last, LOWER, counted, sums)
         return Curvature(None, V, self._degree_less(at.state, first, last, V, sums, 2.0))
 
     def curvature(self, at: ScoreValue, first: int, last: int, v: FloatArray) -> FloatArray:
         V = v[:, None]
-        sums = np.zeros_like(V)
+        sums, counted = np.zeros_like(V), self._counted(first, last, V)
         for side in (LOWER, UPPER):
-            self._partner_rows(at.state, first, last, side, V, sums)
+            self._partner_rows(at.state, first, last, side, counted, sums)
         return np.asarray(2.0 * self._degree_less(at.state, first, last, V, sums, 1.0)[:, 0])
+
+    def _counted(self, first: int, last: int, V: FloatArray) -> FloatArray:
+        """Rows of documents times their weights."""
+        if self.mass is None:
+            return V
+        return self.mass[self.queries.offsets[first] : self.queries.offsets[last], None] * V
 
     def _partner_rows(
         self, state: OrderState, first: int, last: int, side: int, V: FloatArray, sums: FloatArray
@@ -265,7 +290,7 @@ class ManyLabels(BoundSquaredHinge):
     def _degree_less(
         self, state: OrderState, first: int, last: int, V: FloatArray, sums: FloatArray, times: float
     ) -> FloatArray:
-        """deg·V − times·sums, the sums times their query's weight (which the degree holds already)."""
+        """deg·V − times·sums, the sums times their document's weight (which the degree holds already)."""
         rows = slice(self.queries.offsets[first], self.queries.offsets[last])
         degree_less(state.degree[rows], V, times * self._row_weight[rows], sums)
         return sums
@@ -277,11 +302,16 @@ class WeightedSquaredHinge(ManyLabels):
     offers: ClassVar[frozenset[str]] = ManyLabels.offers - {"part"}
 
     def __init__(
-        self, y: FloatArray, queries: Queries, query_weight: FloatArray | None, level_weights: FloatArray
+        self,
+        y: FloatArray,
+        queries: Queries,
+        query_weight: FloatArray | None,
+        document_weight: FloatArray | None,
+        level_weights: FloatArray,
     ) -> None:
         table = np.tril(_checked_table(level_weights), -1)
         self._table = table + table.T  # [level of a document, level of its partner]
-        super().__init__(y, queries, query_weight)
+        super().__init__(y, queries, query_weight, document_weight)
 
     def _levels(self, y: FloatArray) -> IntArray:
         levels, n = y.astype(np.int64), len(self._table)
@@ -294,14 +324,15 @@ class WeightedSquaredHinge(ManyLabels):
 
     def _n_pairs(self) -> FloatArray:
         counts = np.zeros((self.queries.n_queries, len(self._table)))
-        np.add.at(counts, (self.queries.query_of_grouped, self.level), 1.0)
+        mass = 1.0 if self.mass is None else self.mass
+        np.add.at(counts, (self.queries.query_of_grouped, self.level), mass)
         return np.asarray(np.einsum("qa,ab,qb->q", counts, np.tril(self._table), counts))
 
     def _partners(
         self, t: FloatArray, order: IntArray, first: int, last: int, side: int, out: list[FloatArray]
     ) -> None:
         offsets = self.queries.offsets
-        weighted_partners(t, self.level, order, offsets, first, last, side, self._table, *out)
+        weighted_partners(t, self.level, order, offsets, first, last, side, self.mass, self._table, *out)
 
     def _partner_rows(
         self, state: OrderState, first: int, last: int, side: int, V: FloatArray, sums: FloatArray

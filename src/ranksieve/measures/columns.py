@@ -1,4 +1,4 @@
-"""What importance and similarity share: query weights, standardised columns, sums over blocks of rows."""
+"""What importance and similarity share: weights, standardised columns, sums over blocks of rows."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import numpy as np
 
 from ranksieve._parallel import map_blocks, split_blocks
 from ranksieve._types import BoolArray, FloatArray, IntArray, Matrix
-from ranksieve.data.dataset import Dataset
 from ranksieve.data.matrix import dense_rows
 
 PARTS_AT_ONCE = 8  # partial results held at a time: they may be as large as d × d
@@ -23,20 +22,6 @@ def sum_blocks(work: Callable[[int, int], FloatArray], cuts: IntArray) -> FloatA
     if total is None:
         raise ValueError("there is no block to sum over")
     return total
-
-
-def counted(data: Dataset, query_weight: FloatArray | None) -> tuple[Dataset, FloatArray]:
-    """The queries of positive weight, and their weights (1 without)."""
-    if query_weight is None:
-        return data, np.ones(data.n_queries)
-    weight = np.asarray(query_weight, dtype=np.float64)
-    used = weight > 0
-    return (data if used.all() else data.select_queries(used)), weight[used]
-
-
-def row_weights(data: Dataset, query_weight: FloatArray) -> FloatArray:
-    """Each row's query weight, in input order."""
-    return np.asarray(data.queries.of_rows(query_weight))
 
 
 class Standard:

@@ -8,9 +8,10 @@ from typing import TypeAlias
 import numpy as np
 
 from ranksieve._types import FloatArray
+from ranksieve.data.counted import counted
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.matrix import dense_columns
-from ranksieve.measures.columns import Standard, counted, row_weights, sum_blocks
+from ranksieve.measures.columns import Standard, sum_blocks
 from ranksieve.metrics import Evaluator, Profile
 
 Importance: TypeAlias = Callable[[Dataset, FloatArray | None], FloatArray]
@@ -20,7 +21,7 @@ Importance: TypeAlias = Callable[[Dataset, FloatArray | None], FloatArray]
 def pearson(data: Dataset, query_weight: FloatArray | None = None) -> FloatArray:
     """s_j = |cov(x_j, y)| / √(var(x_j) var(y)) over all documents; 0 for a constant feature."""
     data, weight = counted(data, query_weight)
-    rows = row_weights(data, weight)
+    rows = data.row_weights(weight)
     features, labels = Standard(data.X, rows), Standard(data.y[:, None], rows)
 
     def sums(start: int, stop: int) -> FloatArray:
@@ -39,6 +40,7 @@ def ndcg(data: Dataset, query_weight: FloatArray | None = None) -> FloatArray:
     Lists with fewer than ten documents count 0. Ties keep the input order. A feature that is constant within
     every query ranks nothing: 0.
     """
+    _check_unweighted(data, "ndcg")
     return single_feature(data, "ndcg@10", query_weight, "letor")
 
 
@@ -47,19 +49,23 @@ def mean_average_precision(data: Dataset, query_weight: FloatArray | None = None
 
     Ties keep the input order. A feature that is constant within every query ranks nothing: 0.
     """
+    _check_unweighted(data, "map")
     return single_feature(data, "map", query_weight, "letor")
 
 
 def ones(data: Dataset, query_weight: FloatArray | None = None) -> FloatArray:
     """s_j = 1: no information on importance. A constant feature still has importance 0."""
     data, weight = counted(data, query_weight)
-    return np.where(Standard(data.X, row_weights(data, weight)).constant, 0.0, 1.0)
+    return np.where(Standard(data.X, data.row_weights(weight)).constant, 0.0, 1.0)
 
 
 def single_feature(
     data: Dataset, metric: str, query_weight: FloatArray | None, profile: str | Profile
 ) -> FloatArray:
-    """The metric of ranking by each feature alone, up or down, whichever is better; 0 if it ranks nothing."""
+    """The metric of ranking by each feature alone, up or down, whichever is better; 0 if it ranks nothing.
+
+    Metrics count every document once, whatever it weighs.
+    """
     data, weight = counted(data, query_weight)
     evaluator = Evaluator(data, profile)
 
@@ -70,6 +76,13 @@ def single_feature(
         return float(np.max(np.average(up_and_down, axis=1, weights=weight)))
 
     return np.array([value(column) for column in dense_columns(data.X)])
+
+
+def _check_unweighted(data: Dataset, name: str) -> None:
+    if data.document_weight is not None:
+        raise ValueError(
+            f'the importance "{name}" cannot weigh documents; leave document_weight out, or take "pearson"'
+        )
 
 
 def _varies(data: Dataset, column: FloatArray) -> bool:

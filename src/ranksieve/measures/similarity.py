@@ -9,9 +9,10 @@ import numpy as np
 
 from ranksieve._parallel import single_threaded_blas, split_blocks
 from ranksieve._types import AnyArray, FloatArray
+from ranksieve.data.counted import counted
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.matrix import dense_rows
-from ranksieve.measures.columns import Standard, counted, row_weights, sum_blocks
+from ranksieve.measures.columns import Standard, sum_blocks
 
 Similarity: TypeAlias = Callable[[Dataset, FloatArray | None], FloatArray]
 """(data, weight per query or None) -> a features × features matrix."""
@@ -25,7 +26,7 @@ def pearson(data: Dataset, query_weight: FloatArray | None = None) -> FloatArray
     A constant feature is similar to none but itself. The absolute values can make the matrix indefinite.
     """
     data, weight = counted(data, query_weight)
-    features = Standard(data.X, row_weights(data, weight))
+    features = Standard(data.X, data.row_weights(weight))
 
     def gram(start: int, stop: int) -> FloatArray:
         z = features.rows(start, stop)
@@ -53,6 +54,10 @@ def kendall(data: Dataset, query_weight: FloatArray | None = None) -> FloatArray
     Cost: matrix products over all pairs of documents of a query, Σ_q n_q²·d² operations.
     """
     data, weight = counted(data, query_weight)
+    if data.document_weight is not None:
+        raise ValueError(
+            'the similarity "kendall" cannot weigh documents; leave document_weight out, or take "pearson"'
+        )
     queries = data.queries
 
     def gram(first: int, last: int) -> FloatArray:

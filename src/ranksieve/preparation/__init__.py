@@ -35,7 +35,8 @@ class Preparation:
     ) -> Preparation:
         """Learn from the training data what the kind of normalisation and the missing policy need.
 
-        ``query_weight`` says as how many documents each row of a query counts (1 without).
+        A row counts as often as its document's weight times ``query_weight`` of its query says (each 1
+        without).
         """
         return cls.learn_and_fill(data, normalise, missing, query_weight)[0]
 

@@ -191,8 +191,8 @@ KEPT = MissingPolicy("keep")
 def learn_missing(data: Dataset, policy: str, query_weight: FloatArray | None = None) -> MissingPolicy:
     """A policy with what it has to remember: the means of the present values, 0 if there are none.
 
-    "auto" is "column_mean" with a word about it where values are missing, else "error". ``query_weight`` says
-    as how many documents each row of a query counts (1 without).
+    "auto" is "column_mean" with a word about it where values are missing, else "error". A row counts as
+    often as its document's weight times ``query_weight`` of its query says (each 1 without).
     """
     if policy == "auto" and not any(data.in_parts(_has_missing)):
         return MissingPolicy("error")
@@ -257,7 +257,7 @@ def _means_of(data: Dataset, query_weight: FloatArray | None = None) -> FloatArr
 
 def _present_sums(data: Dataset, query_weight: FloatArray | None) -> FloatArray:
     """Of each column the weighted sum of the present values, and the weight of their rows."""
-    weight = np.ones(data.n_docs) if query_weight is None else data.queries.of_rows(query_weight)
+    weight = data.row_weights(query_weight)
     return np.hstack([_sums_of_present(block, weight) for _, block in column_blocks(data.X)])
 
 

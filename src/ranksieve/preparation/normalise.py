@@ -126,11 +126,13 @@ class Learned:
         return centre[0], scale[0]
 
     def _of_part(self, data: Dataset, query_weight: FloatArray | None) -> Found:
-        weight = np.ones(data.n_docs) if query_weight is None else data.queries.of_rows(query_weight)
+        weight = data.row_weights(query_weight)
         rows: slice | IntArray = slice(None)
         starts = np.array([0])
         if self.pooled:
             rows, starts = data.queries.order, data.queries.offsets[:-1]
+        if not weight.all() and weight.any():
+            rows, starts = _counted_rows(weight, np.arange(len(weight))[rows], starts)
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             found = [self.find(block[rows], starts, weight[rows]) for _, block in column_blocks(data.X)]
         return tuple(
@@ -139,6 +141,13 @@ class Learned:
             )
             for column in zip(*found, strict=True)
         )
+
+
+def _counted_rows(weight: FloatArray, rows: IntArray, starts: IntArray) -> tuple[IntArray, IntArray]:
+    """The rows of positive weight, and where the groups that have any begin among them."""
+    counted = weight[rows] > 0
+    kept = np.add.reduceat(counted, starts, dtype=np.int64)
+    return rows[counted], np.concatenate(([0], np.cumsum(kept[kept > 0])[:-1]))
 
 
 @dataclass(frozen=True)
@@ -203,9 +212,9 @@ class Normalisation:
 
     "z" takes the mean and the standard deviation (÷ n) of the training data, "within_z" the mean and the
     deviation of documents from the mean of their query, "min_max" the least value and the range: one of each
-    for each of ``features``. "query_z" and "query_min_max" take those of the query's own documents and learn
-    nothing. What is constant has scale 1, so it becomes 0; for "within_z" constant within every query is
-    enough for scale 1.
+    for each of ``features``. "query_z" and "query_min_max" take those of the query's own documents, whatever
+    these weigh, and learn nothing. What is constant has scale 1, so it becomes 0; for "within_z" constant
+    within every query is enough for scale 1.
     """
 
     kind: str
@@ -326,7 +335,7 @@ NOT_NORMALISED = Normalisation("none")
 def learn_normalisation(data: Dataset, kind: str, query_weight: FloatArray | None = None) -> Normalisation:
     """Learn centre and scale of every feature of the training data, as far as the kind needs them.
 
-    ``query_weight`` says as how many documents each row of a query counts (1 without).
+    A row counts as often as its document's weight times ``query_weight`` of its query says (each 1 without).
     """
     check_kind(kind)
     kind = kind_for(data) if kind == AUTO else kind

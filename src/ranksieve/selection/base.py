@@ -17,6 +17,7 @@ from ranksieve._types import BoolArray, FloatArray, IntArray
 from ranksieve._util.messages import warn_caller
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.describe import varying_columns
+from ranksieve.data.query_weights import QueryWeight
 from ranksieve.estimators import RankSVM
 from ranksieve.estimators.base import LinearRanker, Prepared, all_or_nothing
 from ranksieve.preparation.missing import INDICATOR
@@ -58,7 +59,15 @@ class FeatureSelector(SelectorMixin, LinearRanker):  # type: ignore[misc]
     choice_seconds_: float
 
     @all_or_nothing
-    def fit(self, X: Any, y: Any = None, qid: Any = None, *, query_weight: FloatArray | None = None) -> Self:
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        qid: Any = None,
+        *,
+        query_weight: QueryWeight | None = None,
+        document_weight: Any = None,
+    ) -> Self:
         """Choose features and fit the base on them.
 
         Parameters
@@ -66,15 +75,19 @@ class FeatureSelector(SelectorMixin, LinearRanker):  # type: ignore[misc]
         X : Dataset, array, CSR matrix or frame
         y, qid : arrays
             Labels and query ids, unless X is a Dataset.
-        query_weight : array, optional
-            One weight per query, in order of first appearance: with 2 a query counts as two, with 0 as none.
+        query_weight : array or mapping of query id to number, optional
+            One weight per query, in order of first appearance, or the weights of some (others weigh 1): with
+            2 a query counts as two, with 0 as none.
+        document_weight : array, optional
+            One weight per row, unless X is a Dataset: with 2 a document counts as two copies of it, with 0 as
+            absent.
         """
         if self.missing == INDICATOR:
             raise ValueError(
                 f"{type(self).__name__} chooses among the columns it is given, so it has no place for "
                 "indicators of missing values; choose another policy, such as missing='column_mean'"
             )
-        given, weight = self._given_data(X, y, qid, query_weight)
+        given, weight = self._given_data(X, y, qid, query_weight, document_weight=document_weight)
         data, base = self._prepared_for_learning(given, weight), self._second_stage()
         began = time.perf_counter()
         self.selected_ = self._select(data, usable_features(data), weight)
@@ -84,7 +97,13 @@ class FeatureSelector(SelectorMixin, LinearRanker):  # type: ignore[misc]
 
     @all_or_nothing
     def refit(
-        self, X: Any, y: Any = None, qid: Any = None, *, query_weight: FloatArray | None = None
+        self,
+        X: Any,
+        y: Any = None,
+        qid: Any = None,
+        *,
+        query_weight: QueryWeight | None = None,
+        document_weight: Any = None,
     ) -> Self:
         """Fit ``base``, which may be another one by now, on the features that were chosen already.
 
@@ -93,7 +112,7 @@ class FeatureSelector(SelectorMixin, LinearRanker):  # type: ignore[misc]
         """
         check_is_fitted(self)
         n_features = self.n_features_in_
-        given, weight = self._given_data(X, y, qid, query_weight)
+        given, weight = self._given_data(X, y, qid, query_weight, document_weight=document_weight)
         if given.n_features != n_features:
             raise ValueError(
                 f"X has {given.n_features} features, but {type(self).__name__} chose among {n_features}; "

@@ -12,9 +12,10 @@ from ranksieve._parallel import map_blocks
 from ranksieve._types import FloatArray, IntArray
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.matrix import dense_block
+from ranksieve.data.query_weights import checked_query_weight
 from ranksieve.estimators.parameters import Count, NotNegative
 from ranksieve.kernels.top_ranks import dcg_along
-from ranksieve.losses.base import NO_PAIRS, checked_query_weight
+from ranksieve.losses.base import NO_PAIRS
 from ranksieve.metrics import Evaluator, MetricSpec
 from ranksieve.metrics.table import dcg
 from ranksieve.selection.base import FeatureSelector, fit_on

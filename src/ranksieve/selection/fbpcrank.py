@@ -84,6 +84,7 @@ class FBPCRank(FeatureSelector):
     takes absolute correlations to be positive semidefinite.
     """
 
+    weighs_documents = True
     chooses_by_base: ClassVar[bool] = True
 
     steps_: tuple[SelectionStep, ...] = field(init=False)

@@ -44,6 +44,8 @@ class FSMSVM(FeatureSelector):
     their size, because a feature may count against relevance.
     """
 
+    weighs_documents = True
+
     fsmrank_: FSMRank = field(init=False)
 
     t: Count = 10

@@ -10,9 +10,9 @@ import numpy as np
 from ranksieve._parallel import map_blocks, split_blocks
 from ranksieve._types import FloatArray, IntArray
 from ranksieve.data.dataset import Dataset
+from ranksieve.data.query_weights import checked_query_weight
 from ranksieve.estimators.parameters import Count, Positive
 from ranksieve.estimators.rankrls import RankRLS, centred_rows
-from ranksieve.losses.base import checked_query_weight
 from ranksieve.measures.columns import sum_blocks
 from ranksieve.selection.base import FeatureSelector, check_size, fresh_base
 
@@ -48,6 +48,8 @@ class GreedyRankRLS(FeatureSelector):
     T. Pahikkala, A. Airola, P. Naula, T. Salakoski: Greedy RankRLS: a Linear Time Algorithm for Learning
     Sparse Ranking Models, SIGIR workshop on feature generation and selection, 2010.
     """
+
+    weighs_documents = True
 
     errors_: FloatArray = field(init=False)
 
@@ -85,12 +87,14 @@ class LeftOut:
 
     def __init__(self, data: Dataset, columns: IntArray, query_weight: FloatArray, alpha: float) -> None:
         self._offsets, self._weight = data.queries.offsets, query_weight
+        mass = data.document_weight
+        self._mass = 1.0 if mass is None else data.queries.group(mass)[:, None]
         self._query = data.queries.query_of_grouped
         self._cuts = split_blocks(self._offsets)
         blocks = map_blocks(lambda first, last: centred_rows(data, columns, first, last), self._cuts)
         rows = np.concatenate(blocks)
         self._X, self._y_left = np.ascontiguousarray(rows[:, :-1]), rows[:, -1].copy()
-        self._n_docs = float(query_weight @ data.queries.sizes)
+        self._n_docs = float(np.sum(data.row_weights(query_weight)))
         self._ridge = alpha * self._n_docs
         self._s = self._without(self._X) + self._ridge
         self._n = self._without(self._y_left[:, None])
@@ -105,7 +109,8 @@ class LeftOut:
             rows = slice(self._offsets[first], self._offsets[last])
             query = self._query[rows]
             left = self._y_left[rows, None] - t[query] * self._r[rows]
-            return np.asarray(self._weight[query] @ left**2)
+            mass = 1.0 if isinstance(self._mass, float) else self._mass[rows]
+            return np.asarray(self._weight[query] @ (mass * left**2))
 
         return sum_blocks(squares, self._cuts) / self._n_docs
 
@@ -124,5 +129,5 @@ class LeftOut:
 
     def _without(self, other: FloatArray) -> FloatArray:
         """Σ_{p≠q} weight_p Σ_{i in p} x_ij z_i for every query q and feature j, z a column or that of j."""
-        own = np.add.reduceat(self._X * other, self._offsets[:-1]) * self._weight[:, None]
+        own = np.add.reduceat(self._mass * self._X * other, self._offsets[:-1]) * self._weight[:, None]
         return np.asarray(own.sum(axis=0) - own)

@@ -14,8 +14,8 @@ from scipy.stats import rankdata
 from ranksieve._types import BoolArray, FloatArray, IntArray
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.matrix import dense_block, dense_columns
+from ranksieve.data.query_weights import checked_query_weight
 from ranksieve.estimators.parameters import Count
-from ranksieve.losses.base import checked_query_weight
 from ranksieve.selection.base import FeatureSelector, check_size, fit_on, largest, levelled
 
 PAIRS_AT_ONCE = 2**14  # pairs of documents whose differences are held at a time

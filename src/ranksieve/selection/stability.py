@@ -75,6 +75,7 @@ class StabilitySelection(FeatureSelector):
     N. Meinshausen, P. Bühlmann: Stability selection, Journal of the Royal Statistical Society B 72(4), 2010.
     """
 
+    weighs_documents = True
     decided_last: ClassVar[frozenset[str]] = frozenset({"base", "threshold"})
 
     frequencies_: FloatArray = field(init=False)
@@ -124,7 +125,7 @@ class StabilitySelection(FeatureSelector):
 
     def _subsamples(self, data: Dataset) -> list[IntArray]:
         """Numbers of queries, ascending."""
-        candidates = np.flatnonzero(data.pairs_per_query > 0)
+        candidates = np.flatnonzero(data.pair_weights > 0)
         size = max(1, int(self.share * len(candidates)))
         if size == len(candidates):
             warn_caller(

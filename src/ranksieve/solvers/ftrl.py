@@ -11,9 +11,10 @@ import numpy as np
 from ranksieve._types import BoolArray, FloatArray, IntArray, Matrix
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.matrix import dense_stored_columns, is_float64_in_place
-from ranksieve.data.queries import Queries, local_levels, pairs_per_query
+from ranksieve.data.queries import Queries, local_levels, pair_weights, pairs_per_query
+from ranksieve.data.query_weights import checked_query_weight
 from ranksieve.kernels.ftrl import Lists, Rule, State, ftrl_pass
-from ranksieve.losses.base import checked_query_weight
+from ranksieve.losses.document_weights import grouped_weights
 from ranksieve.solvers.base import Loop, Problem, Solver
 
 BLOCK_CELLS = 1 << 20  # of features that are turned into dense float64 at a time
@@ -32,7 +33,7 @@ class FtrlState:
     w: FloatArray
     n_batches: int = 0
     n_pairs: float = 0.0
-    """Pairs learned from, each as often as it came and times its query's weight."""
+    """Pairs learned from, each as often as it came and times its weight."""
     n_passes: int = 0
 
     @classmethod
@@ -72,16 +73,20 @@ class Passes:
     matrix with only the features that these queries have. The results have the same bits.
     """
 
-    def __init__(self, X: Matrix, queries: Queries, level: IntArray, weight: FloatArray) -> None:
-        self._X, self._queries, self._level, self._weight = X, queries, level, weight
+    def __init__(
+        self, X: Matrix, queries: Queries, level: IntArray, weight: FloatArray, mass: FloatArray | None = None
+    ) -> None:
+        self._X, self._queries, self._level, self._weight, self._mass = X, queries, level, weight, mass
         self._pairs = pairs_per_query(level, queries)
-        self._has_pairs: BoolArray = (self._pairs > 0) & (weight > 0)
+        self._pair_weights = weight * pair_weights(level, queries, mass)
+        self._has_pairs: BoolArray = self._pair_weights > 0
 
     @classmethod
     def of(cls, data: Dataset, query_weight: FloatArray | None = None) -> Passes:
         """The passes over a data set."""
         level = local_levels(data.queries.group(data.y), data.queries)
-        return cls(data.X, data.queries, level, checked_query_weight(query_weight, data.n_queries))
+        weight = checked_query_weight(query_weight, data.n_queries)
+        return cls(data.X, data.queries, level, weight, grouped_weights(data.document_weight, data.queries))
 
     def run(self, rule: Rule, state: FtrlState, sequence: IntArray | None = None) -> None:
         """Learn from each query once, in the order of ``sequence`` (default: of first appearance)."""
@@ -90,7 +95,7 @@ class Passes:
         arrays = State(state.squares, state.sums, state.w)
         for X, columns, lists, queries in self._blocks(turn):
             state.n_batches = ftrl_pass(X, columns, lists, queries, rule, state.n_batches, arrays)
-        state.n_pairs += float(np.sum((self._pairs * self._weight)[turn]))
+        state.n_pairs += float(np.sum(self._pair_weights[turn]))
         if not (all(np.isfinite(a).all() for a in arrays) and np.all(np.abs(state.w) < DIVERGED)):
             raise ValueError(
                 f"the weights diverged: rate={rule.rate:g} is too large for features of this size; "
@@ -100,7 +105,7 @@ class Passes:
     def _blocks(self, turn: IntArray) -> Iterator[tuple[FloatArray, IntArray, Lists, IntArray]]:
         """(features, their columns, queries, which of them in what order), one block after another."""
         if is_float64_in_place(self._X) and self._queries.contiguous:
-            lists = Lists(self._queries.offsets, self._level, self._pairs, self._weight)
+            lists = Lists(self._queries.offsets, self._level, self._pairs, self._weight, self._mass)
             yield np.asarray(self._X), np.arange(self._X.shape[1]), lists, turn
             return
         block = np.cumsum(self._queries.sizes[turn]) * self._X.shape[1] // BLOCK_CELLS
@@ -108,7 +113,8 @@ class Passes:
             places, offsets = self._places(queries)
             rows = places if self._queries.contiguous else self._queries.order[places]
             X, columns = dense_stored_columns(self._X[rows])
-            lists = Lists(offsets, self._level[places], self._pairs[queries], self._weight[queries])
+            mass = None if self._mass is None else self._mass[places]
+            lists = Lists(offsets, self._level[places], self._pairs[queries], self._weight[queries], mass)
             yield X, columns, lists, np.arange(len(queries))
 
     def _places(self, queries: IntArray) -> tuple[IntArray, IntArray]:
@@ -147,8 +153,9 @@ class Ftrl(Solver):
             raise ValueError("the solver ftrl goes on from an FtrlState; weights do not tell what it saw")
         state = FtrlState.zeros(problem.n_features) if start is None else start
         passes = Passes(
-            objective.features.X, objective.loss.queries, objective.loss.level, objective.loss.weight
-        )
+            objective.features.X, objective.loss.queries, objective.loss.level, objective.loss.weight,
+            objective.loss.mass,
+        )  # fmt: skip
         while True:
             point = objective.evaluate(state.w.copy())
             if loop.ends(point.w, problem.value(point), problem.gap(point), np.inf, point):

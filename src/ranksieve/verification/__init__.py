@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from ranksieve._types import FloatArray, PathLike
+from ranksieve._types import PathLike
 from ranksieve._version import __version__
 from ranksieve.data.dataset import Dataset
+from ranksieve.data.query_weights import QueryWeight, query_weights
 from ranksieve.estimators.warm_start import as_model
 from ranksieve.model import LinearModel
 from ranksieve.path import Progress
@@ -68,7 +69,7 @@ def verify(
     data: Dataset,
     valid: Dataset | None = None,
     *,
-    query_weight: FloatArray | None = None,
+    query_weight: QueryWeight | None = None,
     warm_start: LinearModel | PathLike | None = None,
     refit: bool = True,
     progress: Progress | None = None,
@@ -88,8 +89,8 @@ def verify(
         What it was fitted on.
     valid : Dataset, optional
         The validation data of its fit, if it had any.
-    query_weight : array, optional
-        The weights of queries in its fit, if it had any.
+    query_weight : array or mapping of query id to number, optional
+        The weights of queries in its fit, if it had any. The data bring the weights of their documents.
     warm_start : LinearModel or its file, optional
         The model that its fit began with, if any.
     refit : bool
@@ -100,6 +101,7 @@ def verify(
     begin = None if warm_start is None else as_model(warm_start)
     case = Case(model, data, valid, query_weight, refit, progress, begin)
     case.check_input()
+    case = replace(case, query_weight=query_weights(query_weight, data))
     with warnings.catch_warnings():  # the first fit has given them
         warnings.simplefilter("ignore")
         verdicts = tuple(verdict for check in CLAIMS.values() for verdict in check(case))

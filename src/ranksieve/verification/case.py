@@ -11,9 +11,8 @@ import numpy as np
 
 from ranksieve._parallel import single_threaded_blas
 from ranksieve._types import FloatArray, IntArray
+from ranksieve.data.counted import counted
 from ranksieve.data.dataset import Dataset, joined
-from ranksieve.losses.base import checked_query_weight
-from ranksieve.measures.columns import counted
 from ranksieve.model import LinearModel
 from ranksieve.path import Progress
 from ranksieve.preparation import Preparation
@@ -32,7 +31,7 @@ PARTS = {
 }
 HOW_TO_GIVE = {
     "valid": "give valid=",
-    "query_weight": "give query_weight= to rs.verify in Python",
+    "query_weight": "give query_weight=",
     "warm_start": "give warm_start=",
 }
 COST = "cost"  # the one metric that takes no fit to measure
@@ -71,7 +70,7 @@ class Case:
     model: LinearModel
     data: Dataset
     valid: Dataset | None
-    query_weight: FloatArray | None
+    query_weight: Any  # an array, once the input is checked
     refit: bool
     progress: Progress | None
     warm_start: LinearModel | None = None
@@ -122,14 +121,12 @@ class Case:
         w[columns_of(self.model.names, data)] = self.model.weights
         return w
 
-    def learned_from(self, missing: str) -> tuple[Dataset, FloatArray | None]:
+    def learned_from(self, missing: str) -> tuple[Dataset, FloatArray]:
         """What the weights were fitted on, prepared as the model says, and the weights of queries.
 
         A model keeps the preparation of the features in use; that of the others is learned again.
         """
-        data, weight = self.data, None
-        if self.query_weight is not None:
-            data, weight = counted(data, checked_query_weight(self.query_weight, data.n_queries))
+        data, weight = counted(self.data, self.query_weight)
         kept = self.model.preparation
         learned = Preparation.learn(data, kept.normalisation.kind, missing, weight)
         if self.model.parameters.get("refit_on") == "all" and "valid" in self.model.data:
@@ -193,9 +190,7 @@ def columns_of(names: Sequence[str], data: Dataset) -> IntArray:
     return np.array([place[name] for name in names], dtype=np.int64)
 
 
-def _with_valid(
-    data: Dataset, valid: Dataset | None, weight: FloatArray | None
-) -> tuple[Dataset, FloatArray | None]:
+def _with_valid(data: Dataset, valid: Dataset | None, weight: FloatArray) -> tuple[Dataset, FloatArray]:
     """Training and validation data together, columns found by name, else by position."""
     if valid is None:
         return data, weight
@@ -203,4 +198,4 @@ def _with_valid(
     if valid.feature_names != data.feature_names and place.keys() == set(data.feature_names):
         valid = valid.select_features(np.array([place[name] for name in data.feature_names]))
     both = joined(data, valid)
-    return both, None if weight is None else np.concatenate([weight, np.ones(valid.n_queries)])
+    return both, np.concatenate([weight, np.ones(valid.n_queries)])

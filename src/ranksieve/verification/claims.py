@@ -12,7 +12,6 @@ from ranksieve.data.dataset import Dataset, fingerprint, fingerprint_of_weights
 from ranksieve.estimators.choice import fits
 from ranksieve.estimators.warm_start import short_name
 from ranksieve.estimators.within_budget import WithinBudget
-from ranksieve.losses.base import checked_query_weight
 from ranksieve.metrics import evaluate
 from ranksieve.model import LinearModel
 from ranksieve.verification.case import COST, FIT, HOW_TO_GIVE, PARTS, Case
@@ -48,7 +47,7 @@ def check_data(case: Case) -> Iterator[Verdict]:
         elif isinstance(part, LinearModel):
             found = short_name(part)
         else:
-            found = fingerprint_of_weights(checked_query_weight(part, case.data.n_queries))
+            found = fingerprint_of_weights(part)
         words = f"fingerprint {found}" + ("" if found == stated else f", stated {stated}")
         yield Verdict(claim, found == stated, words)
 

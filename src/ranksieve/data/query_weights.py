@@ -1,0 +1,58 @@
+"""Weights of queries: one number per query, or by query id."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from ranksieve._types import AnyArray, FloatArray
+from ranksieve._util.messages import shortened
+from ranksieve.data.dataset import Dataset
+
+QueryWeight: TypeAlias = FloatArray | Mapping[Any, float]
+"""One number per query in order of first appearance, or numbers by query id: queries not named weigh 1."""
+
+NAMED = 5  # query ids in a message
+
+
+def query_weights(weight: QueryWeight | None, data: Dataset) -> FloatArray | None:
+    """One finite weight ≥ 0 per query of the data; None stays None.
+
+    Ids that are text, as files have them, also name queries by the text of their ids.
+    """
+    if weight is None:
+        return None
+    if isinstance(weight, Mapping):
+        weight = _by_id(weight, data.query_ids)
+    return checked_query_weight(weight, data.n_queries)
+
+
+def _by_id(weight: Mapping[Any, float], ids: AnyArray) -> FloatArray:
+    known = ids.tolist()
+    place = {str(one): k for k, one in enumerate(known)} | {one: k for k, one in enumerate(known)}
+    unknown = [repr(one) for one in weight if one not in place]
+    if unknown:
+        raise ValueError(
+            f"query_weight names {len(unknown)} of {len(weight)} queries that the data do not have: "
+            f"{shortened(unknown, NAMED)}; the first query of the data is {known[0]!r}"
+        )
+    weights = np.ones(len(known))
+    for one, value in weight.items():
+        weights[place[one]] = value
+    return weights
+
+
+def checked_query_weight(weight: FloatArray | None, n_queries: int) -> FloatArray:
+    """One finite weight ≥ 0 per query; ones if none are given."""
+    if weight is None:
+        return np.ones(n_queries)
+    weight = np.asarray(weight, dtype=np.float64)
+    if weight.shape != (n_queries,):
+        raise ValueError(
+            f"query_weight needs one weight for each of {n_queries} queries, got shape {weight.shape}"
+        )
+    if not np.isfinite(weight).all() or np.any(weight < 0):
+        raise ValueError("query weights must be finite and not negative")
+    return weight

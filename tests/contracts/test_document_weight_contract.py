@@ -1,0 +1,124 @@
+"""Every estimator and selector: a document of weight 2 counts as two copies of it, one of weight 0 as absent.
+
+Those that cannot weigh documents say so, and name those that can.
+"""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+
+from ranksieve.data.dataset import Dataset
+from ranksieve.estimators import SparseRanker, SparseRankSVM
+from ranksieve.estimators.base import UNWEIGHTED
+from ranksieve.preparation.missing import FILLS
+from ranksieve.preparation.normalise import NORMALISATIONS
+from tests.conftest import QUICK, random_dataset
+from tests.contracts.test_query_weight_contract import RANKERS, assert_same, fit, ranker
+
+WEIGHING = [name for name, kind in RANKERS.items() if kind.weighs_documents]
+REFUSING = [name for name in RANKERS if name not in WEIGHING]
+NOT_BY_MEANS = {  # equal weights c are c² times as many pairs, which a sum over pairs tells from the pairs
+    "minbatsrank": "takes steps by sums over pairs",
+    "ranksvm": "weighs the sum over pairs with C",
+    "csranksvm": "weighs the sum over pairs with C",
+    "fsmsvm": "has RankSVM as its base",
+    "fbpcrank": "has RankSVM as its base",
+    "stabilityselection": "has RankSVM as its base",
+    "sparselistmle": "counts weights in positions",
+    "cslistmle": "counts weights in positions",
+}
+
+
+@pytest.fixture(scope="module")
+def data():
+    return random_dataset(seed=24, n_queries=16, n_features=7, longest=16)
+
+
+@pytest.fixture(scope="module")
+def valid():
+    return random_dataset(seed=25, n_queries=16, n_features=7, longest=16)
+
+
+def how_often(seed, data):
+    return np.random.default_rng(seed).integers(0, 4, data.n_docs)
+
+
+def weighted(data, weight):
+    return Dataset(data.X, data.y, data.qid, document_weight=weight)
+
+
+def copied(data, times):
+    return data.select_rows(np.repeat(np.arange(data.n_docs), times))
+
+
+@pytest.mark.parametrize("name", WEIGHING)
+def test_weight_two_is_two_copies_and_weight_zero_is_absent(name, data, valid):
+    times = how_often(0, data)
+    one, other = fit(name, weighted(data, times), valid), fit(name, copied(data, times), valid)
+    assert_same(one, other, data)
+    np.testing.assert_allclose(one.objective_, other.objective_, rtol=1e-9)
+
+
+@pytest.mark.parametrize("name", [name for name in WEIGHING if name not in NOT_BY_MEANS])
+def test_equal_weights_are_none(name, data, valid):
+    alike = fit(name, weighted(data, np.full(data.n_docs, 3.0)), valid)
+    assert_same(alike, fit(name, data, valid), data)
+
+
+@pytest.mark.parametrize("name", REFUSING)
+def test_others_refuse_in_one_sentence(name, data, valid):
+    named = re.findall(r"[A-Z]\w+", UNWEIGHTED.partition("use ")[2])
+    assert [one.lower() for one in named] == [*dict.fromkeys(one.lower() for one in named)]
+    assert {one.lower() for one in named} == set(WEIGHING)
+    with pytest.raises(ValueError, match=f"{RANKERS[name].__name__} cannot weigh documents; leave"):
+        fit(name, weighted(data, np.ones(data.n_docs)), valid)
+    with pytest.raises(ValueError, match="cannot weigh documents"):
+        ranker(name).fit(data.X, data.y, data.qid, document_weight=np.ones(data.n_docs))
+
+
+@pytest.mark.parametrize("name", WEIGHING)
+def test_weights_may_come_with_arrays(name, data, valid):
+    weight = how_often(1, data).astype(float)
+    arrays = ranker(name).fit(data.X, data.y, data.qid, document_weight=weight)
+    assert arrays._learned_from == ranker(name).fit(weighted(data, weight))._learned_from
+    with pytest.raises(ValueError, match="a Dataset holds its own labels, query ids and document weights"):
+        ranker(name).fit(data, document_weight=weight)
+    with pytest.raises(ValueError, match="there is no pair to learn from"):
+        ranker(name).fit(weighted(data, np.zeros(data.n_docs)))
+
+
+@pytest.mark.parametrize("normalise", [name for name in NORMALISATIONS if name != "query_z"])
+@pytest.mark.parametrize("missing", FILLS)
+def test_what_is_learned_of_the_features_goes_by_the_weights_too(normalise, missing, data, valid):
+    X = data.X.copy()
+    X[np.random.default_rng(0).random(X.shape) < 0.1] = np.nan
+    holes, times = data.replace_features(X), how_often(2, data)
+    one, other = (
+        SparseRanker(normalise=normalise, missing=missing, tol=1e-10, cv=0, **QUICK) for _ in range(2)
+    )
+    one.fit(weighted(holes, times), valid=valid)
+    other.fit(copied(holes, times), valid=valid)
+    for prepared in ("normalisation_", "missing_"):
+        for part in ("centre", "scale", "means"):
+            learned = (getattr(getattr(each, prepared), part, ()) for each in (one, other))
+            np.testing.assert_allclose(*learned, rtol=1e-12, atol=1e-14)
+    assert_same(one, other, holes)
+
+
+def test_query_weights_follow_their_queries_when_first_documents_are_absent():
+    """Without its first row a query comes later, and queries without documents do not come at all."""
+    qid = np.array(["a", "b", "a", "c", "b", "c", "d", "d", "a", "b"])
+    rng = np.random.default_rng(3)
+    X, y, weight = rng.normal(size=(10, 3)), np.array([0, 1, 1, 0, 0, 1, 1, 0, 2, 0.0]), np.ones(10)
+    weight[[0, 6, 7]] = 0.0  # a begins after b now, and d is gone
+    by_id = {"a": 3.0, "b": 0.5, "d": 7.0}
+    one = SparseRankSVM(alpha=0.01, tol=1e-12).fit(X, y, qid, document_weight=weight, query_weight=by_id)
+    kept = weight > 0
+    other = SparseRankSVM(alpha=0.01, tol=1e-12).fit(
+        X[kept], y[kept], qid[kept], query_weight=np.array([0.5, 3.0, 1.0])
+    )
+    np.testing.assert_allclose(one.coef_, other.coef_, rtol=1e-10)
+    assert one.objective_ == pytest.approx(other.objective_, rel=1e-12)

@@ -1,0 +1,257 @@
+"""Weights of queries and documents: where they come from, how files keep them, what models say of them."""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+
+import numpy as np
+import pytest
+import sklearn
+from sklearn.model_selection import GridSearchCV, GroupKFold
+
+import ranksieve as rs
+from ranksieve.data.queries import pair_weights
+from ranksieve.data.query_weights import query_weights
+from ranksieve.objective import make_objective
+from tests.conftest import QUICK, random_dataset
+from tests.pairs import explicit_pairs
+from tests.test_cli import refused, run
+
+L1 = {"families": ["l1"], "cv": 2, **QUICK}
+
+
+@pytest.fixture(scope="module")
+def data():
+    plain = random_dataset(seed=31, n_queries=14, n_features=6, longest=12)
+    ids = np.array([f"q{one}" for one in plain.qid])
+    weight = np.random.default_rng(0).choice([0.0, 0.5, 1.0, 3.0], plain.n_docs)
+    return rs.Dataset(plain.X, plain.y, ids, document_weight=weight)
+
+
+def test_pair_weights_of_any_number_of_levels_are_sums_over_pairs(data):
+    for y in (data.y, np.arange(data.n_docs) % 11 * 1.0):
+        labelled = rs.Dataset(data.X, y, data.qid, document_weight=data.document_weight)
+        pairs, expected = explicit_pairs(y, data.qid), np.zeros(data.n_queries)
+        number = data.queries.of_rows(np.arange(data.n_queries))
+        weight = data.document_weight[pairs[:, 0]] * data.document_weight[pairs[:, 1]]
+        np.add.at(expected, number[pairs[:, 0]], weight)
+        np.testing.assert_allclose(labelled.pair_weights, expected, rtol=1e-14, atol=0)
+
+
+def test_a_query_of_one_level_has_no_weight_of_pairs_to_the_last_bit():
+    queries = rs.Dataset(np.ones((6, 1)), np.ones(6), [1, 1, 1, 2, 2, 2]).queries
+    weight = np.array([0.1, 0.2, 0.7, 0.1, 0.0, 1e9])
+    levels = np.array([0, 0, 0, 0, 1, 0])
+    np.testing.assert_array_equal(pair_weights(levels, queries, weight), 0.0)
+
+
+# --- Weights of queries -------------------------------------------------------------------------------------
+
+
+def test_weights_of_queries_by_id(data):
+    by_id = {"q1": 2.0, "q3": 0.0}
+    expected = np.where(data.query_ids == "q1", 2.0, np.where(data.query_ids == "q3", 0.0, 1.0))
+    np.testing.assert_array_equal(query_weights(by_id, data), expected)
+    numbered = rs.Dataset(data.X, data.y, data.queries.of_rows(np.arange(data.n_queries)))
+    np.testing.assert_array_equal(query_weights({"1": 2.0, 3: 0.5}, numbered)[[1, 3]], [2.0, 0.5])
+    one, other = (rs.SparseRanker(**L1).fit(data, query_weight=given) for given in (by_id, expected))
+    np.testing.assert_array_equal(one.coef_, other.coef_)
+    assert one._learned_from == other._learned_from
+    paths = [rs.sparse_path(data, n_alphas=3, query_weight=given).coefs for given in (by_id, expected)]
+    np.testing.assert_array_equal(*paths)
+
+
+def test_weights_of_unknown_queries_are_refused(data):
+    with pytest.raises(ValueError, match="names 1 of 2 queries that the data do not have: 'q99'; the first"):
+        rs.RankSVM().fit(data, query_weight={"q1": 2.0, "q99": 1.0})
+    with pytest.raises(ValueError, match="query weights must be finite and not negative"):
+        rs.RankSVM().fit(data, query_weight={"q1": -2.0})
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("query,weight\nq1,2\nq2,0.5\n", {"q1": 2.0, "q2": 0.5}),
+        ("q1,2\n\nq2,0.5\n", {"q1": 2.0, "q2": 0.5}),
+        ("qid\tweight\nq1\t2\n", {"q1": 2.0}),
+        ('"a, b",2\n', {"a, b": 2.0}),
+    ],
+)
+def test_files_of_query_weights(tmp_path, text, found):
+    (tmp_path / "weights.csv").write_text(text)
+    assert rs.read_query_weights(tmp_path / "weights.csv") == found
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("q1,2\nq2\n", r"weights.csv:2: has 1 cells; expected two: query,weight"),
+        ("query,weight\nq1,much\n", r"weights.csv:2: the weight is 'much'; expected a finite number"),
+        ("q1,1\nq2,-1\n", r"weights.csv:2: the weight of query 'q2' is -1; expected 0 or more"),
+        ("q1,1\nq1,2\n", r"weights.csv:2: query 'q1' is in .*weights.csv:1 too; list it once"),
+        (",1\n", r"weights.csv:1: the query has no id"),
+        ("query,weight\n", r"weights.csv: holds no weights; expected lines query,weight"),
+    ],
+)
+def test_bad_lines_are_named(tmp_path, text, words):
+    (tmp_path / "weights.csv").write_text(text)
+    with pytest.raises(ValueError, match=words):
+        rs.read_query_weights(tmp_path / "weights.csv")
+
+
+# --- Files that keep weights of documents ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["pandas", "polars", "arrow"])
+def test_frames_keep_weights(data, kind):
+    back = rs.from_frame(rs.to_frame(data, kind))
+    np.testing.assert_array_equal(back.document_weight, data.document_weight)
+    assert back.feature_names == data.feature_names
+    renamed = rs.to_frame(data).rename(columns={"document_weight": "clicks"})
+    named = rs.from_frame(renamed, document_weight="clicks")
+    np.testing.assert_array_equal(named.document_weight, data.document_weight)
+    assert "clicks" not in named.feature_names
+
+
+def test_frames_refuse_weights_that_are_none(data):
+    table = rs.to_frame(data)
+    with pytest.raises(ValueError, match="there is no column 'klicks' among"):
+        rs.from_frame(table, document_weight="klicks")
+    with pytest.raises(ValueError, match="the column 'qid' of document weights holds"):
+        rs.from_frame(table.assign(number=1), qid="number", document_weight="qid")
+    table.loc[3, "document_weight"] = np.nan
+    with pytest.raises(ValueError, match="the document weight of row 3 is nan"):
+        rs.from_frame(table)
+
+
+@pytest.mark.parametrize("scattered", [False, True])
+def test_folders_keep_weights(data, tmp_path, scattered):
+    rows = np.random.default_rng(1).permutation(data.n_docs) if scattered else np.arange(data.n_docs)
+    given = data.select_rows(rows)
+    rs.write_dataset(given, tmp_path / "train.parquet")
+    for source in (given, tmp_path / "train.parquet"):
+        told = pytest.warns(UserWarning, match="not together") if scattered else nullcontext()
+        with told:
+            opened = rs.convert_dataset(source, tmp_path / "train.ranksieve")
+        grouped = given.select_rows(given.queries.order)
+        np.testing.assert_array_equal(opened.document_weight, grouped.document_weight)
+        np.testing.assert_array_equal(opened.y, grouped.y)
+
+
+def test_learning_from_disk_gives_the_weights_of_memory(data, tmp_path):
+    opened = rs.convert_dataset(data, tmp_path / "train.ranksieve")
+    for normalise in ("none", "within_z"):
+        there, here = (rs.sparse_path(one, n_alphas=6, normalise=normalise) for one in (opened, data))
+        np.testing.assert_allclose(there.coefs, here.coefs, rtol=1e-9, atol=1e-12)
+        np.testing.assert_allclose(there.objectives, here.objectives, rtol=1e-12)
+
+
+def test_letor_text_has_no_place_for_weights(data, tmp_path):
+    with pytest.raises(ValueError, match="LETOR text has no place for document weights"):
+        rs.write_letor(data, tmp_path / "train.txt")
+    (tmp_path / "train.txt").write_text("1 qid:1 1:0.5\n0 qid:1 1:0.1\n")
+    with pytest.raises(ValueError, match="document_weight='clicks' names a column of a table"):
+        rs.read_dataset(tmp_path / "train.txt", document_weight="clicks")
+
+
+# --- What is built on them ----------------------------------------------------------------------------------
+
+
+def test_objectives_of_parts_of_the_queries_keep_weights(data):
+    objective = make_objective(data)
+    w = np.random.default_rng(2).normal(size=data.n_features)
+    some = objective.sample(2)
+    chosen = data.select_queries(np.arange(0, data.n_queries, 2))
+    assert some.evaluate(w).value == pytest.approx(make_objective(chosen).evaluate(w).value, rel=1e-13)
+
+
+def test_models_fitted_with_weights_verify(data):
+    valid = random_dataset(seed=32, n_queries=14, n_features=6, longest=12)
+    weights = {"q1": 2.0, "q3": 0.0}
+    ranker = rs.SparseRanker(refit_on="all", normalise="within_z", **L1)
+    for fitted in (ranker.fit(data, valid=valid, query_weight=weights), rs.BestSubset(2).fit(data)):
+        given = {"valid": valid, "query_weight": weights} if fitted is ranker else {}
+        found = rs.verify(fitted.to_model(), data, **given)
+        assert found.summary.startswith("All "), found
+        other = rs.Dataset(data.X, data.y, data.qid, document_weight=data.document_weight + 1.0)
+        assert "training data" in rs.verify(fitted.to_model(), other, refit=False, **given).summary
+    card = rs.make_scorecard(ranker.to_model(), data, query_weight=weights)
+    assert rs.verify(card, data, query_weight=weights).holds
+
+
+def test_measures_that_cannot_weigh_documents_refuse(data):
+    with pytest.raises(ValueError, match='the importance "ndcg" cannot weigh documents'):
+        rs.FSMRank(importance="ndcg").fit(data)
+    with pytest.raises(ValueError, match='the similarity "kendall" cannot weigh documents'):
+        rs.FSMRank(similarity="kendall").fit(data)
+
+
+def test_scikit_learn_routes_weights_of_documents(data):
+    kept = data.document_weight > 0
+    X, y, qid, weight = data.X[kept], data.y[kept], data.qid[kept], data.document_weight[kept]
+    with sklearn.config_context(enable_metadata_routing=True):
+        search = GridSearchCV(rs.RankSVM(average=True), {"C": [0.1, 1.0]}, cv=GroupKFold(3))
+        search.fit(X, y, groups=qid, document_weight=weight)
+    alone = rs.RankSVM(search.best_params_["C"], average=True).fit(X, y, qid, document_weight=weight)
+    np.testing.assert_array_equal(search.best_estimator_.coef_, alone.coef_)
+
+
+def test_chunks_keep_weights(data):
+    whole = rs.MinBatSRank(l1=0.5, n_epochs=1, shuffle=False).fit(data)
+    parted, half = rs.MinBatSRank(l1=0.5), np.arange(data.n_queries) < 7
+    for some in (half, ~half):
+        part = data.select_queries(some)
+        parted.partial_fit(part.X, part.y, part.qid, document_weight=part.document_weight)
+    np.testing.assert_allclose(parted.coef_, whole.coef_, rtol=1e-10)
+
+
+# --- The command line ---------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def home(data, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    table = rs.to_frame(data).rename(columns={"document_weight": "clicks"})
+    table.to_parquet("train.parquet", index=False)
+    (tmp_path / "traffic.csv").write_text("query,weight\nq1,2\nq3,0\n")
+    return tmp_path
+
+
+WEIGHED = ("--document-weights", "clicks", "--query-weights", "traffic.csv")
+
+
+def test_fit_verify_and_scorecard_weigh(home, data):
+    quick = ("--set", "n_alphas=12", "--set", "cv=2", "--set", "families=['l1']", "--metric", "ndcg@5")
+    run("fit", "train.parquet", *WEIGHED, *quick, "--profile", "standard", "-o", "model.json")
+    expected = rs.SparseRanker(**L1).fit(data, query_weight={"q1": 2.0, "q3": 0.0})
+    stated = rs.load_model("model.json")
+    assert dict(zip(stated.names, stated.weights, strict=True)) == {
+        data.feature_names[j]: expected.coef_[j] for j in expected.support_
+    }
+    assert "All 4 claims hold" in run("verify", "model.json", "train.parquet", *WEIGHED).stdout
+    quick_look = run("verify", "model.json", "train.parquet", *WEIGHED[:2], "--quick")
+    assert "give --query-weights" in quick_look.stdout
+    run("scorecard", "model.json", "train.parquet", *WEIGHED, "-o", "card.json")
+    assert "claims hold" in run("verify", "card.json", "train.parquet", *WEIGHED).stdout
+
+
+@pytest.mark.parametrize("command", [("path", "--n-alphas", 3), ("frontier",), ("subset", "--k", 2)])
+def test_other_commands_weigh_too(home, command):
+    name, *options = command
+    with_queries, without = (
+        run(name, "train.parquet", *weights, *options).stdout for weights in (WEIGHED, WEIGHED[:2])
+    )
+    assert with_queries != without
+
+
+def test_weights_on_the_command_line_are_refused_in_its_words(home):
+    (home / "train.txt").write_text("1 qid:1 1:0.5\n0 qid:1 1:0.1\n")
+    assert "--document-weights clicks names a column of a table" in refused("path", "train.txt", *WEIGHED[:2])
+    (home / "traffic.csv").write_text("q99,2\n")
+    said = refused("path", "train.parquet", *WEIGHED)
+    assert "--query-weights names 1 of 1 queries that the data do not have: 'q99'" in said
+    said = refused("fit", "train.parquet", *WEIGHED[:2], "--method", "adarank", "-o", "x.json")
+    assert "AdaRank cannot weigh documents; leave --document-weights out" in said
+    for option in (WEIGHED[:2], WEIGHED[2:]):
+        stream = ("fit", "train.txt", *option, "--method", "minbatsrank", "--stream", "-o", "x.json")
+        assert f"{option[0]} needs all data at once" in refused(*stream)
