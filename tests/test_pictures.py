@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-import plotly.graph_objects as go
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -17,6 +16,7 @@ from ranksieve.report.pictures import OVERVIEWS, PICTURES
 from ranksieve.report.pictures.accuracy import SIZE_STYLES, best_on_path, mean_with_at_most
 from ranksieve.report.pictures.convergence import FLOOR
 from ranksieve.report.pictures.features import _shades
+from tests.figures import assert_drawable
 
 METHODS = ["sparseranker", "fenchelrank", "ranksvm-log", "ranksvm", "rankboost"]
 LINEAR = METHODS[:-1]
@@ -41,22 +41,23 @@ def lines_of(figure, axis="y"):
 
 
 @pytest.mark.parametrize("name", PICTURES)
-def test_plotly_accepts_every_picture(name, shop, styles):
+def test_every_picture_can_be_drawn(name, shop, styles):
     figure = compact(draw(name, shop, styles))
-    built = go.Figure(figure)  # refuses unknown properties
-    assert len(built.data) == len(figure["data"]) > 0
+    assert_drawable(figure)
+    assert figure["data"]
 
 
-def test_plotly_accepts_the_overview(shop_results, styles):
-    figure = OVERVIEWS["removed_features"].draw(shop_results, styles)
-    assert len(go.Figure(compact(figure)).data) == 2
+def test_the_overview_can_be_drawn(shop_results, styles):
+    figure = compact(OVERVIEWS["removed_features"].draw(shop_results, styles))
+    assert_drawable(figure)
+    assert len(figure["data"]) == 2
 
 
 @pytest.mark.parametrize("name", PICTURES)
 def test_methods_have_one_colour_everywhere(name, shop, styles):
     for trace in draw(name, shop, styles)["data"]:
         method = trace.get("legendgroup")
-        if method in styles:
+        if method in styles and trace["type"] == "scatter":
             assert trace["line"]["color"] == styles[method].colour
             assert trace["marker"]["color"] == styles[method].colour
 
@@ -160,8 +161,8 @@ def test_single_features_are_compared_with_the_mean_of_random_weights(shop, styl
     (bars,) = figure["data"]
     studies = [study["single_features"] for study in shop.studies]
     alone = dict(zip(studies[0]["features"], np.mean([s["alone"] for s in studies], axis=0), strict=True))
-    shown = dict(zip(bars["customdata"], bars["y"], strict=True))
-    assert shown["&lt;b&gt;price&lt;/b&gt;"] == pytest.approx(alone["<b>price</b>"])
+    shown = dict(zip(bars["x"], bars["y"], strict=True))
+    assert shown["<b>price</b>"] == pytest.approx(alone["<b>price</b>"])
     assert bars["y"] == sorted(alone.values(), reverse=True)
     mean = np.mean([s["random"] for s in studies])
     line = next(shape for shape in figure["layout"]["shapes"] if shape["type"] == "line")
@@ -180,25 +181,9 @@ def test_selected_features_show_every_weight_of_every_fold(shop, styles):
     for row, coef in zip(cells["z"], coefs, strict=True):
         signs = [0 if value is None else np.sign(value) for value in row]
         np.testing.assert_array_equal(signs, np.sign(coef[order]))
-    first = coefs[0][order]
-    words = [f"{name}: {w:+.4g}" if w else "" for name, w in zip(bars["customdata"], first, strict=True)]
-    assert cells["text"][0] == words
-    assert cells["xgap"] == 1
-
-
-def test_names_of_features_have_room_and_long_ones_are_cut(shop, styles):
-    def layout_with(name):
-        study = {**shop.studies[0]["single_features"], "features": [name, *shop.features[1:]]}
-        return draw("single_features", replace(shop, studies=[{"single_features": study}]), styles)["layout"]
-
-    short, long = layout_with("f1"), layout_with("<a>" * 30 + "end")
-    assert long["margin"]["b"] - short["margin"]["b"] == long["height"] - short["height"] > 50
-    ((name, cut),) = long["xaxis"]["labelalias"].items()
-    assert (name[0], name[1:]) == ("\u200b", "&lt;a&gt;" * 30 + "end")
-    assert cut.startswith("&lt;a&gt;&lt;a&gt;")
-    assert "…" in cut
-    assert cut.endswith("&lt;a&gt;end")
-    assert short["xaxis"]["labelalias"] == {}
+    assert cells["values"][0] == coefs[0][order].tolist()
+    assert cells["x"] == bars["x"] == [shop.features[j] for j in order]
+    assert len(cells["rows"]) == len(coefs)
 
 
 def test_shades_keep_the_smallest_weight_visible():

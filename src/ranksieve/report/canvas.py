@@ -1,11 +1,16 @@
-"""What all figures share: plain plotly dictionaries, colours for light and dark, compact numbers."""
+"""What all figures share: plain dictionaries that figure.js draws, colours, compact numbers.
+
+A figure is ``{"data": [trace, …], "layout": layout}``. A trace has a ``type`` (scatter, band, bar, cells,
+net), values, and ``hover``, what is shown beside the pointer, such as ``"{name}: {y:.4f}"``. Its ``yaxis``
+"y2" means the layout's ``yaxis2``; the ``domain`` of an axis is its share of the height. All text is shown
+as it is.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from html import escape
 from typing import Any
 
 import numpy as np
@@ -47,26 +52,18 @@ def make_styles(titles: Mapping[str, str]) -> dict[str, Style]:
 
 
 def layout(height: int, **parts: Any) -> dict[str, Any]:
-    """A layout with a transparent background; the page adds the colours of its light or dark scheme."""
-    return {
-        "height": height,
-        "margin": {"l": 62, "r": 12, "t": 28, "b": 48},
-        "showlegend": False,
-        "hovermode": "closest",
-        "font": {"family": "system-ui, sans-serif", "size": 13},
-        "paper_bgcolor": "rgba(0,0,0,0)",
-        "plot_bgcolor": "rgba(0,0,0,0)",
-        **parts,
-    }
+    """Axes and what else a figure has beside its traces; ``height`` is in pixels, without names below."""
+    return {"height": height, "showlegend": False, **parts}
 
 
 def axis(title: str, **options: Any) -> dict[str, Any]:
-    return {"title": {"text": text(title)}, **options}
+    """An axis; ``type`` is linear, log or category, ``dtick`` the least distance of ticks."""
+    return {"title": title, **options}
 
 
 def log_axis(title: str, **options: Any) -> dict[str, Any]:
     """A logarithmic axis with ticks at powers of ten only."""
-    return axis(title, type="log", exponentformat="power", dtick=1, **options)
+    return axis(title, type="log", **options)
 
 
 def method_line(style: Style, name: str, x: Iterable[Any], y: Iterable[Any], **options: Any) -> Figure:
@@ -74,7 +71,7 @@ def method_line(style: Style, name: str, x: Iterable[Any], y: Iterable[Any], **o
     return {
         "type": "scatter",
         "mode": "lines",
-        "name": text(style.title),
+        "name": style.title,
         "legendgroup": name,
         "x": list(x),
         "y": list(y),
@@ -88,11 +85,6 @@ def faint(colour: str) -> str:
     """A colour #rrggbb with an opacity of 17 %."""
     red, green, blue = (int(colour[k : k + 2], 16) for k in (1, 3, 5))
     return f"rgba({red},{green},{blue},0.17)"
-
-
-def text(words: str) -> str:
-    """Escaped text: plotly reads some HTML in names and labels."""
-    return escape(words, quote=False)
 
 
 def compact(value: Any) -> Any:

@@ -128,10 +128,9 @@ def significance_answer(change: Difference, guided: bool = False) -> Answer:
 
 def gains_figure(metric: str) -> Figure:
     """One bar per query, without the bars: the page fills in those of the method that is chosen."""
-    hover = "query %{customdata[0]}: %{y:+.4f}<br>%{customdata[1]:.4f} against %{customdata[2]:.4f}"
+    hover = "query {data.0}: {y:+.4f}\n{data.1:.4f} against {data.2:.4f}"
     axes = {
-        "xaxis": axis("queries that differ, by falling gain", showgrid=False),
+        "xaxis": axis("queries that differ, by falling gain", showgrid=False, dtick=1),
         "yaxis": axis(f"change of {metric_title(metric)}", zeroline=True),
     }
-    bars = {"type": "bar", "hovertemplate": f"{hover}<extra></extra>"}
-    return {"data": [bars], "layout": layout(320, **axes, bargap=0)}
+    return {"data": [{"type": "bar", "gap": 0, "hover": hover}], "layout": layout(320, **axes)}

@@ -1,52 +1,28 @@
 "use strict";
-// Figures, sortable tables, the path explorer, gains and losses. No library but plotly, no network.
+// Figures when they are seen, sortable tables, the path explorer, gains and losses. No library, no network.
 const data = JSON.parse(document.getElementById("page-data").textContent);
-const dark = matchMedia("(prefers-color-scheme: dark)");
 const narrow = matchMedia("(max-width: 700px)");
 const hidden = new Set();
-let printing = false;  // paper is light
+let printing = false;
 const PAPER = 680;  // pixels; fits A4 and Letter, whose layout comes after the drawing
 const plotted = new Map();  // element -> figure
 const WORST = 10;
 const all = (selector, root = document) => [...root.querySelectorAll(selector)];
-const minus = text => text.replace("-", "−");
 const signed = (value, digits = 4) => (value > 0 ? "+" : "") + minus(value.toFixed(digits));
-const escaped = text => text.replace(/&/g, "&amp;").replace(/</g, "&lt;").replace(/>/g, "&gt;");  // for plotly
 
-function element(tag, properties = {}, ...children) {
-  const made = Object.assign(document.createElement(tag), properties);
-  made.append(...children);
-  return made;
-}
-
-// --- figures: drawn when they come into view, in the colours of the scheme ---------------------------------
-function themed(figure) {
-  const isDark = dark.matches && !printing;
-  const ink = isDark ? "#dfe3e8" : "#24292f", grid = isDark ? "#333a43" : "#dfe3e8";
-  const layout = structuredClone(figure.layout), small = narrow.matches;
-  Object.assign(layout.font, {color: ink, size: small ? 11 : 13});
-  if (small && layout.polar) {
-    layout.polar.angularaxis.tickfont.size = 9;
-    Object.assign(layout.margin, {l: 80, r: 80});
-    layout.height = 400;
-  }
-  if (printing) layout.width = PAPER;
-  if (small) layout.annotations = (layout.annotations ?? []).filter(note => note.name !== "wide");
-  const axes = Object.keys(layout).filter(key => /^[xy]axis/.test(key)).map(key => layout[key]);
-  if (layout.polar) axes.push(layout.polar.radialaxis, layout.polar.angularaxis);
-  for (const axis of axes) Object.assign(axis, {gridcolor: grid, linecolor: grid, zerolinecolor: grid});
-  return layout;
-}
+// --- figures: drawn when they come into view, and again when their width changes ------------------------------
 function paint(place) {
-  const figure = plotted.get(place), layout = themed(figure);
-  place.style.height = `${layout.height}px`;  // plotly forgets the layout's height when the window changes
-  const traces = figure.data.map(t => hidden.has(t.legendgroup) ? {...t, visible: false} : t);
-  const options = {responsive: true, displaylogo: false, displayModeBar: false};
-  Plotly.newPlot(place, traces, layout, options);  // react would lose the axes' ranges where nothing changed
+  const width = printing ? PAPER : Math.max(place.clientWidth, 200);
+  drawFigure(place, plotted.get(place), {width, small: narrow.matches || width < 500, hidden});
+  place.drawnWidth = width;
 }
+const resized = new ResizeObserver(entries => {
+  for (const {target} of entries) if (!printing && target.clientWidth !== target.drawnWidth) paint(target);
+});
 function draw(place, figure) {
   plotted.set(place, figure);
   paint(place);
+  resized.observe(place);
 }
 const waiting = new Map();  // element -> how to draw it
 const watcher = new IntersectionObserver(entries => {
@@ -70,7 +46,6 @@ function print(begins) {
   repaint();
   if (begins) for (const place of [...waiting.keys()]) show(place);
 }
-dark.addEventListener("change", repaint);
 narrow.addEventListener("change", repaint);
 addEventListener("beforeprint", () => print(true));
 addEventListener("afterprint", () => print(false));
@@ -151,10 +126,10 @@ function explore(root) {
     root.querySelector(".change").textContent = changes(path, k);
     weights(root.querySelector("tbody"), path, k);
     slider.setAttribute("aria-valuetext", path.by === "α" ? `α = ${path.alphas[k].toPrecision(3)}, ${path.n_nonzero[k]} features` : `${path.n_nonzero[k]} features`);
-    for (const end of ["x0", "x1"]) path.figure.layout.shapes[1][end] = path.alphas[k];
+    path.figure.layout.shapes[1].x0 = path.figure.layout.shapes[1].x1 = path.alphas[k];
     if (!asked && plotted.has(plot)) {
       asked = true;
-      requestAnimationFrame(() => { asked = false; Plotly.relayout(plot, {"shapes": path.figure.layout.shapes}); });
+      requestAnimationFrame(() => { asked = false; plot.moveMark(1, path.alphas[Number(slider.value)]); });
     }
   }
   slider.addEventListener("input", update);
@@ -240,7 +215,7 @@ function gainsFigure(frame, rows, title, baseline) {
     ...frame.data[0],
     x: rows.map((_, k) => k + 1),
     y: rows.map(row => row.change),
-    customdata: rows.map(row => [escaped(row.query), row.ours, row.theirs]),
+    customdata: rows.map(row => [row.query, row.ours, row.theirs]),
     marker: {color: rows.map(row => row.change > 0 ? up : down)},
   };
   return {data: [bars], layout: frame.layout};

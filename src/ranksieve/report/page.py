@@ -11,7 +11,7 @@ from ranksieve._util.messages import how_to_install
 from ranksieve.report.canvas import compact
 from ranksieve.report.words import certificate, metric_title
 
-EXTRA = f"the HTML report needs plotly and jinja2: {how_to_install('report')}"
+EXTRA = f"the HTML report needs jinja2: {how_to_install('report')}"
 WHICH, SURE = "Which features?", "How sure?"
 LOST, SIGNIFICANT = "What is lost per query?", "Is it significant?"
 MAX_ROWS = 300  # of the widest data only what matters most
@@ -68,16 +68,15 @@ def feature_table(columns: Sequence[Column], names: Sequence[str], values: Mappi
 
 
 def require_extra() -> None:
-    """Raise an ImportError that says how to install the extra ``report`` unless its packages are there."""
-    if find_spec("plotly") is None or find_spec("jinja2") is None:
+    """Raise an ImportError that says how to install the extra ``report`` unless jinja2 is there."""
+    if find_spec("jinja2") is None:
         raise ImportError(EXTRA)
 
 
 def render_page(template: str, data: dict[str, Any], **context: Any) -> str:
-    """A template with plotly.js and the data of its scripts included."""
+    """A template with the data of its scripts included; the same text on every run."""
     require_extra()
     from jinja2 import Environment, PackageLoader, StrictUndefined
-    from plotly.offline import get_plotlyjs
 
     environment = Environment(
         loader=PackageLoader("ranksieve.report", "."),
@@ -87,6 +86,4 @@ def render_page(template: str, data: dict[str, Any], **context: Any) -> str:
         lstrip_blocks=True,
     )
     environment.filters |= {"certificate": certificate, "metric_title": metric_title}
-    return environment.get_template(template).render(
-        page_data=compact(data), plotly_js=get_plotlyjs(), **context
-    )
+    return environment.get_template(template).render(page_data=compact(data), **context)
