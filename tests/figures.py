@@ -13,7 +13,7 @@ TRACES = {
     "scatter": {"x", "y", "mode", "line", "marker", "opacity", "text", "customdata", "error_y"},
     "band": {"x", "low", "high", "color"},
     "bar": {"x", "y", "marker", "gap"},
-    "cells": {"x", "rows", "z", "values", "colours"},
+    "cells": {"x", "rows", "values", "colours"},
     "net": {"theta", "r", "line", "marker", "fillcolor"},
 }
 AXIS = {

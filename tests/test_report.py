@@ -20,7 +20,7 @@ from ranksieve.report import Support, build_content, certificate, write_report
 from ranksieve.report.canvas import PALETTE
 from ranksieve.report.choice_words import choice_sentences, optimality
 from ranksieve.report.fit_page import Planted, planted_features
-from ranksieve.report.path_explorer import MAX_LINES, curves_of_ranker, path_figure
+from ranksieve.report.path_explorer import MAX_LINES, curves_of_ranker, path_explorer
 from tests.conftest import random_dataset
 from tests.figures import assert_drawable
 
@@ -68,8 +68,29 @@ def text_of(page: str) -> str:
 
 
 def data_of(page: str) -> dict:
+    """What the page's scripts work with, as page.js unpacks it."""
     found = re.search(r'<script type="application/json" id="page-data">(.*?)</script>', page, flags=re.DOTALL)
-    return json.loads(found.group(1), parse_constant=lambda name: pytest.fail(f"{name} is no JSON"))
+    data = json.loads(found.group(1), parse_constant=lambda name: pytest.fail(f"{name} is no JSON"))
+    explorers = [path for paths in data["explorers"].values() for path in paths]
+    for figure in [*data["figures"].values(), *(path["figure"] for path in explorers)]:
+        for trace in figure["data"]:
+            trace |= data["looks"][trace.pop("look")]
+            trace |= {"x": data["lists"][trace["x"]]} if "x" in trace else {}
+    for path in explorers:
+        rows = [enumerate(numbers_of(point)) for point in path["points"]]
+        path["points"] = [[[j, weight] for j, weight in row if weight is not None] for row in rows]
+    return data
+
+
+def numbers_of(packed: str) -> list[float | None]:
+    return [float(text) if text else None for text in packed.split(",")]
+
+
+def values_of(gains: dict, method: str) -> list[float]:
+    """The values of a method, query by query: its own, or where it has none the baseline's."""
+    own = numbers_of(gains["methods"][method]["changed"])
+    own += [None] * (len(gains["theirs"]) - len(own))
+    return [theirs if ours is None else ours for ours, theirs in zip(own, gains["theirs"], strict=True)]
 
 
 def figure_of(page: str) -> dict:
@@ -111,9 +132,9 @@ def test_names_are_escaped_in_html_and_in_the_figure(fitted, page):
         assert name not in rest
     assert "&lt;b&gt;&amp;" in rest
     assert "{{ 7 * 7 }}" in rest  # a name is never a template
-    traces = {trace.get("name") for trace in figure_of(page)["data"]}
+    (path,) = data_of(page)["explorers"]["path"]
     used = [NASTY[j] for j in np.flatnonzero(np.abs(fitted[0].path_.coefs).max(axis=0))]
-    assert set(used) <= traces  # shown as text, never as HTML
+    assert {path["features"][j] for j in path["lines"]} == set(used)  # drawn as text, never as HTML
 
 
 def test_the_figure_can_be_drawn(page):
@@ -125,8 +146,8 @@ def test_the_figure_can_be_drawn(page):
 def test_chosen_point_is_marked_where_the_path_has_it(fitted, page):
     ranker, _ = fitted
     layout = figure_of(page)["layout"]
-    assert layout["shapes"][0]["x0"] == pytest.approx(ranker.alpha_)
-    assert layout["annotations"][0]["x"] == pytest.approx(ranker.alpha_)
+    assert layout["shapes"][0]["x0"] == pytest.approx(ranker.alpha_, rel=1e-4)
+    assert layout["annotations"][0]["x"] == pytest.approx(ranker.alpha_, rel=1e-4)
 
 
 def test_band_is_one_standard_error(fitted, page):
@@ -134,7 +155,7 @@ def test_band_is_one_standard_error(fitted, page):
     band = next(t for t in figure_of(page)["data"] if t["type"] == "band")
     shown = ranker.path_.n_nonzero > 0
     mean, error = ranker.validation_.mean[shown], ranker.validation_.standard_error[shown]
-    np.testing.assert_allclose([band["low"], band["high"]], [mean - error, mean + error], rtol=1e-6)
+    np.testing.assert_allclose([band["low"], band["high"]], [mean - error, mean + error], rtol=1e-4)
 
 
 def test_planted_features(fitted):
@@ -158,10 +179,9 @@ def test_many_features_do_not_swell_the_page():
     assert len(content.curves.weights) == MAX_LINES
     chosen = [term["name"] for term in content.terms]
     assert set(chosen[:MAX_LINES]) <= set(content.curves.weights)  # the chosen ones first
-    lines = path_figure(content.curves, chosen)["data"]
-    assert {line["line"]["color"] for line in lines if "line" in line and "color" in line["line"]} >= set(
-        PALETTE
-    )
+    explorer = path_explorer(content.curves, chosen)
+    assert len(explorer["lines"]) == MAX_LINES
+    assert set(explorer["colours"].values()) >= set(PALETTE)
 
 
 def test_failed_write_keeps_the_old_page(fitted, tmp_path, monkeypatch):
@@ -207,8 +227,8 @@ def test_gains_are_those_of_the_held_out_queries(max_features, tmp_path):
     theirs, used = candidates.densest() if max_features is None else candidates.unrestricted()
     assert used > len(ranker.support_)
     own = ranker.validation_.values[ranker.chosen_]
-    np.testing.assert_allclose(gains["methods"]["chosen"]["values"], own, atol=1e-6)
-    np.testing.assert_allclose(gains["theirs"], theirs, atol=1e-6)
+    np.testing.assert_allclose(values_of(gains, "chosen"), own, atol=1e-5)
+    np.testing.assert_allclose(gains["theirs"], theirs, atol=1e-5)
     assert gains["queries"] == [str(query) for query in ranker.validation_.query_ids]
     assert_drawable(gains["figure"])
     assert gains["figure"]["layout"]["yaxis"]["title"] == "change of NDCG@10"
@@ -222,7 +242,7 @@ def test_explorer_holds_every_point(fitted, page):
     names = path["features"]
     for k, point in enumerate(path["points"]):
         coef = dict.fromkeys(NASTY, 0.0) | {names[j]: weight for j, weight in point}
-        np.testing.assert_allclose([coef[name] for name in NASTY], ranker.path_.coefs[k], rtol=1e-6)
+        np.testing.assert_allclose([coef[name] for name in NASTY], ranker.path_.coefs[k], rtol=1e-3)
     first_use = [
         next(k for k, point in enumerate(path["points"]) if j in dict(point)) for j in range(len(names))
     ]

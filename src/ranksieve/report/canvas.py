@@ -9,6 +9,7 @@ as it is.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -21,7 +22,8 @@ MORE = ("#6b78e0", "#a0724a", "#c9a400", "#5f8f8f")
 OTHER = "#9aa0a8"
 SYMBOLS = ("circle", "square", "diamond", "triangle-up", "x", "star", "triangle-down", "pentagon")
 DASHES = ("solid", "dash", "dot", "dashdot")
-DIGITS = 7  # significant, in what a page holds
+LEADING_ZERO = re.compile(r"(?<!\d)0\.")
+DIGITS = 5  # significant, in what a page holds
 
 
 @dataclass(frozen=True)
@@ -87,8 +89,14 @@ def faint(colour: str) -> str:
     return f"rgba({red},{green},{blue},0.17)"
 
 
+def packed(values: Iterable[float | None], digits: int = DIGITS) -> str:
+    """Numbers with commas between them, nothing for None and at the end; shorter than JSON."""
+    written = ("" if value is None else f"{value:.{digits}g}" for value in values)
+    return ",".join(LEADING_ZERO.sub(".", text) for text in written).rstrip(",")
+
+
 def compact(value: Any) -> Any:
-    """As JSON holds it, with seven significant digits; what is not finite becomes None."""
+    """As JSON holds it, with five significant digits; what is not finite becomes None."""
     if isinstance(value, np.ndarray | np.generic):
         return compact(value.tolist())
     if isinstance(value, Mapping):
@@ -96,5 +104,6 @@ def compact(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [compact(item) for item in value]
     if isinstance(value, float):
-        return float(f"{value:.{DIGITS}g}") if math.isfinite(value) else None
+        short = float(f"{value:.{DIGITS}g}") if math.isfinite(value) else None
+        return int(short) if short is not None and short == int(short) else short
     return value

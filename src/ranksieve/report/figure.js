@@ -5,6 +5,7 @@ const NAMESPACE = "http://www.w3.org/2000/svg";
 const DASHES = {dash: "7 4", dot: "2 3", dashdot: "7 3 2 3"};
 const NEAR = 40;  // pixels; what is further from the pointer is not meant
 const GAP = 6, RIGHT = 14, TOP = 14, ABOVE = 26;  // ABOVE: room for words above the picture
+const NEAR_ZERO = 0.25;  // so that the smallest weight in use can be told from none
 const LONGEST_BELOW = 170, WIDEST_SHARE = 0.36;  // room for names below and beside a picture
 const SUPERSCRIPT = {"-": "⁻", 0: "⁰", 1: "¹", 2: "²", 3: "³", 4: "⁴", 5: "⁵", 6: "⁶", 7: "⁷", 8: "⁸", 9: "⁹"};
 
@@ -20,6 +21,7 @@ function svg(tag, attributes = {}, ...children) {
   made.append(...children);
   return made;
 }
+const numbers = text => text.split(",").map(number => number === "" ? null : Number(number));  // as canvas.packed writes them
 const minus = text => text.replace("-", "−");
 
 // --- words and numbers -------------------------------------------------------------------------------------
@@ -180,20 +182,25 @@ const DRAW = {
   cells(trace, x, y) {
     const group = svg("g", {class: "trace cells"}), paths = new Map();
     const wide = x.band - (x.band > 4 ? 1 : 0), high = y.band - (y.band > 4 ? 1 : 0);
-    trace.z.forEach((row, r) => row.forEach((shade, c) => {
-      if (shade === null) return;
+    const rows = trace.values.map(numbers);  // null: no weight
+    rows.forEach((row, r) => {
+      const largest = row.reduce((most, value) => Math.max(most, Math.abs(value)), 0);
+      row.forEach((value, c) => {
+      if (value === null) return;
+      const shade = Math.sign(value) * (NEAR_ZERO + (1 - NEAR_ZERO) * Math.abs(value) / largest);
       const colour = mixed(trace.colours, Math.round(20 * shade) / 20);
       const corner = `M${(x.at(trace.x[c]) - wide / 2).toFixed(1)} ${(y.at(r) - high / 2).toFixed(1)}`;
       paths.set(colour, `${paths.get(colour) ?? ""}${corner}h${wide.toFixed(1)}v${high.toFixed(1)}h${-wide.toFixed(1)}z`);
-    }));
+      });
+    });
     for (const [fill, d] of paths) group.append(svg("path", {d, fill}));
     const centres = trace.x.map(name => x.at(name));
     const find = (px, py) => {
       const c = centres.findIndex(centre => Math.abs(centre - px) <= x.band / 2);
-      const r = trace.z.findIndex((_, k) => Math.abs(y.at(k) - py) <= y.band / 2);
-      return c < 0 || r < 0 || trace.z[r][c] === null ? null : {px: centres[c], py: y.at(r), away: 0, k: [r, c]};
+      const r = trace.rows.findIndex((_, k) => Math.abs(y.at(k) - py) <= y.band / 2);
+      return c < 0 || r < 0 || !rows[r][c] ? null : {px: centres[c], py: y.at(r), away: 0, k: [r, c]};
     };
-    return [group, find, ([r, c]) => ({x: trace.x[c], row: trace.rows[r], value: trace.values[r][c]})];
+    return [group, find, ([r, c]) => ({x: trace.x[c], row: trace.rows[r], value: rows[r][c]})];
   },
 };
 function mixed(stops, value) {  // stops: [[value, "#rrggbb"], …] with rising values

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ranksieve._types import AnyArray, FloatArray
-from ranksieve.report.canvas import Figure, axis, layout
+from ranksieve.report.canvas import Figure, axis, layout, packed
 from ranksieve.report.page import LOST, SIGNIFICANT, Answer
 from ranksieve.report.words import counted, metric_title, p_value, signed
 from ranksieve.significance import paired_t, randomisation
@@ -68,9 +68,17 @@ class Gains:
             "baseline": self.baseline,
             "queries": [str(query) for query in self.query_ids],
             "theirs": self.theirs,
-            "methods": {name: {"title": title, "values": ours} for name, (title, ours) in self.ours.items()},
+            "methods": {
+                name: {"title": title, "changed": self._changed(ours)}
+                for name, (title, ours) in self.ours.items()
+            },
             "figure": gains_figure(self.metric),
         }
+
+    def _changed(self, ours: FloatArray) -> str:
+        """The value of each query, nothing where it is the baseline's."""
+        equal = np.abs(ours - self.theirs) <= TIE
+        return packed(None if same else value for value, same in zip(ours, equal, strict=True))
 
 
 def difference(ours: AnyArray, theirs: AnyArray) -> Difference:

@@ -1,14 +1,26 @@
 "use strict";
 // Figures when they are seen, sortable tables, the path explorer, gains and losses. No library, no network.
-const data = JSON.parse(document.getElementById("page-data").textContent);
+const data = unpacked(JSON.parse(document.getElementById("page-data").textContent));
 const narrow = matchMedia("(max-width: 700px)");
 const hidden = new Set();
 let printing = false;
 const PAPER = 680;  // pixels; fits A4 and Letter, whose layout comes after the drawing
 const plotted = new Map();  // element -> figure
-const WORST = 10;
+const WORST = 10, OTHER = "#9aa0a8";
 const all = (selector, root = document) => [...root.querySelectorAll(selector)];
 const signed = (value, digits = 4) => (value > 0 ? "+" : "") + minus(value.toFixed(digits));
+
+// --- what page.py packed: looks and x values that several traces share, weights as text -----------------------
+function unpacked(page) {
+  const trace = ({look, x, ...rest}) => ({...page.looks[look], ...rest, ...(x === undefined ? {} : {x: page.lists[x]})});
+  const whole = figure => ({...figure, data: figure.data.map(trace)});
+  for (const name of Object.keys(page.figures)) page.figures[name] = whole(page.figures[name]);
+  for (const path of Object.values(page.explorers ?? {}).flat()) {
+    path.figure = whole(path.figure);
+    path.points = path.points.map(text => numbers(text).flatMap((weight, k) => weight === null ? [] : [[k, weight]]));
+  }
+  return page;
+}
 
 // --- figures: drawn when they come into view, and again when their width changes ------------------------------
 function paint(place) {
@@ -61,7 +73,7 @@ for (const button of all(".legend button")) button.addEventListener("click", () 
 
 // --- tables: a heading sorts, numbers first from the largest, weights by their size --------------------------
 function sortKey(row, column) {
-  const cell = row.cells[column], value = cell.dataset.size ?? cell.dataset.value ?? cell.textContent.trim();
+  const cell = row.cells[column], value = cell.dataset.size ?? cell.dataset.value ?? cell.textContent.trim().replace("−", "-").replace(/ %$/, "");
   return value !== "" && isFinite(value) ? Number(value) : value;
 }
 function compare(a, b) {
@@ -109,8 +121,18 @@ function bar(span, value, largest) {
 }
 
 // --- the path explorer -------------------------------------------------------------------------------------
+function withWeights(path) {  // its figure with a line for the weights of each feature, the chosen ones on top
+  const points = path.points.map(point => new Map(point)), colour = feature => path.colours[path.features[feature]];
+  const lines = path.lines.map(feature => ({
+    type: "scatter", mode: "lines", name: path.features[feature], hover: path.hover,
+    x: path.alphas, y: points.map(point => point.get(feature) ?? 0),
+    line: {color: colour(feature) ?? OTHER, width: 2}, opacity: colour(feature) ? 1 : 0.45,
+  }));
+  lines.sort((a, b) => a.opacity - b.opacity);
+  return {...path.figure, data: [...lines, ...path.figure.data]};
+}
 function explore(root) {
-  const paths = data.explorers[root.dataset.explorer];
+  const paths = data.explorers[root.dataset.explorer].map(path => ({...path, figure: withWeights(path)}));
   const which = root.querySelector(".which"), slider = root.querySelector("input"), plot = root.querySelector(".plot");
   let path = paths[0], asked = false;
   function open(number) {
@@ -168,7 +190,7 @@ function weights(body, path, k) {
   body.replaceChildren(...path.points[k].map(([feature, weight]) => {
     const span = element("span");
     bar(span, weight, largest);
-    span.style.background = path.colours[path.features[feature]] ?? "#9aa0a8";
+    span.style.background = path.colours[path.features[feature]] ?? OTHER;
     return element("tr", {className: k > 0 && fresh.has(feature) ? "entered" : ""},
       element("td", {className: "name", textContent: path.features[feature]}),
       element("td", {className: "number", textContent: minus((weight > 0 ? "+" : "") + weight.toPrecision(4))}),
@@ -182,18 +204,19 @@ function gains(root) {
   const of = data.gains[root.dataset.gains], choice = root.querySelector("select"), plot = root.querySelector(".plot");
   function update() {
     const method = of.methods[choice ? choice.value : root.dataset.chosen];
+    const changed = numbers(method.changed);  // null: as the baseline
     const rows = of.queries
-      .map((query, k) => ({query, ours: method.values[k], theirs: of.theirs[k]}))
-      .filter(row => row.ours !== null && row.theirs !== null)
+      .map((query, k) => ({query, ours: changed[k] ?? of.theirs[k], theirs: of.theirs[k]}))
+      .filter(row => row.theirs !== null && !isNaN(row.ours))
       .map(row => ({...row, change: row.ours - row.theirs}))
       .sort((a, b) => b.change - a.change);
-    const changed = rows.filter(row => Math.abs(row.change) > 1e-6);
-    const better = changed.filter(row => row.change > 0).length, worse = changed.length - better;
+    const moved = rows.filter(row => row.change !== 0);
+    const better = moved.filter(row => row.change > 0).length, worse = moved.length - better;
     root.querySelector(".verdict").textContent =
-      `${method.title}: ${better} queries better, ${rows.length - changed.length} equal, ${worse} worse than with ${of.baseline}.`;
-    queries(root.querySelector(".worst"), changed.filter(row => row.change < 0).slice(-WORST).reverse(), method.title, of.baseline);
-    queries(root.querySelector(".best"), changed.filter(row => row.change > 0).slice(0, WORST), method.title, of.baseline);
-    const figure = gainsFigure(of.figure, changed, method.title, of.baseline);
+      `${method.title}: ${better} queries better, ${rows.length - moved.length} equal, ${worse} worse than with ${of.baseline}.`;
+    queries(root.querySelector(".worst"), moved.filter(row => row.change < 0).slice(-WORST).reverse(), method.title, of.baseline);
+    queries(root.querySelector(".best"), moved.filter(row => row.change > 0).slice(0, WORST), method.title, of.baseline);
+    const figure = gainsFigure(of.figure, moved, method.title, of.baseline);
     if (plotted.has(plot)) draw(plot, figure);
     else whenSeen(plot, () => draw(plot, figure));
   }

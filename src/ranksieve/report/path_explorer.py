@@ -11,7 +11,7 @@ import numpy as np
 from ranksieve._types import FloatArray
 from ranksieve._util.json_values import nonzero_weights
 from ranksieve.estimators.families import SIZED
-from ranksieve.report.canvas import OTHER, PALETTE, Figure, axis, faint, layout, log_axis
+from ranksieve.report.canvas import OTHER, PALETTE, Figure, axis, faint, layout, log_axis, packed
 from ranksieve.report.words import metric_title
 
 MAX_LINES = 60  # weight curves beyond these are neither legible nor worth their bytes
@@ -106,15 +106,18 @@ def _largest_weights(coefs: FloatArray, chosen: FloatArray, names: Sequence[str]
 def path_explorer(curves: Curves, chosen: Sequence[str]) -> dict[str, Any]:
     """Plain data for the page: the figure, the colours of chosen features, what the slider shows of a point.
 
-    Weights are pairs [feature, weight], features in order of entry.
+    Points hold a weight or nothing for each feature, in order of entry; ``lines`` are the features whose
+    weights are drawn.
     """
     features = list(dict.fromkeys(name for point in curves.points for name in point))
     place = {name: k for k, name in enumerate(features)}
     return {
         **{name: getattr(curves, name) for name in SLIDER},
         "features": features,
-        "points": [sorted([place[name], w] for name, w in point.items()) for point in curves.points],
-        "figure": path_figure(curves, chosen),
+        "points": [packed((point.get(name) or None for name in features), 4) for point in curves.points],
+        "figure": path_figure(curves),
+        "lines": [place[name] for name in curves.weights if name in place],
+        "hover": _hover(curves),
         "colours": feature_colours(chosen),
     }
 
@@ -124,19 +127,13 @@ def feature_colours(chosen: Sequence[str]) -> dict[str, str]:
     return {name: PALETTE[k] if k < len(PALETTE) else OTHER for k, name in enumerate(chosen)}
 
 
-def path_figure(curves: Curves, chosen: Sequence[str]) -> Figure:
-    """Weights, held-out metric and number of features, point by point; chosen features have colours."""
-    colours = feature_colours(chosen)
-    weights = [
-        _line(curves, curves.alphas, curves.weights[name], "y", colours.get(name, OTHER))
-        | {"name": name, "opacity": 1.0 if name in colours else 0.45}
-        for name in sorted(curves.weights, key=lambda name: name in colours)  # coloured lines on top
-    ]
+def path_figure(curves: Curves) -> Figure:
+    """Held-out metric and number of features, point by point; the page adds the weights of the points."""
     count = _line(curves, curves.alphas, curves.n_nonzero, "y3", PALETTE[2])
     count["line"]["shape"] = "hv"
     point = "α = {x:.3g}: " if curves.by == "α" else ""
     count |= {"name": "features", "hover": f"{point}{{y}} features"}
-    return {"data": [*weights, *_metric_lines(curves), count], "layout": _path_layout(curves)}
+    return {"data": [*_metric_lines(curves), count], "layout": _path_layout(curves)}
 
 
 def _metric_lines(curves: Curves) -> list[Figure]:

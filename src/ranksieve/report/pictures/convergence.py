@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from ranksieve._types import AnyArray, FloatArray
+from ranksieve._types import AnyArray, FloatArray, IntArray
 from ranksieve.experiment.results import DataSetResults
 from ranksieve.experiment.studies.base import first_row
 from ranksieve.report.canvas import PALETTE, SYMBOLS, Figure, Styles, layout, log_axis
 
+MOST_POINTS = 120  # of a line; more of them cannot be told apart
 FLOOR = 1e-13  # relative; below this a difference of objectives is rounding error
 HOVER = "{name}\n{x:.3g} s: {y:.2e}"
 ITERATIONS_HOVER = "{name}\n{x} iterations: {y:.2e}"
@@ -25,7 +26,7 @@ def convergence(results: DataSetResults, styles: Styles) -> Figure | None:
         shown = seconds > 0  # a logarithmic axis has no zero
         above = np.maximum(objective - study["optimum"], FLOOR * study["optimum"])
         gap = np.maximum(np.asarray(run["gap"]) / objective, FLOOR)
-        lines.append(_line(name, seconds[shown], above[shown], k) | {"yaxis": "y"})
+        lines.append(_line(name, seconds[shown], above[shown], k))
         lines.append(_line(name, seconds[shown], gap[shown], k) | {"yaxis": "y2", "showlegend": False})
     axes = {
         "xaxis": log_axis("seconds", anchor="y2"),
@@ -57,6 +58,7 @@ def descent(results: DataSetResults, styles: Styles) -> Figure | None:
 
 
 def _line(name: str, x: AnyArray, y: FloatArray, k: int) -> Figure:
+    x, y = (values[_thinned(len(x))] for values in (x, y))
     return {
         "type": "scatter",
         "mode": "lines+markers" if len(x) <= 20 else "lines",
@@ -68,3 +70,10 @@ def _line(name: str, x: AnyArray, y: FloatArray, k: int) -> Figure:
         "marker": {"color": PALETTE[k % len(PALETTE)], "symbol": SYMBOLS[k % len(SYMBOLS)], "size": 7},
         "hover": HOVER,
     }
+
+
+def _thinned(count: int) -> IntArray:
+    """Which points of a line are drawn: all of a few; of many, evenly in the logarithm of their number."""
+    if count <= MOST_POINTS:
+        return np.arange(count)
+    return np.unique(np.geomspace(1, count, MOST_POINTS).round().astype(np.int64)) - 1

@@ -11,11 +11,10 @@ import numpy as np
 from ranksieve._types import FloatArray
 from ranksieve.experiment.results import DataSetResults, Results
 from ranksieve.experiment.tables import title
-from ranksieve.report.canvas import OTHER, PALETTE, Figure, Styles, axis, faint, layout
+from ranksieve.report.canvas import OTHER, PALETTE, Figure, Styles, axis, faint, layout, packed
 from ranksieve.report.words import metric_title
 
 BLUE, ORANGE = PALETTE[0], PALETTE[1]
-NEAR_ZERO = 0.25  # so that the smallest weight in use can be told from none
 SCALE = [[-1.0, "#b35c00"], [-0.1, "#f2b866"], [0.0, "#bbbbbb"], [0.1, "#8cc3ee"], [1.0, "#1f66a8"]]
 ROW_HEIGHT, LEAST_HEIGHT, BARS_HEIGHT, MARGINS = 8, 180, 110, 42
 
@@ -88,8 +87,8 @@ def selected_features(results: DataSetResults, styles: Styles) -> Figure | None:
         "hover": "{x} is used by {y:.0%} of the models",
     }  # fmt: skip
     cells = {
-        "type": "cells", "x": names, "rows": models, "z": [_shades(coef[order]) for coef in weights],
-        "values": [coef[order].tolist() for coef in weights], "colours": SCALE,
+        "type": "cells", "x": names, "rows": models, "colours": SCALE,
+        "values": [packed((w or None for w in coef[order]), 4) for coef in weights],
         "hover": "{row}\n{x}: {value:+.4g}",
     }  # fmt: skip
     counts = {name: len(coefs) for name, coefs in linear.items()}
@@ -100,14 +99,6 @@ def linear_coefs(results: DataSetResults) -> dict[str, FloatArray]:
     """Weights (folds × features) of each linear method."""
     stacked = {name: np.array([f.coef for f in result.folds]) for name, result in results.results.items()}
     return {name: coefs for name, coefs in stacked.items() if not np.isnan(coefs).any()}
-
-
-def _shades(coef: FloatArray) -> list[float | None]:
-    """sign(w)·(¼ + ¾·|w|/max|w|), None for no weight."""
-    largest = np.abs(coef).max(initial=0.0)
-    return [
-        None if w == 0 else float(np.sign(w) * (NEAR_ZERO + (1 - NEAR_ZERO) * abs(w) / largest)) for w in coef
-    ]
 
 
 def _matrix_layout(names: Sequence[str], counts: dict[str, int]) -> dict[str, Any]:
