@@ -10,18 +10,20 @@ from html.parser import HTMLParser
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from ranksieve.cli.fit import feature_strength
 from ranksieve.data.dataset import Dataset
 from ranksieve.estimators import FenchelRank, SparseRanker
 from ranksieve.generators.ranking import make_ranking
 from ranksieve.metrics import evaluate
-from ranksieve.report import Support, build_content, certificate, write_report
+from ranksieve.report import Support, Unseen, build_content, certificate, write_report
 from ranksieve.report.canvas import PALETTE
 from ranksieve.report.choice_words import choice_sentences, optimality
-from ranksieve.report.fit_page import Planted, planted_features
+from ranksieve.report.fit_page import Planted, planted_features, render
+from ranksieve.report.gains import mean_with_interval
 from ranksieve.report.path_explorer import MAX_LINES, curves_of_ranker, path_explorer
-from tests.conftest import random_dataset
+from tests.conftest import COSTS, QUICK, random_dataset
 from tests.figures import assert_drawable
 
 NASTY = ("<b>&", "</script><i>", "{{ 7 * 7 }}", '"quoted"', "plain")
@@ -283,6 +285,52 @@ def test_page_tells_costs_and_how_features_were_prepared(tmp_path):
     text = text_of((tmp_path / "r.html").read_text(encoding="utf-8"))
     cost = sum(costs[data.feature_names[j]] for j in paid.support_)
     assert f"Its features cost {cost:g} of at most 2.5" in text
+
+
+def test_costs_are_told_feature_by_feature_and_group_by_group(halves):
+    train, _ = halves
+    ranker = SparseRanker(4, feature_costs=COSTS, **QUICK).fit(train)
+    content = build_content(ranker)
+    assert [column.key for column in content.features.columns] == ["weight", "frequency", "cost"]
+    costs = {name: values["cost"] for name, values in content.features.rows}
+    assert costs == {**COSTS["features"], **dict.fromkeys(("f6", "f7", "f8"), 3.0)}
+    used = {train.feature_names[j] for j in ranker.support_}
+    assert {name for _, _, features in content.costs for name in features} == used
+    assert sum(cost for _, cost, _ in content.costs) == ranker.to_model().metrics["cost"]
+    page = render(content)
+    assert "stable" in text_of(page), "how often features are chosen again is told also with costs"
+    assert "What it costs" in text_of(page)
+    assert page == render(build_content(ranker))
+    assert build_content(SparseRanker(4, **QUICK).fit(train)).costs == []
+
+
+def test_test_queries_come_first(fitted, halves):
+    ranker, data = fitted
+    found = evaluate(ranker.predict(data), data, ["ndcg@10", "map"], "standard")
+    content = build_content(ranker, choice="on old data", test=Unseen("test.txt", found, "ndcg@10"))
+    mean, low, high = mean_with_interval(found.per_query["ndcg@10"])
+    assert content.tested == (
+        f"Test NDCG@10 (standard profile): {mean:.4f}, 95 % interval {low:.4f} to {high:.4f}, over the "
+        f"{data.n_queries} queries of test.txt, which chose nothing: neither features nor weights nor this "
+        "model among others."
+    )
+    text = text_of(render(content))
+    assert text.index(content.tested) < text.index(content.headline[0])
+    assert "test.txt, test queries that chose nothing" in text
+
+
+def test_the_interval_is_that_of_student():
+    values = np.array([0.1, 0.5, 0.6, np.nan])
+    expected = stats.t.interval(0.95, 2, loc=0.4, scale=stats.sem([0.1, 0.5, 0.6]))
+    assert mean_with_interval(values) == pytest.approx((0.4, *expected))
+
+
+def test_words_of_queries_stand_beside_their_gains():
+    data = make_ranking(n_queries=30, n_features=10, n_informative=5, seed=0)
+    ranker = SparseRanker(2, n_alphas=15, profile="standard", cv=3).fit(data)
+    texts = {query: f"words of {query}" for query in data.queries.ids.tolist()}
+    gains = data_of(render(build_content(ranker, query_texts=texts)))["gains"]["gains"]
+    assert gains["texts"] == [f"words of {query}" for query in gains["queries"]]
 
 
 # --- the choice ------------------------------------------------------------------------------------------

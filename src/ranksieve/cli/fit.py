@@ -11,7 +11,7 @@ import typer
 import ranksieve as rs
 from ranksieve._util.messages import lookup
 from ranksieve.cli.app import command
-from ranksieve.cli.files import beside, check_inputs, check_outputs, connected
+from ranksieve.cli.files import beside, check_inputs, check_outputs, connected, read_with_models
 from ranksieve.cli.options import Cluster, FitData, Json, MaxFeatures, RankerOptions
 from ranksieve.cli.output import emit_json, progress, table, while_doing, words
 from ranksieve.cli.streaming import check_stream
@@ -21,7 +21,7 @@ if TYPE_CHECKING:  # these take long to load
     from ranksieve.methods import Method
     from ranksieve.metrics import Evaluation
     from ranksieve.path import Progress
-    from ranksieve.report import Support
+    from ranksieve.report import Support, Unseen
 
 REPORT_METRICS = ("ndcg@1", "ndcg@3", "ndcg@5", "ndcg@10", "map", "mrr")
 CHOICE = ("max_features", "feature_costs", "max_cost", "metric", "profile")
@@ -60,6 +60,12 @@ def fit(
             help="Learn while reading LETOR text, in memory that does not grow with the file (minbatsrank).",
         ),
     ] = False,
+    test: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE", help="Queries that choose nothing: how the model ranks them is told first."
+        ),
+    ] = None,
     report: Annotated[str | None, typer.Option(metavar="FILE", help="Also write an HTML page.")] = None,
     cluster: Cluster = None,
     as_json: Json = False,
@@ -75,7 +81,7 @@ def fit(
     """
     from ranksieve.methods import find_method
 
-    inputs = [*source.files, *wanted.files]
+    inputs = [*source.files, *wanted.files, test]
     check_inputs(*inputs)
     entry = find_method(method.lower())
     given = wanted.parameters(max_features) | ({"families": ["subset"]} if best_subset else {})
@@ -107,10 +113,12 @@ def fit(
             model, choice = ranker.to_model(), how_chosen(ranker, data, source.valid)
             uncounted = too_short_to_count(ranker, data, held_out)
     model.save(output)
+    tested = None if test is None else tested_on(test, output, model)
     if report:
         content = build_content(
             ranker, choice=choice, evaluations=valid_metrics(ranker, source.valid, held_out),
-            support=feature_strength(ranker, data), uncounted=uncounted,
+            support=feature_strength(ranker, data), uncounted=uncounted, test=tested,
+            query_texts=query_texts(data, held_out),
         )  # fmt: skip
         write_report(content, report)
     with beside(output, report):
@@ -122,11 +130,14 @@ def fit(
                     "family": getattr(ranker, "family_", None),
                     "confidence": confidence_data(ranker),
                     "uncounted": uncounted,
+                    "test": None if tested is None else dict(tested.evaluation.mean),
                     "output": output,
                     "report": report,
                 }
             )
         else:
+            if tested is not None:
+                words(tested.sentence)
             show_model(ranker, model, choice, uncounted)
             words(f"Wrote {output}{f' and {report}' if report else ''}.")
 
@@ -248,6 +259,27 @@ def valid_metrics(
     seen = ", which the weights were fitted to as well" if parameters.get("refit_on") == "all" else ""
     scores = ranker.predict(held_out)
     return {f"{name}{seen}": rs.evaluate(scores, held_out, REPORT_METRICS, parameters.get("profile"))}
+
+
+def tested_on(test: str, model_file: str, model: rs.LinearModel) -> Unseen:
+    """How the model of a file ranks queries that neither it nor its choice has seen."""
+    from ranksieve.report import Unseen
+
+    data, scorers = read_with_models(test, [model_file], None, None)
+    chosen_by = model.chosen_by or {}
+    metric = chosen_by.get("metric", "ndcg@10")
+    metrics = dict.fromkeys([metric, *REPORT_METRICS])
+    scores = scorers[model_file].predict(data)
+    return Unseen(test, rs.evaluate(scores, data, list(metrics), chosen_by.get("profile")), metric)
+
+
+def query_texts(*parts: rs.Dataset | None) -> dict[Any, str]:
+    """The words of all queries, as far as the data have them."""
+    from ranksieve.data.naming import Names
+
+    return {
+        query: text for part in parts if part is not None for query, text in Names(part).query_texts.items()
+    }
 
 
 def too_short_to_count(ranker: Any, data: rs.Dataset, held_out: rs.Dataset | None) -> str:

@@ -25,7 +25,7 @@ def model_sentences(model: LinearModel) -> list[str]:
     if model.preparation.normalisation.learns:
         kind = model.preparation.normalisation.kind
         told.append(
-            f"Values are scaled first, less a centre and divided by a scale of the training data ({kind})."
+            f"Values are scaled first: less the centre of the training data, divided by their scale ({kind})."
         )
     return told
 

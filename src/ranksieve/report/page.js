@@ -206,7 +206,7 @@ function gains(root) {
     const method = of.methods[choice ? choice.value : root.dataset.chosen];
     const changed = numbers(method.changed);  // null: as the baseline
     const rows = of.queries
-      .map((query, k) => ({query, ours: changed[k] ?? of.theirs[k], theirs: of.theirs[k]}))
+      .map((query, k) => ({query, text: of.texts[k] ?? "", ours: changed[k] ?? of.theirs[k], theirs: of.theirs[k]}))
       .filter(row => row.theirs !== null && !isNaN(row.ours))
       .map(row => ({...row, change: row.ours - row.theirs}))
       .sort((a, b) => b.change - a.change);
@@ -226,7 +226,8 @@ function gains(root) {
 function queries(table, rows, title, baseline) {
   const head = ["query", "change", title, baseline].map((text, k) =>
     element("th", {textContent: text, className: k ? "number" : ""}));
-  const line = row => element("tr", {}, element("td", {textContent: row.query}),
+  const named = row => [row.query, ...(row.text ? [element("div", {className: "soft", textContent: row.text})] : [])];
+  const line = row => element("tr", {}, element("td", {className: "name"}, ...named(row)),
     ...[signed(row.change), row.ours.toFixed(4), row.theirs.toFixed(4)].map(text =>
       element("td", {textContent: text, className: "number"})));
   const body = rows.length ? rows.map(line) : [element("tr", {}, element("td", {textContent: "none"}))];
