@@ -11,6 +11,7 @@ from tests.test_cli import refused, run
 from tests.test_report import text_of
 
 OPTIONS = ["--set", "n_alphas=8", "--set", "cv=2", "--max-features", "3", "--profile", "standard"]
+TESTED = ["--test", "test.txt", "-o", "m.json"]
 
 
 @pytest.fixture

@@ -225,6 +225,10 @@ def test_queries_and_documents_by_name():
     assert find_document(NAMED, 10, "1") == 5
     assert [document_name(NAMED, row) for row in (0, 4, 5)] == ["x", "x", "document 1 of query 10"]
     without = rs.Dataset(np.arange(3.0)[:, None], [0] * 3, ["b", "a", "b"])
+    assert find_document(without, "b", document_name(without, 2)) == 2, "names lead back"
+    assert sentence(find_document, without, "b", "document 1 of query a").startswith(
+        "query b has no document"
+    )
     assert [document_name(without, row) for row in range(3)] == [
         "document 1 of query b", "document 1 of query a", "document 2 of query b"
     ]  # fmt: skip

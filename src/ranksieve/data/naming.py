@@ -78,7 +78,10 @@ def document_words(data: Dataset, row: int) -> str:
 
 
 def find_document(data: Dataset, qid: Hashable, document: Hashable) -> int:
-    """The row of a document of a query, named by its id, or by its number (from 1) within the query."""
+    """The row of a document of a query, named by its id, or by its number (from 1) within the query.
+
+    ``document`` may also be what :func:`document_name` gives.
+    """
     rows = query_rows(data, qid)
     if data.doc_ids is not None:
         names = {int(row): str(data.doc_ids[int(row)]) for row in rows}
@@ -89,8 +92,9 @@ def find_document(data: Dataset, qid: Hashable, document: Hashable) -> int:
             )
         if found:
             return found[0]
-    if str(document).isdecimal() and 1 <= int(str(document)) <= len(rows):
-        return int(rows[int(str(document)) - 1])
+    number = str(document).removeprefix("document ").removesuffix(f" of query {qid}")
+    if number.isdecimal() and 1 <= int(number) <= len(rows):
+        return int(rows[int(number) - 1])
     known = [] if data.doc_ids is None else list(names.values())
     raise ValueError(
         f"query {qid} has no document {document}{_nearest(document, known)}; it has {len(rows)}, named by "
