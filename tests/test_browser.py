@@ -16,6 +16,7 @@ from ranksieve.cli.demo import demo
 from ranksieve.cli.subset import how_measured, subset_data
 from ranksieve.estimators.best_subset import held_out_sizes
 from ranksieve.report import build_content, write_report
+from ranksieve.report.explain_page import ExplainPage, explain_page
 from ranksieve.report.frontier_page import frontier_page
 from ranksieve.report.results_page import write_results_page
 from ranksieve.report.subset_page import subset_page
@@ -60,6 +61,10 @@ def write_pages_of_long_names(data: rs.Dataset, folder: Path) -> None:
     (folder / "frontier.html").write_text(frontier_page(found), encoding="utf-8")
     rankers = rs.BestSubset().fit_sizes([1, 2, 3], long)
     validation, folds = held_out_sizes(rankers, long, None)
+    model = ranker.to_model()
+    drops, worst = rs.drop_costs(model, long), rs.worst_queries(model.predict(long), long)
+    content = ExplainPage("Why", model, "", drops, worst, [rs.explain_query(model, long, worst[0].query)])
+    (folder / "explain.html").write_text(explain_page(content), encoding="utf-8")
     sizes = subset_data(rankers, validation, how_measured(None, folds))
     (folder / "subset.html").write_text(subset_page(sizes), encoding="utf-8")
 
@@ -355,7 +360,7 @@ def test_the_pointer_tells_what_is_under_it(show):
     assert page.locator(".tip").is_hidden()
 
 
-@pytest.mark.parametrize("name", ["subset", "frontier", "long"])
+@pytest.mark.parametrize("name", ["subset", "frontier", "long", "explain"])
 def test_long_names_fit_a_small_screen(show, name):
     page = show(name, "phone")
     draw_all(page)
@@ -363,7 +368,7 @@ def test_long_names_fit_a_small_screen(show, name):
     show(name)
 
 
-@pytest.mark.parametrize("name", ["fit", "results", "subset", "frontier", "long"])
+@pytest.mark.parametrize("name", ["fit", "results", "subset", "frontier", "long", "explain"])
 def test_pages_are_small(pages, name):
     assert pages[name].stat().st_size < 1_000_000
 

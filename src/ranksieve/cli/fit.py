@@ -11,7 +11,7 @@ import typer
 import ranksieve as rs
 from ranksieve._util.messages import lookup
 from ranksieve.cli.app import command
-from ranksieve.cli.files import beside, check_inputs, check_outputs, connected, read_with_models
+from ranksieve.cli.files import beside, check_inputs, check_outputs, connected, read_data, wide_enough
 from ranksieve.cli.options import Cluster, FitData, Json, MaxFeatures, RankerOptions
 from ranksieve.cli.output import emit_json, progress, table, while_doing, words
 from ranksieve.cli.streaming import check_stream
@@ -99,6 +99,7 @@ def fit(
             raise ValueError(
                 "--report needs the data in memory, which they are not with --cluster; leave one out"
             )
+    unseen = None if test is None else read_data(test, "keep")
     choice = uncounted = ""
     if stream:
         learn_from_file(entry, ranker, source.train)
@@ -113,7 +114,7 @@ def fit(
             model, choice = ranker.to_model(), how_chosen(ranker, data, source.valid)
             uncounted = too_short_to_count(ranker, data, held_out)
     model.save(output)
-    tested = None if test is None else tested_on(test, output, model)
+    tested = None if test is None or unseen is None else tested_on(test, unseen, model)
     if report:
         content = build_content(
             ranker, choice=choice, evaluations=valid_metrics(ranker, source.valid, held_out),
@@ -261,16 +262,15 @@ def valid_metrics(
     return {f"{name}{seen}": rs.evaluate(scores, held_out, REPORT_METRICS, parameters.get("profile"))}
 
 
-def tested_on(test: str, model_file: str, model: rs.LinearModel) -> Unseen:
-    """How the model of a file ranks queries that neither it nor its choice has seen."""
+def tested_on(name: str, data: rs.Dataset, model: rs.LinearModel) -> Unseen:
+    """How a model ranks queries that neither it nor its choice has seen."""
     from ranksieve.report import Unseen
 
-    data, scorers = read_with_models(test, [model_file], None, None)
     chosen_by = model.chosen_by or {}
     metric = chosen_by.get("metric", "ndcg@10")
-    metrics = dict.fromkeys([metric, *REPORT_METRICS])
-    scores = scorers[model_file].predict(data)
-    return Unseen(test, rs.evaluate(scores, data, list(metrics), chosen_by.get("profile")), metric)
+    scores = model.predict(wide_enough(data, model.n_features))
+    metrics = list(dict.fromkeys([metric, *REPORT_METRICS]))
+    return Unseen(name, rs.evaluate(scores, data, metrics, chosen_by.get("profile")), metric)
 
 
 def query_texts(*parts: rs.Dataset | None) -> dict[Any, str]:
