@@ -110,7 +110,7 @@ def test_no_command_is_answered_with_the_help():
 
 
 def test_importing_the_command_line_loads_no_library():
-    heavy = "['numpy', 'rich', 'jinja2', 'plotly', 'ranksieve.estimators', 'ranksieve.formats.load']"
+    heavy = "['numpy', 'rich', 'jinja2', 'ranksieve.estimators', 'ranksieve.formats.load']"
     code = f"import sys, ranksieve.cli; print([m for m in {heavy} if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"

@@ -10,9 +10,12 @@ import numpy as np
 import pytest
 
 import ranksieve as rs
-from ranksieve.cli.explain import pair_sentence
 from ranksieve.model import LinearModel, Term
+from ranksieve.preparation import MissingPolicy, Normalisation, Preparation
+from ranksieve.report.explain_page import ExplainPage, explain_page
+from ranksieve.report.explain_words import model_sentences, pair_sentence, worst_sentence
 from tests.test_cli import refused, run
+from tests.test_report import text_of
 
 NAMES = ["bm25_title", "price", "clicks_7d"]
 DATA = rs.Dataset(
@@ -38,8 +41,8 @@ def test_a_pair_in_words(files):
     assert text.startswith(
         "A stands above B by 1.9: bm25_title +1.4 (0.9 against 0.2), clicks_7d +0.5 (3 against 5).\n"
     )
-    assert re.search(r"bm25_title +2 +0\.9 +0\.2 +\+1\.4", text)
-    assert "All 2 contributions add up to +1.9 = 2.05 - 0.15." in text
+    assert re.search(r"bm25_title +0\.9 +0\.2 +2 +\+1\.4", text)
+    assert "All 2 contributions add up to +1.9 = 2.05 - 0.15. A is at rank 1, B at rank 3." in text
     below = run("explain", *files, "--query", "shoes", "--doc", "2", "--above", "A", "--top", 1).stdout
     assert below.startswith("B stands below A by 1.9: bm25_title -1.4 (0.2 against 0.9) and 1 smaller.\n")
     assert "clicks_7d" not in below
@@ -48,7 +51,9 @@ def test_a_pair_in_words(files):
 def test_equal_documents_stand_level():
     data = rs.Dataset([[1.0], [1.0]], [0, 1], [1, 1])
     pair = rs.explain_pair(LinearModel((Term("f1", 0, 2.0),), 1), data, 0, 1)
-    assert pair_sentence(pair, 5) == "1 stands level with 2: no feature in use differs."
+    assert pair_sentence(pair, 5) == (
+        "document 1 of query 1 stands level with document 2 of query 1: no feature in use differs."
+    )
 
 
 def test_a_query_as_a_table(files):
@@ -58,6 +63,9 @@ def test_a_query_as_a_table(files):
         ["1", "A", "2", "2.05", "+1.8", "-0.75"],
         ["2", "C", "1", "1.75", "+1", "-0.25"],
         ["3", "B", "0", "0.15", "+0.4", "-1.25"],
+        ["1", "A", "0.9", "3"],  # the values in the data
+        ["2", "C", "0.5", "1"],
+        ["3", "B", "0.2", "5"],
     ]
     assert "Query shoes" in text
     assert "Each row adds up to its score less the constant 1;" in text
@@ -75,7 +83,11 @@ def test_json_equals_the_library(files):
     options = ("--metric", "map", "--metric", "ndcg@2", "--profile", "standard")
     drops = json.loads(run("explain", *files, "--drop", *options, "--json").stdout)
     found = rs.drop_costs(MODEL, DATA, ["map", "ndcg@2"], profile="standard")
-    assert drops == {"n_queries": 2, "profile": "standard", "drops": [asdict(drop) for drop in found]}
+    expected = {"n_queries": 2, "profile": "standard", "drops": [asdict(drop) for drop in found]}
+    assert drops == json.loads(json.dumps(expected))
+    lowest = json.loads(run("explain", *files, "--worst", "2", *options[:2], "--json").stdout)["worst"]
+    by = {"metric": "map", "n": 2}
+    assert lowest == [one.to_dict() for one in rs.worst_queries(MODEL.predict(DATA), DATA, **by)]
 
 
 def test_what_features_are_worth(files, tmp_path):
@@ -87,6 +99,90 @@ def test_what_features_are_worth(files, tmp_path):
     assert {row[0]: row[-1] for row in rows} == {"bm25_title": "4.5", "clicks_7d": "0.5"}
     assert "Over 2 queries, the other weights kept" in text
     assert "saves" not in run("explain", *files, "--drop").stdout
+
+
+def test_groups_of_costs_are_dropped_whole(files, tmp_path):
+    (tmp_path / "costs.csv").write_text(
+        "feature,cost,group\nbm25_*,4.5,clause\nclicks_7d,4.5,clause\nprice,9,\n"
+    )
+    text = run("explain", *files, "--drop", "--metric", "map", "--costs", "costs.csv").stdout
+    row = next(line for line in text.splitlines() if "group clause: bm25_title" in line)
+    assert row.split()[-1] == "4.5"
+    saved = {line.split()[0]: line.split()[-1] for line in text.splitlines() if " map " in line}
+    assert saved["bm25_title"] == saved["clicks_7d"] == "0"
+
+
+def test_missing_values_and_scales_are_told(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    data = rs.Dataset([[20.0], [np.nan], [60.0]], [0, 1, 2], ["q"] * 3, ["price"], ["A", "B", "C"])
+    rs.write_dataset(data, "d.parquet")
+    preparation = Preparation(
+        MissingPolicy("column_mean", ("price",), (30.0,)), Normalisation("z", ("price",), (40.0,), (10.0,))
+    )
+    model = LinearModel((Term("price", 0, 3.0),), 1, preparation=preparation)
+    model.save("m.json")
+    text = run("explain", "m.json", "d.parquet", "--query", "q", "--doc", "B", "--above", "A").stdout
+    assert text.startswith("B stands above A by 3: price +3 (missing, filled with 30 against 20).")
+    assert re.search(r"price +missing, filled with 30 +20 +-1 +-2 +3 +\+3", text)
+    text = run("explain", "m.json", "d.parquet", "--query", "q").stdout
+    assert "missing, filled with 30 → -1" in text
+    assert "60 → 2" in text
+    assert "counts as the mean of the training data" in " ".join(model_sentences(model))
+
+
+def test_texts_stand_beside_names():
+    texts = {"query": ["red shoes"] * 2, "title": ["A & B", "x" * 100]}
+    data = rs.Dataset([[2.0], [1.0]], [0, 1], [7, 7], doc_ids=["a", "b"], texts=texts)
+    model = LinearModel((Term("f1", 0, 2.0),), 1)
+    assert pair_sentence(rs.explain_pair(model, data, 0, 1), 5).startswith("a “A & B” stands above b “xxx")
+    (worst,) = rs.worst_queries(model.predict(data), data)
+    assert worst_sentence(worst) == (
+        f"Query 7: red shoes: NDCG@10 0.6309; its only relevant document is at rank 2 of 2: b “{'x' * 59}…”; "
+        "first is a “A & B”."
+    )
+
+
+def test_the_worst_queries_in_words(files):
+    text = run("explain", *files, "--worst", 1, "--metric", "mrr", "--profile", "standard").stdout
+    assert text.startswith("Query hats: MRR ")
+    assert "its only relevant document is at rank" in text
+
+
+def test_everything_on_a_page(files, tmp_path):
+    (tmp_path / "costs.csv").write_text("feature,cost\n*,1\n")
+    said = run(
+        "explain",
+        *files,
+        "--html",
+        "page.html",
+        "--costs",
+        "costs.csv",
+        "--query",
+        "shoes",
+        "--query",
+        "hats",
+    )
+    assert said.stdout == "Wrote page.html.\n"
+    text = text_of((tmp_path / "page.html").read_text(encoding="utf-8"))
+    for words in ("Why m.json ranks as it does", "What is a feature worth?", "The worst queries", "saves"):
+        assert words in text
+    assert "Query shoes rank document label score bm25_title clicks_7d" in text
+    assert text.index("Query shoes rank") < text.index("Query hats rank")
+    assert len((tmp_path / "page.html").read_bytes()) < 200_000
+
+
+def test_the_page_escapes_what_others_wrote():
+    nasty = "<script>alert(1)</script>"
+    texts = {"query": [nasty] * 2, "title": [nasty, "b"]}
+    data = rs.Dataset([[2.0], [1.0]], [0, 1], [nasty] * 2, [nasty], ["<i>", "b"], texts=texts)
+    model = LinearModel((Term(nasty, 0, 2.0),), 1, method=nasty)
+    drops, worst = rs.drop_costs(model, data), rs.worst_queries(model.predict(data), data)
+    content = ExplainPage(nasty, model, "", drops, worst, [rs.explain_query(model, data, nasty)])
+    page = explain_page(content)
+    assert page == explain_page(content)
+    assert nasty not in page
+    assert "<i>" not in page
+    assert text_of(page).count(nasty) >= 8
 
 
 def test_letor_text_and_a_stored_normalisation(tmp_path, monkeypatch):
@@ -103,11 +199,15 @@ def test_letor_text_and_a_stored_normalisation(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ((), "say what to explain: either --query ID, or --drop for the worth of each feature"),
+        ((), "say what to explain: either --query ID, or --drop for the worth of each feature, or --worst N"),
         (("--query", "shoes", "--drop"), "say what to explain: either --query ID, or --drop"),
         (("--query", "shoes", "--doc", "A"), "--doc and --above go together"),
         (("--drop", "--doc", "A", "--above", "B"), "--doc and --above need --query"),
-        (("--query", "shoes", "--metric", "map"), "--metric, --profile and --costs belong to --drop"),
+        (("--query", "shoes", "--query", "hats"), "say what to explain"),
+        (("--drop", "--worst", "3"), "say what to explain"),
+        (("--query", "shoes", "--metric", "map"), "--metric and --profile belong to --drop and --worst"),
+        (("--worst", "2", "--costs", "c.csv"), "--costs belongs to --drop"),
+        (("--html", "no/such/folder.html"), "no"),
         (("--query", "shoe"), "there is no query shoe among 2 queries (nearest: shoes)"),
         (
             ("--query", "shoes", "--doc", "E", "--above", "B"),

@@ -11,7 +11,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import ranksieve as rs
-from ranksieve.explain import document_name, find_document, query_rows
+from ranksieve.data.naming import Names, document_name, find_document, query_rows
 from ranksieve.metrics import PROFILES
 from ranksieve.model import LinearModel, Term
 from ranksieve.preparation import MissingPolicy, Normalisation, Preparation
@@ -75,7 +75,9 @@ def test_a_pair_in_numbers():
     ]  # fmt: skip
     assert pair.to_dict()["parts"][0] == {
         "feature": "c", "weight": 2.0, "value_a": 2.0, "value_b": 0.0, "contribution": 4.0,
+        "logged_a": 2.0, "logged_b": 0.0, "filled_a": 2.0, "filled_b": 0.0,
     }  # fmt: skip
+    assert (pair.rank_a, pair.rank_b, pair.scaled) == (1, 2, False)
     assert rs.explain_pair(linear([0.5, 9.0, 2.0], ["a", "b", "c"]), data, "B", "A", qid=7).difference == -3.0
 
 
@@ -123,6 +125,82 @@ def test_values_are_those_the_model_sees():
     assert found.ranks.tolist() == [1, 2, 3]
 
 
+def test_values_are_also_told_as_the_data_have_them():
+    data = rs.Dataset([[20.0], [np.nan], [60.0]], [0, 1, 2], ["q"] * 3, ["price"])
+    preparation = Preparation(
+        MissingPolicy("column_mean", ("price",), (30.0,)), Normalisation("z", ("price",), (40.0,), (10.0,))
+    )
+    model = linear([3.0], ["price"], preparation=preparation)
+    found = rs.explain_query(model, data, "q")
+    assert found.rows.tolist() == [2, 1, 0]
+    np.testing.assert_array_equal(found.logged, [[60.0], [np.nan], [20.0]])
+    assert found.filled.tolist() == [[60.0], [30.0], [20.0]]
+    assert found.values.tolist() == [[2.0], [-1.0], [-2.0]]
+    assert found.scaled
+    assert found.to_dict()["logged"] == [[60.0], [None], [20.0]]
+    (part,) = rs.explain_pair(model, data, 1, 0).parts
+    assert (part.logged_a, part.filled_a, part.value_a) == (None, 30.0, -1.0)
+    assert (part.logged_b, part.filled_b, part.value_b) == (20.0, 20.0, -2.0)
+
+
+def test_an_indicator_is_logged_as_what_it_tells():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(60, 2)), rng.integers(0, 3, 60)
+    X[y == 2, 0] = np.nan
+    data = rs.Dataset(X, y, np.repeat(np.arange(6), 10), ["a", "b"])
+    model = rs.FenchelRank(radius=8, missing="indicator").fit(data).to_model()
+    assert "a is missing" in model.names
+    found = rs.explain_query(model, data, 0)
+    told = found.logged[:, model.names.index("a is missing")]
+    np.testing.assert_array_equal(told, np.isnan(X[found.rows, 0]).astype(float))
+
+
+TOLD = rs.Dataset(
+    [[3.0], [2.0], [1.0], [5.0], [4.0]], [0, 0, 1, 1, 0], [1, 1, 1, 2, 2],
+    texts={"query": ["red shoes"] * 3 + ["hats"] * 2, "title": ["A", "B", "C", "D", ""]},
+)  # fmt: skip
+
+
+def test_texts_of_queries_and_documents():
+    found = rs.explain_query(linear([1.0]), TOLD, 1)
+    assert (found.query_text, found.texts) == ("red shoes", ("A", "B", "C"))
+    pair = rs.explain_pair(linear([1.0]), TOLD, 4, 3)
+    assert (pair.query_text, pair.text_a, pair.text_b) == ("hats", "", "D")
+    assert Names(TOLD).query_texts == {1: "red shoes", 2: "hats"}
+    assert rs.explain_query(linear([1.0]), NAMED, 1).texts == ()
+    single = rs.Dataset([[1.0], [2.0]], [0, 1], [1, 2], texts={"query": ["x", "y"], "title": ["X", "Y"]})
+    assert Names(single).query_text(1) == "y"
+    assert Names(single).document_text(1) == "Y"
+
+
+# ---------------------------------------------------------------- worst queries
+
+
+def test_worst_queries_are_those_with_the_lowest_metric(shop, model):
+    scores = model.predict(shop)
+    values = rs.evaluate(scores, shop, "ndcg@5", "standard").per_query["ndcg@5"]
+    worst = rs.worst_queries(scores, shop, "ndcg@5", 6, profile="standard")
+    relevant = [shop.y[shop.qid == query].max() >= 1 for query in shop.queries.ids]
+    assert [one.value for one in worst] == sorted(values[relevant])[:6]
+    for one in worst:
+        rows = np.flatnonzero(shop.qid == one.query)
+        ranked = rows[np.argsort(-scores[rows], kind="stable")]
+        assert one.n_documents == len(rows)
+        assert one.rank == 1 + int(np.argmax(shop.y[ranked] >= 1))
+        assert one.n_relevant == np.count_nonzero(shop.y[rows] >= 1)
+
+
+def test_a_worst_query_says_why():
+    first, second = rs.worst_queries(np.array([3.0, 2, 1, 5, 4]), TOLD, "mrr", 5)
+    assert (first.query, first.text, first.rank) == (1, "red shoes", 3)
+    assert first.why == "its only relevant document is at rank 3 of 3"
+    assert (first.document, first.document_text) == ("document 3 of query 1", "C")
+    assert (first.first, first.first_text) == ("document 1 of query 1", "A")
+    assert second.value == second.rank == 1
+    none = rs.Dataset([[1.0], [2.0]], [0, 0], [1, 1])
+    assert rs.worst_queries(np.zeros(2), none) == (), "no ranking serves a query without relevant documents"
+
+
 def test_a_query_as_plain_data(shop, model):
     plain = rs.explain_query(model, shop, shop.queries.ids[0]).to_dict()
     assert plain["features"] == tuple(model.names)
@@ -145,9 +223,15 @@ def test_queries_and_documents_by_name():
     assert find_document(NAMED, 1, "3") == 2, "an id goes before a number"
     assert find_document(NAMED, 1, 2) == find_document(NAMED, "1", "2") == 2
     assert find_document(NAMED, 10, "1") == 5
-    assert [document_name(NAMED, row) for row in (0, 4, 5)] == ["x", "x", 1]
+    assert [document_name(NAMED, row) for row in (0, 4, 5)] == ["x", "x", "document 1 of query 10"]
     without = rs.Dataset(np.arange(3.0)[:, None], [0] * 3, ["b", "a", "b"])
-    assert [document_name(without, row) for row in range(3)] == [1, 1, 2]
+    assert find_document(without, "b", document_name(without, 2)) == 2, "names lead back"
+    assert sentence(find_document, without, "b", "document 1 of query a").startswith(
+        "query b has no document"
+    )
+    assert [document_name(without, row) for row in range(3)] == [
+        "document 1 of query b", "document 1 of query a", "document 2 of query b"
+    ]  # fmt: skip
 
 
 def test_unknown_names():
@@ -216,13 +300,35 @@ def test_what_a_drop_saves():
     assert plain == {"f1": 1.0, "f2": 2.5, "f3": 0.0}
     groups = {"features": {"f3": 4}, "groups": {"clause": {"cost": 3, "features": ["f1", "f2"]}}}
     saved = {d.feature: d.saved for d in rs.drop_costs(model, data, feature_costs=groups)}
-    assert saved == {"f1": 0.0, "f2": 0.0, "f3": 4.0}, "a group is paid while one of it is left"
+    alone = {"f1": 0.0, "f2": 0.0, "f3": 4.0}  # a group is paid while one of it is left
+    assert saved == alone | {"clause": 3.0}
     one = linear([1.0, 0.0, 1.0])
     assert {d.feature: d.saved for d in rs.drop_costs(one, data, feature_costs=groups)} == {
-        "f1": 3.0,
-        "f3": 4.0,
-    }
+        "f1": 3.0, "f3": 4.0, "clause": 3.0
+    }  # fmt: skip
     assert "'f3' has no cost" in sentence(rs.drop_costs, model, data, feature_costs={"f1": 1, "f2": 2})
+
+
+def test_a_group_is_dropped_whole(shop, model):
+    first, second, *_ = model.names
+    costs = {"features": {"*": 1.0}, "groups": {"clause": {"cost": 3.0, "features": [first, second]}}}
+    drops = rs.drop_costs(model, shop, "map", costs, profile="standard")
+    (group,) = [drop for drop in drops if drop.group]
+    rest = replace(model, terms=model.terms[2:])
+    assert group.feature == "clause"
+    assert group.dropped == (first, second)
+    assert group.without == rs.evaluate(rest.predict(shop), shop, "map", "standard").mean["map"]
+    assert group.saved == 3.0
+    assert len(drops) == len(model.terms) + 1
+
+
+def test_a_group_with_one_feature_in_use_is_not_tested_twice(shop, model):
+    costs = {"features": {"*": 1.0}, "groups": {"clause": {"cost": 3.0, "features": [model.names[0]]}}}
+    with_group = rs.drop_costs(model, shop, "map", costs, profile="standard")
+    alone = {drop.feature: drop for drop in rs.drop_costs(model, shop, "map", profile="standard")}
+    same = [drop for drop in with_group if drop.dropped == (model.names[0],)]
+    assert {drop.group for drop in same} == {True, False}
+    assert {drop.p_t_holm for drop in same} == {alone[model.names[0]].p_t_holm}
 
 
 def test_refitted_drops_refit_both_sides():

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
+from itertools import pairwise
 
 import numpy as np
-import plotly.graph_objects as go
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -14,8 +14,11 @@ from ranksieve.data.costs import make_costs
 from ranksieve.data.dataset import Dataset
 from ranksieve.estimators.frontier import frontier, pareto_optimal
 from ranksieve.metrics import evaluate
-from ranksieve.report.frontier_figure import frontier_figure, frontier_page, pareto_front
+from ranksieve.report.frontier_figure import frontier_figure, pareto_front
+from ranksieve.report.frontier_page import frontier_page
 from tests.conftest import COSTS, QUICK
+from tests.figures import assert_drawable
+from tests.test_report import data_of, text_of
 
 
 @pytest.fixture(scope="module")
@@ -71,31 +74,47 @@ def test_a_frontier_without_costs_counts_features(halves):
     plain = frontier(train, valid, **QUICK)
     assert plain.costs is None
     figure = frontier_figure(plain.to_dict())
-    assert figure["layout"]["xaxis"]["title"]["text"] == "features"
+    assert figure["layout"]["xaxis"]["title"] == "features"
     assert set(figure["data"][2]["x"]) <= set(range(1, 9))
 
 
 def test_the_figure(found):
     figure = frontier_figure(found.to_dict())
-    built = go.Figure(figure)  # refuses unknown properties
-    beaten, steps, optimal = built.data
-    assert len(beaten.x) + len(optimal.x) == len(found)
-    assert len(optimal.x) == found.optimal.sum()
-    assert all(a < b for a, b in zip(steps.y, steps.y[1:], strict=False))
-    assert all(a < b for a, b in zip(steps.x, steps.x[1:], strict=False))
-    assert max(steps.y) == pytest.approx(found.mean.max())
-    page = frontier_page(found.to_dict())
-    assert "<script src=" not in page
-    assert "Pareto-optimal" in page
+    assert_drawable(figure)
+    beaten, steps, optimal = figure["data"]
+    assert len(beaten["x"]) + len(optimal["x"]) == len(found)
+    assert len(optimal["x"]) == len(optimal["marker"]["color"]) == found.optimal.sum()
+    for line in (steps["x"], steps["y"]):
+        assert all(a < b for a, b in pairwise(line))
+    assert max(steps["y"]) == pytest.approx(found.mean.max())
+    assert beaten["name"].startswith("dominated")
+
+
+def test_the_page_has_a_title_a_table_of_steps_and_the_figure(found):
+    plain = found.to_dict()
+    page = frontier_page(plain)
+    assert page == frontier_page(plain)  # the same bytes on every run
+    assert len(page) < 200_000
+    assert data_of(page)["figures"].keys() == {"frontier"}
+    text = text_of(page)
+    best = max((p for p in plain["points"] if p["optimal"]), key=lambda p: p["mean"])
+    assert "What features and cost buy" in text
+    assert f"The best held-out NDCG@5 is {best['mean']:.4f}, with" in text
+    rows = [f"{p['cost']:g} {p['n_features']} {p['mean']:.4f}" for p in plain["points"] if p["optimal"]]
+    assert sum(row in text for row in rows) == len(frontier_figure(plain)["data"][1]["x"])
+    assert "--max-cost" in text
 
 
 def test_names_are_shown_not_interpreted(halves):
     train, valid = halves
     names = [f"<b>{j}" for j in range(8)]
     nasty = [Dataset(d.X, d.y, d.qid, names) for d in (train, valid)]
-    texts = frontier_figure(frontier(*nasty, **QUICK).to_dict())["data"][2]["text"]
-    assert any("&lt;b&gt;0" in text for text in texts)
-    assert not any("<b>" in text for text in texts)
+    plain = frontier(*nasty, **QUICK).to_dict()
+    texts = frontier_figure(plain)["data"][2]["text"]
+    page = frontier_page(plain)
+    assert "<b>0" not in page
+    assert "&lt;b&gt;0" in page
+    assert any("<b>0" in text for text in texts)  # the page shows them as text
 
 
 def test_the_pareto_front_rises():

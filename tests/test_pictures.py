@@ -5,18 +5,18 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-import plotly.graph_objects as go
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ranksieve.experiment.results import Results
-from ranksieve.report.canvas import MORE, PALETTE, compact, faint, make_styles
+from ranksieve.report.canvas import MORE, PALETTE, compact, faint, make_styles, packed
 from ranksieve.report.frontier_figure import pareto_front
 from ranksieve.report.pictures import OVERVIEWS, PICTURES
 from ranksieve.report.pictures.accuracy import SIZE_STYLES, best_on_path, mean_with_at_most
-from ranksieve.report.pictures.convergence import FLOOR
-from ranksieve.report.pictures.features import _shades
+from ranksieve.report.pictures.convergence import FLOOR, MOST_POINTS, _thinned
+from tests.figures import assert_drawable
+from tests.test_report import numbers_of
 
 METHODS = ["sparseranker", "fenchelrank", "ranksvm-log", "ranksvm", "rankboost"]
 LINEAR = METHODS[:-1]
@@ -41,22 +41,23 @@ def lines_of(figure, axis="y"):
 
 
 @pytest.mark.parametrize("name", PICTURES)
-def test_plotly_accepts_every_picture(name, shop, styles):
+def test_every_picture_can_be_drawn(name, shop, styles):
     figure = compact(draw(name, shop, styles))
-    built = go.Figure(figure)  # refuses unknown properties
-    assert len(built.data) == len(figure["data"]) > 0
+    assert_drawable(figure)
+    assert figure["data"]
 
 
-def test_plotly_accepts_the_overview(shop_results, styles):
-    figure = OVERVIEWS["removed_features"].draw(shop_results, styles)
-    assert len(go.Figure(compact(figure)).data) == 2
+def test_the_overview_can_be_drawn(shop_results, styles):
+    figure = compact(OVERVIEWS["removed_features"].draw(shop_results, styles))
+    assert_drawable(figure)
+    assert len(figure["data"]) == 2
 
 
 @pytest.mark.parametrize("name", PICTURES)
 def test_methods_have_one_colour_everywhere(name, shop, styles):
     for trace in draw(name, shop, styles)["data"]:
         method = trace.get("legendgroup")
-        if method in styles:
+        if method in styles and trace["type"] == "scatter":
             assert trace["line"]["color"] == styles[method].colour
             assert trace["marker"]["color"] == styles[method].colour
 
@@ -160,8 +161,8 @@ def test_single_features_are_compared_with_the_mean_of_random_weights(shop, styl
     (bars,) = figure["data"]
     studies = [study["single_features"] for study in shop.studies]
     alone = dict(zip(studies[0]["features"], np.mean([s["alone"] for s in studies], axis=0), strict=True))
-    shown = dict(zip(bars["customdata"], bars["y"], strict=True))
-    assert shown["&lt;b&gt;price&lt;/b&gt;"] == pytest.approx(alone["<b>price</b>"])
+    shown = dict(zip(bars["x"], bars["y"], strict=True))
+    assert shown["<b>price</b>"] == pytest.approx(alone["<b>price</b>"])
     assert bars["y"] == sorted(alone.values(), reverse=True)
     mean = np.mean([s["random"] for s in studies])
     line = next(shape for shape in figure["layout"]["shapes"] if shape["type"] == "line")
@@ -176,34 +177,12 @@ def test_selected_features_show_every_weight_of_every_fold(shop, styles):
     used = dict(zip(shop.features, np.mean([c != 0 for c in coefs], axis=0), strict=True))
     assert bars["y"] == sorted(used.values(), reverse=True)
     order = np.argsort([-used[name] for name in shop.features], kind="stable")
-    assert len(cells["z"]) == len(coefs)
-    for row, coef in zip(cells["z"], coefs, strict=True):
-        signs = [0 if value is None else np.sign(value) for value in row]
-        np.testing.assert_array_equal(signs, np.sign(coef[order]))
-    first = coefs[0][order]
-    words = [f"{name}: {w:+.4g}" if w else "" for name, w in zip(bars["customdata"], first, strict=True)]
-    assert cells["text"][0] == words
-    assert cells["xgap"] == 1
-
-
-def test_names_of_features_have_room_and_long_ones_are_cut(shop, styles):
-    def layout_with(name):
-        study = {**shop.studies[0]["single_features"], "features": [name, *shop.features[1:]]}
-        return draw("single_features", replace(shop, studies=[{"single_features": study}]), styles)["layout"]
-
-    short, long = layout_with("f1"), layout_with("<a>" * 30 + "end")
-    assert long["margin"]["b"] - short["margin"]["b"] == long["height"] - short["height"] > 50
-    ((name, cut),) = long["xaxis"]["labelalias"].items()
-    assert (name[0], name[1:]) == ("\u200b", "&lt;a&gt;" * 30 + "end")
-    assert cut.startswith("&lt;a&gt;&lt;a&gt;")
-    assert "…" in cut
-    assert cut.endswith("&lt;a&gt;end")
-    assert short["xaxis"]["labelalias"] == {}
-
-
-def test_shades_keep_the_smallest_weight_visible():
-    assert _shades(np.array([2.0, -1e-9, 0.0])) == [1.0, pytest.approx(-0.25), None]
-    assert _shades(np.zeros(2)) == [None, None]
+    assert len(cells["values"]) == len(coefs)
+    for row, coef in zip(cells["values"], coefs, strict=True):
+        shown = [value or 0.0 for value in numbers_of(row)]
+        np.testing.assert_allclose(shown + [0.0] * (len(order) - len(shown)), coef[order], rtol=1e-3)
+    assert cells["x"] == bars["x"] == [shop.features[j] for j in order]
+    assert len(cells["rows"]) == len(coefs)
 
 
 def test_removed_features_are_one_minus_sparsity(shop_results, styles):
@@ -246,9 +225,24 @@ def test_styles_tell_forty_methods_apart():
     assert len({s.colour for s in list(styles.values())[:12]}) == len(PALETTE + MORE) == 12
 
 
-def test_compact_is_strict_json_with_seven_digits():
-    given = {1: np.array([1 / 3, np.nan]), "b": (np.float64(np.inf), np.int64(3), "x", None, True)}
-    assert compact(given) == {"1": [0.3333333, None], "b": [None, 3, "x", None, True]}
+def test_compact_is_strict_json_with_five_digits():
+    given = {1: np.array([1 / 3, np.nan, 2.0]), "b": (np.float64(np.inf), np.int64(3), "x", None, True)}
+    assert compact(given) == {"1": [0.33333, None, 2], "b": [None, 3, "x", None, True]}
+
+
+def test_packed_numbers_are_read_back():
+    given = [0.5, -0.25, None, 10.5, 0.0, 1e-7, 100.25, -0.0123, 20000.0]
+    text = packed([*given, None, None])
+    assert text == ".5,-.25,,10.5,0,1e-07,100.25,-.0123,20000"
+    assert numbers_of(text) == given
+
+
+def test_long_lines_are_thinned_to_points_that_can_be_told_apart():
+    assert _thinned(5).tolist() == [0, 1, 2, 3, 4]
+    few = _thinned(100_000)
+    assert (few[0], few[-1]) == (0, 99_999)
+    assert len(few) <= MOST_POINTS
+    assert (np.diff(few) > 0).all()
 
 
 def test_faint_is_the_same_colour():
@@ -269,10 +263,11 @@ def test_descent_is_against_iterations_and_time(shop, styles):
     for name, run in study["runs"].items():
         away = np.maximum(np.array(run["objective"]) / study["optimum"] - 1, FLOOR)[1:]
         line, other = above[f"solver {name}"], below[f"solver {name}"]
-        assert line["x"] == list(range(1, len(away) + 1))
-        assert other["x"] == run["seconds"][1:]
-        np.testing.assert_allclose(line["y"], away)
-        np.testing.assert_allclose(other["y"], away)
+        shown = _thinned(len(away))
+        np.testing.assert_array_equal(line["x"], shown + 1)
+        np.testing.assert_array_equal(other["x"], np.array(run["seconds"][1:])[shown])
+        np.testing.assert_allclose(line["y"], away[shown])
+        np.testing.assert_allclose(other["y"], away[shown])
 
 
 def test_the_stream_is_a_mean_over_folds_and_orders(shop, styles):

@@ -34,6 +34,7 @@ from .experiment import load_results as load_results
 from .explain import drop_costs as drop_costs
 from .explain import explain_pair as explain_pair
 from .explain import explain_query as explain_query
+from .explain import worst_queries as worst_queries
 from .export import export_model as export_model
 from .foreign import read_model as read_model
 from .formats.convert import convert_dataset as convert_dataset

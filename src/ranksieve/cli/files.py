@@ -114,16 +114,21 @@ def read_with_models(
     ``missing`` replaces the models' own policies. LETOR text, whose columns have numbers for names, gets
     columns of 0 up to the widest model.
     """
-    from ranksieve.data.dataset import numbered_names
     from ranksieve.foreign import open_model
 
     files = {file: open_model(file) for file in model_files}
     data = read_data(data_file, missing or "keep", document_weight=document_weight)
     models = {name: file.read(data.feature_names, first_feature) for name, file in files.items()}
-    width = max(model.n_features for model in models.values())
-    if width > data.n_features and data.feature_names == numbered_names(data.n_features):
-        data = data.widened(width)
+    data = wide_enough(data, max(model.n_features for model in models.values()))
     return data, models if missing is None else {name: _without_policy(m) for name, m in models.items()}
+
+
+def wide_enough(data: rs.Dataset, n_features: int) -> rs.Dataset:
+    """With columns of 0 up to so many if its columns have numbers for names, as those of LETOR text."""
+    from ranksieve.data.dataset import numbered_names
+
+    numbered = data.feature_names == numbered_names(data.n_features)
+    return data.widened(n_features) if numbered and n_features > data.n_features else data
 
 
 def _without_policy(model: Scorer) -> Scorer:

@@ -11,7 +11,15 @@ import typer
 import ranksieve as rs
 from ranksieve._util.messages import lookup
 from ranksieve.cli.app import command
-from ranksieve.cli.files import beside, check_inputs, check_outputs, connected, model_before
+from ranksieve.cli.files import (
+    beside,
+    check_inputs,
+    check_outputs,
+    connected,
+    model_before,
+    read_data,
+    wide_enough,
+)
 from ranksieve.cli.options import Cluster, FitData, Json, MaxFeatures, RankerOptions, Weights
 from ranksieve.cli.output import emit_json, progress, table, while_doing, words
 from ranksieve.cli.streaming import check_stream
@@ -22,7 +30,7 @@ if TYPE_CHECKING:  # these take long to load
     from ranksieve.methods import Method
     from ranksieve.metrics import Evaluation
     from ranksieve.path import Progress
-    from ranksieve.report import Support
+    from ranksieve.report import Support, Unseen
 
 REPORT_METRICS = ("ndcg@1", "ndcg@3", "ndcg@5", "ndcg@10", "map", "mrr")
 CHOICE = ("max_features", "feature_costs", "max_cost", "metric", "profile")
@@ -34,7 +42,7 @@ CHOICE = ("max_features", "feature_costs", "max_cost", "metric", "profile")
     "ranksieve fit train.txt --costs ms.csv --max-cost 5 -o model.json",
     "ranksieve fit train.txt --best-subset --max-features 5 -o model.json",
     "ranksieve fit new.txt --from model.json -o new.json",
-    "ranksieve fit clicks.parquet --document-weights clicks --query-weights traffic.csv -o model.json",
+    "ranksieve fit log.parquet --document-weights clicks -o model.json",
     "ranksieve fit huge.txt --method minbatsrank --stream -o model.json",
 )
 def fit(
@@ -73,6 +81,12 @@ def fit(
             "more than chance; says what changed.",
         ),
     ] = None,
+    test: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE", help="Queries that choose nothing: how the model ranks them is told first."
+        ),
+    ] = None,
     report: Annotated[str | None, typer.Option(metavar="FILE", help="Also write an HTML page.")] = None,
     cluster: Cluster = None,
     as_json: Json = False,
@@ -88,7 +102,7 @@ def fit(
     """
     from ranksieve.methods import find_method
 
-    inputs = [*source.files, *wanted.files, *weights.files, begin]
+    inputs = [*source.files, *wanted.files, *weights.files, begin, test]
     check_inputs(*inputs)
     entry = find_method(method.lower())
     given = wanted.parameters(max_features) | ({"families": ["subset"]} if best_subset else {})
@@ -109,6 +123,7 @@ def fit(
             raise ValueError(
                 "--report needs the data in memory, which they are not with --cluster; leave one out"
             )
+    unseen = None if test is None else read_data(test, "keep")
     choice = uncounted = ""
     weighed = weights.for_fit
     if stream:
@@ -125,10 +140,12 @@ def fit(
             model, choice = ranker.to_model(), how_chosen(ranker, data, source.valid)
             uncounted = too_short_to_count(ranker, data, held_out)
     model.save(output)
+    tested = None if test is None or unseen is None else tested_on(test, unseen, model)
     if report:
         content = build_content(
             ranker, choice=choice, evaluations=valid_metrics(ranker, source.valid, held_out),
-            support=feature_strength(ranker, data), uncounted=uncounted,
+            support=feature_strength(ranker, data), uncounted=uncounted, test=tested,
+            query_texts=query_texts(data, held_out),
         )  # fmt: skip
         write_report(content, report)
     with beside(output, report):
@@ -141,6 +158,7 @@ def fit(
                     "confidence": confidence_data(ranker),
                     "uncounted": uncounted,
                     "changes": None if old is None else ranker.changes_.to_dict(),
+                    "test": None if tested is None else dict(tested.evaluation.mean),
                     "output": output,
                     "report": report,
                 }
@@ -148,6 +166,8 @@ def fit(
         else:
             if kept and begin is not None:
                 words(settings_in_words(kept, begin))
+            if tested is not None:
+                words(tested.sentence)
             show_model(ranker, model, choice, uncounted)
             if begin is not None:
                 show_changes(ranker.changes_, begin)
@@ -284,6 +304,26 @@ def valid_metrics(
     seen = ", which the weights were fitted to as well" if parameters.get("refit_on") == "all" else ""
     scores = ranker.predict(held_out)
     return {f"{name}{seen}": rs.evaluate(scores, held_out, REPORT_METRICS, parameters.get("profile"))}
+
+
+def tested_on(name: str, data: rs.Dataset, model: rs.LinearModel) -> Unseen:
+    """How a model ranks queries that neither it nor its choice has seen."""
+    from ranksieve.report import Unseen
+
+    chosen_by = model.chosen_by or {}
+    metric = chosen_by.get("metric", "ndcg@10")
+    scores = model.predict(wide_enough(data, model.n_features))
+    metrics = list(dict.fromkeys([metric, *REPORT_METRICS]))
+    return Unseen(name, rs.evaluate(scores, data, metrics, chosen_by.get("profile")), metric)
+
+
+def query_texts(*parts: rs.Dataset | None) -> dict[Any, str]:
+    """The words of all queries, as far as the data have them."""
+    from ranksieve.data.naming import Names
+
+    return {
+        query: text for part in parts if part is not None for query, text in Names(part).query_texts.items()
+    }
 
 
 def too_short_to_count(ranker: Any, data: rs.Dataset, held_out: rs.Dataset | None) -> str:

@@ -1,4 +1,4 @@
-"""ranksieve frontier: what accuracy features and cost buy, as a table, JSON or picture."""
+"""ranksieve frontier: what accuracy features and cost buy, as a table, JSON or page."""
 
 from __future__ import annotations
 
@@ -31,9 +31,7 @@ def frontier(
     wanted: RankerOptions,
     output: Annotated[
         str | None,
-        typer.Option(
-            "-o", "--output", metavar="FILE", help="Write all points as .json or a picture as .html."
-        ),
+        typer.Option("-o", "--output", metavar="FILE", help="Write all points as .json or a page as .html."),
     ] = None,
     as_json: Json = False,
 ) -> None:
@@ -43,7 +41,7 @@ def frontier(
     "fit" does; the table shows about ten steps of the best metric that a cost can buy. Look here for a
     budget, then give it to "fit".
     """
-    from ranksieve.report.frontier_figure import frontier_page
+    from ranksieve.report.frontier_page import frontier_page
     from ranksieve.report.page import require_extra
 
     writers = {".json": json_text, ".html": frontier_page}
@@ -75,11 +73,9 @@ def frontier(
 def _show(found: Mapping[str, Any]) -> None:
     import numpy as np
 
-    from ranksieve.report.frontier_figure import pareto_front
+    from ranksieve.report.frontier_figure import frontier_steps, paid_in
 
-    points = [point for point in found["points"] if point["optimal"]]
-    priced = bool(points) and points[0]["cost"] is not None
-    steps = pareto_front(points, "cost" if priced else "n_features")
+    steps, priced = frontier_steps(found), paid_in(found) == "cost"
     shown = np.unique(np.linspace(0, len(steps) - 1, SHOWN_POINTS).round().astype(int))
     rows = [
         (
@@ -93,5 +89,5 @@ def _show(found: Mapping[str, Any]) -> None:
     table([*(["cost"] if priced else []), "features", found["metric"], "which"], rows)
     words(
         f"{found['metric'].upper()}, {found['profile']} profile: {len(found['points'])} models, of which "
-        f"{len(points)} are best for their features and cost."
+        f"{sum(point['optimal'] for point in found['points'])} are best for their features and cost."
     )

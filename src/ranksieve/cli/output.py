@@ -32,7 +32,6 @@ EXTRAS = {
     "polars": "frames",
     "pyarrow": "frames",
     "jinja2": "report",
-    "plotly": "report",
 }
 QUOTED = r"""(?:"[^"]*"|'[^']*')"""
 QUOTE_MARKS = "[\"']"

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import ranksieve as rs
-from ranksieve._util.json_values import plain
 from ranksieve.cli.output import table, words
 
 if TYPE_CHECKING:  # these take long to load
@@ -18,6 +17,7 @@ SHOWN_QUERIES = 3
 
 def settings_of(old: rs.LinearModel) -> dict[str, Any]:
     """The parameters of the model before that are not the defaults of SparseRanker, which learns again."""
+    from ranksieve._util.json_values import plain
     from ranksieve.verification.rebuild import chooser_of
     from ranksieve.verification.verdict import NotChecked
 

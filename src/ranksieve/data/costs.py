@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ranksieve._types import BoolArray, FloatArray, IntArray
-from ranksieve.data.features import unknown_feature
+from ranksieve.data.features import by_column, is_pattern, matching, unknown_feature
 
 OTHERS = "*"  # the entry that prices every feature without one of its own
 WHERE = "feature_costs"
@@ -25,11 +25,18 @@ class CostUnit:
     cost: float
     features: tuple[str, ...]
 
+    @property
+    def group(self) -> str | None:
+        """Its name if it is a group, None if it is one feature or pattern, paid feature by feature."""
+        return None if self.features == (self.name,) else self.name
+
 
 @dataclass(frozen=True)
 class FeatureCosts:
     """The cost of every feature: the cost of a set is that of the units that hold any of its features.
 
+    Features may be shell patterns such as ``bm25_*``; one that is no group stands for the features that it
+    matches, each paid by itself. A feature with an entry of its own is no pattern's.
     ``default`` is the cost of features that no unit holds; None makes such a feature an error, because a
     price that was forgotten would pass for free. ``source`` and ``places`` say in messages where the costs
     and those of one feature or group were given.
@@ -60,6 +67,7 @@ class FeatureCosts:
 
     def columns(self, names: Sequence[str], subset: bool = False) -> ColumnCosts:
         """The costs of the columns with these names, which are all there are unless ``subset``."""
+        self = self.resolved(names, subset)
         if not subset:
             self._check_known(names)
         units, unit = list(self.units), np.empty(len(names), dtype=np.int64)
@@ -68,6 +76,26 @@ class FeatureCosts:
             if unit[column] == len(units):
                 units.append(CostUnit(name, self._default_for(name), (name,)))
         return ColumnCosts(unit, np.array([u.cost for u in units]), tuple(u.name for u in units))
+
+    def resolved(self, names: Sequence[str], subset: bool = False) -> FeatureCosts:
+        """With the features that patterns match in their place; each matches something unless ``subset``."""
+        entries = [(feature, unit) for unit in self.units for feature in unit.features]
+        patterns = {feature for feature, _ in entries if is_pattern(feature, names)}
+        if not patterns:
+            return self
+        known = patterns.union(names)
+        if subset:
+            known -= {pattern for pattern in patterns if not matching(pattern, names)}
+        prices = [(feature, (unit.group, unit.cost)) for feature, unit in entries if feature in known]
+        found = by_column(prices, names, self.source, self.places)
+        matched = {names[j]: price for j, price in found.items() if names[j] not in self._unit_of}
+        units = [CostUnit(name, cost, (name,)) for name, (group, cost) in matched.items() if group is None]
+        for unit in self.units:
+            own = [feature for feature in unit.features if feature not in patterns]
+            more = [name for name, (group, _) in matched.items() if group is not None and group == unit.group]
+            if own or more:
+                units.append(replace(unit, features=(*own, *more)))
+        return replace(self, units=tuple(units))
 
     def with_indicators(self, indicators: Mapping[str, str]) -> FeatureCosts:
         """With further features, each of which comes with one that is priced: both are paid once."""
@@ -83,11 +111,9 @@ class FeatureCosts:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON, as :func:`read_costs` reads it."""
-        alone = {u.name: u.cost for u in self.units if u.features == (u.name,)}
+        alone = {u.name: u.cost for u in self.units if u.group is None}
         groups = {
-            u.name: {"cost": u.cost, "features": list(u.features)}
-            for u in self.units
-            if u.features != (u.name,)
+            u.name: {"cost": u.cost, "features": list(u.features)} for u in self.units if u.group is not None
         }
         return {"features": alone | ({} if self.default is None else {OTHERS: self.default})} | (
             {"groups": groups} if groups else {}

@@ -1,28 +1,90 @@
-"""Features by name or number, and the signs that their weights may have."""
+"""Features by name, pattern or number, and the signs that their weights may have."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
-from typing import Any, TypeAlias
+from fnmatch import fnmatchcase
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 
 from ranksieve._types import BoolArray
+from ranksieve._util.messages import shortened
 
 Feature: TypeAlias = str | int
-"""A feature by its name or by its column, counted from 0."""
+"""A feature by its name, several by a shell pattern such as bm25_*, or one by its column, from 0 on."""
+T = TypeVar("T")
 SHOWN_NAMES = 8
+WILD = "*?["
 SIGNS = {"+": 1.0, "-": -1.0, "−": -1.0}
 
 
-def as_mask(features: Feature | Iterable[Feature], names: Sequence[str], role: str) -> BoolArray:
-    """Which columns the features are."""
+def as_masks(
+    features: Feature | Iterable[Feature], names: Sequence[str], role: str, among: Sequence[str] | None = None
+) -> tuple[BoolArray, BoolArray]:
+    """Which columns the features are, and which of these are named, not only matched by a pattern."""
     if isinstance(features, str) or not isinstance(features, Iterable):
         features = [features]
-    mask = np.zeros(len(names), dtype=bool)
-    mask[[column_of(feature, names, role) for feature in features]] = True
-    return mask
+    given = list(features)
+    named = [feature for feature in given if not is_pattern(feature, names)]
+    masks = np.zeros((2, len(names)), dtype=bool)
+    for mask, some in zip(masks, (given, named), strict=True):
+        mask[list(by_column([(feature, True) for feature in some], names, role, among=among))] = True
+    return masks[0], masks[1]
+
+
+def by_column(
+    given: Iterable[tuple[Feature, T]],
+    names: Sequence[str],
+    role: str,
+    places: Mapping[str, str] | None = None,
+    among: Sequence[str] | None = None,
+) -> dict[int, T]:
+    """What is given for each column: for its name or number, else for the patterns that match its name.
+
+    Patterns look ``among`` these names, by default all. ``role`` says in error messages where features were
+    named, or ``places`` does for one of them.
+    """
+    own: dict[int, T] = {}
+    matched: dict[int, dict[Feature, T]] = {}
+    places = places or {}
+    for feature, value in given:
+        place = places.get(feature, role) if isinstance(feature, str) else role
+        if not is_pattern(feature, names):
+            own[column_of(feature, names, place)] = value
+            continue
+        for name in _some_matching(str(feature), names if among is None else among, place):
+            matched.setdefault(names.index(name), {})[feature] = value
+    for column, values in matched.items():
+        (first, value), *others = values.items()
+        other = next((pattern for pattern, another in others if another != value), None)
+        if other is not None and column not in own:
+            raise ValueError(
+                f"{places.get(str(other), role)}: the patterns {first!r} and {other!r} disagree about "
+                f"{names[column]!r}; name {names[column]!r} itself, or change one of them"
+            )
+        own.setdefault(column, value)
+    return own
+
+
+def is_pattern(feature: Any, names: Sequence[str]) -> bool:
+    """Whether this is a pattern rather than a name; a name that looks like a pattern is a name."""
+    return isinstance(feature, str) and any(mark in feature for mark in WILD) and feature not in names
+
+
+def matching(pattern: str, names: Iterable[str]) -> list[str]:
+    """The names that a shell pattern (``*``, ``?``, ``[abc]``) matches, in their order; case counts."""
+    return [name for name in names if fnmatchcase(name, pattern)]
+
+
+def _some_matching(pattern: str, names: Sequence[str], place: str) -> list[str]:
+    found = matching(pattern, names)
+    if not found:
+        nearest = get_close_matches(pattern.strip(WILD + "]"), names, n=3, cutoff=0.4)
+        hint = f"; the nearest are {', '.join(nearest)}" if nearest else _known(names)
+        raise ValueError(f"{place}: no feature matches the pattern {pattern!r}{hint}")
+    return found
 
 
 def column_of(feature: Feature, names: Sequence[str], role: str) -> int:
@@ -45,8 +107,11 @@ def unknown_feature(name: str, names: Sequence[str]) -> str:
     """A sentence about an unknown name, with the nearest known one."""
     nearest = get_close_matches(name, names, n=1, cutoff=0.5)
     hint = f" (did you mean {nearest[0]!r}?)" if nearest else ""
-    more = f" and {len(names) - SHOWN_NAMES} more" if len(names) > SHOWN_NAMES else ""
-    return f"unknown feature {name!r}{hint}; the data have {', '.join(names[:SHOWN_NAMES])}{more}"
+    return f"unknown feature {name!r}{hint}{_known(names)}"
+
+
+def _known(names: Sequence[str]) -> str:
+    return f"; the data have {shortened(names, SHOWN_NAMES)}"
 
 
 def as_sign(sign: Any, feature: Any, place: str = "signs") -> float:

@@ -47,7 +47,7 @@ class WithinBudget(LinearRanker):
         self, data: Dataset, objective: Objective, indicators: Mapping[str, str], max_cost: float | None
     ) -> Rules:
         """The sets of features that the parameters allow, for a cost of at most so much."""
-        constraints = self._constraints(data)
+        constraints = self._constraints(data, indicators)
         usable = objective.varies & ~constraints.forbidden
         if (weights := getattr(self, "weights", None)) is not None:
             usable &= np.isfinite(np.asarray(weights, dtype=np.float64))
@@ -58,8 +58,9 @@ class WithinBudget(LinearRanker):
             return rules
         return rules.priced(costs.columns(data.feature_names), max_cost)
 
-    def _constraints(self, data: Dataset) -> Constraints:
-        return make_constraints(data.feature_names, self.must_have, self.must_not, self.signs)
+    def _constraints(self, data: Dataset, indicators: Mapping[str, str] | None = None) -> Constraints:
+        about = self.missing_.indicators if indicators is None else indicators
+        return make_constraints(data.feature_names, self.must_have, self.must_not, self.signs, about)
 
     def _plain_parameters(self) -> dict[str, Any]:
         """With the costs of a file, and signs by the names of the features."""

@@ -26,7 +26,8 @@ def read_costs(path: PathLike, default: float | None = None) -> FeatureCosts:
     cost, which is on each of their lines and is paid once. Or JSON, ``{"feature": cost}`` or
     ``{"features": {"feature": cost}, "groups": {"name": {"cost": cost, "features": ["feature"]}}}``. The
     feature ``*`` prices all that are not listed, as ``default`` does; without either, a feature of the data
-    that is not listed is an error.
+    that is not listed is an error. A shell pattern such as ``bm25_*`` prices each feature that it matches and
+    that has no line of its own; with a group, all of them are of the group.
     """
     text = read_text(path)
     costs = _from_json(text, path) if text.lstrip().startswith("{") else _from_table(text, path)
@@ -34,13 +35,13 @@ def read_costs(path: PathLike, default: float | None = None) -> FeatureCosts:
 
 
 def as_costs(given: Any, names: Sequence[str]) -> FeatureCosts:
-    """Costs from a file, a mapping, one number per column, or as they are."""
+    """Costs from a file, a mapping, one number per column, or as they are; of features, not of patterns."""
     if isinstance(given, FeatureCosts):
-        return given
+        return given.resolved(names)
     if isinstance(given, str | os.PathLike):
-        return read_costs(given)
+        return read_costs(given).resolved(names)
     if isinstance(given, Mapping):
-        return make_costs(given)
+        return make_costs(given).resolved(names)
     if not isinstance(given, Collection):
         raise ValueError(f"feature_costs is {given!r}; give a file, a mapping or one number per feature")
     if len(given) != len(names):
@@ -49,7 +50,10 @@ def as_costs(given: Any, names: Sequence[str]) -> FeatureCosts:
 
 
 def read_signs(path: PathLike) -> dict[str, float]:
-    """Read the signs of features: CSV or TSV with the header ``feature,sign``, the signs +, - or 0."""
+    """Read the signs of features: CSV or TSV with the header ``feature,sign``, the signs +, - or 0.
+
+    A feature may be a shell pattern such as ``bm25_*``.
+    """
     rows = _lines_by_feature(read_text(path), path, ("sign",))
     return {feature: as_sign(row.cells["sign"], feature, row.place) for feature, row in rows.items()}
 

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from ranksieve._types import BoolArray, FloatArray
-from ranksieve.data.features import Feature, as_mask, as_sign, column_of
+from ranksieve.data.features import Feature, as_masks, as_sign, by_column
 
 Features: TypeAlias = Feature | Iterable[Feature]
 Signs: TypeAlias = Mapping[Feature, Any] | Sequence[Any] | FloatArray
-"""Features with their signs, or one sign per column; a sign is "+", "-", +1, −1 or 0."""
+"""Features or patterns with their signs, or one sign per column; a sign is "+", "-", +1, −1 or 0."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,23 +36,37 @@ class Constraints:
 
 
 def make_constraints(
-    names: Sequence[str], must_have: Features = (), must_not: Features = (), signs: Signs | None = None
+    names: Sequence[str],
+    must_have: Features = (),
+    must_not: Features = (),
+    signs: Signs | None = None,
+    indicators: Collection[str] = (),
 ) -> Constraints:
-    """Find the features and refuse constraints that contradict one another."""
-    unpenalised, forbidden = as_mask(must_have, names, "must_have"), as_mask(must_not, names, "must_not")
+    """Find the features and refuse constraints that contradict one another.
+
+    A feature that one of ``must_have`` and ``must_not`` names and the other only matches by a pattern is as
+    the one says that names it. No pattern matches ``indicators``.
+    """
+    among = [name for name in names if name not in indicators]
+    wanted, wanted_by_name = as_masks(must_have, names, "must_have", among)
+    refused, refused_by_name = as_masks(must_not, names, "must_not", among)
+    unpenalised = wanted & (wanted_by_name | ~refused_by_name)
+    forbidden = refused & (refused_by_name | ~wanted_by_name)
     both = np.flatnonzero(unpenalised & forbidden)
     if len(both):
         raise ValueError(f"{names[both[0]]!r} is in must_have and in must_not; leave it out of one of them")
     if forbidden.all():
         raise ValueError("must_not names every feature; at least one must be left to rank by")
-    return Constraints(unpenalised, forbidden, None if signs is None else _sign_of_each(signs, names))
+    bound = None if signs is None else _sign_of_each(signs, names, among)
+    return Constraints(unpenalised, forbidden, bound)
 
 
-def _sign_of_each(signs: Signs, names: Sequence[str]) -> FloatArray:
+def _sign_of_each(signs: Signs, names: Sequence[str], among: Sequence[str]) -> FloatArray:
     if isinstance(signs, Mapping):
         bound = np.zeros(len(names))
-        for feature, sign in signs.items():
-            bound[column_of(feature, names, "signs")] = as_sign(sign, feature)
+        given = [(feature, as_sign(sign, feature)) for feature, sign in signs.items()]
+        for column, sign in by_column(given, names, "signs", among=among).items():
+            bound[column] = sign
         return bound
     if isinstance(signs, str) or len(signs) != len(names):
         raise ValueError(

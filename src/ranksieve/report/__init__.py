@@ -11,6 +11,7 @@ from ranksieve.report.fit_page import (
 )
 from ranksieve.report.gains import Gains
 from ranksieve.report.page import require_extra
+from ranksieve.report.unseen import Unseen
 from ranksieve.report.words import certificate, percent
 
 __all__ = [
@@ -18,6 +19,7 @@ __all__ = [
     "Gains",
     "Planted",
     "Support",
+    "Unseen",
     "build_content",
     "certificate",
     "content_of_model",

@@ -10,7 +10,7 @@ from ranksieve.report.canvas import PALETTE, Figure, axis, layout
 from ranksieve.report.choice_words import family_title
 from ranksieve.report.words import metric_title
 
-HOVER = "%{x} features: %{y:.4f}<br>%{fullData.name}<extra></extra>"
+HOVER = "{x} features: {y:.4f}\n{name}"
 
 
 def candidates_figure(ranker: Any) -> Figure:
@@ -28,13 +28,12 @@ def candidates_figure(ranker: Any) -> Figure:
         "mode": "markers",
         "marker": {"size": 14, "symbol": "star", "color": PALETTE[1]},
         "name": "chosen",
-        "hovertemplate": HOVER,
+        "hover": HOVER,
     }
     look = layout(
         380,
         showlegend=True,
-        legend={"orientation": "h", "y": 1.12},
-        xaxis=axis("features", rangemode="tozero"),
+        xaxis=axis("features", rangemode="tozero", dtick=1),
         yaxis=axis(f"held-out {metric_title(ranker.validation_.metric)}"),
     )
     return {"data": [*lines, chosen], "layout": look}
@@ -54,5 +53,5 @@ def _line(family: Any, colour: str, beyond: bool) -> Figure:
         "line": {"color": colour, "width": 2, "dash": "dot" if beyond else "solid"},
         "marker": {"size": 6, "color": colour},
         "name": name,
-        "hovertemplate": HOVER,
+        "hover": HOVER,
     }

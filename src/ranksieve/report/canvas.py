@@ -1,11 +1,17 @@
-"""What all figures share: plain plotly dictionaries, colours for light and dark, compact numbers."""
+"""What all figures share: plain dictionaries that figure.js draws, colours, compact numbers.
+
+A figure is ``{"data": [trace, …], "layout": layout}``. A trace has a ``type`` (scatter, band, bar, cells,
+net), values, and ``hover``, what is shown beside the pointer, such as ``"{name}: {y:.4f}"``. Its ``yaxis``
+"y2" means the layout's ``yaxis2``; the ``domain`` of an axis is its share of the height. All text is shown
+as it is.
+"""
 
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from html import escape
 from typing import Any
 
 import numpy as np
@@ -16,7 +22,8 @@ MORE = ("#6b78e0", "#a0724a", "#c9a400", "#5f8f8f")
 OTHER = "#9aa0a8"
 SYMBOLS = ("circle", "square", "diamond", "triangle-up", "x", "star", "triangle-down", "pentagon")
 DASHES = ("solid", "dash", "dot", "dashdot")
-DIGITS = 7  # significant, in what a page holds
+LEADING_ZERO = re.compile(r"(?<!\d)0\.")
+DIGITS = 5  # significant, in what a page holds
 
 
 @dataclass(frozen=True)
@@ -47,26 +54,18 @@ def make_styles(titles: Mapping[str, str]) -> dict[str, Style]:
 
 
 def layout(height: int, **parts: Any) -> dict[str, Any]:
-    """A layout with a transparent background; the page adds the colours of its light or dark scheme."""
-    return {
-        "height": height,
-        "margin": {"l": 62, "r": 12, "t": 28, "b": 48},
-        "showlegend": False,
-        "hovermode": "closest",
-        "font": {"family": "system-ui, sans-serif", "size": 13},
-        "paper_bgcolor": "rgba(0,0,0,0)",
-        "plot_bgcolor": "rgba(0,0,0,0)",
-        **parts,
-    }
+    """Axes and what else a figure has beside its traces; ``height`` is in pixels, without names below."""
+    return {"height": height, "showlegend": False, **parts}
 
 
 def axis(title: str, **options: Any) -> dict[str, Any]:
-    return {"title": {"text": text(title)}, **options}
+    """An axis; ``type`` is linear, log or category, ``dtick`` the least distance of ticks."""
+    return {"title": title, **options}
 
 
 def log_axis(title: str, **options: Any) -> dict[str, Any]:
     """A logarithmic axis with ticks at powers of ten only."""
-    return axis(title, type="log", exponentformat="power", dtick=1, **options)
+    return axis(title, type="log", **options)
 
 
 def method_line(style: Style, name: str, x: Iterable[Any], y: Iterable[Any], **options: Any) -> Figure:
@@ -74,7 +73,7 @@ def method_line(style: Style, name: str, x: Iterable[Any], y: Iterable[Any], **o
     return {
         "type": "scatter",
         "mode": "lines",
-        "name": text(style.title),
+        "name": style.title,
         "legendgroup": name,
         "x": list(x),
         "y": list(y),
@@ -90,13 +89,14 @@ def faint(colour: str) -> str:
     return f"rgba({red},{green},{blue},0.17)"
 
 
-def text(words: str) -> str:
-    """Escaped text: plotly reads some HTML in names and labels."""
-    return escape(words, quote=False)
+def packed(values: Iterable[float | None], digits: int = DIGITS) -> str:
+    """Numbers with commas between them, nothing for None and at the end; shorter than JSON."""
+    written = ("" if value is None else f"{value:.{digits}g}" for value in values)
+    return ",".join(LEADING_ZERO.sub(".", text) for text in written).rstrip(",")
 
 
 def compact(value: Any) -> Any:
-    """As JSON holds it, with seven significant digits; what is not finite becomes None."""
+    """As JSON holds it, with five significant digits; what is not finite becomes None."""
     if isinstance(value, np.ndarray | np.generic):
         return compact(value.tolist())
     if isinstance(value, Mapping):
@@ -104,5 +104,6 @@ def compact(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [compact(item) for item in value]
     if isinstance(value, float):
-        return float(f"{value:.{DIGITS}g}") if math.isfinite(value) else None
+        short = float(f"{value:.{DIGITS}g}") if math.isfinite(value) else None
+        return int(short) if short is not None and short == int(short) else short
     return value

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from ranksieve.card import Card
 from ranksieve.data.dataset import Dataset
+from ranksieve.data.naming import document_words
 from ranksieve.explain import explain_query
 from ranksieve.model import LinearModel
 from ranksieve.report.words import counted, signed
@@ -28,7 +29,7 @@ def card_text(model: LinearModel, data: Dataset | None = None) -> str:
         raise ValueError("the model is not a scorecard; make one of it with make_scorecard")
     highest = f"points from −{card.levels} to {card.levels}"
     title = f"Scorecard: {counted(len(card.points), 'feature')}, {highest}"
-    parts = [title, _table(model, card), "\n".join([*_preparation(model), ADD_UP])]
+    parts = [title, _table(model, card), "\n".join([*preparation_sentences(model), ADD_UP])]
     return "\n\n".join([*parts, *([] if data is None else [_example(model, card, data)])]) + "\n"
 
 
@@ -48,7 +49,7 @@ def _table(model: LinearModel, card: Card) -> str:
     return _aligned([head, *rows])
 
 
-def _preparation(model: LinearModel) -> list[str]:
+def preparation_sentences(model: LinearModel) -> list[str]:
     """What happens to values before points count."""
     missing, normalisation = model.preparation.missing, model.preparation.normalisation
     sentences = [
@@ -70,7 +71,7 @@ def _example(model: LinearModel, card: Card, data: Dataset) -> str:
         product = f"{signed(card.points[name], 0)} × {value} ÷ {card.units[name]:g}"
         rows.append([name, product, signed(query.contributions[0, place[name]])])
     rows.append(["score", "", signed(query.scores[0])])
-    return f"For example document {query.documents[0]} of query {query.query}:\n{_aligned(rows)}"
+    return f"For example {document_words(data, int(query.rows[0]))}:\n{_aligned(rows)}"
 
 
 def _aligned(rows: Sequence[Sequence[str]]) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,15 +18,14 @@ from ranksieve.report.candidates_figure import candidates_figure
 from ranksieve.report.canvas import Figure
 from ranksieve.report.card_words import card_text
 from ranksieve.report.choice_words import choice_sentences, optimality
-from ranksieve.report.gains import Gains, difference, gain_answers
-from ranksieve.report.page import SURE, WHICH, Answer, Column, FeatureTable, feature_table, render_page
+from ranksieve.report.fit_answers import against_the_best, by_weight, fit_answers
+from ranksieve.report.gains import Gains
+from ranksieve.report.page import Answer, Column, FeatureTable, feature_table, render_page
 from ranksieve.report.path_explorer import Curves, curves_of_ranker, feature_colours, path_explorer
+from ranksieve.report.unseen import Unseen
 from ranksieve.report.words import (
-    counted,
-    listed,
     metric_text,
     metric_title,
-    percent,
     percent_text,
     short_lists,
     weight_text,
@@ -36,8 +35,6 @@ if TYPE_CHECKING:  # the types alone would load scikit-learn
     from ranksieve.estimators import LinearRanker
     from ranksieve.metrics import Evaluation
 
-OURS = "chosen"
-OFTEN = 0.9
 WEIGHT = Column("weight", "weight", weight_text, "Weight in the model.")
 DATA = {"train": "training data", "valid": "validation data", "query_weight": "query weights"}
 
@@ -69,7 +66,9 @@ class Content:
 
     ``choice`` says in words how the model was chosen, ``uncounted`` which lists were too short to guide it,
     ``profile`` which conventions the metrics follow, ``too_short`` which lists were too short for them,
-    ``headline`` what came of the choice. ``candidates`` is the figure of all candidates.
+    ``headline`` what came of the choice. ``candidates`` is the figure of all candidates. ``costs`` lists what
+    is paid for: name, cost, and the features in use that come with it. ``tested`` says how the
+    model ranks queries that chose nothing.
     """
 
     title: str
@@ -86,11 +85,13 @@ class Content:
     too_short: Sequence[str] = ()
     headline: Sequence[str] = ()
     candidates: Figure | None = None
+    costs: Sequence[tuple[str, float, Sequence[str]]] = ()
+    tested: str = ""
 
     @property
     def terms(self) -> list[Mapping[str, Any]]:
         """The features in use, the largest weight first."""
-        return _by_weight(self.model)
+        return by_weight(self.model)
 
     @property
     def data(self) -> dict[str, str]:
@@ -150,6 +151,8 @@ def build_content(
     support: Support | None = None,
     gains: Gains | None = None,
     uncounted: str = "",
+    test: Unseen | None = None,
+    query_texts: Mapping[Any, str] | None = None,
 ) -> Content:
     """The content of a fitted ranker's report.
 
@@ -172,23 +175,32 @@ def build_content(
         without a budget, or the densest, on the queries that guided the choice.
     uncounted : str
         Which of these queries were too short to count, as a sentence.
+    test : Unseen, optional
+        How the model ranks queries that chose nothing; the page then begins with this.
+    query_texts : mapping of query id to str, optional
+        The words of the queries that guided the choice.
     """
     model = ranker.to_model().to_dict()
     support = support or Support()
-    gains = gains or _against_the_best(ranker)
+    gains = gains or against_the_best(ranker)
+    if gains is not None and query_texts:
+        gains = replace(gains, texts=query_texts)
+    told = {} if test is None else {test.label: test.evaluation}
     return Content(
         title,
         model,
         _feature_table(ranker, support),
-        _answers(ranker, model, gains),
+        fit_answers(ranker, model, gains),
         curves_of_ranker(ranker),
         choice,
         planted=None if truth is None else planted_features(truth, ranker),
         gains=gains,
         uncounted=uncounted,
         headline=choice_sentences(ranker, choice),
+        tested="" if test is None else test.sentence,
         candidates=candidates_figure(ranker) if isinstance(ranker, SparseRanker) else None,
-        **_measured(evaluations or {}),
+        costs=_paid_for(ranker),
+        **_measured(told | dict(evaluations or {})),
     )
 
 
@@ -201,7 +213,7 @@ def content_of_model(
         title,
         entries,
         feature_table([WEIGHT], model.names, {"weight": model.weights}),
-        _answers(None, entries, None),
+        fit_answers(None, entries, None),
         **_measured(evaluations),
     )
 
@@ -225,10 +237,6 @@ def planted_features(truth: AnyArray, ranker: LinearRanker) -> Planted:
     return Planted(found, missed, extra)
 
 
-def _by_weight(model: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    return sorted(model["terms"], key=lambda term: -abs(term["weight"]))
-
-
 def _feature_table(ranker: Any, support: Support) -> FeatureTable:
     again = (
         f"Share of {DRAWS} resamplings of the held-out queries in which the best candidate uses the feature."
@@ -238,63 +246,31 @@ def _feature_table(ranker: Any, support: Support) -> FeatureTable:
         WEIGHT,
         Column("frequency", "chosen again", percent_text, again),
         Column("strength", f"alone, {metric_title(support.metric)}", metric_text, alone),
+        Column("cost", "cost", "{:g}".format, "What the feature costs; features of a group share one cost."),
     )
     sure = getattr(ranker, "confidence_", None)
     frequency = None if sure is None else sure.frequency
-    values = {"weight": ranker.coef_, "frequency": frequency, "strength": support.strength}
+    names, costs = ranker._names(), getattr(ranker, "costs_", None)
+    values = {
+        "weight": ranker.coef_,
+        "frequency": frequency,
+        "strength": support.strength,
+        "cost": None if costs is None else costs.columns(names).of_each,
+    }
     measured = {key: value for key, value in values.items() if value is not None}
-    return feature_table(columns, ranker._names(), measured)
+    return feature_table(columns, names, measured)
 
 
-def _against_the_best(ranker: Any) -> Gains | None:
-    """The chosen model against the best without a budget, else the densest, on the held-out queries."""
-    if not isinstance(ranker, SparseRanker):
-        return None
-    validation, candidates = ranker.validation_, ranker.candidates_
-    own = validation.values[ranker.chosen_]
-    theirs, used = candidates.unrestricted()
-    baseline = f"the best model without a budget ({counted(used, 'feature')})"
-    if np.array_equal(own, theirs):
-        theirs, used = candidates.densest()
-        baseline = f"the densest candidate ({counted(used, 'feature')})"
-    if np.array_equal(own, theirs):
-        return None
-    return Gains(
-        validation.metric,
-        f"on the {counted(len(validation.query_ids), 'query', 'queries')} that also guided the choice",
-        baseline,
-        validation.query_ids.tolist(),
-        theirs,
-        {OURS: ("Chosen model", own)},
-        guided=True,
-    )
-
-
-def _answers(ranker: Any, model: Mapping[str, Any], gains: Gains | None) -> list[Answer]:
-    """Which features, how sure, and, against a baseline, what is lost and whether that is significant."""
-    names = [term["name"] for term in _by_weight(model)]
-    which = "None was chosen, so all scores are equal."
-    if names:
-        which = f"{listed(names)}, the largest weight first."
-    answers = [Answer(WHICH, f"{len(names)} of {model['n_features']}", which), _sure(ranker, model)]
-    if gains is not None:
-        answers += gain_answers(gains, OURS, difference(gains.ours[OURS][1], gains.theirs))
-    return answers
-
-
-def _sure(ranker: Any, model: Mapping[str, Any]) -> Answer:
-    """How often the features would be chosen again; of a ranker that made no choice, what is proven."""
-    sure = getattr(ranker, "confidence_", None)
-    if sure is None:
-        gap = model["certificate"].get("relative_gap")
-        short = "no proof" if gap is None else f"gap {percent(gap)}"
-        return Answer(SURE, short, optimality(model["certificate"]))
-    share = dict(zip(ranker._names(), sure.frequency.tolist(), strict=True))
-    names = [term["name"] for term in _by_weight(model)]
-    rest = [name for name in names if share[name] < OFTEN]
-    details = (
-        f"{len(names) - len(rest)} of its {counted(len(names), 'feature')} would be chosen again in at least "
-        f"{percent_text(OFTEN)} of {DRAWS} resamplings of the held-out queries"
-    )
-    doubtful = f"; less sure: {listed(rest, 6)}" if rest else ""
-    return Answer(SURE, f"{len(names) - len(rest)} of {len(names)} stable", f"{details}{doubtful}.")
+def _paid_for(ranker: Any) -> list[tuple[str, float, list[str]]]:
+    """What the features in use cost, each group once, the dearest first; nothing without costs."""
+    costs = getattr(ranker, "costs_", None)
+    if costs is None:
+        return []
+    names = [ranker._names()[j] for j in ranker.support_]
+    columns = costs.columns(names, subset=True)
+    units = dict.fromkeys(columns.unit.tolist())
+    paid = [
+        (columns.labels[u], float(columns.prices[u]), [names[j] for j in np.flatnonzero(columns.unit == u)])
+        for u in units
+    ]
+    return sorted(paid, key=lambda one: -one[1])

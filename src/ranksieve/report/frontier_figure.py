@@ -1,4 +1,4 @@
-"""The frontier as a plotly figure: accuracy against cost, or against features where nothing has a cost."""
+"""The frontier as a figure: accuracy against cost, or against features where nothing has a cost."""
 
 from __future__ import annotations
 
@@ -9,60 +9,72 @@ import numpy as np
 
 from ranksieve._util.messages import shortened
 from ranksieve.estimators.frontier import pareto_optimal
-from ranksieve.report.canvas import OTHER, PALETTE, Figure, axis, layout, text
+from ranksieve.report.canvas import OTHER, PALETTE, Figure, axis, layout
+from ranksieve.report.words import counted, metric_title
 
 SHOWN_NAMES = 12
-HOVER = "%{x:.4g}: %{y:.4f}<br>%{text}<extra></extra>"
+HOVER = "{x:.4g}: {y:.4f}\n{text}"
+FEW, MANY = PALETTE[1], PALETTE[0]  # colours of the models with the fewest and the most features
 Candidate = TypeVar("Candidate", bound=Mapping[str, Any])
 
 
 def frontier_figure(frontier: Mapping[str, Any]) -> Figure:
     """The figure of a frontier as :meth:`ranksieve.Frontier.to_dict` gives it.
 
-    Grey: all candidates. Coloured by their number of features: the Pareto-optimal ones. Line: the best metric
-    that a cost, or a number of features, can buy.
+    Grey: candidates that another one dominates. Coloured by their number of features: the Pareto-optimal
+    ones. Line: the best metric that a cost, or a number of features, can buy.
     """
-    candidates = frontier["points"]
-    x = "cost" if candidates[0]["cost"] is not None else "n_features"
+    candidates, x = frontier["points"], paid_in(frontier)
     optimal = sorted((c for c in candidates if c["optimal"]), key=lambda c: (c[x], -c["mean"]))
     others = [c for c in candidates if not c["optimal"]]
-    chosen = [c["features"] for c in optimal]
-    by_features = {
-        "size": 9,
-        "color": [c["n_features"] for c in optimal],
-        "colorscale": "Viridis",
-        "colorbar": {"title": {"text": "features"}},
-    }
+    bought = "cost" if x == "cost" else "number of features"
+    colours = [] if not optimal else _shades([c["n_features"] for c in optimal])
+    words = "Pareto-optimal (orange: few features, blue: many)" if x == "cost" else "Pareto-optimal"
     traces = [
-        _scatter(others, x, "markers", "other candidates")
-        | {"marker": {"size": 5, "color": OTHER, "opacity": 0.35}, "hovertemplate": HOVER}
-        | {"text": [f"{c['n_features']} features, {text(c['family'])}" for c in others]},
-        _scatter(pareto_front(optimal, x), x, "lines", "best so far")
-        | {"line": {"shape": "hv", "width": 2, "color": PALETTE[0]}, "hoverinfo": "skip"},
-        _scatter(optimal, x, "markers", "Pareto-optimal")
-        | {"marker": by_features, "hovertemplate": HOVER}
-        | {"text": [f"{len(names)} features: {text(shortened(names, SHOWN_NAMES))}" for names in chosen]},
+        _scatter(others, x, "markers", "dominated: another is as good for less")
+        | {"marker": {"size": 5, "color": OTHER, "opacity": 0.45}, "hover": HOVER}
+        | {"text": [f"{counted(c['n_features'], 'feature')}, {c['family']}, dominated" for c in others]},
+        _scatter(pareto_front(optimal, x), x, "lines", f"best for its {bought}")
+        | {"line": {"shape": "hv", "width": 2, "color": PALETTE[2]}},
+        _scatter(optimal, x, "markers", words)
+        | {"marker": {"size": 9, "color": colours}, "hover": HOVER}
+        | {
+            "text": [
+                f"{counted(c['n_features'], 'feature')}: {shortened(c['features'], SHOWN_NAMES)}"
+                for c in optimal
+            ]
+        },
     ]
     look = layout(
-        520,
+        460,
         showlegend=True,
-        legend={"orientation": "h", "y": 1.08},
-        xaxis=axis(x.replace("n_features", "features"), rangemode="tozero"),
-        yaxis=axis(f"held-out {frontier['metric']}"),
+        xaxis=axis("cost" if x == "cost" else "features", rangemode="tozero", dtick=int(x != "cost")),
+        yaxis=axis(f"held-out {metric_title(frontier['metric'])}"),
     )
     return {"data": traces, "layout": look}
+
+
+def paid_in(frontier: Mapping[str, Any]) -> str:
+    """What its candidates are paid in: "cost", or "n_features" where nothing has a cost."""
+    return "n_features" if frontier["points"][0]["cost"] is None else "cost"
+
+
+def frontier_steps(frontier: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """The points that buy more than any cheaper one, the cheapest first."""
+    return pareto_front([point for point in frontier["points"] if point["optimal"]], paid_in(frontier))
+
+
+def _shades(counts: Sequence[int]) -> list[str]:
+    """A colour for each number of features, from ``FEW`` to ``MANY``."""
+    ends = np.array([[int(colour[k : k + 2], 16) for k in (1, 3, 5)] for colour in (FEW, MANY)])
+    share = (np.array(counts) - min(counts)) / max(max(counts) - min(counts), 1)
+    mixed = ends[0] + share[:, None] * (ends[1] - ends[0])
+    return ["#{:02x}{:02x}{:02x}".format(*rgb) for rgb in mixed.round().astype(int).tolist()]
 
 
 def _scatter(candidates: Sequence[Candidate], x: str, mode: str, name: str) -> Figure:
     places = {"x": [c[x] for c in candidates], "y": [c["mean"] for c in candidates]}
     return {"type": "scatter", **places, "mode": mode, "name": name}
-
-
-def frontier_page(frontier: Mapping[str, Any]) -> str:
-    """The figure as an HTML page that needs no network."""
-    from plotly.io import to_html
-
-    return str(to_html(frontier_figure(frontier), include_plotlyjs=True, full_html=True))
 
 
 def pareto_front(candidates: Sequence[Candidate], cost: str, value: str = "mean") -> list[Candidate]:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from ranksieve._types import AnyArray, FloatArray
-from ranksieve.report.canvas import Figure, axis, layout
+from ranksieve.report.canvas import Figure, axis, layout, packed
 from ranksieve.report.page import LOST, SIGNIFICANT, Answer
 from ranksieve.report.words import counted, metric_title, p_value, signed
 from ranksieve.significance import paired_t, randomisation
@@ -50,7 +50,8 @@ class Difference:
 class Gains:
     """Values of one metric, query by query: of the baseline, and of methods by name (title, values).
 
-    ``guided`` tells that the methods were chosen on these queries, which favours them.
+    ``guided`` tells that the methods were chosen on these queries, which favours them. ``texts`` are the
+    words of queries by their ids.
     """
 
     metric: str
@@ -60,6 +61,7 @@ class Gains:
     theirs: FloatArray
     ours: Mapping[str, tuple[str, FloatArray]]
     guided: bool = False
+    texts: Mapping[Any, str] = field(default_factory=dict)
 
     def page_data(self) -> dict[str, Any]:
         """Plain data for the page, which draws the bars of the method that is chosen there."""
@@ -67,25 +69,27 @@ class Gains:
             "metric": self.metric,
             "baseline": self.baseline,
             "queries": [str(query) for query in self.query_ids],
+            "texts": [self.texts.get(query, "") for query in self.query_ids] if self.texts else [],
             "theirs": self.theirs,
-            "methods": {name: {"title": title, "values": ours} for name, (title, ours) in self.ours.items()},
+            "methods": {
+                name: {"title": title, "changed": self._changed(ours)}
+                for name, (title, ours) in self.ours.items()
+            },
             "figure": gains_figure(self.metric),
         }
+
+    def _changed(self, ours: FloatArray) -> str:
+        """The value of each query, nothing where it is the baseline's."""
+        equal = np.abs(ours - self.theirs) <= TIE
+        return packed(None if same else value for value, same in zip(ours, equal, strict=True))
 
 
 def difference(ours: AnyArray, theirs: AnyArray) -> Difference:
     """Paired comparison over the queries for which both have a value."""
-    from scipy.stats import t
-
     change = np.asarray(ours, np.float64) - np.asarray(theirs, np.float64)
     change = change[~np.isnan(change)]
-    n, mean, half = len(change), float(change.mean()), np.inf
-    if n > 1:  # t_{0.975, n−1}·s/√n
-        half = float(t.ppf(0.5 + LEVEL / 2, n - 1) * change.std(ddof=1) / np.sqrt(n))
     return Difference(
-        mean,
-        mean - half,
-        mean + half,
+        *mean_with_interval(change),
         int(np.sum(change > TIE)),
         int(np.sum(np.abs(change) <= TIE)),
         int(np.sum(change < -TIE)),
@@ -94,6 +98,17 @@ def difference(ours: AnyArray, theirs: AnyArray) -> Difference:
         paired_t(ours, theirs, "greater"),
         randomisation(ours, theirs, alternative="greater"),
     )
+
+
+def mean_with_interval(values: FloatArray) -> tuple[float, float, float]:
+    """The mean over queries and its t-interval at 95 %, mean ± t_{0.975, n−1}·s/√n."""
+    from scipy.stats import t
+
+    known = values[~np.isnan(values)]
+    n, mean, half = len(known), float(known.mean()), np.inf
+    if n > 1:
+        half = float(t.ppf(0.5 + LEVEL / 2, n - 1) * known.std(ddof=1) / np.sqrt(n))
+    return mean, mean - half, mean + half
 
 
 def gain_answers(gains: Gains, name: str, change: Difference) -> list[Answer]:
@@ -128,10 +143,9 @@ def significance_answer(change: Difference, guided: bool = False) -> Answer:
 
 def gains_figure(metric: str) -> Figure:
     """One bar per query, without the bars: the page fills in those of the method that is chosen."""
-    hover = "query %{customdata[0]}: %{y:+.4f}<br>%{customdata[1]:.4f} against %{customdata[2]:.4f}"
+    hover = "query {data.0}: {y:+.4f}\n{data.1:.4f} against {data.2:.4f}"
     axes = {
-        "xaxis": axis("queries that differ, by falling gain", showgrid=False),
+        "xaxis": axis("queries that differ, by falling gain", showgrid=False, dtick=1),
         "yaxis": axis(f"change of {metric_title(metric)}", zeroline=True),
     }
-    bars = {"type": "bar", "hovertemplate": f"{hover}<extra></extra>"}
-    return {"data": [bars], "layout": layout(320, **axes, bargap=0)}
+    return {"data": [{"type": "bar", "gap": 0, "hover": hover}], "layout": layout(320, **axes)}

@@ -1,52 +1,40 @@
 "use strict";
-// Figures, sortable tables, the path explorer, gains and losses. No library but plotly, no network.
-const data = JSON.parse(document.getElementById("page-data").textContent);
-const dark = matchMedia("(prefers-color-scheme: dark)");
+// Figures when they are seen, sortable tables, the path explorer, gains and losses. No library, no network.
+const data = unpacked(JSON.parse(document.getElementById("page-data").textContent));
 const narrow = matchMedia("(max-width: 700px)");
 const hidden = new Set();
-let printing = false;  // paper is light
+let printing = false;
 const PAPER = 680;  // pixels; fits A4 and Letter, whose layout comes after the drawing
 const plotted = new Map();  // element -> figure
-const WORST = 10;
+const WORST = 10, OTHER = "#9aa0a8";
 const all = (selector, root = document) => [...root.querySelectorAll(selector)];
-const minus = text => text.replace("-", "−");
 const signed = (value, digits = 4) => (value > 0 ? "+" : "") + minus(value.toFixed(digits));
-const escaped = text => text.replace(/&/g, "&amp;").replace(/</g, "&lt;").replace(/>/g, "&gt;");  // for plotly
 
-function element(tag, properties = {}, ...children) {
-  const made = Object.assign(document.createElement(tag), properties);
-  made.append(...children);
-  return made;
-}
-
-// --- figures: drawn when they come into view, in the colours of the scheme ---------------------------------
-function themed(figure) {
-  const isDark = dark.matches && !printing;
-  const ink = isDark ? "#dfe3e8" : "#24292f", grid = isDark ? "#333a43" : "#dfe3e8";
-  const layout = structuredClone(figure.layout), small = narrow.matches;
-  Object.assign(layout.font, {color: ink, size: small ? 11 : 13});
-  if (small && layout.polar) {
-    layout.polar.angularaxis.tickfont.size = 9;
-    Object.assign(layout.margin, {l: 80, r: 80});
-    layout.height = 400;
+// --- what page.py packed: looks and x values that several traces share, weights as text -----------------------
+function unpacked(page) {
+  const trace = ({look, x, ...rest}) => ({...page.looks[look], ...rest, ...(x === undefined ? {} : {x: page.lists[x]})});
+  const whole = figure => ({...figure, data: figure.data.map(trace)});
+  for (const name of Object.keys(page.figures)) page.figures[name] = whole(page.figures[name]);
+  for (const path of Object.values(page.explorers ?? {}).flat()) {
+    path.figure = whole(path.figure);
+    path.points = path.points.map(text => numbers(text).flatMap((weight, k) => weight === null ? [] : [[k, weight]]));
   }
-  if (printing) layout.width = PAPER;
-  if (small) layout.annotations = (layout.annotations ?? []).filter(note => note.name !== "wide");
-  const axes = Object.keys(layout).filter(key => /^[xy]axis/.test(key)).map(key => layout[key]);
-  if (layout.polar) axes.push(layout.polar.radialaxis, layout.polar.angularaxis);
-  for (const axis of axes) Object.assign(axis, {gridcolor: grid, linecolor: grid, zerolinecolor: grid});
-  return layout;
+  return page;
 }
+
+// --- figures: drawn when they come into view, and again when their width changes ------------------------------
 function paint(place) {
-  const figure = plotted.get(place), layout = themed(figure);
-  place.style.height = `${layout.height}px`;  // plotly forgets the layout's height when the window changes
-  const traces = figure.data.map(t => hidden.has(t.legendgroup) ? {...t, visible: false} : t);
-  const options = {responsive: true, displaylogo: false, displayModeBar: false};
-  Plotly.newPlot(place, traces, layout, options);  // react would lose the axes' ranges where nothing changed
+  const width = printing ? PAPER : Math.max(place.clientWidth, 200);
+  drawFigure(place, plotted.get(place), {width, small: narrow.matches || width < 500, hidden});
+  place.drawnWidth = width;
 }
+const resized = new ResizeObserver(entries => {
+  for (const {target} of entries) if (!printing && target.clientWidth !== target.drawnWidth) paint(target);
+});
 function draw(place, figure) {
   plotted.set(place, figure);
   paint(place);
+  resized.observe(place);
 }
 const waiting = new Map();  // element -> how to draw it
 const watcher = new IntersectionObserver(entries => {
@@ -70,7 +58,6 @@ function print(begins) {
   repaint();
   if (begins) for (const place of [...waiting.keys()]) show(place);
 }
-dark.addEventListener("change", repaint);
 narrow.addEventListener("change", repaint);
 addEventListener("beforeprint", () => print(true));
 addEventListener("afterprint", () => print(false));
@@ -86,7 +73,7 @@ for (const button of all(".legend button")) button.addEventListener("click", () 
 
 // --- tables: a heading sorts, numbers first from the largest, weights by their size --------------------------
 function sortKey(row, column) {
-  const cell = row.cells[column], value = cell.dataset.size ?? cell.dataset.value ?? cell.textContent.trim();
+  const cell = row.cells[column], value = cell.dataset.size ?? cell.dataset.value ?? cell.textContent.trim().replace("−", "-").replace(/ %$/, "");
   return value !== "" && isFinite(value) ? Number(value) : value;
 }
 function compare(a, b) {
@@ -134,8 +121,18 @@ function bar(span, value, largest) {
 }
 
 // --- the path explorer -------------------------------------------------------------------------------------
+function withWeights(path) {  // its figure with a line for the weights of each feature, the chosen ones on top
+  const points = path.points.map(point => new Map(point)), colour = feature => path.colours[path.features[feature]];
+  const lines = path.lines.map(feature => ({
+    type: "scatter", mode: "lines", name: path.features[feature], hover: path.hover,
+    x: path.alphas, y: points.map(point => point.get(feature) ?? 0),
+    line: {color: colour(feature) ?? OTHER, width: 2}, opacity: colour(feature) ? 1 : 0.45,
+  }));
+  lines.sort((a, b) => a.opacity - b.opacity);
+  return {...path.figure, data: [...lines, ...path.figure.data]};
+}
 function explore(root) {
-  const paths = data.explorers[root.dataset.explorer];
+  const paths = data.explorers[root.dataset.explorer].map(path => ({...path, figure: withWeights(path)}));
   const which = root.querySelector(".which"), slider = root.querySelector("input"), plot = root.querySelector(".plot");
   let path = paths[0], asked = false;
   function open(number) {
@@ -151,10 +148,10 @@ function explore(root) {
     root.querySelector(".change").textContent = changes(path, k);
     weights(root.querySelector("tbody"), path, k);
     slider.setAttribute("aria-valuetext", path.by === "α" ? `α = ${path.alphas[k].toPrecision(3)}, ${path.n_nonzero[k]} features` : `${path.n_nonzero[k]} features`);
-    for (const end of ["x0", "x1"]) path.figure.layout.shapes[1][end] = path.alphas[k];
+    path.figure.layout.shapes[1].x0 = path.figure.layout.shapes[1].x1 = path.alphas[k];
     if (!asked && plotted.has(plot)) {
       asked = true;
-      requestAnimationFrame(() => { asked = false; Plotly.relayout(plot, {"shapes": path.figure.layout.shapes}); });
+      requestAnimationFrame(() => { asked = false; plot.moveMark(1, path.alphas[Number(slider.value)]); });
     }
   }
   slider.addEventListener("input", update);
@@ -193,7 +190,7 @@ function weights(body, path, k) {
   body.replaceChildren(...path.points[k].map(([feature, weight]) => {
     const span = element("span");
     bar(span, weight, largest);
-    span.style.background = path.colours[path.features[feature]] ?? "#9aa0a8";
+    span.style.background = path.colours[path.features[feature]] ?? OTHER;
     return element("tr", {className: k > 0 && fresh.has(feature) ? "entered" : ""},
       element("td", {className: "name", textContent: path.features[feature]}),
       element("td", {className: "number", textContent: minus((weight > 0 ? "+" : "") + weight.toPrecision(4))}),
@@ -207,18 +204,19 @@ function gains(root) {
   const of = data.gains[root.dataset.gains], choice = root.querySelector("select"), plot = root.querySelector(".plot");
   function update() {
     const method = of.methods[choice ? choice.value : root.dataset.chosen];
+    const changed = numbers(method.changed);  // null: as the baseline
     const rows = of.queries
-      .map((query, k) => ({query, ours: method.values[k], theirs: of.theirs[k]}))
-      .filter(row => row.ours !== null && row.theirs !== null)
+      .map((query, k) => ({query, text: of.texts[k] ?? "", ours: changed[k] ?? of.theirs[k], theirs: of.theirs[k]}))
+      .filter(row => row.theirs !== null && !isNaN(row.ours))
       .map(row => ({...row, change: row.ours - row.theirs}))
       .sort((a, b) => b.change - a.change);
-    const changed = rows.filter(row => Math.abs(row.change) > 1e-6);
-    const better = changed.filter(row => row.change > 0).length, worse = changed.length - better;
+    const moved = rows.filter(row => row.change !== 0);
+    const better = moved.filter(row => row.change > 0).length, worse = moved.length - better;
     root.querySelector(".verdict").textContent =
-      `${method.title}: ${better} queries better, ${rows.length - changed.length} equal, ${worse} worse than with ${of.baseline}.`;
-    queries(root.querySelector(".worst"), changed.filter(row => row.change < 0).slice(-WORST).reverse(), method.title, of.baseline);
-    queries(root.querySelector(".best"), changed.filter(row => row.change > 0).slice(0, WORST), method.title, of.baseline);
-    const figure = gainsFigure(of.figure, changed, method.title, of.baseline);
+      `${method.title}: ${better} queries better, ${rows.length - moved.length} equal, ${worse} worse than with ${of.baseline}.`;
+    queries(root.querySelector(".worst"), moved.filter(row => row.change < 0).slice(-WORST).reverse(), method.title, of.baseline);
+    queries(root.querySelector(".best"), moved.filter(row => row.change > 0).slice(0, WORST), method.title, of.baseline);
+    const figure = gainsFigure(of.figure, moved, method.title, of.baseline);
     if (plotted.has(plot)) draw(plot, figure);
     else whenSeen(plot, () => draw(plot, figure));
   }
@@ -228,7 +226,8 @@ function gains(root) {
 function queries(table, rows, title, baseline) {
   const head = ["query", "change", title, baseline].map((text, k) =>
     element("th", {textContent: text, className: k ? "number" : ""}));
-  const line = row => element("tr", {}, element("td", {textContent: row.query}),
+  const named = row => [row.query, ...(row.text ? [element("div", {className: "soft", textContent: row.text})] : [])];
+  const line = row => element("tr", {}, element("td", {className: "name"}, ...named(row)),
     ...[signed(row.change), row.ours.toFixed(4), row.theirs.toFixed(4)].map(text =>
       element("td", {textContent: text, className: "number"})));
   const body = rows.length ? rows.map(line) : [element("tr", {}, element("td", {textContent: "none"}))];
@@ -240,7 +239,7 @@ function gainsFigure(frame, rows, title, baseline) {
     ...frame.data[0],
     x: rows.map((_, k) => k + 1),
     y: rows.map(row => row.change),
-    customdata: rows.map(row => [escaped(row.query), row.ours, row.theirs]),
+    customdata: rows.map(row => [row.query, row.ours, row.theirs]),
     marker: {color: rows.map(row => row.change > 0 ? up : down)},
   };
   return {data: [bars], layout: frame.layout};

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.util import find_spec
@@ -11,7 +12,7 @@ from ranksieve._util.messages import how_to_install
 from ranksieve.report.canvas import compact
 from ranksieve.report.words import certificate, metric_title
 
-EXTRA = f"the HTML report needs plotly and jinja2: {how_to_install('report')}"
+EXTRA = f"the HTML report needs jinja2: {how_to_install('report')}"
 WHICH, SURE = "Which features?", "How sure?"
 LOST, SIGNIFICANT = "What is lost per query?", "Is it significant?"
 MAX_ROWS = 300  # of the widest data only what matters most
@@ -67,17 +68,26 @@ def feature_table(columns: Sequence[Column], names: Sequence[str], values: Mappi
     return FeatureTable(kept, rows[:MAX_ROWS], len(names))
 
 
+def sort_value(cell: Any) -> str:
+    """What a cell of a table is sorted by, if its text does not do."""
+    try:
+        float(cell.text.replace("−", "-").removesuffix(" %"))
+        told = not cell.marks
+    except ValueError:
+        told = isinstance(cell.value, str)
+    return "" if told or cell.value is None else f"{cell.value:.6g}"
+
+
 def require_extra() -> None:
-    """Raise an ImportError that says how to install the extra ``report`` unless its packages are there."""
-    if find_spec("plotly") is None or find_spec("jinja2") is None:
+    """Raise an ImportError that says how to install the extra ``report`` unless jinja2 is there."""
+    if find_spec("jinja2") is None:
         raise ImportError(EXTRA)
 
 
 def render_page(template: str, data: dict[str, Any], **context: Any) -> str:
-    """A template with plotly.js and the data of its scripts included."""
+    """A template with the data of its scripts included; the same text on every run."""
     require_extra()
     from jinja2 import Environment, PackageLoader, StrictUndefined
-    from plotly.offline import get_plotlyjs
 
     environment = Environment(
         loader=PackageLoader("ranksieve.report", "."),
@@ -86,7 +96,37 @@ def render_page(template: str, data: dict[str, Any], **context: Any) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"certificate": certificate, "metric_title": metric_title}
-    return environment.get_template(template).render(
-        page_data=compact(data), plotly_js=get_plotlyjs(), **context
-    )
+    environment.policies["json.dumps_kwargs"] = {"sort_keys": True, "separators": (",", ":")}
+    environment.filters |= {
+        "certificate": certificate, "metric_title": metric_title, "sort_value": sort_value
+    }  # fmt: skip
+    return environment.get_template(template).render(page_data=with_shared_parts(compact(data)), **context)
+
+
+def with_shared_parts(data: dict[str, Any]) -> dict[str, Any]:
+    """The data of a page with what several traces share, looks and x values, written once."""
+    looks: dict[str, int] = {}
+    lists: dict[str, int] = {}
+
+    def place(part: Any, places: dict[str, int]) -> int:
+        return places.setdefault(json.dumps(part), len(places))
+
+    def shorter(trace: dict[str, Any]) -> dict[str, Any]:
+        own = {key: value for key, value in trace.items() if isinstance(value, list) or key == "yaxis"}
+        look = {key: value for key, value in trace.items() if key not in own}
+        x = {"x": place(own.pop("x"), lists)} if "x" in own else {}
+        return {"look": place(look, looks), **own, **x}
+
+    def figure(whole: dict[str, Any]) -> dict[str, Any]:
+        return {**whole, "data": [shorter(trace) for trace in whole["data"]]}
+
+    figures = {name: figure(whole) for name, whole in data["figures"].items()}
+    explorers = {
+        name: [{**path, "figure": figure(path["figure"])} for path in paths]
+        for name, paths in data.get("explorers", {}).items()
+    }
+    shared = {
+        "looks": [json.loads(look) for look in looks],
+        "lists": [json.loads(values) for values in lists],
+    }
+    return {**data, "figures": figures, "explorers": explorers, **shared}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from math import log10
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,7 @@ import numpy as np
 from ranksieve._types import FloatArray
 from ranksieve._util.json_values import nonzero_weights
 from ranksieve.estimators.families import SIZED
-from ranksieve.report.canvas import OTHER, PALETTE, Figure, axis, faint, layout, text
+from ranksieve.report.canvas import OTHER, PALETTE, Figure, axis, faint, layout, log_axis, packed
 from ranksieve.report.words import metric_title
 
 MAX_LINES = 60  # weight curves beyond these are neither legible nor worth their bytes
@@ -107,15 +106,18 @@ def _largest_weights(coefs: FloatArray, chosen: FloatArray, names: Sequence[str]
 def path_explorer(curves: Curves, chosen: Sequence[str]) -> dict[str, Any]:
     """Plain data for the page: the figure, the colours of chosen features, what the slider shows of a point.
 
-    Weights are pairs [feature, weight], features in order of entry.
+    Points hold a weight or nothing for each feature, in order of entry; ``lines`` are the features whose
+    weights are drawn.
     """
     features = list(dict.fromkeys(name for point in curves.points for name in point))
     place = {name: k for k, name in enumerate(features)}
     return {
         **{name: getattr(curves, name) for name in SLIDER},
         "features": features,
-        "points": [sorted([place[name], w] for name, w in point.items()) for point in curves.points],
-        "figure": path_figure(curves, chosen),
+        "points": [packed((point.get(name) or None for name in features), 4) for point in curves.points],
+        "figure": path_figure(curves),
+        "lines": [place[name] for name in curves.weights if name in place],
+        "hover": _hover(curves),
         "colours": feature_colours(chosen),
     }
 
@@ -125,19 +127,13 @@ def feature_colours(chosen: Sequence[str]) -> dict[str, str]:
     return {name: PALETTE[k] if k < len(PALETTE) else OTHER for k, name in enumerate(chosen)}
 
 
-def path_figure(curves: Curves, chosen: Sequence[str]) -> Figure:
-    """Weights, held-out metric and number of features, point by point; chosen features have colours."""
-    colours = feature_colours(chosen)
-    weights = [
-        _line(curves, curves.alphas, curves.weights[name], "y", colours.get(name, OTHER))
-        | {"name": text(name), "opacity": 1.0 if name in colours else 0.45}
-        for name in sorted(curves.weights, key=lambda name: name in colours)  # coloured lines on top
-    ]
+def path_figure(curves: Curves) -> Figure:
+    """Held-out metric and number of features, point by point; the page adds the weights of the points."""
     count = _line(curves, curves.alphas, curves.n_nonzero, "y3", PALETTE[2])
     count["line"]["shape"] = "hv"
-    point = "α = %{x:.3g}: " if curves.by == "α" else ""
-    count |= {"name": "features", "hovertemplate": f"{point}%{{y}} features<extra></extra>"}
-    return {"data": [*weights, *_metric_lines(curves), count], "layout": _path_layout(curves)}
+    point = "α = {x:.3g}: " if curves.by == "α" else ""
+    count |= {"name": "features", "hover": f"{point}{{y}} features"}
+    return {"data": [*_metric_lines(curves), count], "layout": _path_layout(curves)}
 
 
 def _metric_lines(curves: Curves) -> list[Figure]:
@@ -147,27 +143,19 @@ def _metric_lines(curves: Curves) -> list[Figure]:
     alphas, mean = [curves.alphas[k] for k in shown], [curves.mean[k] for k in shown]
     low = [curves.mean[k] - curves.standard_error[k] for k in shown]
     high = [curves.mean[k] + curves.standard_error[k] for k in shown]
-    metric = text(metric_title(curves.metric))
+    metric = metric_title(curves.metric)
     band = {
-        "type": "scatter",
-        "x": alphas + alphas[::-1],
-        "y": low + high[::-1],
-        "xaxis": "x",
-        "yaxis": "y2",
-        "fill": "toself",
-        "fillcolor": faint(PALETTE[0]),
-        "line": {"width": 0},
-        "hoverinfo": "skip",
-    }
+        "type": "band", "x": alphas, "low": low, "high": high, "yaxis": "y2", "color": faint(PALETTE[0])
+    }  # fmt: skip
     chosen = {
         "type": "scatter",
         "x": [curves.alphas[curves.chosen]],
         "y": [curves.mean[curves.chosen]],
-        "xaxis": "x",
         "yaxis": "y2",
         "mode": "markers",
         "marker": {"size": 10, "color": PALETTE[1]},
         "name": "chosen",
+        "hover": _hover(curves),
     }
     lines = [band, _line(curves, alphas, mean, "y2", PALETTE[0]) | {"name": f"held-out {metric}"}, chosen]
     if curves.test:
@@ -177,37 +165,35 @@ def _metric_lines(curves: Curves) -> list[Figure]:
 
 
 def _line(curves: Curves, x: list[float], y: list[Any], axis: str, colour: str) -> Figure:
-    point = "α = %{x:.3g}" if curves.by == "α" else "%{x} features"
     return {
         "type": "scatter",
         "mode": "lines",
         "x": x,
         "y": y,
-        "xaxis": "x",
         "yaxis": axis,
         "line": {"color": colour, "width": 2},
-        "hovertemplate": f"%{{fullData.name}}<br>{point}<br>%{{y:.4g}}<extra></extra>",
+        "hover": _hover(curves),
     }
+
+
+def _hover(curves: Curves) -> str:
+    return f"{{name}}\n{'α = {x:.3g}' if curves.by == 'α' else '{x} features'}\n{{y:.4g}}"
 
 
 def _path_layout(curves: Curves) -> dict[str, Any]:
     """Three axes above each other, a mark at the chosen point, and one that moves with the slider."""
     chosen = curves.alphas[curves.chosen]
-    mark = {"type": "line", "xref": "x", "yref": "paper", "x0": chosen, "x1": chosen, "y0": 0, "y1": 1}
-    # On a log axis plotly places shapes by value but annotations by exponent.
-    place = log10(chosen) if curves.by == "α" else chosen
-    label = {"xref": "x", "yref": "paper", "x": place, "y": 1, "yanchor": "bottom"}
-    log_axis = {"type": "log", "autorange": "reversed", "exponentformat": "power", "dtick": "D2"}
-    falling = axis("α, strong to weak", **log_axis, anchor="y3")
+    mark = {"type": "line", "yref": "paper", "x0": chosen, "x1": chosen}
+    falling = log_axis("α, strong to weak", reversed=True, anchor="y3")
     return layout(
         620,
-        xaxis=falling if curves.by == "α" else axis("features", anchor="y3"),
+        xaxis=falling if curves.by == "α" else axis("features", dtick=1, anchor="y3"),
         yaxis=axis("weight", domain=[0.5, 1.0], zeroline=True),
         yaxis2=axis(metric_title(curves.metric), domain=[0.22, 0.45]),
-        yaxis3=axis("features", domain=[0.0, 0.17], rangemode="tozero"),
+        yaxis3=axis("features", domain=[0.0, 0.17], rangemode="tozero", dtick=1),
         shapes=[
             mark | {"line": {"color": CHOSEN, "dash": "dot", "width": 1.5}},
             mark | {"line": {"color": CURSOR, "width": 1.5}},
         ],
-        annotations=[label | {"text": "chosen", "showarrow": False}],
+        annotations=[{"text": "chosen", "x": chosen, "yref": "paper"}],
     )

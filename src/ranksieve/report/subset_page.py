@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from ranksieve._version import __version__
-from ranksieve.report.canvas import OTHER, PALETTE, Figure, axis, faint, layout, text
+from ranksieve.report.canvas import OTHER, PALETTE, Figure, axis, faint, layout
 from ranksieve.report.page import Answer, render_page
 from ranksieve.report.subset_words import ROUNDING, screening_sentences, subset_sentence, tie_sentences
-from ranksieve.report.words import listed, metric_text, metric_title, percent
+from ranksieve.report.words import counted, listed, metric_text, metric_title, percent
 
-HOVER = "%{x} features: %{y:.6g}<extra>%{fullData.name}</extra>"
-MARKED = "%{y}, best set of %{x}: weight %{customdata:.4g}<extra></extra>"
+HOVER = "{name}\n{x} features: {y:.6g}"
+MARKED = "{y}, best set of {x}: weight {data:.4g}"
 ROW = 22  # pixels per feature in the picture of the sets
 
 
@@ -39,7 +39,7 @@ class SubsetPage:
 
     @property
     def answers(self) -> list[Answer]:
-        """Which size ranks best, what is proven, how long it took."""
+        """Which size ranks best, what is proven, at what effort."""
         best = max(self.sizes, key=lambda size: size["mean"])
         proven = [size for size in self.sizes if size["relative_gap"] <= ROUNDING]
         widest = max(self.sizes, key=lambda size: size["relative_gap"])
@@ -48,7 +48,6 @@ class SubsetPage:
             if len(proven) == len(self.sizes)
             else f" The widest gap is {percent(widest['relative_gap'])}, at {widest['max_features']}."
         )
-        seconds = sum(size["seconds"] for size in self.sizes)
         nodes = sum(size["n_nodes"] for size in self.sizes)
         return [
             Answer(
@@ -61,7 +60,11 @@ class SubsetPage:
                 f"{len(proven)} of {len(self.sizes)} sizes",
                 f"For these sizes no other set has a lower training objective.{rest}",
             ),
-            Answer("At what effort?", f"{seconds:.1f} s", f"{nodes} regions of sets were bounded."),
+            Answer(
+                "At what effort?",
+                counted(nodes, "region"),
+                "So many regions of sets were bounded, until no bound was below the best set or time was up.",
+            ),
         ]
 
     def sentences(self, size: Mapping[str, Any]) -> list[str]:
@@ -89,25 +92,24 @@ def _line(x: Sequence[Any], y: Sequence[Any], name: str, colour: str, **options:
         "name": name,
         "line": {"color": colour, "width": 2},
         "marker": {"color": colour, "size": 7},
-        "hovertemplate": HOVER,
+        "hover": HOVER,
         **options,
     }
 
 
 def _look(height: int, y: str, **options: Any) -> dict[str, Any]:
     x = axis("features at most", dtick=1)
-    return layout(
-        height, showlegend=True, legend={"orientation": "h", "y": 1.14}, xaxis=x, yaxis=axis(y), **options
-    )
+    return layout(height, showlegend=True, xaxis=x, yaxis=axis(y, **options))
 
 
 def _objective_figure(sizes: Sequence[Mapping[str, Any]]) -> Figure:
     """Objective of the best set found, the bound that no set is below, and the bound before any split."""
     k = [size["max_features"] for size in sizes]
+    bound, objective = [size["bound"] for size in sizes], [size["objective"] for size in sizes]
     lines = [
-        _line(k, [size["bound"] for size in sizes], "proven bound of all sets", PALETTE[2]),
-        _line(k, [size["objective"] for size in sizes], "best set found", PALETTE[0])
-        | {"fill": "tonexty", "fillcolor": faint(PALETTE[1])},
+        {"type": "band", "x": k, "low": bound, "high": objective, "color": faint(PALETTE[1])},
+        _line(k, bound, "proven bound of all sets", PALETTE[2]),
+        _line(k, objective, "best set found", PALETTE[0]),
         _line(k, [size["root_bound"] for size in sizes], "bound before the first split", OTHER)
         | {"line": {"color": OTHER, "width": 1.5, "dash": "dot"}, "mode": "lines"},
     ]
@@ -117,7 +119,7 @@ def _objective_figure(sizes: Sequence[Mapping[str, Any]]) -> Figure:
 def _metric_figure(found: Mapping[str, Any]) -> Figure:
     sizes = found["sizes"]
     k, mean = [size["max_features"] for size in sizes], [size["mean"] for size in sizes]
-    errors = {"type": "data", "array": [size["standard_error"] for size in sizes], "color": PALETTE[0]}
+    errors = [size["standard_error"] for size in sizes]
     line = _line(k, mean, "mean and standard error over queries", PALETTE[0], error_y=errors)
     return {"data": [line], "layout": _look(320, f"held-out {metric_title(found['metric'])}")}
 
@@ -136,20 +138,15 @@ def _sets_figure(sizes: Sequence[Mapping[str, Any]]) -> Figure:
             "mode": "markers",
             "name": words,
             "x": [size["max_features"] for size in sizes for w in size["weights"].values() if sign * w > 0],
-            "y": [text(name) for size in sizes for name, w in size["weights"].items() if sign * w > 0],
+            "y": [name for size in sizes for name, w in size["weights"].items() if sign * w > 0],
             "customdata": [w for size in sizes for w in size["weights"].values() if sign * w > 0],
             "marker": {"symbol": symbol, "size": 12, "color": colour},
-            "hovertemplate": MARKED,
+            "hover": MARKED,
         }
         for words, sign, symbol, colour in (
             ("positive weight", 1, "square", PALETTE[0]),
             ("negative weight", -1, "square-open", PALETTE[3]),
         )
     ]
-    look = _look(150 + ROW * len(rows), "")
-    look["yaxis"] |= {
-        "categoryorder": "array",
-        "categoryarray": [text(name) for name in reversed(rows)],
-        "automargin": True,
-    }
-    return {"data": marks, "layout": look}
+    names = {"type": "category", "categories": rows[::-1]}
+    return {"data": marks, "layout": _look(100 + ROW * len(rows), "", **names)}

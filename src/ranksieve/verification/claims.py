@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ranksieve.data.costs import make_costs
 from ranksieve.data.dataset import Dataset, fingerprint, fingerprint_of_weights
+from ranksieve.data.features import is_pattern, matching
 from ranksieve.estimators.choice import fits
 from ranksieve.estimators.warm_start import short_name
 from ranksieve.estimators.within_budget import WithinBudget
@@ -109,7 +110,7 @@ def check_budget(case: Case) -> Iterator[Verdict]:
         return
     try:
         with told_if_damaged("what was asked for cannot be read"):
-            findings = [*_limits(case.model)]
+            findings = [*_limits(case.model, case.data.feature_names)]
     except NotChecked as reason:
         yield Verdict("budget", None, str(reason))
         return
@@ -117,7 +118,8 @@ def check_budget(case: Case) -> Iterator[Verdict]:
         yield judged("budget", findings)
 
 
-def _limits(model: LinearModel) -> Iterator[Finding]:
+def _limits(model: LinearModel, known: Sequence[str]) -> Iterator[Finding]:
+    """``known`` are the features of the data: a name among them is no pattern."""
     asked = {name: value for name, value in model.parameters.items() if value not in (None, [], {})}
     if "max_features" in asked:
         n, most = len(model.terms), asked["max_features"]
@@ -126,10 +128,11 @@ def _limits(model: LinearModel) -> Iterator[Finding]:
         limit = float(asked["max_cost"])
         yield bool(fits(cost, limit)), f"cost {cost:g} of at most {limit:g}"
     if "must_not" in asked:
-        used = _named(asked["must_not"], model).intersection(model.names)
+        by_name = _named(asked.get("must_have", []), model)
+        used = _matched(_named(asked["must_not"], model), model, known) - by_name
         yield not used, f"uses {', '.join(sorted(used))} of must_not" if used else "none of must_not"
     if "signs" in asked:
-        signs = _signs(asked["signs"], model)
+        signs = _signs(asked["signs"], model, known)
         wrong = [term.name for term in model.terms if term.weight * float(signs.get(term.name, 0)) < 0]
         yield not wrong, f"other signs than asked for: {', '.join(wrong)}" if wrong else "signs as asked for"
 
@@ -148,11 +151,25 @@ def _named(features: Any, model: LinearModel) -> set[str]:
     return {one if isinstance(one, str) else _names_of_columns(model).get(one, "") for one in given}
 
 
-def _signs(signs: Any, model: LinearModel) -> Mapping[str, Any]:
-    """By name; files of versions before 4 may hold one sign per column."""
-    if isinstance(signs, Mapping):
-        return signs
-    return {name: signs[column] for column, name in _names_of_columns(model).items()}
+def _matched(named: set[str], model: LinearModel, known: Sequence[str]) -> set[str]:
+    """Those of the features in use that are named, or that a pattern matches."""
+    used = _names_of_columns(model).values()
+    found = [name for one in named if is_pattern(one, known) for name in matching(one, used)]
+    return named.intersection(model.names).union(found)
+
+
+def _signs(signs: Any, model: LinearModel, known: Sequence[str]) -> Mapping[str, Any]:
+    """Of the features in use, by name; files of versions before 4 may hold one sign per column."""
+    if not isinstance(signs, Mapping):
+        return {name: signs[column] for column, name in _names_of_columns(model).items()}
+    by_name = {name: sign for name, sign in signs.items() if not is_pattern(name, known)}
+    by_pattern = {
+        name: sign
+        for pattern, sign in signs.items()
+        if pattern not in by_name
+        for name in matching(pattern, _names_of_columns(model).values())
+    }
+    return by_pattern | by_name
 
 
 def _names_of_columns(model: LinearModel) -> dict[int, str]:

@@ -11,7 +11,7 @@ from ranksieve._types import FloatArray
 from ranksieve.experiment.fold_run import CURVE_METRICS, CUTOFFS
 from ranksieve.experiment.results import DataSetResults
 from ranksieve.experiment.studies.selectors import SELECTORS
-from ranksieve.report.canvas import OTHER, Figure, Style, Styles, axis, layout, method_line, text
+from ranksieve.report.canvas import OTHER, Figure, Style, Styles, axis, layout, method_line
 from ranksieve.report.frontier_figure import pareto_front
 from ranksieve.report.words import metric_title
 
@@ -23,7 +23,7 @@ SIZE_STYLES = {
     "fsmsvm with k": Style("FSMSVM, fitted with k", "#557a95", "x", "dash"),
 }
 NEAR_LEFT = 0.2  # share of the width; further left, a title is right of its method
-HOVER = "%{fullData.name}<br>%{x} features: %{y:.4f}<extra></extra>"
+HOVER = "{name}\n{x} features: {y:.4f}"
 
 
 def ndcg_curves(results: DataSetResults, styles: Styles) -> Figure:
@@ -31,10 +31,7 @@ def ndcg_curves(results: DataSetResults, styles: Styles) -> Figure:
     cutoffs = list(CUTOFFS)
     means = {name: np.array([r.mean(f"ndcg@{k}") for k in cutoffs]) for name, r in results.results.items()}
     centre = np.mean(list(means.values()), axis=0)
-    look = {
-        "mode": "lines+markers",
-        "hovertemplate": "%{fullData.name}<br>NDCG@%{x}: %{y:.4f}<extra></extra>",
-    }
+    look = {"mode": "lines+markers", "hover": "{name}\nNDCG@{x}: {y:.4f}"}
     lines = [
         method_line(styles[name], name, cutoffs, (mean - shift).tolist(), yaxis=panel, **look)
         for panel, shift in (("y", 0.0), ("y2", centre))
@@ -51,13 +48,13 @@ def ndcg_curves(results: DataSetResults, styles: Styles) -> Figure:
 def sizes(results: DataSetResults, styles: Styles) -> Figure:
     """Accuracy with k features: of cut models, of the path, of selectors."""
     lines = [
-        method_line(style, name, range(1, len(values) + 1), values, yaxis=panel, hovertemplate=HOVER)
+        method_line(style, name, range(1, len(values) + 1), values, yaxis=panel, hover=HOVER)
         for panel, metric in zip(("y", "y2"), CURVE_METRICS, strict=True)
         for name, style, values in _size_curves(results, styles, metric)
     ]
     first, second = (f"test {metric_title(metric)}" for metric in CURVE_METRICS)
     axes = {
-        "xaxis": axis("number of features k", anchor="y2"),
+        "xaxis": axis("number of features k", dtick=1, anchor="y2"),
         "yaxis": axis(first, domain=[0.54, 1.0]),
         "yaxis2": axis(second, domain=[0.0, 0.46]),
     }
@@ -134,7 +131,7 @@ def map_against_sparsity(results: DataSetResults, styles: Styles) -> Figure | No
         return None
     front = pareto_front(linear, "sparsity", "map")
     line = {
-        "type": "scatter", "mode": "lines", "hoverinfo": "skip",
+        "type": "scatter", "mode": "lines",
         "x": [method["sparsity"] for method in front], "y": [method["map"] for method in front],
         "line": {"color": OTHER, "dash": "dot", "width": 1.5, "shape": "hv"},
     }  # fmt: skip
@@ -149,7 +146,7 @@ def map_against_sparsity(results: DataSetResults, styles: Styles) -> Figure | No
                 [method["map"]],
                 mode="markers",
                 marker={"color": style.colour, "symbol": style.symbol, "size": 12},
-                hovertemplate="%{fullData.name}<br>sparsity %{x:.3f}<br>MAP %{y:.4f}<extra></extra>",
+                hover="{name}\nsparsity {x:.3f}\nMAP {y:.4f}",
             )
         )
     widest = max(method["sparsity"] for method in linear)
@@ -170,6 +167,4 @@ def _label(title: str, x: float, y: float, widest: float, place: int) -> dict[st
     A narrow page leaves out annotations named "wide".
     """
     side = {"xanchor": "left", "ax": 8} if x < NEAR_LEFT * widest else {"xanchor": "right", "ax": -8}
-    arrow = {"showarrow": True, "arrowhead": 0, "arrowwidth": 1, "arrowcolor": OTHER, "standoff": 6}
-    label = {"x": x, "y": y, "text": text(title), "font": {"size": 11}, "ay": -20 - 18 * (place % 2)}
-    return {"name": "wide", **label, **arrow, **side}
+    return {"name": "wide", "x": x, "y": y, "text": title, "ay": -20 - 18 * (place % 2), **side}

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from ranksieve._types import AnyArray, FloatArray
+from ranksieve._types import AnyArray, FloatArray, IntArray
 from ranksieve.experiment.results import DataSetResults
 from ranksieve.experiment.studies.base import first_row
-from ranksieve.report.canvas import PALETTE, SYMBOLS, Figure, Styles, layout, log_axis, text
+from ranksieve.report.canvas import PALETTE, SYMBOLS, Figure, Styles, layout, log_axis
 
+MOST_POINTS = 120  # of a line; more of them cannot be told apart
 FLOOR = 1e-13  # relative; below this a difference of objectives is rounding error
-HOVER = "%{fullData.name}<br>%{x:.3g} s: %{y:.2e}<extra></extra>"
-ITERATIONS_HOVER = "%{fullData.name}<br>%{x} iterations: %{y:.2e}<extra></extra>"
-LEGEND = {"showlegend": True, "legend": {"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0}}
+HOVER = "{name}\n{x:.3g} s: {y:.2e}"
+ITERATIONS_HOVER = "{name}\n{x} iterations: {y:.2e}"
 
 
 def convergence(results: DataSetResults, styles: Styles) -> Figure | None:
@@ -26,14 +26,14 @@ def convergence(results: DataSetResults, styles: Styles) -> Figure | None:
         shown = seconds > 0  # a logarithmic axis has no zero
         above = np.maximum(objective - study["optimum"], FLOOR * study["optimum"])
         gap = np.maximum(np.asarray(run["gap"]) / objective, FLOOR)
-        lines.append(_line(name, seconds[shown], above[shown], k) | {"yaxis": "y"})
+        lines.append(_line(name, seconds[shown], above[shown], k))
         lines.append(_line(name, seconds[shown], gap[shown], k) | {"yaxis": "y2", "showlegend": False})
     axes = {
         "xaxis": log_axis("seconds", anchor="y2"),
-        "yaxis": log_axis("objective − optimum", domain=[0.54, 1.0]) | {"dtick": 3},
-        "yaxis2": log_axis("relative gap", domain=[0.0, 0.46]) | {"dtick": 2},
+        "yaxis": log_axis("objective − optimum", domain=[0.54, 1.0]),
+        "yaxis2": log_axis("relative gap", domain=[0.0, 0.46]),
     }
-    return {"data": lines, "layout": layout(680, **axes) | LEGEND}
+    return {"data": lines, "layout": layout(680, showlegend=True, **axes)}
 
 
 def descent(results: DataSetResults, styles: Styles) -> Figure | None:
@@ -45,7 +45,7 @@ def descent(results: DataSetResults, styles: Styles) -> Figure | None:
     for k, (name, run) in enumerate(study["runs"].items()):
         away = np.maximum(np.asarray(run["objective"]) / study["optimum"] - 1.0, FLOOR)[1:]
         seconds, iterations = np.asarray(run["seconds"])[1:], np.arange(1, len(away) + 1)
-        above = _line(name, iterations, away, k) | {"hovertemplate": ITERATIONS_HOVER}
+        above = _line(name, iterations, away, k) | {"hover": ITERATIONS_HOVER}
         below = _line(name, seconds, away, k) | {"xaxis": "x2", "yaxis": "y2", "showlegend": False}
         lines += [above, below]
     axes = {
@@ -54,18 +54,26 @@ def descent(results: DataSetResults, styles: Styles) -> Figure | None:
         "yaxis": log_axis("(objective − optimum) / optimum", domain=[0.6, 1.0]),
         "yaxis2": log_axis("the same", domain=[0.0, 0.4], anchor="x2"),
     }
-    return {"data": lines, "layout": layout(680, **axes) | LEGEND}
+    return {"data": lines, "layout": layout(680, showlegend=True, **axes)}
 
 
 def _line(name: str, x: AnyArray, y: FloatArray, k: int) -> Figure:
+    x, y = (values[_thinned(len(x))] for values in (x, y))
     return {
         "type": "scatter",
         "mode": "lines+markers" if len(x) <= 20 else "lines",
-        "name": text(name),
+        "name": name,
         "legendgroup": f"solver {name}",
         "x": x.tolist(),
         "y": y.tolist(),
         "line": {"color": PALETTE[k % len(PALETTE)], "width": 2},
-        "marker": {"symbol": SYMBOLS[k % len(SYMBOLS)], "size": 7},
-        "hovertemplate": HOVER,
+        "marker": {"color": PALETTE[k % len(PALETTE)], "symbol": SYMBOLS[k % len(SYMBOLS)], "size": 7},
+        "hover": HOVER,
     }
+
+
+def _thinned(count: int) -> IntArray:
+    """Which points of a line are drawn: all of a few; of many, evenly in the logarithm of their number."""
+    if count <= MOST_POINTS:
+        return np.arange(count)
+    return np.unique(np.geomspace(1, count, MOST_POINTS).round().astype(np.int64)) - 1

@@ -10,10 +10,9 @@ from ranksieve.experiment.cells import title
 from ranksieve.experiment.results import DataSetResults
 from ranksieve.experiment.studies.base import METRIC, rows_of
 from ranksieve.experiment.studies.minbatsrank import BATCH, online_means
-from ranksieve.report.canvas import PALETTE, Figure, Styles, axis, faint, layout, text
-from ranksieve.report.pictures.convergence import LEGEND
+from ranksieve.report.canvas import PALETTE, Figure, Styles, axis, faint, layout
 
-HOVER = "%{fullData.name}<br>%{x:.0f} documents: %{y:.4f}<extra></extra>"
+HOVER = "{name}\n{x:.0f} documents: {y:.4f}"
 
 
 def online(results: DataSetResults, styles: Styles) -> Figure | None:
@@ -25,19 +24,18 @@ def online(results: DataSetResults, styles: Styles) -> Figure | None:
     traces: list[dict[str, Any]] = []
     for k, name in enumerate(rows[0]["curves"]):
         curves = online_means(rows, name, METRIC)
-        shared = {"type": "scatter", "legendgroup": name, "x": documents.tolist()}
-        edge = {"mode": "lines", "line": {"width": 0}, "showlegend": False, "hoverinfo": "skip"}
-        fill = {"fill": "tonexty", "fillcolor": faint(PALETTE[k])}
+        shared = {"legendgroup": name, "x": documents.tolist()}
+        low, high = curves.min(axis=0).tolist(), curves.max(axis=0).tolist()
         traces += [
-            {**shared, **edge, "y": curves.min(axis=0).tolist()},
-            {**shared, **edge, **fill, "y": curves.max(axis=0).tolist()},
+            {**shared, "type": "band", "low": low, "high": high, "color": faint(PALETTE[k])},
             {
                 **shared,
+                "type": "scatter",
                 "mode": "lines",
-                "name": text(name),
+                "name": name,
                 "y": curves.mean(axis=0).tolist(),
                 "line": {"color": PALETTE[k], "width": 2},
-                "hovertemplate": HOVER,
+                "hover": HOVER,
             },
         ]
     for name in (name for name in BATCH if name in results.results):
@@ -46,12 +44,12 @@ def online(results: DataSetResults, styles: Styles) -> Figure | None:
             {
                 "type": "scatter",
                 "mode": "lines",
-                "name": text(title(name)),
+                "name": title(name),
                 "x": [documents[0], documents[-1]],
                 "y": [level, level],
                 "line": {"color": styles[name].colour, "dash": "dot", "width": 1.5},
-                "hovertemplate": HOVER,
+                "hover": HOVER,
             }
         )
     axes = {"xaxis": axis("documents seen", rangemode="tozero"), "yaxis": axis("test NDCG@10")}
-    return {"data": traces, "layout": layout(460, **axes) | LEGEND}
+    return {"data": traces, "layout": layout(460, showlegend=True, **axes)}

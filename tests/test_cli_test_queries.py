@@ -1,0 +1,54 @@
+"""fit --test: queries that choose nothing are reported first."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+import ranksieve as rs
+from tests.test_cli import refused, run
+from tests.test_report import text_of
+
+OPTIONS = ["--set", "n_alphas=8", "--set", "cv=2", "--max-features", "3", "--profile", "standard"]
+TESTED = ["--test", "test.txt", "-o", "m.json"]
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    data = rs.make_ranking(n_queries=40, n_features=6, n_informative=3, seed=0)
+    rs.write_letor(data.select_queries(range(30)), "train.txt")
+    rs.write_letor(data.select_queries(range(30, 40)), "test.txt")
+    return tmp_path
+
+
+def test_test_queries_choose_nothing_and_come_first(here):
+    run("fit", "train.txt", *OPTIONS, "-o", "without.json")
+    said = run(
+        "fit", "train.txt", *OPTIONS, "--test", "test.txt", "-o", "m.json", "--report", "r.html"
+    ).stdout
+    assert rs.load_model("m.json") == rs.load_model("without.json")
+    test = rs.read_letor("test.txt")
+    found = rs.evaluate(rs.load_model("m.json").predict(test), test, "ndcg@10", "standard")
+    words = f"Test NDCG@10 (standard profile): {found.mean['ndcg@10']:.4f}, 95 % interval"
+    assert said.startswith(words)
+    text = text_of((here / "r.html").read_text(encoding="utf-8"))
+    assert words in text
+    assert "over the 10 queries of test.txt, which chose nothing" in text
+    assert "test.txt, test queries that chose nothing" in text
+
+
+def test_as_json(here):
+    told = json.loads(
+        run("fit", "train.txt", *OPTIONS, "--test", "test.txt", "-o", "m.json", "--json").stdout
+    )
+    test = rs.read_letor("test.txt")
+    found = rs.evaluate(rs.load_model("m.json").predict(test), test, "map", "standard")
+    assert told["test"]["map"] == pytest.approx(found.mean["map"])
+    assert json.loads(run("fit", "train.txt", *OPTIONS, "-o", "m.json", "--json").stdout)["test"] is None
+
+
+def test_a_file_that_is_not_there_is_told_before_the_fit(here):
+    assert "gone.txt" in refused("fit", "train.txt", "--test", "gone.txt", "-o", "m.json")
+    assert not (here / "m.json").exists()

@@ -1,0 +1,140 @@
+"""Shell patterns for features: in signs, must_have, must_not and costs, in Python and on the command line."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import ranksieve as rs
+from ranksieve.data.costs import make_costs
+from ranksieve.data.features import by_column, is_pattern, matching
+from ranksieve.formats.feature_tables import as_costs
+from ranksieve.penalties.constraints import make_constraints
+from ranksieve.verification import verify
+from tests.test_cli import refused, run
+
+NAMES = ["bm25_title", "bm25_body", "BM25_x", "price", "a[1]", "a1", "clicks*"]
+QUICK = {"n_alphas": 8, "cv": 2, "families": ["l1", "forward"], "profile": "standard"}
+
+
+def test_matching_is_that_of_the_shell_and_knows_case():
+    assert matching("bm25_*", NAMES) == ["bm25_title", "bm25_body"]
+    assert matching("?m25_*", NAMES) == ["bm25_title", "bm25_body"]
+    assert matching("[bB]*25_[!tb]*", NAMES) == ["BM25_x"]
+
+
+def test_names_that_look_like_patterns_are_names():
+    assert not is_pattern("a[1]", NAMES)
+    assert by_column([("a[1]", 1), ("clicks*", 2)], NAMES, "signs") == {4: 1, 6: 2}
+    assert is_pattern("a[1]", NAMES[:4])
+
+
+def test_a_name_wins_over_patterns_in_either_order():
+    given = [("bm25_*", 1), ("bm25_body", -1)]
+    for order in (given, given[::-1]):
+        assert by_column(order, NAMES, "signs") == {0: 1, 1: -1}
+    assert by_column([("bm25_*", 1), ("*_title", 1), (0, -1)], NAMES, "signs") == {0: -1, 1: 1}
+
+
+def test_patterns_that_disagree_or_match_nothing_are_one_sentence():
+    with pytest.raises(ValueError) as caught:
+        by_column([("bm25_*", 1), ("*_title", -1)], NAMES, "signs")
+    assert str(caught.value) == (
+        "signs: the patterns 'bm25_*' and '*_title' disagree about 'bm25_title'; name 'bm25_title' itself, "
+        "or change one of them"
+    )
+    with pytest.raises(ValueError) as caught:
+        by_column([("bn25_t*", 1)], NAMES, "signs")
+    assert str(caught.value) == (
+        "signs: no feature matches the pattern 'bn25_t*'; the nearest are bm25_title, bm25_body, BM25_x"
+    )
+    with pytest.raises(ValueError, match=r"no feature matches the pattern '\*zzz'; the data have bm25_title"):
+        by_column([("*zzz", 1)], NAMES, "signs")
+
+
+def test_constraints_by_pattern():
+    found = make_constraints(NAMES, ["price"], ["[bB]*", "p*"], {"bm25_*": "+", "bm25_body": "-"})
+    assert found.unpenalised.tolist() == [False] * 3 + [True] + [False] * 3
+    assert found.forbidden.tolist() == [True] * 3 + [False] * 4, "price is named, p* only matches it"
+    assert found.signs.tolist() == [1, -1, 0, 0, 0, 0, 0]
+    with pytest.raises(ValueError, match="'price' is in must_have and in must_not"):
+        make_constraints(NAMES, ["pri*"], ["p*"])
+
+
+def test_patterns_do_not_match_indicators():
+    names = ["price", "price is missing"]
+    assert make_constraints(names, signs={"*": "+"}, indicators=names[1:]).signs.tolist() == [1, 0]
+    assert make_constraints(names, signs={names[1]: "-"}, indicators=names[1:]).signs.tolist() == [0, -1]
+
+
+PRICES = {
+    "features": {"bm25_*": 0.3, "bm25_body": 2.0, "*": 1.0},
+    "groups": {"counters": {"cost": 5.0, "features": ["a*", "clicks*"]}},
+}
+
+
+def test_costs_by_pattern():
+    costs = as_costs(PRICES, NAMES)
+    assert costs.of(["bm25_title", "bm25_body", "BM25_x"]) == pytest.approx(0.3 + 2.0 + 1.0)
+    assert costs.of(["a1", "a[1]", "clicks*"]) == 5.0, "a group is paid once"
+    assert make_costs(PRICES).of(["bm25_title", "a1"]) == 5.3, "also before a fit knows all names"
+    assert make_costs(costs.to_dict()) == costs
+    columns = make_costs(PRICES).columns(NAMES)
+    assert columns.of_each.tolist() == [0.3, 2.0, 1.0, 1.0, 5.0, 5.0, 5.0]
+    with pytest.raises(ValueError, match=r"feature_costs: no feature matches the pattern 'x\*'"):
+        as_costs({"x*": 1, "*": 1}, NAMES)
+    with pytest.raises(ValueError, match=r"'bm25_\*' and '\*_title' disagree about 'bm25_title'"):
+        as_costs({"bm25_*": 1, "*_title": 2, "*": 1}, NAMES)
+    assert as_costs({"bm25_*": 1, "*_title": 1, "*": 1}, NAMES).of(NAMES) == 7.0
+
+
+def test_a_cost_file_names_the_line_of_a_pattern(tmp_path):
+    (tmp_path / "c.csv").write_text("feature,cost,group\nbm25_*,0.3,\nzz*,1,clause\n*,1,\n")
+    with pytest.raises(ValueError, match=r"c\.csv:3: no feature matches the pattern 'zz\*'"):
+        as_costs(tmp_path / "c.csv", NAMES)
+
+
+@pytest.fixture(scope="module")
+def shop() -> rs.Dataset:
+    data = rs.make_ranking(n_queries=30, n_features=6, n_informative=4, seed=0)
+    return data.replace_features(data.X, ["bm25_a", "bm25_b", "bm25_c", "price", "x[1]", "x1"])
+
+
+def test_a_fit_by_pattern_equals_one_by_name_and_can_be_verified(shop):
+    by_pattern = rs.SparseRanker(
+        4, signs={"bm25_*": 1, "bm25_c": -1}, must_not=["x[1]"],
+        feature_costs={"*_a": 2.0, "*": 1.0}, max_cost=5, **QUICK,
+    ).fit(shop)  # fmt: skip
+    by_name = rs.SparseRanker(
+        4, signs={"bm25_a": 1, "bm25_b": 1, "bm25_c": -1}, must_not=["x[1]"],
+        feature_costs={"bm25_a": 2.0, "*": 1.0}, max_cost=5, **QUICK,
+    ).fit(shop)  # fmt: skip
+    np.testing.assert_array_equal(by_pattern.coef_, by_name.coef_)
+    model = by_pattern.to_model()
+    assert model.parameters["signs"] == {"bm25_*": 1.0, "bm25_c": -1.0}, "as they were given"
+    assert "x[1]" not in model.names
+    result = verify(model, shop)
+    assert result.holds, result
+    broken = replace(
+        model,
+        terms=tuple(replace(term, weight=-term.weight) for term in model.terms),
+        parameters={**model.parameters, "must_not": ["bm25_[ab]"]},
+    )
+    budget = next(v for v in verify(broken, shop, refit=False).verdicts if v.claim == "budget")
+    assert budget.holds is False
+    assert "other signs than asked for" in budget.words
+    assert "of must_not" in budget.words
+
+
+def test_patterns_on_the_command_line(shop, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rs.write_dataset(shop, "d.parquet")
+    options = ["--set", "n_alphas=8", "--set", "cv=2", "--max-features", "3"]
+    run("fit", "d.parquet", *options, "--signs", "bm25_*=+,price=-", "--must-not", "x*", "-o", "m.json")
+    weights = {term.name: term.weight for term in rs.load_model("m.json").terms}
+    assert all(weight > 0 for name, weight in weights.items() if name.startswith("bm25"))
+    assert not {"x1", "x[1]"} & weights.keys()
+    said = refused("fit", "d.parquet", *options, "--signs", "bn25*=+", "-o", "n.json")
+    assert "no feature matches the pattern 'bn25*'; the nearest are bm25_" in said
