@@ -7,6 +7,9 @@ READY := $(VENV)/.ready
 BENCH := .venv-bench
 BENCH_READY := $(BENCH)/.ready
 
+# Tests start many processes; what one has compiled to bytecode the next need not.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: demo test lint test-letor bench bench-full docs results clean
 
 demo: $(READY)
