@@ -7,6 +7,9 @@ READY := $(VENV)/.ready
 BENCH := .venv-bench
 BENCH_READY := $(BENCH)/.ready
 
+# Tests start many processes; what one has compiled to bytecode the next need not.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: demo test lint test-letor bench bench-full docs results clean
 
 demo: $(READY)
@@ -14,8 +17,11 @@ demo: $(READY)
 	cd demo && ../$(BIN)/ranksieve demo
 	@echo "The page is demo/report.html, the model demo/model.json."
 
+# One process per core, so one thread of BLAS each: threads that wait for work would keep the other core busy.
+# Each process takes the tests in their order and, at the end, some of those that another has left: it shares
+# what the tests of a module need.
 test: lint
-	$(BIN)/pytest -n 2 -m "not letor"
+	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist worksteal -m "not letor"
 
 lint: $(READY)
 	$(BIN)/ruff check .

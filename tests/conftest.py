@@ -17,7 +17,7 @@ from ranksieve.generators.ranking import make_ranking
 settings.register_profile("fixed", derandomize=True)  # the same examples on every machine
 settings.load_profile("fixed")
 
-QUICK = {"n_alphas": 12, "metric": "ndcg@5", "profile": "standard"}
+QUICK = {"n_alphas": 8, "metric": "ndcg@5", "profile": "standard"}
 COSTS = {  # of the features of ``halves``
     "features": {"f1": 5.0, "f2": 1.0, "f3": 0.0, "f4": 2.0, "f5": 0.5},
     "groups": {"calls": {"cost": 3.0, "features": ["f6", "f7", "f8"]}},

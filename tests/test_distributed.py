@@ -503,21 +503,21 @@ def workers_alive(cluster) -> list[int]:
     return [nanny.process.pid for nanny in cluster.workers.values()]
 
 
-def test_a_killed_worker_changes_nothing(data):
-    with started() as cluster, Client(cluster) as client:
-        made = spread(data, [data.n_docs // 2], client)
-        here = rs.sparse_path(data, n_alphas=8)
-        killed = []
+def test_a_killed_worker_changes_nothing(data, client):
+    made = spread(data, [data.n_docs // 2], client)
+    here = rs.sparse_path(data, n_alphas=8)
+    killed = []
 
-        def kill(done: int, total: int) -> None:
-            if done == 4:
-                killed.append(workers_alive(cluster)[0])
-                os.kill(killed[0], signal.SIGKILL)
+    def kill(done: int, total: int) -> None:
+        if done == 4:
+            killed.append(workers_alive(client.cluster)[0])
+            os.kill(killed[0], signal.SIGKILL)
 
-        there = rs.sparse_path(made, n_alphas=8, progress=kill)
-        assert killed
-        np.testing.assert_allclose(there.coefs, here.coefs, **SAME)
-        np.testing.assert_array_equal(there.n_iter, here.n_iter)
+    there = rs.sparse_path(made, n_alphas=8, progress=kill)
+    assert killed
+    np.testing.assert_allclose(there.coefs, here.coefs, **SAME)
+    np.testing.assert_array_equal(there.n_iter, here.n_iter)
+    client.wait_for_workers(2)  # for the other tests
 
 
 def run(*words):
@@ -532,41 +532,32 @@ def until(what, seconds=60.0):
         time.sleep(0.05)
 
 
+SCHEDULER = """
+import sys
+from distributed import LocalCluster
+options = dict(n_workers=1, threads_per_worker=1, processes=False, protocol="tcp", dashboard_address=None)
+with LocalCluster(**options) as cluster:
+    print(cluster.scheduler_address, flush=True)
+    sys.stdin.read()
+"""
+
+
 def test_a_lost_scheduler_is_told_in_one_sentence(data, tmp_path):
-    place = tmp_path / "scheduler.json"
-    scheduler = run(
-        "-m",
-        "distributed.cli.dask_scheduler",
-        "--port",
-        0,
-        "--host",
-        "127.0.0.1",
-        "--no-dashboard",
-        "--scheduler-file",
-        place,
-    )
-    worker = run(
-        "-m", "distributed.cli.dask_worker", "--scheduler-file", place, "--no-dashboard", "--nthreads", 1,
-        "--no-nanny",
-        "--death-timeout", 5, "--local-directory", tmp_path,
-    )  # fmt: skip
-    try:
-        until(place.exists)
-        with Client(scheduler_file=str(place), set_as_default=False) as client:
-            client.wait_for_workers(1)
-            made = spread(data, [data.n_docs // 2], client)
+    command = [sys.executable, "-c", SCHEDULER]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as scheduler:
+        try:
+            with Client(scheduler.stdout.readline().strip(), set_as_default=False) as client:
+                made = spread(data, [data.n_docs // 2], client)
 
-            def stop(done: int, total: int) -> None:
-                if done == 2:
-                    scheduler.kill()
-                    scheduler.wait()
+                def stop(done: int, total: int) -> None:
+                    if done == 2:
+                        scheduler.kill()
+                        scheduler.wait()
 
-            with pytest.raises(ClusterError, match=r"the connection to the Dask scheduler at tcp.* is lost"):
-                rs.sparse_path(made, n_alphas=8, progress=stop)
-    finally:
-        for process in (scheduler, worker):
-            process.kill()
-            process.communicate()
+                with pytest.raises(ClusterError, match=r"connection to the Dask scheduler at tcp.* is lost"):
+                    rs.sparse_path(made, n_alphas=8, progress=stop)
+        finally:
+            scheduler.kill()
 
 
 # The command line

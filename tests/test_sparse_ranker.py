@@ -57,7 +57,7 @@ def test_chooses_the_best_point_of_the_path_on_validation(train):
 @pytest.mark.parametrize("families", [DEFAULT_FAMILIES, ("refitted", "forward"), ("forward",)])
 def test_the_budget_is_never_exceeded(train, k, families):
     a, b = halves(train)
-    assert 1 <= len(SparseRanker(k, "ndcg@3", families=families).fit(a, valid=b).support_) <= k
+    assert 1 <= len(SparseRanker(k, "ndcg@3", families=families, n_alphas=8).fit(a, valid=b).support_) <= k
 
 
 def test_a_coarse_grid_that_jumps_over_the_budget_leaves_forward_selection(train):
@@ -135,8 +135,8 @@ def test_ties_are_those_of_paired_differences():
 def test_refit_on_all_keeps_the_features_and_learns_from_both(train):
     a, b = halves(train)
     for options in ({}, {"families": ("forward",)}, {"families": ("log",)}, {"families": ("refitted",)}):
-        one = SparseRanker(3, "ndcg@5", **options).fit(a, valid=b)
-        both = SparseRanker(3, "ndcg@5", refit_on="all", **options).fit(a, valid=b)
+        one = SparseRanker(3, "ndcg@5", n_alphas=10, **options).fit(a, valid=b)
+        both = SparseRanker(3, "ndcg@5", n_alphas=10, refit_on="all", **options).fit(a, valid=b)
         assert set(both.support_) <= set(one.support_)
         assert not np.array_equal(both.coef_, one.coef_)
         assert both.gap_ <= 1e-6 * both.objective_
@@ -241,9 +241,10 @@ def test_weights_steer_the_choice(train):
 
 def test_penalty_object_and_elastic_net(train):
     a, b = halves(train)
-    by_name = SparseRanker(metric="ndcg@5", penalty="elastic_net", l1_ratio=0.4).fit(a, valid=b)
-    plain = SparseRanker(metric="ndcg@5").fit(a, valid=b)
-    given = SparseRanker(metric="ndcg@5", penalty=L1()).fit(a, valid=b)
+    how = {"metric": "ndcg@5", "n_alphas": 10}
+    by_name = SparseRanker(penalty="elastic_net", l1_ratio=0.4, **how).fit(a, valid=b)
+    plain = SparseRanker(**how).fit(a, valid=b)
+    given = SparseRanker(penalty=L1(), **how).fit(a, valid=b)
     np.testing.assert_array_equal(given.coef_, plain.coef_)
     assert by_name.path_.n_nonzero.max() >= 1
 
@@ -251,8 +252,8 @@ def test_penalty_object_and_elastic_net(train):
 def test_query_weight_zero_removes_queries(train):
     a, b = halves(train)
     weight = (np.arange(a.n_queries) < 12).astype(float)
-    weighted = SparseRanker(metric="ndcg@5").fit(a, valid=b, query_weight=weight)
-    subset = SparseRanker(metric="ndcg@5").fit(a.select_queries(weight > 0), valid=b)
+    weighted = SparseRanker(metric="ndcg@5", n_alphas=10).fit(a, valid=b, query_weight=weight)
+    subset = SparseRanker(metric="ndcg@5", n_alphas=10).fit(a.select_queries(weight > 0), valid=b)
     np.testing.assert_allclose(weighted.coef_, subset.coef_, atol=1e-6)
 
 
@@ -321,8 +322,8 @@ def test_columns_of_other_data_are_found_by_name(train, normalise):
     turned = renamed(train, np.arange(train.n_features)[::-1])
     valid = random_dataset(seed=32, n_queries=20, n_features=12, longest=25)
     other_way = renamed(valid, np.arange(train.n_features)[::-1])
-    one = SparseRanker(normalise=normalise, n_alphas=20).fit(train, valid=valid)
-    other = SparseRanker(normalise=normalise, n_alphas=20).fit(train, valid=other_way)
+    one = SparseRanker(normalise=normalise, n_alphas=8).fit(train, valid=valid)
+    other = SparseRanker(normalise=normalise, n_alphas=8).fit(train, valid=other_way)
     np.testing.assert_array_equal(one.coef_, other.coef_)
     np.testing.assert_array_equal(one.predict(turned), one.predict(train))
     assert one.score(turned) == one.score(train)
@@ -379,7 +380,7 @@ def assert_reported_is_evaluated(fitted, valid):
 @pytest.mark.parametrize("normalise", NORMALISATIONS)
 def test_the_validation_value_is_that_of_evaluate_to_the_last_bit(form, normalise):
     train, valid = with_many_ties(form, 0), with_many_ties(form, 100)
-    fitted = SparseRanker(normalise=normalise, profile="standard", cv=0).fit(train, valid=valid)
+    fitted = SparseRanker(normalise=normalise, profile="standard", n_alphas=8, cv=0).fit(train, valid=valid)
     assert_reported_is_evaluated(fitted, valid)
 
 
@@ -387,5 +388,5 @@ def test_the_validation_value_is_that_of_evaluate_to_the_last_bit(form, normalis
 @pytest.mark.parametrize("missing", FILLS)
 def test_the_validation_value_is_that_of_evaluate_with_missing_values(form, missing):
     train, valid = (with_many_ties(form, seed, holes=True) for seed in (1, 101))
-    fitted = SparseRanker(missing=missing, profile="standard", cv=0).fit(train, valid=valid)
+    fitted = SparseRanker(missing=missing, profile="standard", n_alphas=8, cv=0).fit(train, valid=valid)
     assert_reported_is_evaluated(fitted, valid)

@@ -23,30 +23,34 @@ from ranksieve.model import load_model
 from tests.conftest import random_dataset
 from tests.rankers import ESTIMATORS
 
+LINEAR = [name for name, kind in ESTIMATORS.items() if issubclass(kind, LinearRanker)]
+FEW_STEPS = {"max_iter": 10, "n_rounds": 10, "n_alphas": 4, "cv": 2}
+
 
 def quick(name):
-    """The estimator with its defaults, but for one that takes many small steps."""
-    return ESTIMATORS[name](**({"max_iter": 200} if name == "tgrank" else {}))
+    """The estimator with its defaults, but for one that takes many small steps and one with many models."""
+    return ESTIMATORS[name](**{"tgrank": {"max_iter": 200}, "sparseranker": {"n_alphas": 8}}.get(name, {}))
 
 
-@pytest.fixture(params=ESTIMATORS)
-def estimator(request):
-    return quick(request.param)
+@pytest.fixture(scope="module", params=ESTIMATORS)
+def name(request):
+    return request.param
 
 
-@pytest.fixture(params=[name for name, kind in ESTIMATORS.items() if issubclass(kind, LinearRanker)])
-def linear(request):
-    return quick(request.param)
-
-
-@pytest.fixture(params=[name for name, kind in ESTIMATORS.items() if not issubclass(kind, LinearRanker)])
-def nonlinear(request):
-    return ESTIMATORS[request.param]()
+@pytest.fixture
+def estimator(name):
+    return quick(name)
 
 
 @pytest.fixture(scope="module")
 def data():
     return random_dataset(seed=21, n_queries=30, n_features=6, longest=20)
+
+
+@pytest.fixture(scope="module")
+def fitted(name, data):
+    """For tests that leave it as it is."""
+    return quick(name).fit(data)
 
 
 @pytest.fixture
@@ -59,22 +63,21 @@ def routing():
 @pytest.mark.filterwarnings("ignore:.*cannot guide the choice")
 @pytest.mark.filterwarnings("ignore:Can't check dok sparse matrix")
 def test_check_estimator(estimator):
-    check_estimator(estimator, on_skip=None)
+    few = {key: value for key, value in FEW_STEPS.items() if hasattr(estimator, key)}
+    check_estimator(estimator.set_params(**few), on_skip=None)
 
 
-def test_arrays_and_dataset_give_the_same(estimator, data):
-    a = clone(estimator).fit(data)
-    b = clone(estimator).fit(data.X, data.y, qid=data.qid)
-    np.testing.assert_array_equal(a.predict(data), b.predict(data.X))
+def test_arrays_and_dataset_give_the_same(estimator, fitted, data):
+    again = estimator.fit(data.X, data.y, qid=data.qid)
+    np.testing.assert_array_equal(fitted.predict(data), again.predict(data.X))
 
 
-def test_row_order_and_ids_do_not_matter_and_scores_keep_the_row_order(estimator, data):
+def test_row_order_and_ids_do_not_matter_and_scores_keep_the_row_order(estimator, fitted, data):
     rows = np.random.default_rng(0).permutation(data.n_docs)
     ids = np.empty(data.n_docs, dtype=object)
     ids[:] = [("query", int(q)) for q in data.qid]
-    fitted = clone(estimator).fit(data)
     rows = np.concatenate([_first_rows(data), np.setdiff1d(rows, _first_rows(data), assume_unique=True)])
-    shuffled = clone(estimator).fit(data.X[rows], data.y[rows], qid=ids[rows])
+    shuffled = estimator.fit(data.X[rows], data.y[rows], qid=ids[rows])
     np.testing.assert_allclose(fitted.predict(data.select_rows(rows)), fitted.predict(data)[rows], rtol=1e-12)
     np.testing.assert_allclose(shuffled.predict(data.X), fitted.predict(data), atol=1e-4)
 
@@ -86,27 +89,25 @@ def _first_rows(data):
 
 @pytest.mark.parametrize("kind", [sp.csr_array, sp.csr_matrix, lambda X: X.astype(np.float32)])
 def test_matrices(estimator, data, kind):
-    fitted = clone(estimator).fit(kind(data.X), data.y, qid=data.qid)
+    fitted = estimator.fit(kind(data.X), data.y, qid=data.qid)
     np.testing.assert_allclose(fitted.predict(kind(data.X)), fitted.predict(data.X), rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame])
-def test_frames_bring_their_names(estimator, data, frame):
+def test_frames_bring_their_names(estimator, fitted, data, frame):
     names = [f"signal_{j}" for j in range(6)]
     X = frame({name: data.X[:, j] for j, name in enumerate(names)})
-    fitted = clone(estimator).fit(X, data.y, qid=data.qid)
-    assert list(fitted.feature_names_in_) == names
-    np.testing.assert_allclose(
-        fitted.predict(X), clone(estimator).fit(data).predict(data), rtol=1e-6, atol=1e-8
-    )
+    again = estimator.fit(X, data.y, qid=data.qid)
+    assert list(again.feature_names_in_) == names
+    np.testing.assert_allclose(again.predict(X), fitted.predict(data), rtol=1e-6, atol=1e-8)
 
 
 def test_grid_search_with_routing_uses_the_queries(estimator, data, routing):
-    search = GridSearchCV(estimator, {}, cv=GroupKFold(3), refit=True)
+    search = GridSearchCV(estimator, {}, cv=GroupKFold(2))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         search.fit(data.X, data.y, groups=data.qid)
-    split = next(iter(GroupKFold(3).split(data.X, data.y, data.qid)))
+    split = next(iter(GroupKFold(2).split(data.X, data.y, data.qid)))
     train, test = (data.select_rows(rows) for rows in split)
     assert search.cv_results_["split0_test_score"][0] == pytest.approx(
         clone(estimator).fit(train).score(test)
@@ -125,15 +126,13 @@ def test_without_query_ids_there_is_a_warning(estimator, data):
         clone(estimator).fit(data.X, data.y)
 
 
-def test_sample_weight_in_score_weighs_queries(estimator, data):
-    fitted = clone(estimator).fit(data)
+def test_sample_weight_in_score_weighs_queries(fitted, data):
     weight = np.where(data.qid == data.qid[0], 1.0, 0.0)
     first = data.select_rows(data.qid == data.qid[0])
     assert fitted.score(data, sample_weight=weight) == pytest.approx(fitted.score(first))
 
 
-def test_pickle_and_clone(estimator, data):
-    fitted = clone(estimator).fit(data)
+def test_pickle_and_clone(estimator, fitted, data):
     again = pickle.loads(pickle.dumps(fitted))
     np.testing.assert_array_equal(again.predict(data), fitted.predict(data))
     assert clone(fitted).get_params() == estimator.get_params()
@@ -144,8 +143,8 @@ def test_fit_leaves_parameters_alone(estimator, data):
     assert estimator.fit(data).get_params() == before
 
 
-def test_a_linear_ranker_says_how_near_the_optimum_it_is(linear, data):
-    fitted = linear.fit(data)
+@pytest.mark.parametrize("name", LINEAR, scope="module", indirect=True)
+def test_a_linear_ranker_says_how_near_the_optimum_it_is(fitted, data):
     assert fitted.gap_ >= 0 or np.isnan(fitted.gap_)
     assert fitted.n_iter_ >= 1
     assert len(fitted.trace_) >= 1
@@ -154,20 +153,24 @@ def test_a_linear_ranker_says_how_near_the_optimum_it_is(linear, data):
     np.testing.assert_allclose(fitted.predict(data), seen @ fitted.coef_, rtol=1e-10, atol=1e-12)
 
 
-def test_model_file_gives_the_same_scores(linear, data, tmp_path):
+@pytest.mark.parametrize("name", LINEAR, scope="module", indirect=True)
+def test_model_file_gives_the_same_scores(estimator, data, tmp_path):
     names = [f"signal_{j}" for j in range(6)]
-    fitted = linear.fit(data.replace_features(data.X, names))
+    fitted = estimator.fit(data.replace_features(data.X, names))
     fitted.to_model().save(tmp_path / "model.json")
     model = load_model(tmp_path / "model.json")
     np.testing.assert_array_equal(model.predict(data.X), fitted.predict(data))
-    assert model.method == type(linear).__name__
+    assert model.method == type(estimator).__name__
     assert model.n_features == 6
     assert set(model.names) == {names[j] for j in fitted.support_}
 
 
-def test_a_ranker_that_is_not_linear_says_why_it_has_no_model(nonlinear, data):
+@pytest.mark.parametrize(
+    "name", [name for name in ESTIMATORS if name not in LINEAR], scope="module", indirect=True
+)
+def test_a_ranker_that_is_not_linear_says_why_it_has_no_model(fitted):
     with pytest.raises(ValueError, match="is not linear"):
-        nonlinear.fit(data).to_model()
+        fitted.to_model()
 
 
 def test_labels_beside_a_dataset_are_refused(estimator, data):
@@ -175,10 +178,10 @@ def test_labels_beside_a_dataset_are_refused(estimator, data):
         estimator.fit(data, data.y)
 
 
-def test_other_width_at_prediction(estimator, data):
+def test_other_width_at_prediction(fitted, data):
     narrow = Dataset(data.X[:, :4], data.y, data.qid)
     with pytest.raises(ValueError, match="was fitted on 6 features but the data set has 4"):
-        estimator.fit(data).predict(narrow)
+        fitted.predict(narrow)
 
 
 def test_missing_values_are_named(estimator, data):

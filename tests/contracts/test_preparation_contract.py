@@ -17,12 +17,16 @@ from ranksieve.model import load_model
 from ranksieve.preparation import Preparation
 from ranksieve.preparation.scales import ScaleWarning
 from ranksieve.selection.base import FeatureSelector
-from tests.conftest import QUICK, random_dataset
+from tests.conftest import random_dataset
 
 PUBLIC = {name: getattr(rs, name) for name in rs.__all__}
 RANKERS = {name: kind for name, kind in PUBLIC.items() if isinstance(kind, type) and issubclass(kind, Ranker)}
 SELECTORS = [name for name, kind in RANKERS.items() if issubclass(kind, FeatureSelector)]
-SMALL = {"k": 3, "t": 3, "K": 5, "n_subsamples": 8, "n_rounds": 20, "n_thresholds": 20, **QUICK}
+SMALL = {
+    "k": 3, "t": 3, "K": 5, "n_subsamples": 4, "n_rounds": 10, "n_thresholds": 20, "n_alphas": 5,
+    "cv": 2, "metric": "ndcg@5", "profile": "standard",
+}  # fmt: skip
+FEW_POINTS = {"BudgetedRanker": {"method": "ranksvm"}}  # of a grid
 SCALES = np.array([1e3, 1e-3, 1.0, 1e2, 1e-2, 30.0])  # 10⁶ apart
 
 
@@ -39,7 +43,7 @@ TRAIN, TEST = with_holes(31, 14), with_holes(32, 8)
 def ranker(name, **parameters):
     kind = RANKERS[name]
     wanted = {key: value for key, value in SMALL.items() if key in kind().get_params(deep=False)}
-    return kind(**wanted, **parameters)
+    return kind(**wanted, **FEW_POINTS.get(name, {}), **parameters)
 
 
 @pytest.fixture(params=RANKERS, scope="module")

@@ -28,6 +28,7 @@ from tests.rankers import SELECTORS
 SIZES = ("k", "t")  # parameters that ask for an exact number of features
 LIMITS = ("K", "max_features")
 QUICK = {"n_subsamples": 8, "n_alphas": 10, "n_subsets": 2, "n_rounds": 4}
+FEW_STEPS = {"n_subsamples": 2, "n_alphas": 3, "n_subsets": 1, "n_rounds": 2}
 N_FEATURES, CONSTANT = 14, (3, 11)
 NAMES = [f"signal_{j}" for j in range(N_FEATURES)]
 
@@ -42,9 +43,18 @@ def with_size(selector, size):
     return with_parameters(selector, dict.fromkeys(SIZES, size))
 
 
-@pytest.fixture(params=SELECTORS)
-def selector(request):
-    return with_parameters(with_size(SELECTORS[request.param](), 4), QUICK)
+def quick(name):
+    return with_parameters(with_size(SELECTORS[name](), 4), QUICK)
+
+
+@pytest.fixture(scope="module", params=SELECTORS)
+def name(request):
+    return request.param
+
+
+@pytest.fixture
+def selector(name):
+    return quick(name)
 
 
 @pytest.fixture(scope="module")
@@ -53,6 +63,12 @@ def data():
     data.X[:, CONSTANT[0]] = 2.0
     data.X[:, CONSTANT[1]] = data.qid
     return data
+
+
+@pytest.fixture(scope="module")
+def fitted(name, data):
+    """For tests that leave it as it is."""
+    return quick(name).fit(data)
 
 
 @pytest.fixture
@@ -67,22 +83,22 @@ def routing():
 @pytest.mark.filterwarnings("ignore:No features were selected")
 @pytest.mark.filterwarnings("ignore:Can't check dok sparse matrix")
 def test_check_estimator(selector):
-    check_estimator(with_size(selector, 1), on_skip=None)
+    check_estimator(with_parameters(with_size(selector, 1), FEW_STEPS), on_skip=None)
 
 
-def test_it_is_a_selector_and_chooses_as_many_as_asked(selector, data):
-    assert isinstance(selector, SelectorMixin)
-    support = selector.fit(data).get_support()
+def test_it_is_a_selector_and_chooses_as_many_as_asked(fitted):
+    assert isinstance(fitted, SelectorMixin)
+    support = fitted.get_support()
     assert support.shape == (N_FEATURES,)
-    sizes = [value for name, value in selector.get_params().items() if name in SIZES]
-    limits = [value for name, value in selector.get_params().items() if name in LIMITS and value is not None]
+    sizes = [value for name, value in fitted.get_params().items() if name in SIZES]
+    limits = [value for name, value in fitted.get_params().items() if name in LIMITS and value is not None]
     assert 1 <= support.sum() <= min(limits, default=N_FEATURES)
     assert all(support.sum() == size for size in sizes)
-    np.testing.assert_array_equal(np.sort(selector.selected_), selector.get_support(indices=True))
+    np.testing.assert_array_equal(np.sort(fitted.selected_), fitted.get_support(indices=True))
 
 
-def test_constant_features_are_never_chosen(selector, data):
-    assert not selector.fit(data).get_support()[list(CONSTANT)].any()
+def test_constant_features_are_never_chosen(fitted):
+    assert not fitted.get_support()[list(CONSTANT)].any()
 
 
 def test_every_size_up_to_the_usable_features_and_not_beyond(selector, data):
@@ -101,20 +117,20 @@ def test_every_size_up_to_the_usable_features_and_not_beyond(selector, data):
         assert str(error.value) == f"The '{asked[0]}' parameter of {type(selector).__name__} {fault}"
 
 
-def test_the_same_fit_chooses_the_same(selector, data):
-    first, second = clone(selector).fit(data), clone(selector).fit(data)
-    np.testing.assert_array_equal(first.selected_, second.selected_)
-    np.testing.assert_array_equal(first.coef_, second.coef_)
+def test_the_same_fit_chooses_the_same(selector, fitted, data):
+    again = selector.fit(data)
+    np.testing.assert_array_equal(again.selected_, fitted.selected_)
+    np.testing.assert_array_equal(again.coef_, fitted.coef_)
 
 
 @pytest.mark.parametrize("kind", [np.asarray, sp.csr_array, sp.csr_matrix])
-def test_transform_keeps_the_chosen_columns(selector, data, kind):
-    fitted = selector.fit(kind(data.X), data.y, qid=data.qid)
-    chosen = fitted.transform(kind(data.X))
+def test_transform_keeps_the_chosen_columns(selector, fitted, data, kind):
+    again = selector.fit(kind(data.X), data.y, qid=data.qid)
+    chosen = again.transform(kind(data.X))
     assert sp.issparse(chosen) == (kind is not np.asarray)
     dense = chosen.toarray() if sp.issparse(chosen) else chosen
-    np.testing.assert_array_equal(dense, data.X[:, fitted.get_support()])
-    np.testing.assert_array_equal(fitted.selected_, clone(selector).fit(data).selected_)
+    np.testing.assert_array_equal(dense, data.X[:, again.get_support()])
+    np.testing.assert_array_equal(again.selected_, fitted.selected_)
 
 
 def test_a_dataset_becomes_a_dataset(selector, data):
@@ -150,11 +166,11 @@ def test_frames_out(selector, data):
 
 
 @pytest.mark.parametrize("ranker", [RankSVM(), SparseRankSVM(alpha=1e-3)])
-def test_in_a_pipeline_with_routing(selector, ranker, data, routing):
+def test_in_a_pipeline_with_routing(selector, fitted, ranker, data, routing):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        pipe = make_pipeline(clone(selector), clone(ranker)).fit(data.X, data.y, groups=data.qid)
-    support = clone(selector).fit(data).get_support()
+        pipe = make_pipeline(selector, clone(ranker)).fit(data.X, data.y, groups=data.qid)
+    support = fitted.get_support()
     narrow = data.replace_features(data.X[:, support], [NAMES[j] for j in np.flatnonzero(support)])
     expected = clone(ranker).fit(narrow)
     np.testing.assert_allclose(pipe.predict(data.X), expected.predict(narrow), rtol=1e-9)
@@ -171,8 +187,7 @@ def test_in_a_search_with_routing(selector, data, routing):
     assert search.cv_results_["split0_test_score"][0] == pytest.approx(alone.score(data.select_rows(test)))
 
 
-def test_the_ranker_is_the_base_on_the_chosen_columns(selector, data):
-    fitted = selector.fit(data)
+def test_the_ranker_is_the_base_on_the_chosen_columns(fitted, data):
     if isinstance(fitted, BFSWrapper):
         pytest.skip("the base ranks by new features")
     support = fitted.get_support()
@@ -218,8 +233,7 @@ def test_model_file_gives_the_same_scores(selector, data, tmp_path):
     assert model.method == type(selector).__name__
 
 
-def test_pickle_and_clone(selector, data):
-    fitted = clone(selector).fit(data)
+def test_pickle_and_clone(selector, fitted, data):
     again = pickle.loads(pickle.dumps(fitted))
     np.testing.assert_array_equal(again.predict(data), fitted.predict(data))
     np.testing.assert_array_equal(again.transform(data).X, fitted.transform(data).X)
