@@ -195,3 +195,14 @@ def test_from_with_other_methods_is_refused(folder, options, words):
     assert told.exit_code == 2
     assert words in told.stderr
     assert not (folder / "no.json").exists()
+
+
+def test_the_page_says_what_changed(folder):
+    options = ("--report", folder / "page.html", "-o", folder / "paged.json")
+    told = run("fit", folder / "new.txt", "--from", folder / "old.json", *options)
+    assert told.exit_code == 0, told.output
+    page = (folder / "page.html").read_text()
+    assert "What changed" in page
+    assert "weight before" in page
+    assert "no other candidate is better by more than chance" in page
+    assert "the model before" in page  # its short name

@@ -141,11 +141,12 @@ def fit(
             uncounted = too_short_to_count(ranker, data, held_out)
     model.save(output)
     tested = None if test is None or unseen is None else tested_on(test, unseen, model)
+    texts = {} if stream or cluster else query_texts(data, held_out)
     if report:
         content = build_content(
             ranker, choice=choice, evaluations=valid_metrics(ranker, source.valid, held_out),
             support=feature_strength(ranker, data), uncounted=uncounted, test=tested,
-            query_texts=query_texts(data, held_out),
+            query_texts=texts, before=begin or "",
         )  # fmt: skip
         write_report(content, report)
     with beside(output, report):
@@ -170,7 +171,7 @@ def fit(
                 words(tested.sentence)
             show_model(ranker, model, choice, uncounted)
             if begin is not None:
-                show_changes(ranker.changes_, begin)
+                show_changes(ranker.changes_, begin, texts)
             words(f"Wrote {output}{f' and {report}' if report else ''}.")
 
 

@@ -37,19 +37,15 @@ def settings_in_words(settings: Mapping[str, Any], file: str) -> str:
     return f"Settings of {file}: {', '.join(shown)}." if settings else ""
 
 
-def show_changes(found: Changes, file: str) -> None:
+def show_changes(found: Changes, file: str, texts: Mapping[Any, str]) -> None:
     """What changed from the model before."""
-    from ranksieve.report.change_words import change_sentences
+    from ranksieve.report.change_words import change_table
 
-    for sentence in change_sentences(found, file):
+    shown = change_table(found, file, texts, SHOWN_QUERIES)
+    assert shown is not None
+    for sentence in shown.sentences:
         words(sentence)
-    rows = [(one.feature, *map(_weight, (one.before, one.after)), one.status) for one in found.features]
-    table(["feature", "weight before", "weight now", ""], rows, "What changed")
-    extremes = found.extremes(SHOWN_QUERIES)
-    if extremes:
-        cells = [(query, f"{a:.4f}", f"{b:.4f}", f"{b - a:+.4f}") for query, a, b in extremes]
-        table(["query", "before", "now", "change"], cells, f"Most lost and won ({found.metric})")
-
-
-def _weight(weight: float | None) -> str:
-    return "" if weight is None else f"{weight:+.5g}"
+    table(["feature", "weight before", "weight now", ""], shown.features, "What changed")
+    if shown.queries:
+        title = f"Most lost and won ({found.metric})"
+        table(["query", "before", "now", "change"], shown.queries, title)

@@ -1,12 +1,48 @@
-"""What changed from the model before, in sentences."""
+"""What changed from the model before, in sentences and the cells of tables."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ranksieve.estimators.changes import Changes
+
+SHOWN_QUERIES = 5
+
+
+@dataclass(frozen=True)
+class ChangeTable:
+    """Sentences, and rows of text: features with both weights, and queries with both metrics."""
+
+    sentences: list[str]
+    features: list[tuple[str, str, str, str]]
+    queries: list[tuple[str, str, str, str]]
+    metric: str
+
+
+def change_table(
+    found: Changes | None, file: str, texts: Mapping[Any, str], most: int = SHOWN_QUERIES
+) -> ChangeTable | None:
+    """What changed since the model of a file, if anything is known; ``texts`` are the words of queries."""
+    if found is None:
+        return None
+    features = [(one.feature, _weight(one.before), _weight(one.after), one.status) for one in found.features]
+    queries = [
+        (_called(query, texts), f"{a:.4f}", f"{b:.4f}", f"{b - a:+.4f}")
+        for query, a, b in (found.extremes(most) if len(found.after) else ())
+    ]
+    return ChangeTable(list(change_sentences(found, file)), features, queries, found.metric)
+
+
+def _weight(weight: float | None) -> str:
+    return "" if weight is None else f"{weight:+.5g}"
+
+
+def _called(query: Any, texts: Mapping[Any, str]) -> str:
+    """A query by its id, and its words if they are known."""
+    return f"{query}: {texts[query]}" if texts.get(query) else str(query)
 
 
 def change_sentences(found: Changes, file: str) -> Iterator[str]:

@@ -17,6 +17,7 @@ from ranksieve.model import LinearModel, model_from_dict
 from ranksieve.report.candidates_figure import candidates_figure
 from ranksieve.report.canvas import Figure
 from ranksieve.report.card_words import card_text
+from ranksieve.report.change_words import ChangeTable, change_table
 from ranksieve.report.choice_words import choice_sentences, optimality
 from ranksieve.report.fit_answers import against_the_best, by_weight, fit_answers
 from ranksieve.report.gains import Gains
@@ -36,7 +37,12 @@ if TYPE_CHECKING:  # the types alone would load scikit-learn
     from ranksieve.metrics import Evaluation
 
 WEIGHT = Column("weight", "weight", weight_text, "Weight in the model.")
-DATA = {"train": "training data", "valid": "validation data", "query_weight": "query weights"}
+DATA = {
+    "train": "training data",
+    "valid": "validation data",
+    "query_weight": "query weights",
+    "warm_start": "the model before",
+}
 
 
 @dataclass(frozen=True)
@@ -68,7 +74,7 @@ class Content:
     ``profile`` which conventions the metrics follow, ``too_short`` which lists were too short for them,
     ``headline`` what came of the choice. ``candidates`` is the figure of all candidates. ``costs`` lists what
     is paid for: name, cost, and the features in use that come with it. ``tested`` says how the
-    model ranks queries that chose nothing.
+    model ranks queries that chose nothing, ``changes`` what changed from the model before.
     """
 
     title: str
@@ -87,6 +93,7 @@ class Content:
     candidates: Figure | None = None
     costs: Sequence[tuple[str, float, Sequence[str]]] = ()
     tested: str = ""
+    changes: ChangeTable | None = None
 
     @property
     def terms(self) -> list[Mapping[str, Any]]:
@@ -153,6 +160,7 @@ def build_content(
     uncounted: str = "",
     test: Unseen | None = None,
     query_texts: Mapping[Any, str] | None = None,
+    before: str = "",
 ) -> Content:
     """The content of a fitted ranker's report.
 
@@ -179,6 +187,8 @@ def build_content(
         How the model ranks queries that chose nothing; the page then begins with this.
     query_texts : mapping of query id to str, optional
         The words of the queries that guided the choice.
+    before : str
+        What to call the model that the fit began with.
     """
     model = ranker.to_model().to_dict()
     support = support or Support()
@@ -200,6 +210,7 @@ def build_content(
         tested="" if test is None else test.sentence,
         candidates=candidates_figure(ranker) if isinstance(ranker, SparseRanker) else None,
         costs=_paid_for(ranker),
+        changes=change_table(getattr(ranker, "changes_", None), before, query_texts or {}),
         **_measured(told | dict(evaluations or {})),
     )
 
