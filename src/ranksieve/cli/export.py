@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -20,6 +21,7 @@ from ranksieve.cli.output import emit_json, while_doing, words
 @command(
     "ranksieve export model.json --to elasticsearch -o ltr --data test.txt",
     "ranksieve export model.json --to vespa -o profiles --names names.json",
+    "ranksieve export model.json --to elasticsearch-linear -o search --featureset queries.json --window 200",
     "ranksieve export model.json --to python -o ranker.py",
 )
 def export(
@@ -51,6 +53,10 @@ def export(
         typer.Option(metavar="FILE", help=f"Sample documents, to shift scores above 0. {DATA_HELP}"),
     ] = None,
     store: Annotated[str | None, typer.Option(metavar="NAME", help="The engine's feature store.")] = None,
+    window: Annotated[
+        int | None,
+        typer.Option(metavar="N", min=1, help="How many of the first documents are scored, where they are."),
+    ] = None,
     dtype: Annotated[
         str | None, typer.Option(metavar="NAME", help="Numbers of an ONNX file: float32 or float64.")
     ] = None,
@@ -71,10 +77,11 @@ def export(
     options = {
         "name": name,
         "names": read_names(names) if names else None,
-        "featureset": read_featureset(featureset) if featureset else None,
+        "featureset": read_featureset(featureset, target.check_featureset) if featureset else None,
         "sample": read_with_models(data, [model])[0] if data else None,
         "store": store,
         "dtype": dtype,
+        "window": window,
     }
     with warnings.catch_warnings(record=True) as told:  # kept back, so that a failure is one sentence
         with while_doing(f"exporting {model}"):
@@ -112,13 +119,11 @@ def read_json(path: str) -> Any:
         raise ValueError(f"{path}: not a JSON file ({error})") from None
 
 
-def read_featureset(path: str) -> Any:
+def read_featureset(path: str, check: Callable[[Any], Any]) -> Any:
     """An engine's definitions of features."""
-    from ranksieve.export.lucene import feature_list
-
     content = read_json(path)
     with while_doing(path):
-        feature_list(content)
+        check(content)
     return content
 
 
