@@ -20,7 +20,7 @@ if TYPE_CHECKING:  # these take long to load
     from ranksieve.foreign import Scorer
 
 STANDARD = "-"
-MODEL_STARTS = (b"##", b"{")  # a file of scores begins with a number
+MODEL_STARTS = (b"##", b"{", b"tree")  # a file of scores begins with a number
 
 
 # --- Inputs ----------------------------------------------------------------------------------------------
@@ -84,7 +84,7 @@ def is_model(file: str) -> bool:
         return True
     try:
         with open(file, "rb") as content:
-            return content.read(2).startswith(MODEL_STARTS)
+            return content.read(4).startswith(MODEL_STARTS)
     except OSError:
         return False
 

@@ -45,8 +45,9 @@ def verify(
 
     check_inputs(data, valid)
     linear = open_model(model).own
-    if linear is None:
-        raise ValueError(f"{model}: a model of another program claims nothing that could be verified")
+    if not isinstance(linear, rs.LinearModel):
+        whose = "of another program" if linear is None else "that is not linear"
+        raise ValueError(f"{model}: a model {whose} claims nothing that could be verified")
     given, held_out = FitData(data, valid).read(str(linear.parameters.get("missing", "auto")))
     title = f"verifying {model}"
     with progress(title) as bar, while_doing(title):
