@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import json
 import os
+import shutil
 import warnings
 from pathlib import Path
 
@@ -23,8 +24,8 @@ from tests.engine_readers import READERS
 from tests.test_cli import refused, run
 
 LUCENE = ("elasticsearch", "opensearch", "solr")
-HYBRID = ("elasticsearch-linear", "opensearch-hybrid", "mongodb")
-VESPA = ("vespa", "vespa-second-phase", "vespa-global-phase")
+HYBRID = ("elasticsearch_linear", "opensearch_hybrid", "mongodb")
+VESPA = ("vespa", "vespa_second_phase", "vespa_global_phase")
 
 
 # --- small models with features f1, f2, … ----------------------------------------------------------------
@@ -430,13 +431,22 @@ def test_the_python_module_refuses_what_is_missing(tmp_path):
 # --- command line ----------------------------------------------------------------------------------------
 
 
-@pytest.fixture
-def home(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+@pytest.fixture(scope="module")
+def fitted(tmp_path_factory):
+    place = tmp_path_factory.mktemp("fitted")
     data = rs.make_ranking(n_queries=30, n_features=6, n_informative=3, seed=0)
     data.X[:, 2] = 1.0 - data.X[:, 2]  # f3 counts against a document: scores may be negative
-    write_letor(data, "train.txt")
-    run("fit", "train.txt", "--normalise", "z", "-o", "model.json")
+    write_letor(data, place / "train.txt")
+    run("fit", place / "train.txt", "--normalise", "z", "-o", place / "model.json")
+    return place, data
+
+
+@pytest.fixture
+def home(fitted, tmp_path, monkeypatch):
+    place, data = fitted
+    for name in ("train.txt", "model.json"):
+        shutil.copy(place / name, tmp_path)
+    monkeypatch.chdir(tmp_path)
     return data
 
 

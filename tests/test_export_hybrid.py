@@ -17,7 +17,7 @@ from tests.test_cli import refused, run
 from tests.test_export import BY_RANGE, HYBRID, content, weighing
 
 WINDOWED = [target for target in EXPORTS if "window" in EXPORTS[target].takes]
-SCRIPTS = ("elasticsearch-script", "opensearch-script")
+SCRIPTS = ("elasticsearch_script", "opensearch_script")
 
 
 def model_for(target):
@@ -47,7 +47,7 @@ def test_windows_that_hold_no_documents(target, window, tmp_path):
 
 
 def test_a_small_window_shows_no_more_than_it_holds(tmp_path):
-    result = export_model(BY_RANGE, "elasticsearch-linear", tmp_path / "out", window=3)
+    result = export_model(BY_RANGE, "elasticsearch_linear", tmp_path / "out", window=3)
     assert content(result, "ranker.json")["size"] == 3
 
 
@@ -90,12 +90,12 @@ def test_an_indicator_is_the_absence_of_the_field(target, tmp_path):
 
 
 def test_positive_scores_keep_the_order_of_all_scores_in_single_precision(tmp_path):
-    export_model(weighing(1.0), "elasticsearch-script", tmp_path / "out")
+    export_model(weighing(1.0), "elasticsearch_script", tmp_path / "out")
     rng = np.random.default_rng(0)
     s = np.sort(
         np.concatenate([[-1e30, -1e9, 0.0, 1e9, 1e30], rng.normal(size=200) * 10 ** rng.uniform(-2, 6)])
     )
-    scores = READERS["elasticsearch-script"](tmp_path / "out", {"f1": s.tolist()})
+    scores = READERS["elasticsearch_script"](tmp_path / "out", {"f1": s.tolist()})
     assert scores.dtype == np.float32
     assert (scores > 0).all()
     assert (np.diff(scores) > 0).all()
@@ -117,8 +117,8 @@ HOSTILE = [
 
 @pytest.mark.parametrize("name", HOSTILE)
 def test_names_cannot_leave_their_quotes(name, tmp_path):
-    result = export_model(weighing(2.0), "elasticsearch-script", tmp_path / "out", names={"f1": name})
-    harmless = export_model(weighing(2.0), "elasticsearch-script", tmp_path / "b", names={"f1": "x"})
+    result = export_model(weighing(2.0), "elasticsearch_script", tmp_path / "out", names={"f1": name})
+    harmless = export_model(weighing(2.0), "elasticsearch_script", tmp_path / "b", names={"f1": "x"})
     inside = name.removeprefix("log1p(").removesuffix(")") if name.startswith("log1p(") else name
     if inside == name:
         kinds = [kind for kind, _ in tokens(source(harmless))]
@@ -139,14 +139,14 @@ def test_a_script_beyond_the_size_that_engines_take(tmp_path):
     terms = tuple(Term("f" * 300 + str(j), j, 1.0) for j in range(120))
     sentence = rf"the script of 120 features has \d+ bytes, but Elasticsearch takes {MOST_CHARACTERS} at most"
     with pytest.raises(ValueError, match=sentence):
-        export_model(LinearModel(terms, 120), "elasticsearch-script", tmp_path / "out")
+        export_model(LinearModel(terms, 120), "elasticsearch_script", tmp_path / "out")
 
 
 # --- sub-queries -----------------------------------------------------------------------------------------
 
 QUERIES = {
-    "elasticsearch-linear": {"knn": {"field": "f2", "query_vector": [1.0], "k": 5, "num_candidates": 5}},
-    "opensearch-hybrid": {"neural": {"field": "f2", "query_text": "{{words}}"}},
+    "elasticsearch_linear": {"knn": {"field": "f2", "query_vector": [1.0], "k": 5, "num_candidates": 5}},
+    "opensearch_hybrid": {"neural": {"field": "f2", "query_text": "{{words}}"}},
     "mongodb": [{"$vectorSearch": {"path": "f2"}}, {"$limit": 5}],
 }
 
@@ -164,7 +164,7 @@ def test_sub_queries_are_given_by_feature(target, tmp_path):
     np.testing.assert_array_equal(np.argsort(-scores), [0, 2, 1])
 
 
-@pytest.mark.parametrize("target", ["elasticsearch-linear", "opensearch-hybrid"])
+@pytest.mark.parametrize("target", ["elasticsearch_linear", "opensearch_hybrid"])
 def test_the_plugins_feature_set_gives_the_queries(target, tmp_path):
     features = [{"name": f"f{j}", "template": {"match": {f"field_{j}": "{{keywords}}"}}} for j in (2, 1)]
     result = export_model(
@@ -219,14 +219,14 @@ def test_an_indicator_cannot_be_a_sub_query(target, tmp_path):
 
 def test_opensearch_takes_five_sub_queries(tmp_path):
     by_range = Normalisation("query_min_max")
-    export_model(weighing(*[1.0] * 5, normalisation=by_range), "opensearch-hybrid", tmp_path / "five")
+    export_model(weighing(*[1.0] * 5, normalisation=by_range), "opensearch_hybrid", tmp_path / "five")
     with pytest.raises(ValueError, match=r"the model uses 6 features, but .* takes 5 sub-queries at most"):
-        export_model(weighing(*[1.0] * 6, normalisation=by_range), "opensearch-hybrid", tmp_path / "six")
+        export_model(weighing(*[1.0] * 6, normalisation=by_range), "opensearch_hybrid", tmp_path / "six")
 
 
 def test_opensearch_gets_weights_that_sum_to_one(tmp_path):
     model = weighing(0.3, 0.7, 41.0, normalisation=Normalisation("query_min_max"))
-    result = export_model(model, "opensearch-hybrid", tmp_path / "out", name="products")
+    result = export_model(model, "opensearch_hybrid", tmp_path / "out", name="products")
     (processor,) = content(result, "pipeline.json")["phase_results_processors"]
     weights = processor["normalization-processor"]["combination"]["parameters"]["weights"]
     np.testing.assert_allclose(weights, np.array([0.3, 0.7, 41.0]) / 42, rtol=1e-6)
@@ -254,7 +254,7 @@ def test_mongodb_refuses_what_is_no_stage(tmp_path):
 def test_vespa_normalises_in_the_global_phase(tmp_path):
     model = weighing(0.5, -2.0, normalisation=Normalisation("query_min_max"))
     names = {"f1": "bm25(title)", "f2": "attribute(price)"}
-    result = export_model(model, "vespa-global-phase", tmp_path / "out", names=names, window=200)
+    result = export_model(model, "vespa_global_phase", tmp_path / "out", names=names, window=200)
     text = result.files[0].read_text()
     assert "global-phase {" in text
     assert "w_f1 * normalize_linear(bm25(title))" in text
@@ -267,7 +267,7 @@ def test_vespa_normalises_in_the_global_phase(tmp_path):
 def test_vespa_scores_again_in_the_second_phase(tmp_path):
     names = {"f1": "bm25(title)"}
     text = (
-        export_model(weighing(0.5), "vespa-second-phase", tmp_path / "out", names=names).files[0].read_text()
+        export_model(weighing(0.5), "vespa_second_phase", tmp_path / "out", names=names).files[0].read_text()
     )
     assert "second-phase {" in text
     assert "first-phase" not in text
@@ -299,7 +299,7 @@ def test_the_command_takes_queries_and_window(tmp_path, monkeypatch):
     BY_RANGE.save("model.json")
     queries = {f"f{j}": {"match": {f"field_{j}": "{{words}}"}} for j in (1, 2)}
     (tmp_path / "queries.json").write_text(json.dumps(queries))
-    options = ("--to", "elasticsearch-linear", "-o", "out", "--featureset", "queries.json", "--window", "40")
+    options = ("--to", "elasticsearch_linear", "-o", "out", "--featureset", "queries.json", "--window", "40")
     text = run("export", "model.json", *options).stdout
     assert "Each sub-query returns its first 40 documents" in text
     assert "curl -X POST" in text

@@ -18,12 +18,12 @@ from ranksieve.scorecard import make_scorecard
 from tests.engine_readers import READERS, python_process
 
 LUCENE = ("elasticsearch", "opensearch", "solr")
-SCRIPTS = ("elasticsearch-script", "opensearch-script")
-SUMS = ("elasticsearch-linear", "mongodb")
-BY_RANGE = (*SUMS, "opensearch-hybrid", "vespa-global-phase")
-VESPA = ("vespa", "vespa-second-phase", "vespa-global-phase")
+SCRIPTS = ("elasticsearch_script", "opensearch_script")
+SUMS = ("elasticsearch_linear", "mongodb")
+BY_RANGE = (*SUMS, "opensearch_hybrid", "vespa_global_phase")
+VESPA = ("vespa", "vespa_second_phase", "vespa_global_phase")
 DOUBLE = (*VESPA, "qdrant", "json", "python")
-EVERY_MODEL = [target for target in EXPORTS if target not in (*SUMS, "opensearch-hybrid")]
+EVERY_MODEL = [target for target in EXPORTS if target not in (*SUMS, "opensearch_hybrid")]
 NAMES = ["bm25_title", "bm25_body", "price", "clicks_7d", "age", "published"]
 
 
@@ -161,26 +161,26 @@ def by_query(result, target, data):
 @pytest.mark.parametrize("target", BY_RANGE)
 def test_ranges_within_a_query_are_those_of_the_result_list(target, tmp_path):
     weights = [0.37, 0.11, 0.6, 0.013, 0.5, 0.0]
-    if target == "vespa-global-phase":
+    if target == "vespa_global_phase":
         weights[1] = -0.11
     model = model_of(weights, "query_min_max", 0.25)
     theirs, ours = by_query(exported(model, target, tmp_path), target, TEST), model.predict(TEST)
     # the processor of OpenSearch puts 0.001 where a scaled score is 0
-    floor = 0.0011 * sum(weights) if target == "opensearch-hybrid" else 0
+    floor = 0.0011 * sum(weights) if target == "opensearch_hybrid" else 0
     for query in np.unique(TEST.qid):
         rows = TEST.qid == query
         difference = (theirs - ours)[rows]
         np.testing.assert_allclose(difference, difference.mean(), atol=2e-6 + floor)
 
 
-@pytest.mark.parametrize("target", [target for target in BY_RANGE if target != "vespa-global-phase"])
+@pytest.mark.parametrize("target", [target for target in BY_RANGE if target != "vespa_global_phase"])
 def test_what_a_sub_query_does_not_return_counts_as_its_least_score(target, tmp_path):
     holes = TEST.X.copy()
     holes[np.random.default_rng(0).random(holes.shape) < 0.2] = np.nan
     data = TEST.replace_features(holes)
     model = model_of([0.37, 0.0, 0.6, 0.0, 0.5, 0.0], "query_min_max", missing="query_min")
     theirs, ours = by_query(exported(model, target, tmp_path), target, data), model.predict(data)
-    floor = 0.0011 * 1.47 if target == "opensearch-hybrid" else 0
+    floor = 0.0011 * 1.47 if target == "opensearch_hybrid" else 0
     np.testing.assert_allclose(theirs, ours, atol=2e-6 + floor)
 
 
@@ -300,7 +300,7 @@ FILLING = ("json", "onnx", "python", "qdrant", *SCRIPTS)
 
 @pytest.mark.parametrize("target", [target for target in EXPORTS if target not in FILLING])
 def test_engines_that_put_zero_are_told_the_means(target, tmp_path):
-    kind = "query_min_max" if target == "opensearch-hybrid" else None
+    kind = "query_min_max" if target == "opensearch_hybrid" else None
     model = model_of(WEIGHTS["positive"], kind, missing="column_mean")
     with pytest.warns(UserWarning, match=r"learned but .* puts 0; give each .*bm25_title \d"):
         exported(model, target, tmp_path, sample=TEST)

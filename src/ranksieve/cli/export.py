@@ -21,7 +21,7 @@ from ranksieve.cli.output import emit_json, while_doing, words
 @command(
     "ranksieve export model.json --to elasticsearch -o ltr --data test.txt",
     "ranksieve export model.json --to vespa -o profiles --names names.json",
-    "ranksieve export model.json --to elasticsearch-linear -o search --featureset queries.json --window 200",
+    "ranksieve export model.json --to elasticsearch_linear -o search --featureset queries.json --window 200",
     "ranksieve export model.json --to python -o ranker.py",
 )
 def export(
@@ -55,7 +55,9 @@ def export(
     store: Annotated[str | None, typer.Option(metavar="NAME", help="The engine's feature store.")] = None,
     window: Annotated[
         int | None,
-        typer.Option(metavar="N", min=1, help="How many of the first documents are scored, where they are."),
+        typer.Option(
+            metavar="N", min=1, help="How many first documents are scored again, or come from each sub-query."
+        ),
     ] = None,
     dtype: Annotated[
         str | None, typer.Option(metavar="NAME", help="Numbers of an ONNX file: float32 or float64.")
@@ -64,8 +66,8 @@ def export(
 ) -> None:
     """Write a model in the format of a search engine.
 
-    Elasticsearch, OpenSearch, Solr and Vespa get a folder with the model, the features it needs and an
-    example query; the commands that load them are shown. What a format cannot say is refused with the reason.
+    A search engine gets a folder with the model, the features it needs and an example query; the commands
+    that load them are shown. What a format cannot say is refused with the reason.
     """
     from ranksieve.export import EXPORTS, make_export, paths_of, write_export
 
