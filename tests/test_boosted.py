@@ -265,7 +265,7 @@ def test_fit_writes_a_file_that_commands_read(fitted, method, parts):
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (("--max-features", 3), "--max-features does not apply to lambdamart, which has no such parameter"),
+        (("--max-features", 3), "--max-features does not apply to lambdamart, which has no parameters but"),
         (("--metric", "map"), "--metric does not apply to lambdamart"),
         (("--valid", "train.txt"), "--valid does not apply to lambdamart"),
         (("--best-subset",), "--best-subset does not apply to lambdamart"),

@@ -144,9 +144,8 @@ def make_ranker(
     for name in (*given, *(["valid"] if measures and not entry.linear else [])):
         if name not in entry.parameters and (name not in CHOICE or not entry.linear):
             option = "--best-subset" if name == "families" else "--" + name.replace("_", "-")
-            raise ValueError(
-                f"{option} does not apply to {method}, which has no such parameter; leave it out"
-            )
+            reason = "has no such parameter" if entry.linear else "has no parameters but those of --set"
+            raise ValueError(f"{option} does not apply to {method}, which {reason}; leave it out")
     parameters = dict(_setting(text, method, entry) for text in settings)
     if entry.uses_valid or not (measures or given.keys() & set(CHOICE) - entry.parameters.keys()):
         return cast("LinearRanker", entry.make(**{**parameters, **given}))

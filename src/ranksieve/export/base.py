@@ -130,16 +130,16 @@ def _check_exportable(model: LinearModel, engine: str, within: Collection[str]) 
         )
 
 
-def warn_of_means(model: LinearModel, engine: str) -> None:
-    """Say which default each feature needs in an engine that puts 0 where it is missing."""
+def warn_of_means(model: LinearModel, engine: str, cure: str = "") -> None:
+    """Say which default each feature needs in an engine that puts 0 where it is missing, or another cure."""
     missing = model.preparation.missing
     if not missing.learns:
         return
     pairs = zip(model.names, missing.means, strict=True)
     means = ", ".join(f"{name} {mean:.6g}" for name, mean in pairs)
+    cure = cure or f"give each feature this default value in its own definition ({means})"
     warnings.warn(
-        f"the model replaces a missing feature by a number that it learned but {engine} puts 0; give each "
-        f"feature this default value in its own definition ({means})",
+        f"the model replaces a missing feature by a number that it learned but {engine} puts 0; {cure}",
         UserWarning,
         stacklevel=2,
     )

@@ -68,7 +68,7 @@ def hybrid(
     """
     by_range = model.preparation.normalisation.kind == BY_RANGE
     model = exportable(model, engine, within=(BY_RANGE, "query_min") if by_range else (BY_RANGE,))
-    warn_of_means(model, engine)
+    warn_of_means(model, engine, f"fit with --missing {'query_min' if by_range else 'zero'}")
     folded, window = model if by_range else model.folded(), window_of(options, WINDOW)
     used = [term for term in folded.terms if term.weight]
     for term in used:
