@@ -212,6 +212,20 @@ def test_a_text_cut_anywhere_is_refused_or_the_same(tree_file):
     assert read_text(text[: end + len("end of trees")]) == read_text(text)
 
 
+def test_lightgbm_sees_nothing_but_what_was_checked(tree_file):
+    """It reads numbers and lines in its own way: a blank line ends a tree, 1_0 is 1."""
+    text = "\n".join(tree_file["ensemble"]["text"])
+    clean = read_text(text).text
+    for old, new in (
+        ("num_leaves=4", "num_leaves=0_4"),
+        ("Tree=0\n", "Tree=0\nnum_leaves=9\n\nleft_child=5 5\n\n"),
+        ("tree_sizes=", "tree_sizes=99999999 "),
+        ("objective=lambdarank", "objective=none such"),
+    ):
+        assert old in text
+        assert read_text(text.replace(old, new, 1)).text == clean
+
+
 @pytest.mark.parametrize(
     ("content", "said"),
     [

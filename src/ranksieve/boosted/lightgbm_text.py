@@ -1,4 +1,4 @@
-"""LightGBM's model text: checked line by line before LightGBM sees it, which trusts what it reads.
+"""LightGBM's model text, which LightGBM trusts: read and checked here, and written anew for it.
 
 ``tree``, lines of ``name=value``, then for each tree ``Tree=number`` and its own such lines, then ``end of
 trees``; what follows does not concern scores.
@@ -19,15 +19,16 @@ from ranksieve._types import FloatArray
 from ranksieve._util.messages import how_to_install
 
 FIRST, LAST = "tree", "end of trees"
-NOT_FOR_SCORES = ("tree_sizes", "objective")  # where trees begin is found by reading them one by one
+AVERAGED = "average_output"  # a line of random forests
 DOCS_PER_THREAD = 4096  # with fewer, LightGBM's threads wait for one another longer than they work
 CELLS_AT_ONCE = 2**22
-CATEGORICAL = 1  # the bit of a decision_type
+CATEGORICAL = 1  # the bit of a decision_type, of four
+Numbers = list[int] | list[float]
 
 
 @dataclass(frozen=True)
 class TextModel:
-    """What was checked: the text for LightGBM, the names of its columns, the objective, columns in use."""
+    """What was read: the text for LightGBM, the names of its columns, the objective, the columns in use."""
 
     text: str
     names: tuple[str, ...]
@@ -78,10 +79,34 @@ def read_text(text: str) -> TextModel:
         raise ValueError("max_feature_idx, feature_names and feature_infos are of different lengths")
     if header.whole("num_class") != 1 or header.whole("num_tree_per_iteration") != 1:
         raise ValueError("it gives several scores per document; expected num_class=1")
-    used = frozenset[int]().union(*(_columns_of(tree, len(names)) for tree in blocks[1:]))
-    kept = [line for line in lines[: lines.index(LAST)] if line.partition("=")[0] not in NOT_FOR_SCORES]
-    objective = header.values.get("objective", "").partition(" ")[0]
-    return TextModel("\n".join([*kept, LAST, ""]), names, objective, used, len(blocks) - 1)
+    trees = [_tree(block, len(names)) for block in blocks[1:]]
+    return TextModel(
+        _text(trees, len(names), AVERAGED in header.values),
+        names,
+        header.values.get("objective", "").partition(" ")[0],
+        frozenset(int(column) for tree in trees for column in tree["split_feature"]),
+        len(trees),
+    )
+
+
+def _text(trees: Sequence[dict[str, Numbers]], n_columns: int, averaged: bool) -> str:
+    """The text of trees with nothing but what was checked."""
+    lines = [
+        FIRST,
+        "version=v4",
+        "num_class=1",
+        "num_tree_per_iteration=1",
+        "label_index=0",
+        f"max_feature_idx={n_columns - 1}",
+        "feature_names=" + " ".join(f"Column_{j}" for j in range(n_columns)),
+        "feature_infos=" + " ".join(["none"] * n_columns),
+        *([AVERAGED] if averaged else []),
+        "",
+    ]
+    for number, tree in enumerate(trees):
+        entries = (f"{name}={' '.join(map(repr, values))}" for name, values in tree.items())
+        lines += [f"Tree={number}", *entries, "", ""]
+    return "\n".join([*lines, LAST, ""])
 
 
 @dataclass(frozen=True)
@@ -125,37 +150,48 @@ def _blocks(lines: Sequence[str]) -> Iterator[Block]:
     yield Block(title, values)
 
 
-def _columns_of(tree: Block, n_columns: int) -> set[int]:
-    """The columns that a tree splits on, after a look at all that a document may meet on its way down."""
-    n_leaves = tree.whole("num_leaves")
-    if n_leaves < 1 or tree.whole("is_linear") != 0:
-        raise ValueError(f"{tree.title} has no leaf, or linear leaves, which are not supported here")
-    if not all(map(math.isfinite, tree.numbers("leaf_value", n_leaves, float))):
-        raise ValueError(f"{tree.title} has a leaf value that is not finite")
-    n_splits = n_leaves - 1
-    columns = tree.numbers("split_feature", n_splits)
+def _tree(block: Block, n_columns: int) -> dict[str, Numbers]:
+    """What decides the way of a document, if it leads to a leaf in any case."""
+    n_leaves = block.whole("num_leaves")
+    if n_leaves < 1 or block.whole("is_linear") != 0:
+        raise ValueError(f"{block.title} has no leaf, or linear leaves, which are not supported here")
+    n_splits, leaves = n_leaves - 1, block.numbers("leaf_value", n_leaves, float)
+    if not all(map(math.isfinite, leaves)):
+        raise ValueError(f"{block.title} has a leaf value that is not finite")
+    columns = block.numbers("split_feature", n_splits)
     if any(not 0 <= column < n_columns for column in columns):
-        raise ValueError(f"{tree.title} splits on a column outside 0..{n_columns - 1}")
-    for side in ("left_child", "right_child"):
-        children = tree.numbers(side, n_splits)
-        if any(
-            not (node < child < n_splits or 0 < -child <= n_leaves) for node, child in enumerate(children)
-        ):
-            raise ValueError(f"{side} of {tree.title} leads to no later split and to no leaf")
-    _check_decisions(tree, n_splits)
-    return set(columns)
+        raise ValueError(f"{block.title} splits on a column outside 0..{n_columns - 1}")
+    children = {side: _children(block, side, n_leaves) for side in ("left_child", "right_child")}
+    decisions = _decisions(block, n_splits)
+    return {"num_leaves": [n_leaves], **decisions, "split_feature": columns, **children, "leaf_value": leaves}
 
 
-def _check_decisions(tree: Block, n_splits: int) -> None:
-    thresholds, kinds = tree.numbers("threshold", n_splits, float), tree.numbers("decision_type", n_splits)
-    if any(math.isnan(threshold) for threshold in thresholds):
-        raise ValueError(f"{tree.title} has a threshold that is no number")
-    n_sets = tree.whole("num_cat")
-    bounds = tree.numbers("cat_boundaries", n_sets + 1) if n_sets > 0 else [0]
-    if n_sets < 0 or bounds[0] != 0 or sorted(bounds) != bounds:
-        raise ValueError(f"num_cat and cat_boundaries of {tree.title} do not fit")
-    if n_sets > 0:
-        tree.numbers("cat_threshold", bounds[-1])
+def _children(block: Block, side: str, n_leaves: int) -> Numbers:
+    children = block.numbers(side, n_leaves - 1)
+    onwards = (node < child < n_leaves - 1 or 0 < -child <= n_leaves for node, child in enumerate(children))
+    if not all(onwards):
+        raise ValueError(f"{side} of {block.title} leads to no later split and to no leaf")
+    return children
+
+
+def _decisions(block: Block, n_splits: int) -> dict[str, Numbers]:
+    """Thresholds, or numbers of sets of categories, and of what kind each is."""
+    thresholds, kinds = block.numbers("threshold", n_splits, float), block.numbers("decision_type", n_splits)
+    if any(map(math.isnan, thresholds)) or any(not 0 <= kind < 16 for kind in kinds):
+        raise ValueError(f"{block.title} has a threshold or a decision_type that LightGBM does not know")
+    n_sets = block.whole("num_cat")
     sets = [threshold for threshold, kind in zip(thresholds, kinds, strict=True) if kind & CATEGORICAL]
-    if any(not (0 <= number < n_sets and number == int(number)) for number in sets):
-        raise ValueError(f"{tree.title} splits by a set of categories that it does not have")
+    if any(number not in range(n_sets) for number in sets):
+        raise ValueError(f"{block.title} splits by a set of categories that it does not have")
+    found = {"num_cat": [n_sets], "threshold": thresholds, "decision_type": kinds}
+    return found | (_categories(block, n_sets) if n_sets else {})
+
+
+def _categories(block: Block, n_sets: int) -> dict[str, Numbers]:
+    bounds = block.numbers("cat_boundaries", n_sets + 1)
+    if bounds[0] != 0 or sorted(bounds) != bounds:
+        raise ValueError(f"cat_boundaries of {block.title} do not ascend from 0")
+    words = block.numbers("cat_threshold", bounds[-1])
+    if any(not 0 <= word < 2**32 for word in words):
+        raise ValueError(f"cat_threshold of {block.title} holds what is no set of categories")
+    return {"cat_boundaries": bounds, "cat_threshold": words}

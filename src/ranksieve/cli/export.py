@@ -21,7 +21,7 @@ from ranksieve.cli.output import emit_json, while_doing, words
 @command(
     "ranksieve export model.json --to elasticsearch -o ltr --data test.txt",
     "ranksieve export model.json --to vespa -o profiles --names names.json",
-    "ranksieve export model.json --to elasticsearch_linear -o search --featureset queries.json --window 200",
+    "ranksieve export model.json --to opensearch_hybrid -o hybrid --window 200",
     "ranksieve export model.json --to python -o ranker.py",
 )
 def export(

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 from ranksieve.export.base import (
     ANY_NAME,
-    NameRule,
     Options,
     constant_left_out,
     engine_names,
@@ -53,13 +52,7 @@ class Hybrid:
     notes: tuple[str, ...]
 
 
-def hybrid(
-    model: LinearModel,
-    options: Options,
-    engine: str,
-    query_of: Callable[[str], Any],
-    rule: NameRule = ANY_NAME,
-) -> Hybrid:
+def hybrid(model: LinearModel, options: Options, engine: str, query_of: Callable[[str], Any]) -> Hybrid:
     """The sub-queries of a model: those of the feature set, else ``query_of`` the engine's name of a field.
 
     Scales of the training data fold into the weights. A negative weight is refused. A document that a
@@ -77,7 +70,7 @@ def hybrid(
                 f"the weight of {term.name} is {term.weight:.6g}, but {engine} takes no negative weights; "
                 f"fit with --signs {term.name}=+, or leave the feature out with --must-not {term.name}"
             )
-    names = engine_names([term.name for term in used], options.names, rule, engine)
+    names = engine_names([term.name for term in used], options.names, ANY_NAME, engine)
     queries = [query_of(name) for name in names]
     if options.featureset is not None:
         queries = _queries_of(sub_queries(options.featureset), names)
