@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import json
 import struct
-import sys
 
 import numpy as np
 import pytest
@@ -198,16 +197,6 @@ def _text(text):
     return b"L" + struct.pack(">q", len(text.encode())) + text.encode()
 
 
-class Stub:
-    """Stands for xgboost where a model is refused before it is used."""
-
-    class core:
-        XGBoostError = RuntimeError
-
-    class Booster:
-        pass
-
-
 def test_ubjson_says_what_it_holds():
     content = ubjson(XGBOOST)
     assert is_ubjson(content)
@@ -258,7 +247,12 @@ BOOSTER = ("learner", "gradient_booster", "model")
         (("learner",), {}, "it has no learner_model_param"),
         (("learner",), 3, ""),
         (("learner", "learner_model_param", "num_class"), "3", "it gives several scores per document"),
-        (("learner", "learner_model_param", "num_feature"), "many", "invalid literal"),
+        (
+            ("learner", "learner_model_param", "num_feature"),
+            "many",
+            "num_feature is 'many'; expected a whole",
+        ),
+        (("learner", "attributes"), {"best_iteration": "1"}, "its best iteration, 1, is none that it has"),
         (("learner", "feature_names"), ["a"], "it has 1 names for 4 features"),
         ((*BOOSTER, "trees"), [3], "an entry of trees is 3; expected an object"),
         ((*BOOSTER, "tree_info"), [1], "tree_info or iteration_indptr are not those of 1 trees"),
@@ -279,7 +273,7 @@ BOOSTER = ("learner", "gradient_booster", "model")
     ],
 )
 def test_damaged_xgboost_models_never_reach_xgboost(path, value, said, tmp_path, monkeypatch):
-    monkeypatch.setitem(sys.modules, "xgboost", Stub)
+    monkeypatch.setattr(xgboost_model, "import_module", None)
     for name, content in (
         ("m.json", json.dumps(changed(path, value)).encode()),
         ("m.ubj", ubjson(changed(path, value))),
