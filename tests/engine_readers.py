@@ -1,7 +1,8 @@
 """Small evaluators of exported files, written from the engines' documentation and sources.
 
 Each takes the exported folder or file and the documents as one column of numbers a feature, by the engine's
-name, and does the arithmetic that the engine does. ``NotAccepted`` is what the engine would refuse.
+name, and does the arithmetic that the engine does. ``NotAccepted`` is what the engine would refuse. Those of
+hybrid searches are in :mod:`tests.hybrid_readers`.
 """
 
 from __future__ import annotations
@@ -13,18 +14,12 @@ import sys
 
 import numpy as np
 
+from tests import hybrid_readers
+from tests.engine_files import need
+
 FLOAT_MIN = np.float32(1.4e-45)
 FLOAT_MAX = np.finfo(np.float32).max
 DOUBLE = r"-?[0-9]+\.[0-9]+|-?[0-9]+"
-
-
-class NotAccepted(Exception):
-    """The engine would refuse the file."""
-
-
-def need(condition, reason):
-    if not condition:
-        raise NotAccepted(reason)
 
 
 # --- Elasticsearch and OpenSearch: LinearRankerParser, FeatureNormalizingRanker, LinearRanker ------------
@@ -127,15 +122,17 @@ def solr_normalised(values, norm):
 # --- Vespa: SchemaParser.jj, RankingExpressionParser.jj --------------------------------------------------
 
 
+PROFILE = re.compile(
+    r"rank-profile ([A-Za-z_][\w-]*) \{\s*constants \{([^{}]*)\}\s*(first|second|global)-phase \{\s*"
+    r"expression \{([^{}]*)\}\s*(rerank-count: [1-9][0-9]*\s*)?\}\s*\}\s*"
+)
+
+
 def vespa(folder, columns):
     (path,) = folder.glob("*.profile")
-    text = path.read_text()
-    frame = re.fullmatch(
-        r"rank-profile ([A-Za-z_][\w-]*) \{\s*constants \{([^{}]*)\}\s*"
-        r"first-phase \{\s*expression \{([^{}]*)\}\s*\}\s*\}\s*",
-        text,
-    )
+    frame = PROFILE.fullmatch(path.read_text())
     need(frame is not None and frame[1] == path.stem, "syntax")
+    need((frame[3] == "first") == (frame[5] is None), "rerank-count")
     constants = {}
     for line in frame[2].split("\n"):
         if line.strip():
@@ -143,12 +140,24 @@ def vespa(folder, columns):
             need(entry is not None, f"syntax: {line}")
             constants[entry[1]] = float(entry[2])
     score = np.zeros(len(next(iter(columns.values()))))
-    for summand in re.split(r"\s*\+\s*", frame[3].strip()):
+    for summand in re.split(r"\s*\+\s*", frame[4].strip()):
         constant, _, feature = summand.partition(" * ")
         need(constant in constants, f"unknown constant {constant}")
+        scaled = re.fullmatch(r"normalize_linear\((.*)\)", feature)
+        need(scaled is None or frame[3] == "global", "normalize_linear is for the global phase")
+        feature = scaled[1] if scaled else feature
         need(not feature or feature in columns, f"unknown rank feature {feature}")
-        score = score + constants[constant] * (np.asarray(columns[feature]) if feature else 1.0)
+        values = np.asarray(columns[feature]) if feature else 1.0
+        score = score + constants[constant] * (vespa_normalised(values) if scaled else values)
     return score
+
+
+def vespa_normalised(values):
+    """LinearNormalizer."""
+    low, high = values.min(), values.max()
+    if high == low:
+        return np.full(len(values), 0.5)
+    return 0.5 + (values - (low + high) * 0.5) / (high - low)
 
 
 # --- RankLib: RankerFactory, CoorAscent.loadFromString, KeyValuePair -------------------------------------
@@ -221,7 +230,15 @@ READERS = {
     "elasticsearch": elasticsearch,
     "opensearch": elasticsearch,
     "solr": solr,
+    "elasticsearch_script": hybrid_readers.script,
+    "opensearch_script": hybrid_readers.script,
+    "elasticsearch_linear": hybrid_readers.linear_retriever,
+    "opensearch_hybrid": hybrid_readers.opensearch_hybrid,
+    "mongodb": hybrid_readers.mongodb,
+    "qdrant": hybrid_readers.qdrant,
     "vespa": vespa,
+    "vespa_second_phase": vespa,
+    "vespa_global_phase": vespa,
     "ranklib": ranklib,
     "onnx": onnx,
     "json": own_json,

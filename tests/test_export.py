@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import json
 import os
+import shutil
 import warnings
 from pathlib import Path
 
@@ -23,8 +24,8 @@ from tests.engine_readers import READERS
 from tests.test_cli import refused, run
 
 LUCENE = ("elasticsearch", "opensearch", "solr")
-DOUBLE = ("vespa", "json", "python")
-NAMES = ["bm25_title", "bm25_body", "price", "clicks_7d", "age", "published"]
+HYBRID = ("elasticsearch_linear", "opensearch_hybrid", "mongodb")
+VESPA = ("vespa", "vespa_second_phase", "vespa_global_phase")
 
 
 # --- small models with features f1, f2, … ----------------------------------------------------------------
@@ -37,6 +38,9 @@ def weighing(*weights, normalisation=NOT_NORMALISED, missing=KEPT, intercept=0.0
 
 def normalisation(kind, centre, scale):
     return Normalisation(kind, tuple(f"f{j + 1}" for j in range(len(centre))), tuple(centre), tuple(scale))
+
+
+BY_RANGE = weighing(0.5, 2.0, normalisation=Normalisation("query_min_max"))
 
 
 def content(result, name):
@@ -344,6 +348,7 @@ def test_options_that_do_not_apply_are_refused(target, tmp_path):
         "sample": None,
         "store": "s",
         "dtype": "float64",
+        "window": 50,
     }
     for option in everything.keys() - EXPORTS[target].takes - {"sample"}:
         with pytest.raises(ValueError, match=f"the option {option} does not apply to {target}; leave it out"):
@@ -426,28 +431,39 @@ def test_the_python_module_refuses_what_is_missing(tmp_path):
 # --- command line ----------------------------------------------------------------------------------------
 
 
-@pytest.fixture
-def home(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+@pytest.fixture(scope="module")
+def fitted(tmp_path_factory):
+    place = tmp_path_factory.mktemp("fitted")
     data = rs.make_ranking(n_queries=30, n_features=6, n_informative=3, seed=0)
     data.X[:, 2] = 1.0 - data.X[:, 2]  # f3 counts against a document: scores may be negative
-    write_letor(data, "train.txt")
-    run("fit", "train.txt", "--normalise", "z", "-o", "model.json")
+    write_letor(data, place / "train.txt")
+    run("fit", place / "train.txt", "--normalise", "z", "-o", place / "model.json")
+    return place, data
+
+
+@pytest.fixture
+def home(fitted, tmp_path, monkeypatch):
+    place, data = fitted
+    for name in ("train.txt", "model.json"):
+        shutil.copy(place / name, tmp_path)
+    monkeypatch.chdir(tmp_path)
     return data
 
 
 @pytest.mark.parametrize("target", EXPORTS)
 def test_the_command_writes_what_the_function_writes(target, home, tmp_path):
+    if target in HYBRID:
+        BY_RANGE.save("model.json")
     model = rs.load_model("model.json")
     names = {name: f"attribute({name})" for name in home.feature_names}
-    options = ["--names", "names.json"] if target == "vespa" else []
+    options = ["--names", "names.json"] if target in VESPA else []
     (tmp_path / "names.json").write_text(json.dumps(names))
     options += ["--data", "train.txt"] if target in LUCENE else []
-    kinds = {"vespa": {"names": names}, **{lucene: {"sample": home} for lucene in LUCENE}}
+    given = {"names": names} if target in VESPA else {"sample": home} if target in LUCENE else {}
     done = json.loads(
         run("export", "model.json", "--to", target, "-o", "by_command", *options, "--json").stdout
     )
-    ours = export_model(model, target, "by_function", **kinds.get(target, {}))
+    ours = export_model(model, target, "by_function", **given)
     assert [Path(file).read_bytes() for file in done["files"]] == [file.read_bytes() for file in ours.files]
     assert done["notes"] == list(ours.notes)
 
@@ -510,5 +526,6 @@ def test_nothing_warns_where_nothing_is_wrong(tmp_path):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         for target in EXPORTS:
-            names = {"names": {"f1": "bm25(title)"}} if target == "vespa" else {}
-            export_model(weighing(0.5), target, tmp_path / target, **names)
+            names = {"names": {"f1": "bm25(title)"}} if target in VESPA else {}
+            model = BY_RANGE if target in HYBRID else weighing(0.5)
+            export_model(model, target, tmp_path / target, **names)

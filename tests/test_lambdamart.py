@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from ranksieve.boosted import lightgbm_text
 from ranksieve.data.dataset import Dataset
 from ranksieve.estimators import LambdaMART, lambdamart
 from ranksieve.generators.ranking import make_ranking
@@ -126,6 +127,6 @@ def test_without_lightgbm_the_cure_is_named(data, monkeypatch):
     def missing(name):
         raise ImportError(name)
 
-    monkeypatch.setattr(lambdamart, "import_module", missing)
+    monkeypatch.setattr(lightgbm_text, "import_module", missing)
     with pytest.raises(ImportError, match=r'pip install "\.\[baselines\]"'):
         LambdaMART().fit(data)

@@ -10,10 +10,10 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 
+from ranksieve.data.matrix import dense_block
 from ranksieve.model import (
     LinearModel,
     Term,
-    dense_block,
     linear_scores,
     linear_scores_of_models,
     load_model,

@@ -1,4 +1,5 @@
 from ._version import __version__ as __version__
+from .boosted import BoostedModel as BoostedModel
 from .budgeted import BudgetedRanker as BudgetedRanker
 from .data.costs import FeatureCosts as FeatureCosts
 from .data.dataset import Dataset as Dataset

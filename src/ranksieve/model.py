@@ -5,26 +5,26 @@ from __future__ import annotations
 import json
 import operator
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from ranksieve._types import AnyArray, FloatArray, IntArray, Matrix
+from ranksieve._types import FloatArray, IntArray, Matrix
 from ranksieve._util.atomic import atomic_write
 from ranksieve._util.json_values import checked, decode_json, plain
 from ranksieve._version import __version__
 from ranksieve.card import Card
-from ranksieve.data.dataset import Dataset, as_matrix
-from ranksieve.data.matrix import dense_block, value_blocks
-from ranksieve.data.queries import Queries, group_queries, one_query
+from ranksieve.data.dataset import Dataset
 from ranksieve.data.remote import RemoteDataset
 from ranksieve.kernels.linear import weighted_sums, weighted_sums_of_models
-from ranksieve.preparation import NOT_NORMALISED, UNPREPARED, MissingPolicy, Normalisation, Preparation
+from ranksieve.model_inputs import ROWS_AT_ONCE, ModelInputs, Prepare, input_blocks
+from ranksieve.preparation import NOT_NORMALISED, UNPREPARED, Normalisation, Preparation
 
 FORMAT = "ranksieve-linear-model"
+BOOSTED_FORMAT = "ranksieve-boosted-model"  # of rankers that are not linear
 FORMAT_VERSION = 4
 READABLE_VERSIONS = (1, 2, 3, 4)  # before 4 a certificate is numbers, before 3 only train has a fingerprint
 NORMALISATION = {"kind": str, "features": [str], "centre": [float], "scale": [float]}
@@ -52,9 +52,7 @@ OLDER_SHAPE = {name: shape for name, shape in SHAPE.items() if name != "data"} |
 CERTIFICATE = {"kind": str, "family": str, "features": [str], "weights": dict, "proof": [str]}  # else numbers
 KINDS = ("subset", "scorecard")
 FORBIDDEN = repr(np.inf)  # the ℓ1 weight, as JSON has it, of a feature that must not be used
-ROWS_AT_ONCE = 8192
 MOST_FEATURES = 2**31 - 1  # as many columns as a CSR matrix can number
-Prepare = Callable[[FloatArray], FloatArray]
 
 
 @dataclass(frozen=True)
@@ -73,7 +71,7 @@ class Term:
 
 
 @dataclass(frozen=True)
-class LinearModel:
+class LinearModel(ModelInputs):
     """score(x) = intercept + Σ_j weight_j · x_j over the few features in use, with where it came from.
 
     ``preparation`` says what replaces a missing x_j (by default nothing, and the score is NaN) and how x_j is
@@ -119,6 +117,11 @@ class LinearModel:
         return [term.name for term in self.terms]
 
     @property
+    def columns(self) -> list[int]:
+        """Columns of the features in use in the training data, from 0."""
+        return [term.index for term in self.terms]
+
+    @property
     def weights(self) -> FloatArray:
         """Weights of the features in use."""
         return np.array([term.weight for term in self.terms], dtype=np.float64)
@@ -137,19 +140,9 @@ class LinearModel:
         return self.data.get("train", "")
 
     @property
-    def per_query(self) -> bool:
-        """Whether a score depends on the other documents of the query."""
-        return self.preparation.per_query
-
-    @property
     def normalisation(self) -> Normalisation | None:
         """How features are normalised; None if they are not."""
         return None if self.preparation.normalisation.kind == "none" else self.preparation.normalisation
-
-    @property
-    def missing(self) -> MissingPolicy | None:
-        """What replaces missing features; None if nothing does and they are not refused either."""
-        return None if self.preparation.missing.policy == "keep" else self.preparation.missing
 
     def predict(self, X: Dataset | Matrix, qid: Any = None) -> FloatArray:
         """Scores in row order; only the columns in use are read.
@@ -174,13 +167,6 @@ class LinearModel:
         matrix, columns = self._located(X)
         prepare, rows_at_once = self._prepare(X, qid, matrix.shape[0])
         return _sums_of_models(matrix, columns, weights, prepare, rows_at_once) + self.intercept
-
-    def inputs(self, X: Dataset | Matrix, qid: Any = None) -> FloatArray:
-        """What the weights multiply: one row per document, one column per feature in use, prepared."""
-        matrix, columns = self._located(X)
-        prepare, _ = self._prepare(X, qid, matrix.shape[0])
-        values = dense_block(matrix, slice(None), columns)
-        return values if prepare is None else prepare(values)
 
     def folded(self) -> LinearModel:
         """The same scores without normalisation: weights w/scale, and Σ w·centre/scale off the intercept."""
@@ -227,61 +213,6 @@ class LinearModel:
         preparation = filling.of([term.name for term in terms])
         return replace(self, terms=terms, intercept=intercept, preparation=preparation, card=None)
 
-    def _located(self, X: Dataset | Matrix) -> tuple[Matrix, IntArray]:
-        names: tuple[str, ...] | list[str] | None
-        matrix, names = (X.X, X.feature_names) if isinstance(X, Dataset) else as_matrix(X)
-        return matrix, self._columns(matrix.shape[1], names)
-
-    def _prepare(self, X: Any, qid: Any, n_rows: int) -> tuple[Prepare | None, int]:
-        """What is done to the values before they are weighted, and to how many rows at a time."""
-        if not (self.terms and self.preparation.changes_features):
-            return None, ROWS_AT_ONCE
-        if self.per_query:
-            queries = self._queries(X, qid, n_rows)
-            return lambda values: self.preparation.transform(values, queries), n_rows
-        return lambda values: self.preparation.transform(values, one_query(len(values))), ROWS_AT_ONCE
-
-    def _queries(self, X: Any, qid: Any, n_rows: int) -> Queries:
-        if isinstance(X, Dataset):
-            return X.queries
-        if qid is None:
-            raise ValueError(
-                "the model prepares features within each query, so it needs the query of each row; give "
-                "predict a Dataset, or qid with one query id per row"
-            )
-        queries = group_queries(qid)
-        if queries.n_rows != n_rows:
-            raise ValueError(f"qid has {queries.n_rows} entries but X has {n_rows} rows; give one per row")
-        return queries
-
-    def _refuse_missing(self, scores: FloatArray, matrix: Matrix, columns: IntArray) -> None:
-        for row in np.flatnonzero(np.isnan(scores)):
-            holes = np.flatnonzero(np.isnan(dense_block(matrix, slice(row, row + 1), columns)[0]))
-            if len(holes):
-                raise ValueError(
-                    f"feature {self.names[holes[0]]} of row {row} is missing, and the model has nothing to "
-                    "put there, because none was missing in its training data or it was fitted with "
-                    "missing='error'; fill missing values first, or fit with missing='column_mean', 'zero' "
-                    "or 'query_min'"
-                )
-
-    def _columns(self, width: int, names: tuple[str, ...] | list[str] | None) -> IntArray:
-        if not self.terms:
-            return np.empty(0, dtype=np.int64)
-        if names is None:
-            if width != self.n_features:
-                raise ValueError(f"the model was trained on {self.n_features} features but X has {width}")
-            return np.array([term.index for term in self.terms])
-        place = {name: column for column, name in enumerate(names)}
-        about = self.preparation.missing.indicators
-        read = [about.get(name, name) for name in self.names]
-        missing = [name for name in dict.fromkeys(read) if name not in place]
-        if missing:
-            raise ValueError(
-                f"the data lack {len(missing)} of the model's features: {', '.join(missing[:10])}"
-            )
-        return np.array([place[name] for name in read])
-
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON."""
         entries = {"format": FORMAT, "format_version": FORMAT_VERSION, **asdict(self)}
@@ -319,7 +250,7 @@ def linear_scores(
     so that ties stay ties.
     """
     scores = np.empty(X.shape[0])
-    for rows, values, places in _blocks(X, columns, prepare, rows_at_once):
+    for rows, values, places in input_blocks(X, columns, prepare, rows_at_once):
         weighted_sums(values, places, weights, scores[rows])
     return scores
 
@@ -339,22 +270,13 @@ def _sums_of_models(
     model, used = (np.ascontiguousarray(part) for part in np.nonzero(weights))
     starts = np.searchsorted(model, np.arange(len(weights) + 1))
     scores = np.empty((len(weights), X.shape[0]))
-    for rows, values, places in _blocks(X, columns, prepare, rows_at_once):
+    for rows, values, places in input_blocks(X, columns, prepare, rows_at_once):
         weighted_sums_of_models(values, places, starts, used, weights[model, used], scores[:, rows])
     return scores.T
 
 
-def _blocks(
-    X: Matrix, columns: IntArray, prepare: Prepare | None, rows_at_once: int
-) -> Iterator[tuple[slice, AnyArray, IntArray]]:
-    """Some rows at a time: which, an array with their prepared values, and where in it the columns are."""
-    own = prepare is not None
-    for rows, values, places in value_blocks(X, columns, rows_at_once, own):
-        yield rows, values if prepare is None else prepare(values), places
-
-
 def load_model(path: str | os.PathLike[str]) -> LinearModel:
-    """Read a model file; a damaged file or an unknown version is a ValueError."""
+    """Read a file of a linear model; a damaged file or an unknown version is a ValueError."""
     try:
         content = decode_json(Path(path).read_text(encoding="utf-8"))
     except (json.JSONDecodeError, UnicodeDecodeError) as error:
@@ -364,6 +286,11 @@ def load_model(path: str | os.PathLike[str]) -> LinearModel:
 
 def model_from_dict(content: Any, source: str = "model") -> LinearModel:
     """The inverse of :meth:`LinearModel.to_dict`."""
+    if isinstance(content, dict) and content.get("format") == BOOSTED_FORMAT:
+        raise ValueError(
+            f"{source}: {content.get('method') or 'the model'} is not linear, so it has no weight per "
+            "feature; evaluate, compare and rank take it, and read_model reads it"
+        )
     if not isinstance(content, dict) or content.get("format") != FORMAT:
         raise ValueError(f'{source}: not a ranksieve model (no "format": "{FORMAT}")')
     if content.get("format_version") not in READABLE_VERSIONS:

@@ -19,6 +19,7 @@ from sklearn.utils.estimator_checks import check_estimator
 
 from ranksieve.data.dataset import Dataset
 from ranksieve.estimators import LinearRanker
+from ranksieve.foreign import read_model
 from ranksieve.model import load_model
 from tests.conftest import random_dataset
 from tests.rankers import ESTIMATORS
@@ -168,9 +169,16 @@ def test_model_file_gives_the_same_scores(estimator, data, tmp_path):
 @pytest.mark.parametrize(
     "name", [name for name in ESTIMATORS if name not in LINEAR], scope="module", indirect=True
 )
-def test_a_ranker_that_is_not_linear_says_why_it_has_no_model(fitted):
-    with pytest.raises(ValueError, match="is not linear"):
-        fitted.to_model()
+def test_model_file_of_a_ranker_that_is_not_linear_gives_the_same_scores(estimator, data, tmp_path):
+    names = [f"signal_{j}" for j in range(6)]
+    fitted = estimator.fit(data.replace_features(data.X, names))
+    fitted.to_model().save(tmp_path / "model.json")
+    model = read_model(tmp_path / "model.json")
+    np.testing.assert_array_equal(model.predict(data.X), fitted.predict(data))
+    assert model.method == type(estimator).__name__
+    assert model.names == [names[j] for j in fitted.support_]
+    with pytest.raises(ValueError, match=f"{model.method} is not linear, so it has no weight per feature"):
+        load_model(tmp_path / "model.json")
 
 
 def test_labels_beside_a_dataset_are_refused(estimator, data):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -20,6 +21,7 @@ from ranksieve.cli.output import emit_json, while_doing, words
 @command(
     "ranksieve export model.json --to elasticsearch -o ltr --data test.txt",
     "ranksieve export model.json --to vespa -o profiles --names names.json",
+    "ranksieve export model.json --to opensearch_hybrid -o hybrid --window 200",
     "ranksieve export model.json --to python -o ranker.py",
 )
 def export(
@@ -51,6 +53,12 @@ def export(
         typer.Option(metavar="FILE", help=f"Sample documents, to shift scores above 0. {DATA_HELP}"),
     ] = None,
     store: Annotated[str | None, typer.Option(metavar="NAME", help="The engine's feature store.")] = None,
+    window: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N", min=1, help="How many first documents are scored again, or come from each sub-query."
+        ),
+    ] = None,
     dtype: Annotated[
         str | None, typer.Option(metavar="NAME", help="Numbers of an ONNX file: float32 or float64.")
     ] = None,
@@ -58,8 +66,8 @@ def export(
 ) -> None:
     """Write a model in the format of a search engine.
 
-    Elasticsearch, OpenSearch, Solr and Vespa get a folder with the model, the features it needs and an
-    example query; the commands that load them are shown. What a format cannot say is refused with the reason.
+    A search engine gets a folder with the model, the features it needs and an example query; the commands
+    that load them are shown. What a format cannot say is refused with the reason.
     """
     from ranksieve.export import EXPORTS, make_export, paths_of, write_export
 
@@ -71,10 +79,11 @@ def export(
     options = {
         "name": name,
         "names": read_names(names) if names else None,
-        "featureset": read_featureset(featureset) if featureset else None,
+        "featureset": read_featureset(featureset, target.check_featureset) if featureset else None,
         "sample": read_with_models(data, [model])[0] if data else None,
         "store": store,
         "dtype": dtype,
+        "window": window,
     }
     with warnings.catch_warnings(record=True) as told:  # kept back, so that a failure is one sentence
         with while_doing(f"exporting {model}"):
@@ -112,13 +121,11 @@ def read_json(path: str) -> Any:
         raise ValueError(f"{path}: not a JSON file ({error})") from None
 
 
-def read_featureset(path: str) -> Any:
+def read_featureset(path: str, check: Callable[[Any], Any]) -> Any:
     """An engine's definitions of features."""
-    from ranksieve.export.lucene import feature_list
-
     content = read_json(path)
     with while_doing(path):
-        feature_list(content)
+        check(content)
     return content
 
 

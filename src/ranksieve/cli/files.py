@@ -20,7 +20,7 @@ if TYPE_CHECKING:  # these take long to load
     from ranksieve.foreign import Scorer
 
 STANDARD = "-"
-MODEL_STARTS = (b"##", b"{")  # a file of scores begins with a number
+MODEL_STARTS = (b"##", b"{", b"tree")  # a file of scores begins with a number
 
 
 # --- Inputs ----------------------------------------------------------------------------------------------
@@ -87,7 +87,7 @@ def is_model(file: str) -> bool:
         return True
     try:
         with open(file, "rb") as content:
-            return content.read(2).startswith(MODEL_STARTS)
+            return content.read(4).startswith(MODEL_STARTS)
     except OSError:
         return False
 
@@ -97,7 +97,7 @@ def model_before(file: str) -> rs.LinearModel:
     from ranksieve.foreign import open_model
 
     own = open_model(file).own
-    if own is None:
+    if not isinstance(own, rs.LinearModel):
         raise ValueError(f"{file}: --from takes a linear model file of ranksieve, and this is another one")
     return own
 

@@ -115,6 +115,8 @@ def fit(
         check_stream(entry, method, source.train, whole, chosen)
     ranker = make_ranker(entry, method, settings or [], given, source.valid is not None)
     check_outputs([output, report], inputs)
+    if report and not entry.linear:
+        raise ValueError(f"--report shows weights, but {method} is not linear and has none; leave it out")
     if report:
         from ranksieve.report import build_content, require_extra, write_report
 
@@ -191,19 +193,16 @@ def model_and_settings(
 def make_ranker(
     entry: Method, method: str, settings: Sequence[str], given: Mapping[str, Any], measures: bool = False
 ) -> LinearRanker:
-    """A linear ranker with the parameters of --set and of options of their own.
+    """A ranker with the parameters of --set and of options of their own.
 
     Options about the choice (``CHOICE``) that the method does not have, or data to choose on (``measures``),
-    make a ranker that chooses, of a method that does not do so by itself.
+    make a ranker that chooses, of a linear method that does not do so by itself.
     """
-    if not entry.linear:
-        raise ValueError(f"{method} is not linear, so it has no model file; use it from Python")
-    for name in given:
-        if name not in entry.parameters and name not in CHOICE:
+    for name in (*given, *(["valid"] if measures and not entry.linear else [])):
+        if name not in entry.parameters and (name not in CHOICE or not entry.linear):
             option = "--best-subset" if name == "families" else "--" + name.replace("_", "-")
-            raise ValueError(
-                f"{option} does not apply to {method}, which has no such parameter; leave it out"
-            )
+            reason = "has no such parameter" if entry.linear else "has no parameters but those of --set"
+            raise ValueError(f"{option} does not apply to {method}, which {reason}; leave it out")
     parameters = dict(_setting(text, method, entry) for text in settings)
     if entry.uses_valid or not (measures or given.keys() & set(CHOICE) - entry.parameters.keys()):
         return cast("LinearRanker", entry.make(**{**parameters, **given}))
@@ -346,10 +345,16 @@ def too_short_to_count(ranker: Any, data: rs.Dataset, held_out: rs.Dataset | Non
     )
 
 
-def show_model(ranker: LinearRanker, model: rs.LinearModel, choice: str, uncounted: str = "") -> None:
+def show_model(
+    ranker: LinearRanker, model: rs.LinearModel | rs.BoostedModel, choice: str, uncounted: str = ""
+) -> None:
     """The headline, then features and weights, then what is proven."""
     from ranksieve.report.choice_words import choice_sentences, optimality
 
+    if isinstance(model, rs.BoostedModel):
+        used = f"{len(model.names)} of {model.n_features} features"
+        words(f"{model.method} has {model.ensemble.words} and uses {used}.")
+        return
     if model.terms:
         words(f"{model.method} uses {len(model.terms)} of {model.n_features} features.")
     else:

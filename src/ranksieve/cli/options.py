@@ -16,7 +16,7 @@ if TYPE_CHECKING:  # these take long to load
     from ranksieve.foreign import Scorer
 
 DATA_HELP = "LETOR text (also .gz), parquet, a folder that convert made, or - for stdin."
-MODEL_HELP = "A model file of ranksieve, RankLib or fastrank."
+MODEL_HELP = "A model file of ranksieve, RankLib, fastrank, LightGBM or XGBoost."
 Train = Annotated[str, typer.Argument(metavar="TRAIN", help=DATA_HELP)]
 Data = Annotated[str, typer.Argument(metavar="DATA", help=DATA_HELP)]
 Missing = Annotated[

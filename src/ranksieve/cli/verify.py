@@ -50,8 +50,9 @@ def verify(
 
     check_inputs(data, valid, begin, *weights.files)
     linear = open_model(model).own
-    if linear is None:
-        raise ValueError(f"{model}: a model of another program claims nothing that could be verified")
+    if not isinstance(linear, rs.LinearModel):
+        whose = "of another program" if linear is None else "that is not linear"
+        raise ValueError(f"{model}: a model {whose} claims nothing that could be verified")
     old, weighed = None if begin is None else model_before(begin), weights.for_fit
     missing = str(linear.parameters.get("missing", "auto"))
     given, held_out = FitData(data, valid).read(missing, document_weight=weights.document_weight)

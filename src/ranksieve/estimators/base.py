@@ -14,6 +14,7 @@ from ranksieve._parallel import single_threaded_blas
 from ranksieve._types import AnyArray, FloatArray, IntArray, Matrix
 from ranksieve._util.json_values import plain
 from ranksieve._util.messages import warn_caller
+from ranksieve.boosted import BoostedModel, Feature, Steps, Trees
 from ranksieve.data.counted import counted
 from ranksieve.data.dataset import (
     Dataset,
@@ -161,8 +162,8 @@ class Ranker(Prepared):
         return float(np.average(values, weights=_query_means(sample_weight, data)))
 
     @abstractmethod
-    def to_model(self) -> LinearModel:
-        """The fitted ranker as a linear model; a ValueError says why there is none."""
+    def to_model(self) -> LinearModel | BoostedModel:
+        """The fitted ranker as a model that can be saved."""
 
     def _twin(self) -> Self:
         """Another ranker with the same attributes."""
@@ -177,6 +178,14 @@ class Ranker(Prepared):
         """Of the features that are learned from: those given, then indicators of missing ones."""
         names = getattr(self, "feature_names_in_", numbered_names(self.n_features_in_))
         return [*(str(name) for name in names), *self.missing_.indicators]
+
+    def _features_of(self, columns: IntArray) -> tuple[list[str], list[int]]:
+        """Names of columns that are learned from, and the given columns that they are read from."""
+        all_names, about = self._names(), self.missing_.indicators
+        names = [all_names[j] for j in columns]
+        place = {name: j for j, name in enumerate(all_names)} if about else {}
+        pairs = zip(names, columns.tolist(), strict=True)
+        return names, [place[about[name]] if name in about else j for name, j in pairs]
 
     def _given_data(
         self,
@@ -348,6 +357,44 @@ class PlainFit(Ranker):
         """Set the fitted attributes."""
 
 
+class BoostedRanker(PlainFit):
+    """A ranker whose score is a sum of steps or trees of some columns, ``support_``."""
+
+    @property
+    @abstractmethod
+    def support_(self) -> IntArray:
+        """Columns in use, ascending."""
+
+    def _prepared_for_learning(self, data: Dataset, query_weight: FloatArray | None = None) -> Dataset:
+        """As for all, with the fills that learning sees: float32 in data of float32.
+
+        A document may go the other way at a split if the fill differs in the last bit.
+        """
+        prepared = super()._prepared_for_learning(data, query_weight)
+        means = np.array(self.missing_.means).astype(data.X.dtype)
+        missing = replace(self.missing_, means=tuple(means.tolist()))
+        self.preparation_ = replace(self.preparation_, missing=missing)
+        return prepared
+
+    @abstractmethod
+    def _ensemble(self) -> Steps | Trees:
+        """What is summed, as functions of the columns in use."""
+
+    def to_model(self) -> BoostedModel:
+        """The fitted ranker as a model that can be saved."""
+        check_is_fitted(self)
+        names, sources = self._features_of(self.support_)
+        return BoostedModel(
+            features=tuple(map(Feature, names, sources)),
+            n_features=self.n_features_in_,
+            ensemble=self._ensemble(),
+            preparation=self.preparation_.of(names),
+            method=type(self).__name__,
+            parameters=self._learned_with,
+            data=self._learned_from,
+        )
+
+
 class LinearRanker(Ranker):
     """A ranker with score(x) = ⟨coef_, x⟩. Its ``fit`` sets the attributes below.
 
@@ -407,10 +454,7 @@ class LinearRanker(Ranker):
         return self._model_of(used, np.ones(len(used))).predict_with(coefs[:, used], data.X, data.qid)
 
     def _model_of(self, columns: IntArray, weights: FloatArray) -> LinearModel:
-        all_names, about = self._names(), self.missing_.indicators
-        names = [all_names[j] for j in columns]
-        place = {name: j for j, name in enumerate(all_names)} if about else {}
-        sources = [place[about[all_names[j]]] if all_names[j] in about else j for j in columns.tolist()]
+        names, sources = self._features_of(columns)
         return LinearModel(
             terms=tuple(map(Term, names, sources, weights.tolist())),
             n_features=self.n_features_in_,

@@ -4,31 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
-from importlib import import_module
 from numbers import Integral
 from typing import Annotated, Any
 
 import numpy as np
 
-from ranksieve._parallel import available_threads
 from ranksieve._types import FloatArray, IntArray, Matrix
 from ranksieve._util.constraints import Interval
-from ranksieve._util.messages import how_to_install
+from ranksieve.boosted import Trees
+from ranksieve.boosted.lightgbm_text import lightgbm_for, threads_for
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.matrix import as_plain
 from ranksieve.data.query_weights import checked_query_weight
-from ranksieve.estimators.base import PlainFit
+from ranksieve.estimators.base import BoostedRanker
 from ranksieve.estimators.parameters import Count, NotNegative, Positive, Seed
 from ranksieve.losses.base import NO_PAIRS
 from ranksieve.metrics import Evaluator
-from ranksieve.model import LinearModel
 from ranksieve.solvers import Callback
-
-DOCS_PER_THREAD = 4096  # with fewer, LightGBM's threads wait for one another longer than they work
 
 
 @dataclass(eq=False, repr=False)
-class LambdaMART(PlainFit):
+class LambdaMART(BoostedRanker):
     """Regression trees, each fitted to the lambdas |ΔNDCG_ij| / (1 + e^{s_i − s_j}) of pairs with y_i > y_j.
 
     ΔNDCG_ij is the NDCG lost by swapping i and j in the current ranking. LightGBM does the work (objective
@@ -115,7 +111,7 @@ class LambdaMART(PlainFit):
         }
 
     def _threads(self, n_docs: int) -> int:
-        return min(available_threads(), 1 + n_docs // DOCS_PER_THREAD) if self.n_jobs is None else self.n_jobs
+        return threads_for(n_docs) if self.n_jobs is None else self.n_jobs
 
     @property
     def support_(self) -> IntArray:
@@ -126,25 +122,13 @@ class LambdaMART(PlainFit):
         n_threads = self._threads(X.shape[0])
         return np.asarray(self.booster_.predict(as_plain(X), raw_score=True, num_threads=n_threads))
 
-    def to_model(self) -> LinearModel:
-        """Raises: there is no linear model."""
-        raise ValueError(
-            "LambdaMART is not linear: its score is a sum of regression trees, which no weight per feature "
-            "expresses; save booster_ with LightGBM's save_model, or export a linear ranker instead"
-        )
+    def _ensemble(self) -> Trees:
+        return Trees.of(self.booster_, self.support_)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.target_tags.positive_only = True
         return tags
-
-
-def lightgbm_for(ranker: str) -> Any:
-    """The module lightgbm, which a ranker needs."""
-    try:
-        return import_module("lightgbm")
-    except ImportError:
-        raise ImportError(f"{ranker} needs lightgbm: {how_to_install('baselines')}") from None
 
 
 def _levels(data: Dataset) -> tuple[FloatArray, IntArray]:

@@ -12,16 +12,16 @@ import numpy as np
 from ranksieve._parallel import map_blocks, split_blocks
 from ranksieve._types import AnyArray, FloatArray, IntArray, Matrix
 from ranksieve._util.constraints import Interval
+from ranksieve.boosted import Steps
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.matrix import dense_columns
 from ranksieve.data.queries import local_levels
 from ranksieve.data.query_weights import checked_query_weight
-from ranksieve.estimators.base import PlainFit
+from ranksieve.estimators.base import BoostedRanker
 from ranksieve.estimators.parameters import Count
 from ranksieve.kernels.boosting import pair_potentials, threshold_margins
 from ranksieve.losses.base import NO_PAIRS
 from ranksieve.losses.document_weights import grouped_weights
-from ranksieve.model import LinearModel
 from ranksieve.solvers import Callback, Trace
 
 EQUAL = 1e-12  # margins nearer than this are one: rounding must not choose between them
@@ -29,7 +29,7 @@ MOST_THRESHOLDS = 2**16 - 1
 
 
 @dataclass(eq=False, repr=False)
-class RankBoost(PlainFit):
+class RankBoost(BoostedRanker):
     """Greedily minimise (1/p) Σ_{pairs} exp(−(s_i − s_j)), s(x) = Σ_t α_t 1[x_{j_t} > θ_t].
 
     Pairs (i, j) are of one query with y_i > y_j. Each round weighs them with D_ij ∝ exp(−(s_i − s_j)), takes
@@ -101,21 +101,12 @@ class RankBoost(PlainFit):
         return np.unique(self.chosen_)
 
     def _scores(self, X: Matrix) -> FloatArray:
-        """A feature's weak rankers are a step function: α summed over the thresholds below the value."""
-        scores, support = np.zeros(X.shape[0]), self.support_
-        for j, column in zip(support, dense_columns(X[:, support]), strict=True):
-            mine = np.flatnonzero(self.chosen_ == j)
-            mine = mine[np.argsort(self.thresholds_[mine], kind="stable")]
-            steps = np.concatenate(([0.0], np.cumsum(self.round_weights_[mine])))
-            scores += steps[np.searchsorted(self.thresholds_[mine], column, side="left")]
-        return scores
+        return self._ensemble().scores_of_columns(dense_columns(X[:, self.support_]), X.shape[0])
 
-    def to_model(self) -> LinearModel:
-        """Raises: there is no linear model."""
-        raise ValueError(
-            "RankBoost is not linear: its score is a sum of steps 1[x > threshold], which no weight per "
-            "feature expresses; export a linear ranker instead, for example AdaRank"
-        )
+    def _ensemble(self) -> Steps:
+        inputs = np.searchsorted(self.support_, self.chosen_)
+        parts = (inputs, self.thresholds_, self.round_weights_)
+        return Steps(*(tuple(part.tolist()) for part in parts))
 
 
 class WeightedPairs:

@@ -11,27 +11,53 @@ from typing import TYPE_CHECKING, Any
 
 from ranksieve._util.atomic import atomic_write
 from ranksieve._util.messages import lookup
-from ranksieve.export.base import Options, Product, Target, paths_of
+from ranksieve.export.base import Maker, Options, Product, Target, paths_of
 from ranksieve.export.elasticsearch import elasticsearch, opensearch
+from ranksieve.export.hybrid import sub_queries
 from ranksieve.export.json_model import json_model
+from ranksieve.export.linear_retriever import elasticsearch_linear
+from ranksieve.export.lucene import feature_list
+from ranksieve.export.mongodb import mongodb
 from ranksieve.export.onnx_graph import onnx
+from ranksieve.export.opensearch_hybrid import opensearch_hybrid
+from ranksieve.export.painless import elasticsearch_script, opensearch_script
 from ranksieve.export.python_module import python
+from ranksieve.export.qdrant import qdrant
 from ranksieve.export.ranklib import ranklib
 from ranksieve.export.solr import solr
-from ranksieve.export.vespa import vespa
+from ranksieve.export.vespa import vespa, vespa_global_phase, vespa_second_phase
 
 if TYPE_CHECKING:  # these take long to load
     from ranksieve.data.dataset import Dataset
     from ranksieve.model import LinearModel
 
 NAMED = frozenset({"name", "names"})
-LUCENE = NAMED | {"featureset", "sample", "store"}
+WINDOWED = NAMED | {"window"}
+
+
+def _plugin(make: Maker) -> Target:
+    """A learning-to-rank plugin."""
+    return Target(make, NAMED | {"featureset", "sample", "store"}, True, feature_list)
+
+
+def _hybrid(make: Maker) -> Target:
+    """A weighted sum of sub-queries."""
+    return Target(make, WINDOWED | {"featureset"}, True, sub_queries)
+
 
 EXPORTS: dict[str, Target] = {
-    "elasticsearch": Target(elasticsearch, LUCENE, folder=True),
-    "opensearch": Target(opensearch, LUCENE, folder=True),
-    "solr": Target(solr, LUCENE, folder=True),
+    "elasticsearch": _plugin(elasticsearch),
+    "opensearch": _plugin(opensearch),
+    "solr": _plugin(solr),
+    "elasticsearch_script": Target(elasticsearch_script, WINDOWED, folder=True),
+    "opensearch_script": Target(opensearch_script, WINDOWED, folder=True),
+    "elasticsearch_linear": _hybrid(elasticsearch_linear),
+    "opensearch_hybrid": _hybrid(opensearch_hybrid),
+    "mongodb": _hybrid(mongodb),
+    "qdrant": Target(qdrant, WINDOWED, folder=True),
     "vespa": Target(vespa, NAMED, folder=True),
+    "vespa_second_phase": Target(vespa_second_phase, WINDOWED, folder=True),
+    "vespa_global_phase": Target(vespa_global_phase, WINDOWED, folder=True),
     "ranklib": Target(ranklib, NAMED),
     "onnx": Target(onnx, NAMED | {"dtype"}),
     "json": Target(json_model, frozenset({"name"})),
@@ -59,6 +85,7 @@ def export_model(
     sample: Dataset | None = None,
     store: str | None = None,
     dtype: str | None = None,
+    window: int | None = None,
 ) -> Exported:
     """Write a model for a search engine: ``rs.export_model(model, "solr", "out")``.
 
@@ -66,7 +93,7 @@ def export_model(
     ----------
     model : LinearModel
     target : str
-        A name of ``EXPORTS``: elasticsearch, opensearch, solr, vespa, ranklib, onnx, json or python.
+        A name of ``EXPORTS``: elasticsearch, opensearch, solr, vespa, ranklib, onnx, json, python, …
     path : path
         The folder to write to, made if need be, or the file for a target that is one file.
     name : str, optional
@@ -75,18 +102,21 @@ def export_model(
         From our feature names to the engine's.
     featureset : object, optional
         The engine's own definitions of all features, as parsed JSON; what the model does not use is left out.
+        For a hybrid search an object from feature names to queries will do.
     sample : Dataset, optional
         Documents that show how low scores get, for engines that take no negative score.
     store : str, optional
         The engine's feature store.
     dtype : "float32" or "float64", optional
         Numbers of an ONNX graph.
+    window : int, optional
+        How many of the first documents are scored again, or returned by each sub-query.
 
     What the format cannot say is refused with the reason, before anything is written. Each file appears whole
     or not at all.
     """
     given = {"name": name, "names": names, "featureset": featureset, "sample": sample, "store": store}
-    given["dtype"] = dtype
+    given |= {"dtype": dtype, "window": window}
     options = {option: value for option, value in given.items() if value is not None}
     return write_export(make_export(model, target, options), target, path)
 

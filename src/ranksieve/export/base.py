@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,7 +25,8 @@ class Options:
 
     ``name`` is the model's name in the engine, ``names`` maps our feature names to the engine's,
     ``featureset`` holds the engine's own definitions of features (parsed JSON), ``sample`` documents to see
-    how low scores get, ``store`` the engine's feature store, ``dtype`` the numbers where there is a choice.
+    how low scores get, ``store`` the engine's feature store, ``dtype`` the numbers where there is a choice,
+    ``window`` how many of the first documents are scored.
     """
 
     name: str = "ranker"
@@ -34,6 +35,7 @@ class Options:
     sample: Dataset | None = None
     store: str | None = None
     dtype: str = "float32"
+    window: int | None = None
 
 
 @dataclass(frozen=True)
@@ -45,13 +47,20 @@ class Product:
     load: Callable[[str], tuple[str, ...]] = lambda folder: ()
 
 
+Maker = Callable[["LinearModel", Options], Product]
+
+
 @dataclass(frozen=True)
 class Target:
-    """One format: who makes it, which options it takes, whether it is a folder of files."""
+    """One format: who makes it, which options it takes, whether it is a folder of files.
 
-    make: Callable[[LinearModel, Options], Product]
+    ``check_featureset`` refuses definitions of features that the engine would not take.
+    """
+
+    make: Maker
     takes: frozenset[str]
     folder: bool = False
+    check_featureset: Callable[[Any], Any] = lambda content: content
 
 
 @dataclass(frozen=True)
@@ -77,54 +86,60 @@ def check_model_name(rule: NameRule, name: str) -> None:
     rule.check(name, "the model name", "choose another one (option name)")
 
 
-def exportable(model: LinearModel, engine: str, *, indicators: bool = False) -> LinearModel:
+def exportable(
+    model: LinearModel, engine: str, *, indicators: bool = False, within: Collection[str] = ()
+) -> LinearModel:
     """The model without indicators of missing values, as far as fills of their features can stand for them.
 
-    Refused are a model without features, one whose scores depend on the other documents of a query and,
-    unless ``indicators`` says that the engine can compute them, one with indicators that are left.
+    Refused are a model without features, one whose scores depend on the other documents of a query in ways
+    that are not in ``within`` (kinds of normalisation, policies for missing values) and, unless
+    ``indicators`` says that the engine can compute them, one with indicators that are left.
     """
-    _check_exportable(model, engine)
-    folded = model.without_indicators()
+    _check_exportable(model, engine, within)
+    scales_vary = model.preparation.normalisation.per_query  # so no fill can stand for an indicator
+    folded = model if scales_vary else model.without_indicators()
     left = folded.preparation.missing.indicators
     if left and not indicators:
         source = next(iter(left.values()))
+        alone = "" if scales_vary else f" but not {source} itself"
         raise ValueError(
-            f"the model uses whether {source} is missing but not {source} itself, which {engine} cannot "
-            "compute; export to python, onnx or json, or fit with missing='column_mean'"
+            f"the model uses whether {source} is missing{alone}, which {engine} cannot compute; export to "
+            "python, onnx or json, or fit with missing='column_mean'"
         )
     return folded
 
 
-def _check_exportable(model: LinearModel, engine: str) -> None:
+def _check_exportable(model: LinearModel, engine: str, within: Collection[str]) -> None:
     """Refuse a model without features, and one whose scores depend on the other documents of a query."""
     if not model.weights.any():
         raise ValueError(
             f"the model uses no feature, so there is nothing for {engine} to compute; fit one with features"
         )
-    reason = f"but {engine} scores each document on its own"
+    own = f"but {engine} scores each document on its own"
     missing, normalisation = model.preparation.missing, model.preparation.normalisation
-    if normalisation.per_query:
+    if normalisation.per_query and normalisation.kind not in within:
+        reason = f"but {engine} can do so by minimum and maximum alone" if within else own
         raise ValueError(
             f"the model normalises its features within each query ({normalisation.kind}), {reason}; "
-            "fit with --normalise z, min_max or none"
+            f"fit with --normalise {'query_min_max, ' if within else ''}z, min_max or none"
         )
-    if missing.per_query:
+    if missing.per_query and missing.policy not in within:
         raise ValueError(
             f"the model fills missing values with the least value of the query ({missing.policy}), "
-            f"{reason}; fit with --missing zero or column_mean"
+            f"{f'but {engine} does not' if within else own}; fit with --missing zero or column_mean"
         )
 
 
-def warn_of_means(model: LinearModel, engine: str) -> None:
-    """Say which default each feature needs in an engine that puts 0 where it is missing."""
+def warn_of_means(model: LinearModel, engine: str, cure: str = "") -> None:
+    """Say which default each feature needs in an engine that puts 0 where it is missing, or another cure."""
     missing = model.preparation.missing
     if not missing.learns:
         return
     pairs = zip(model.names, missing.means, strict=True)
     means = ", ".join(f"{name} {mean:.6g}" for name, mean in pairs)
+    cure = cure or f"give each feature this default value in its own definition ({means})"
     warnings.warn(
-        f"the model replaces a missing feature by a number that it learned but {engine} puts 0; give each "
-        f"feature this default value in its own definition ({means})",
+        f"the model replaces a missing feature by a number that it learned but {engine} puts 0; {cure}",
         UserWarning,
         stacklevel=2,
     )
@@ -146,6 +161,30 @@ def engine_names(
             "after renaming; correct the map of names"
         )
     return [str(name) for name in theirs]  # NumPy's text shows its type in source code
+
+
+def constant_left_out(constant: float, engine: str) -> tuple[str, ...]:
+    """What to tell of a constant that the engine has no place for."""
+    if not constant:
+        return ()
+    return (
+        f"Scores lack the constant {constant:.6g}, for which {engine} has no place; the ranking is the same.",
+    )
+
+
+def told_apart(words: Sequence[str]) -> list[str]:
+    """The words; if any are equal, all get a number too."""
+    if len(set(words)) == len(words):
+        return list(words)
+    return [f"{word}__{number}" for number, word in enumerate(words, start=1)]
+
+
+def window_of(options: Options, default: int) -> int:
+    """How many of the first documents are scored."""
+    window = default if options.window is None else options.window
+    if isinstance(window, bool) or not isinstance(window, int) or window < 1:
+        raise ValueError(f"window is {window!r}; expected a whole number of documents from 1 on")
+    return window
 
 
 def names_read(model: LinearModel) -> list[str]:

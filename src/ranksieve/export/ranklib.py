@@ -11,6 +11,7 @@ from ranksieve.export.base import (
     Options,
     Product,
     check_model_name,
+    constant_left_out,
     engine_names,
     exportable,
     warn_of_means,
@@ -36,13 +37,4 @@ def ranklib(model: LinearModel, options: Options) -> Product:
     numbers = engine_names(model.names, {**columns, **options.names}, FEATURE_ID, "RankLib")
     pairs = " ".join(f"{number}:{term.weight!r}" for number, term in zip(numbers, folded.terms, strict=True))
     text = f"## Coordinate Ascent\n## Exported by ranksieve {__version__}\n{pairs}\n"
-    return Product({f"{options.name}.txt": text}, _notes(folded.intercept))
-
-
-def _notes(constant: float) -> tuple[str, ...]:
-    if not constant:
-        return ()
-    return (
-        f"Scores lack the constant {constant:.6g}, for which RankLib's format has no place; the ranking is "
-        "the same.",
-    )
+    return Product({f"{options.name}.txt": text}, constant_left_out(folded.intercept, "RankLib's format"))

@@ -1,10 +1,11 @@
-"""A Vespa rank profile."""
+"""A Vespa rank profile, whose model is its first, second or global phase."""
 
 from __future__ import annotations
 
 import re
 import shlex
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -17,7 +18,9 @@ from ranksieve.export.base import (
     check_model_name,
     engine_names,
     exportable,
+    told_apart,
     warn_of_means,
+    window_of,
 )
 
 if TYPE_CHECKING:  # these take long to load
@@ -37,15 +40,44 @@ OWN_NAME = NameRule(f"{REFERENCE}{ARGUMENTS}{OUTPUTS}", MAPPED_NAME.words)
 ADVICE = "map every feature to a Vespa feature with the option names"
 
 
+RERANKED = 100
+
+
 def vespa(model: LinearModel, options: Options) -> Product:
-    """A rank profile that computes the model in double precision, and an example query."""
-    check_model_name(PROFILE_NAME, options.name)
+    """A rank profile that computes the model in double precision for every match, and an example query."""
     model = exportable(model, "Vespa")
+    return _files(model, options, "first-phase")
+
+
+def vespa_second_phase(model: LinearModel, options: Options) -> Product:
+    """A rank profile that computes the model for the best matches of each content node."""
+    model = exportable(model, "Vespa's second phase")
+    return _files(model, options, "second-phase", window_of(options, RERANKED))
+
+
+def vespa_global_phase(model: LinearModel, options: Options) -> Product:
+    """A rank profile that computes the model for the best matches of all content nodes together.
+
+    There ``normalize_linear`` sees the values of all of them, so that query_min_max can be exported.
+    """
+    model = exportable(model, "Vespa's global phase", within=("query_min_max",))
+    window = window_of(options, RERANKED)
+    product = _files(model, options, "global-phase", window)
+    if not model.per_query:
+        return product
+    note = f"Least and greatest values of features are those of the first {window} documents of a query."
+    return replace(product, notes=(note,))
+
+
+def _files(model: LinearModel, options: Options, phase: str, window: int | None = None) -> Product:
+    check_model_name(PROFILE_NAME, options.name)
     warn_of_means(model, "Vespa")
-    folded = model.folded()
+    folded = model if model.per_query else model.folded()
     features = _features(folded, options)
+    if model.per_query:
+        features = [f"normalize_linear({feature})" for feature in features]
     files: dict[str, str | bytes] = {
-        f"{options.name}.profile": _profile(options.name, folded, features),
+        f"{options.name}.profile": _profile(options.name, folded, features, phase, window),
         "query.json": as_json(
             {
                 "yql": "select * from sources * where userQuery()",
@@ -64,7 +96,7 @@ def _features(model: LinearModel, options: Options) -> list[str]:
     return engine_names(model.names, options.names, MAPPED_NAME, "Vespa", ADVICE)
 
 
-def _profile(name: str, model: LinearModel, features: Sequence[str]) -> str:
+def _profile(name: str, model: LinearModel, features: Sequence[str], phase: str, window: int | None) -> str:
     constants = _constants(model.terms)
     values = [
         f"{constant}: {decimal(term.weight)}" for constant, term in zip(constants, model.terms, strict=True)
@@ -78,10 +110,11 @@ def _profile(name: str, model: LinearModel, features: Sequence[str]) -> str:
         "    constants {",
         *(f"        {value}" for value in values),
         "    }",
-        "    first-phase {",
+        f"    {phase} {{",
         "        expression {",
         "            " + "\n            + ".join(summands),
         "        }",
+        *([] if window is None else [f"        rerank-count: {window}"]),
         "    }",
         "}",
     ]
@@ -94,11 +127,8 @@ def decimal(value: float) -> str:
 
 
 def _constants(terms: Sequence[Term]) -> list[str]:
-    """Names of the weights; if any become equal, all get the number of the feature too."""
-    plain = ["w_" + re.sub(r"[^A-Za-z0-9_]", "_", term.name) for term in terms]
-    if len(set(plain)) == len(plain):
-        return plain
-    return [f"{name}__{number}" for number, name in enumerate(plain, start=1)]
+    """Names of the weights."""
+    return told_apart(["w_" + re.sub(r"[^A-Za-z0-9_]", "_", term.name) for term in terms])
 
 
 def _load(folder: str, name: str) -> tuple[str, ...]:

@@ -10,9 +10,9 @@ import numpy as np
 
 from ranksieve._types import BoolArray, FloatArray, IntArray
 from ranksieve._util.constraints import Interval
+from ranksieve.boosted.lightgbm_text import lightgbm_for
 from ranksieve.data.dataset import Dataset
 from ranksieve.estimators import LambdaMART
-from ranksieve.estimators.lambdamart import lightgbm_for
 from ranksieve.estimators.parameters import Count, NotNegative, Positive, Seed, Share, one_of
 from ranksieve.losses.base import NO_PAIRS
 from ranksieve.measures import similarity_measure

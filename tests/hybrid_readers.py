@@ -1,0 +1,141 @@
+"""Small evaluators of exports to hybrid searches and to engines without a plugin.
+
+As in :mod:`tests.engine_readers`, documents come as one column of numbers a feature. All belong to one query;
+a number that is missing (NaN) is a document that the sub-query does not return, or that lacks the field.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+
+import numpy as np
+
+from tests.engine_files import need
+from tests.painless_reader import Compiler
+
+TINY = np.float32(1e-6)
+
+
+def only_file(folder):
+    (path,) = folder.glob("*.json")
+    return json.loads(path.read_text())
+
+
+def field_of(query):
+    """The column that a sub-query's score is, by the only field that it names."""
+    return re.search(r'"(?:match": \{"|path": "|field": ")([^"]+)"', json.dumps(query, ensure_ascii=False))[1]
+
+
+def size(columns):
+    return len(next(iter(columns.values())))
+
+
+def added(total, returned, scores, weight):
+    """The total with a weighted score, in float32, for the documents that are returned."""
+    more = total.copy()
+    more[returned] = (total[returned] + np.float32(weight) * scores[returned]).astype(np.float32)
+    return more
+
+
+# --- Elasticsearch and OpenSearch: script_score ----------------------------------------------------------
+
+
+def script(folder, columns):
+    content = json.loads((folder / "script.json").read_text())["script"]
+    need(content["lang"] == "painless", "unknown language")
+    rescore = json.loads((folder / "query.json").read_text())["rescore"]["query"]["rescore_query"]
+    need(set(rescore["script_score"]) == {"query", "script"}, "unknown field")
+    compiled = Compiler(content["source"])
+    rows = [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
+    documents = [{name: value for name, value in row.items() if not np.isnan(value)} for row in rows]
+    scores = np.array([compiled.run(document) for document in documents]).astype(np.float32)
+    need((scores >= 0).all(), "script_score returned a negative score")
+    return scores
+
+
+# --- Elasticsearch: LinearRetrieverBuilder, MinMaxScoreNormalizer ----------------------------------------
+
+
+def linear_retriever(folder, columns):
+    content = only_file(folder)
+    linear = content["retriever"]["linear"]
+    need(linear["rank_window_size"] >= content["size"], "rank_window_size must not be below size")
+    total = np.zeros(size(columns), dtype=np.float32)
+    for component in linear["retrievers"]:
+        need(component["weight"] >= 0, "weight must be non-negative")
+        need(len(component["retriever"]) == 1, "one retriever")
+        scores = np.asarray(columns[field_of(component["retriever"])], dtype=np.float32)
+        returned = ~np.isnan(scores)
+        if component["normalizer"] == "minmax" and returned.any():
+            low, high = scores[returned].min(), scores[returned].max()
+            scores = np.where(high - low < TINY, low, (scores - low) / max(high - low, TINY))
+        else:
+            need(component["normalizer"] in ("minmax", "none"), "unknown normalizer")
+        total = added(total, returned, scores, component["weight"])
+    return total
+
+
+# --- OpenSearch: NormalizationProcessor, MinMaxScoreNormalizationTechnique, ArithmeticMean… --------------
+
+
+def opensearch_hybrid(folder, columns):
+    (processor,) = json.loads((folder / "pipeline.json").read_text())["phase_results_processors"]
+    settings = processor["normalization-processor"]
+    need(settings["normalization"] == {"technique": "min_max"}, "unknown technique")
+    need(settings["combination"]["technique"] == "arithmetic_mean", "unknown technique")
+    weights = settings["combination"]["parameters"]["weights"]
+    queries = json.loads((folder / "query.json").read_text())["query"]["hybrid"]["queries"]
+    need(len(queries) == len(weights) <= 5, "number of weights and sub-queries")
+    need(all(isinstance(w, float) and 0 <= w <= 1 for w in weights), "weights must be in range [0.0 … 1.0]")
+    need(abs(sum(weights) - 1) < 0.01, "sum of weights must be 1")
+    total = np.zeros(size(columns), dtype=np.float32)
+    for query, weight in zip(queries, weights, strict=True):
+        scores = np.asarray(columns[field_of(query)], dtype=np.float32)
+        returned = ~np.isnan(scores)
+        low, high = scores[returned].min(initial=np.inf), scores[returned].max(initial=-np.inf)
+        scaled = (scores - low) / (high - low) if high > low else np.ones_like(scores)
+        total = added(total, returned, np.where(scaled == 0, np.float32(0.001), scaled), weight)
+    return total / np.float32(sum(np.float32(weight) for weight in weights))
+
+
+# --- MongoDB: $scoreFusion -------------------------------------------------------------------------------
+
+
+def mongodb(folder, columns):
+    fusion = only_file(folder)[0]["$scoreFusion"]
+    pipelines, weights = fusion["input"]["pipelines"], fusion["combination"]["weights"]
+    need(set(pipelines) == set(weights), "a weight without a pipeline")
+    need(fusion["combination"]["method"] == "avg", "unknown method")
+    total = np.zeros(size(columns))
+    for name, stages in pipelines.items():
+        need(not name.startswith("$") and "." not in name and name, "name of a pipeline")
+        need(weights[name] >= 0, "weights must be non-negative")
+        scores = np.asarray(columns[field_of(stages)], dtype=np.float64)
+        if fusion["input"]["normalization"] == "minMaxScaler":
+            width = np.nanmax(scores) - np.nanmin(scores)
+            scores = (scores - np.nanmin(scores)) / (width or 1.0)
+        else:
+            need(fusion["input"]["normalization"] == "none", "unknown normalization")
+        total += weights[name] * np.nan_to_num(scores)
+    return total / len(pipelines)
+
+
+# --- Qdrant: formula -------------------------------------------------------------------------------------
+
+
+def qdrant(folder, columns):
+    content = only_file(folder)
+    formula, defaults = content["query"]["formula"], content["query"]["defaults"]
+    need(set(formula) == {"sum"}, "unknown expression")
+    total = np.zeros(size(columns))
+    for summand in formula["sum"]:
+        if isinstance(summand, float):
+            total = total + summand
+            continue
+        weight, variable = summand["mult"]
+        searched = re.fullmatch(r"\$score\[(\d+)\]", variable)
+        need(searched is None or int(searched[1]) < len(content["prefetch"]), "no such prefetch")
+        values = np.asarray(columns[variable], dtype=np.float64)
+        total = total + weight * np.where(np.isnan(values), defaults[variable], values)
+    return total

@@ -1,0 +1,313 @@
+"""Model files of rankers that are not linear: the same scores, damaged files, the command line."""
+
+from __future__ import annotations
+
+import copy
+import json
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import ranksieve as rs
+from ranksieve.boosted import BoostedModel, Feature, Steps, boosted_from_dict
+from ranksieve.boosted.lightgbm_text import is_lightgbm, read_text
+from ranksieve.formats.letor import write_letor
+from tests.test_cli import refused, run
+
+NAMES = [f"signal {j}" for j in range(6)]
+DATA = rs.make_ranking(n_queries=30, n_features=6, n_informative=3, seed=1)
+DATA = rs.Dataset(DATA.X * 7, DATA.y, DATA.qid, NAMES)
+
+
+def with_holes(dtype):
+    X = DATA.X.astype(dtype)
+    X[np.random.default_rng(0).random(X.shape) < 0.1] = np.nan
+    return rs.Dataset(X, DATA.y, DATA.qid, NAMES)
+
+
+def trees(**parameters):
+    return rs.LambdaMART(4, n_leaves=4, **parameters)
+
+
+def steps(**parameters):
+    return rs.RankBoost(15, **parameters)
+
+
+@pytest.fixture(scope="module", params=["trees", "steps"])
+def model(request):
+    return {"trees": trees, "steps": steps}[request.param]().fit(DATA).to_model()
+
+
+@pytest.fixture(scope="module")
+def tree_file():
+    return trees().fit(DATA).to_model().to_dict()
+
+
+# --- the same scores -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("make", [trees, steps])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize(
+    ("normalise", "missing"),
+    [("none", "auto"), ("z", "column_mean"), ("within_z", "indicator"), ("query_z", "query_min")],
+)
+@pytest.mark.filterwarnings("ignore:.*missing")
+def test_a_file_gives_the_same_bits(make, dtype, normalise, missing, tmp_path):
+    data = with_holes(dtype)
+    ranker = make(normalise=normalise, missing=missing).fit(data)
+    ranker.to_model().save(tmp_path / "model.json")
+    model = rs.read_model(tmp_path / "model.json")
+    assert model == ranker.to_model()
+    np.testing.assert_array_equal(model.predict(data), ranker.predict(data))
+    np.testing.assert_array_equal(model.predict(data.X, data.qid), ranker.predict(data))
+
+
+def test_columns_are_found_by_name(model):
+    order = np.array([3, 1, 5, 0, 2, 4])
+    shuffled = rs.Dataset(DATA.X[:, order], DATA.y, DATA.qid, [NAMES[j] for j in order])
+    np.testing.assert_array_equal(model.predict(shuffled), model.predict(DATA))
+    np.testing.assert_array_equal(model.predict(sp.csr_array(DATA.X)), model.predict(DATA))
+    lacking = rs.Dataset(DATA.X, DATA.y, DATA.qid, [*NAMES[:5], "other"])
+    if NAMES[5] in model.names:
+        with pytest.raises(ValueError, match="the data lack 1 of the model's features: signal 5"):
+            model.predict(lacking)
+    with pytest.raises(ValueError, match="the model was trained on 6 features but X has 5"):
+        model.predict(DATA.X[:, :5])
+
+
+def test_what_no_training_row_lacked_must_be_there(model):
+    X = DATA.X.copy()
+    X[9000 % len(X), model.columns[0]] = np.nan
+    with pytest.raises(ValueError, match=rf"of row {9000 % len(X)} is missing, and the model has nothing"):
+        model.predict(X)
+
+
+def test_a_model_that_uses_no_feature(tmp_path):
+    for ranker in (rs.LambdaMART(3, min_leaf_docs=10**6), rs.RankBoost(3)):
+        data = DATA if isinstance(ranker, rs.LambdaMART) else rs.Dataset(0 * DATA.X, DATA.y, DATA.qid)
+        ranker.fit(data).to_model().save(tmp_path / "model.json")
+        model = rs.read_model(tmp_path / "model.json")
+        assert model.names == []
+        np.testing.assert_array_equal(model.predict(data), ranker.predict(data))
+
+
+def test_the_file_says_where_the_model_comes_from(model):
+    content = model.to_dict()
+    assert content["data"] == {"train": trees().fit(DATA).to_model().data["train"]}
+    assert content["parameters"]["n_rounds"] in (4, 15)
+    assert content["version"] == rs.__version__
+    assert boosted_from_dict(json.loads(json.dumps(content, allow_nan=False))) == model
+
+
+def test_lightgbm_reads_the_text_of_the_file(tree_file):
+    lightgbm = pytest.importorskip("lightgbm")
+    booster = lightgbm.Booster(model_str="\n".join(tree_file["ensemble"]["text"]))
+    expected = boosted_from_dict(tree_file).predict(DATA)
+    np.testing.assert_array_equal(booster.predict(DATA.X, raw_score=True), expected)
+
+
+def test_words():
+    model = BoostedModel((Feature("a", 0),), 1, Steps((0,), (0.5,), (2.0,)), method="RankBoost")
+    assert model.ensemble.words == "1 step"
+    assert model.predict(np.array([[0.5], [0.6]])).tolist() == [0.0, 2.0]
+
+
+# --- damaged files ---------------------------------------------------------------------------------------
+
+
+FILLED = {"policy": "column_mean", "means": [1.0]}
+
+
+def changed(content, path, value):
+    content = copy.deepcopy(content)
+    inner = content
+    for key in path[:-1]:
+        inner = inner[key]
+    inner[path[-1]] = value
+    return content
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "said"),
+    [
+        (("format_version",), 2, "model format version 2, but this ranksieve reads version 1"),
+        (("n_features",), 0, "damaged model file (n_features is 0; expected 1 to"),
+        (("n_features",), 10**12, "damaged model file (n_features is 1000000000000; expected 1 to"),
+        (("n_features",), 2, "damaged model file (a feature index is outside 0..1)"),
+        (("features", 0, "name"), "signal 4", "damaged model file (a feature occurs twice)"),
+        (("features",), [], "damaged model file (inputs are "),
+        (("ensemble",), 3, "damaged model file (ensemble is 3; expected an object)"),
+        (("ensemble", "kind"), "pickle", "damaged model file (unknown kind of ensemble 'pickle'"),
+        (("ensemble", "text"), ["tree"], "damaged model file (the line 'end of trees' is missing"),
+        (("ensemble", "text"), "tree", "damaged model file (text is 'tree'; expected a list)"),
+        (
+            ("ensemble", "inputs", 0),
+            77,
+            "damaged model file (inputs name a column that the trees do not have",
+        ),
+        (
+            ("missing",),
+            {"policy": "column_mean", "features": ["x"], "means": [1.0]},
+            "damaged model file (missing",
+        ),
+        (("extra",), 1, "damaged model file (the model has the unknown entry 'extra'"),
+    ],
+)
+def test_damaged_files(tree_file, path, value, said):
+    with pytest.raises(ValueError) as caught:
+        boosted_from_dict(changed(tree_file, path, value), "m.json")
+    assert str(caught.value).startswith(f"m.json: {said}")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("max_feature_idx=5", "max_feature_idx=2000000000", "feature_infos are of different lengths"),
+        ("max_feature_idx=5\n", "", "the header has no max_feature_idx"),
+        ("num_class=1", "num_class=3", "it gives several scores per document; expected num_class=1"),
+        ("Tree=1", "Tree=7", "Tree=7 stands where tree 1 is expected"),
+        ("num_leaves=4", "num_leaves=4000000000", "tree 0 has 4 of leaf_value; expected 4000000000"),
+        ("num_leaves=4", "num_leaves=0", "tree 0 has no leaf, or linear leaves"),
+        ("is_linear=0", "is_linear=1", "tree 0 has no leaf, or linear leaves"),
+        ("num_cat=0", "num_cat=1", "tree 0 has no cat_boundaries"),
+        ("split_feature=", "split_feature=9 ", "tree 0 has 4 of split_feature; expected 3"),
+        ("left_child=1", "left_child=0", "left_child of tree 0 leads to no later split and to no leaf"),
+        ("left_child=1", "left_child=-9", "left_child of tree 0 leads to no later split and to no leaf"),
+        ("decision_type=2", "decision_type=x", "decision_type of tree 0 holds what is no number"),
+        ("decision_type=2", "decision_type=1", "tree 0 splits by a set of categories that it does not have"),
+        ("threshold=", "threshold=nan ", "tree 0 has 4 of threshold; expected 3"),
+        ("end of trees", "", "the line 'end of trees' is missing, so it breaks off; write the file again"),
+    ],
+)
+def test_damaged_trees(tree_file, old, new, said):
+    text = "\n".join(tree_file["ensemble"]["text"])
+    assert old in text
+    with pytest.raises(ValueError) as caught:
+        read_text(text.replace(old, new, 1))
+    assert said in str(caught.value)
+
+
+def test_trees_split_on_columns_that_are_there(tree_file):
+    lines = tree_file["ensemble"]["text"]
+    number = next(k for k, line in enumerate(lines) if line.startswith("split_feature="))
+    content = changed(tree_file, ("ensemble", "text", number), "split_feature=6 0 0")
+    with pytest.raises(ValueError, match=r"tree 0 splits on a column outside 0\.\.5"):
+        boosted_from_dict(content)
+    fewer = changed(tree_file, ("features",), tree_file["features"][1:])
+    fewer["ensemble"]["inputs"] = fewer["ensemble"]["inputs"][1:]
+    with pytest.raises(ValueError, match="the trees split on a column that is not among the inputs"):
+        boosted_from_dict(fewer)
+
+
+def test_a_text_cut_anywhere_is_refused_or_the_same(tree_file):
+    """No cut reaches LightGBM, which would read beyond the end."""
+    text = "\n".join(tree_file["ensemble"]["text"])
+    end = text.index("end of trees")
+    for length in range(0, end, 37):
+        with pytest.raises(ValueError):
+            read_text(text[:length])
+    assert is_lightgbm(text)
+    assert read_text(text[: end + len("end of trees")]) == read_text(text)
+
+
+def test_lightgbm_sees_nothing_but_what_was_checked(tree_file):
+    """It reads numbers and lines in its own way: a blank line ends a tree, 1_0 is 1."""
+    text = "\n".join(tree_file["ensemble"]["text"])
+    clean = read_text(text).text
+    for old, new in (
+        ("num_leaves=4", "num_leaves=0_4"),
+        ("Tree=0\n", "Tree=0\nnum_leaves=9\n\nleft_child=5 5\n\n"),
+        ("tree_sizes=", "tree_sizes=99999999 "),
+        ("objective=lambdarank", "objective=none such"),
+    ):
+        assert old in text
+        assert read_text(text.replace(old, new, 1)).text == clean
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ({"inputs": [0], "thresholds": [0.5]}, "the ensemble has no weights"),
+        (
+            {"inputs": [0], "thresholds": [0.5], "weights": []},
+            "1 inputs, 1 thresholds, 0 weights; expected as",
+        ),
+        (
+            {"inputs": [0.5], "thresholds": [0.5], "weights": [1.0]},
+            "an entry of inputs is 0.5; expected a whole",
+        ),
+        ({"inputs": [3], "thresholds": [0.5], "weights": [1.0]}, "a step is about feature 3 of 1"),
+    ],
+)
+def test_damaged_steps(content, said):
+    model = BoostedModel((Feature("a", 0),), 1, Steps((0,), (0.5,), (2.0,)))
+    with pytest.raises(ValueError) as caught:
+        boosted_from_dict({**model.to_dict(), "ensemble": {"kind": "steps", **content}})
+    assert said in str(caught.value)
+
+
+# --- command line ----------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def fitted(tmp_path_factory):
+    place = tmp_path_factory.mktemp("fitted")
+    write_letor(rs.make_ranking(n_queries=20, n_features=5, n_informative=2, seed=2), place / "train.txt")
+    said = {}
+    for method in ("lambdamart", "rankboost"):
+        few = ("--method", method, "--set", "n_rounds=5", "-o", place / f"{method}.json")
+        said[method] = run("fit", place / "train.txt", *few).stdout
+    return place, said
+
+
+@pytest.mark.parametrize(("method", "parts"), [("lambdamart", "5 trees"), ("rankboost", "5 steps")])
+def test_fit_writes_a_file_that_commands_read(fitted, method, parts):
+    place, said = fitted
+    assert f"has {parts} and uses " in said[method]
+    file, train = place / f"{method}.json", place / "train.txt"
+    model, data = rs.read_model(file), rs.read_dataset(train)
+    scores = run("rank", file, train).stdout.splitlines()
+    np.testing.assert_array_equal([float(score) for score in scores], model.predict(data))
+    measured = json.loads(run("evaluate", train, "--model", file, "--json").stdout)
+    assert measured["mean"]["map"] == rs.evaluate(model.predict(data), data, ["map"]).mean["map"]
+    (place / "scores.txt").write_text("\n".join(scores))
+    assert "lambdamart" in run("compare", train, place / "lambdamart.json", place / "scores.txt").stdout
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("--max-features", 3), "--max-features does not apply to lambdamart, which has no parameters but"),
+        (("--metric", "map"), "--metric does not apply to lambdamart"),
+        (("--valid", "train.txt"), "--valid does not apply to lambdamart"),
+        (("--best-subset",), "--best-subset does not apply to lambdamart"),
+        (("--report", "page.html"), "--report shows weights, but lambdamart is not linear and has none"),
+        (("--stream",), "lambdamart"),
+    ],
+)
+def test_options_of_linear_methods_are_refused(fitted, options, said, monkeypatch):
+    monkeypatch.chdir(fitted[0])
+    assert said in refused("fit", "train.txt", "--method", "lambdamart", *options, "-o", "other.json")
+    assert not (fitted[0] / "other.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        (("explain", "lambdamart.json", "train.txt", "--drop"), "LambdaMART is not a linear model"),
+        (
+            ("scorecard", "lambdamart.json", "train.txt", "-o", "card.json"),
+            "LambdaMART is not a linear model",
+        ),
+        (("export", "lambdamart.json", "--to", "solr", "-o", "out"), "LambdaMART is not linear"),
+        (
+            ("verify", "lambdamart.json", "train.txt"),
+            "that is not linear claims nothing that could be verified",
+        ),
+    ],
+)
+def test_commands_for_linear_models_refuse_it(fitted, command, said, monkeypatch):
+    monkeypatch.chdir(fitted[0])
+    assert said in refused(*command)

@@ -1,0 +1,313 @@
+"""Exports that need no plugin: scripts, retrievers, hybrid queries, phases, formulas."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from ranksieve.export import EXPORTS, export_model
+from ranksieve.export.painless import MOST_CHARACTERS, quoted
+from ranksieve.model import LinearModel, Term
+from ranksieve.preparation import MissingPolicy, Normalisation, Preparation
+from tests.engine_readers import READERS
+from tests.painless_reader import Compiler, NotPainless, tokens
+from tests.test_cli import refused, run
+from tests.test_export import BY_RANGE, HYBRID, content, weighing
+
+WINDOWED = [target for target in EXPORTS if "window" in EXPORTS[target].takes]
+SCRIPTS = ("elasticsearch_script", "opensearch_script")
+
+
+def model_for(target):
+    return BY_RANGE if target in HYBRID else weighing(0.5, 2.0)
+
+
+def names_for(target):
+    return {"names": {"f1": "bm25(a)", "f2": "bm25(b)"}} if target.startswith("vespa") else {}
+
+
+# --- how many documents ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("target", WINDOWED)
+def test_the_window_is_in_the_files(target, tmp_path):
+    result = export_model(model_for(target), target, tmp_path / "out", window=321, **names_for(target))
+    assert any("321" in file.read_text() for file in result.files)
+    default = export_model(model_for(target), target, tmp_path / "default", **names_for(target))
+    assert any("100" in file.read_text() for file in default.files)
+
+
+@pytest.mark.parametrize("target", WINDOWED)
+@pytest.mark.parametrize("window", [0, -1, 2.5, True])
+def test_windows_that_hold_no_documents(target, window, tmp_path):
+    with pytest.raises(ValueError, match=r"window is .*; expected a whole number of documents from 1 on"):
+        export_model(model_for(target), target, tmp_path / "out", window=window, **names_for(target))
+
+
+def test_a_small_window_shows_no_more_than_it_holds(tmp_path):
+    result = export_model(BY_RANGE, "elasticsearch_linear", tmp_path / "out", window=3)
+    assert content(result, "ranker.json")["size"] == 3
+
+
+# --- Painless --------------------------------------------------------------------------------------------
+
+
+def source(result):
+    return content(result, "script.json")["script"]["source"]
+
+
+@pytest.mark.parametrize("target", SCRIPTS)
+def test_a_script_for_people_to_read(target, tmp_path):
+    names = {"f1": "_score", "f2": "log1p(clicks)", "f3": "price"}
+    missing = MissingPolicy("column_mean", ("f1", "f2", "f3"), (0.0, 1.5, 20.0))
+    model = weighing(0.5, 2.0, -0.25, intercept=-1.0, missing=missing)
+    result = export_model(model, target, tmp_path / "out", names=names, name="products")
+    assert source(result).splitlines() == [
+        "double s = -1.0;",
+        "s += 0.5 * _score;",
+        "s += 2.0 * (doc['clicks'].size() == 0 ? 1.5 : Math.log1p(doc['clicks'].value));",
+        "s += -0.25 * (doc['price'].size() == 0 ? 20.0 : doc['price'].value);",
+        "return s < 0 ? 1 / (1 - s) : 1 + s;",
+    ]
+    rescore = content(result, "query.json")["rescore"]["query"]
+    assert rescore["rescore_query"]["script_score"]["script"] == {"id": "products"}
+    assert "_scripts/products" in result.load[0]
+    columns = {"_score": [8.0, 1.0], "clicks": [np.e - 1, np.nan], "price": [4.0, np.nan]}
+    np.testing.assert_allclose(READERS[target](tmp_path / "out", columns), [5.0, 1 / 3.5], rtol=1e-6)
+
+
+@pytest.mark.parametrize("target", SCRIPTS)
+def test_an_indicator_is_the_absence_of_the_field(target, tmp_path):
+    missing = MissingPolicy("indicator", ("f1 is missing",), (0.0,), ("f1",))
+    terms = (Term("f1 is missing", 0, 0.75),)
+    model = LinearModel(terms, 1, preparation=Preparation(missing))
+    result = export_model(model, target, tmp_path / "out", names={"f1": "price"})
+    assert "(doc['price'].size() == 0 ? 1.0 : 0.0)" in source(result)
+    scores = READERS[target](tmp_path / "out", {"price": [3.0, np.nan]})
+    np.testing.assert_allclose(scores, 1 + model.predict(np.array([[3.0], [np.nan]])))
+
+
+def test_positive_scores_keep_the_order_of_all_scores_in_single_precision(tmp_path):
+    export_model(weighing(1.0), "elasticsearch_script", tmp_path / "out")
+    rng = np.random.default_rng(0)
+    s = np.sort(
+        np.concatenate([[-1e30, -1e9, 0.0, 1e9, 1e30], rng.normal(size=200) * 10 ** rng.uniform(-2, 6)])
+    )
+    scores = READERS["elasticsearch_script"](tmp_path / "out", {"f1": s.tolist()})
+    assert scores.dtype == np.float32
+    assert (scores > 0).all()
+    assert (np.diff(scores) > 0).all()
+
+
+HOSTILE = [
+    "a'b",
+    "a\\",
+    "\\'",
+    "'].value; return 1; //",
+    "']; while (true) {} doc['",
+    'a"b',
+    "x\\'].size() == 0 ? 1 : 0); return 0; (doc['y",
+    "log1p(a'].value) + Math.log1p(doc['b)",
+    "$x {y} ${z} /* */ //",
+    "ä 名",
+]
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_names_cannot_leave_their_quotes(name, tmp_path):
+    result = export_model(weighing(2.0), "elasticsearch_script", tmp_path / "out", names={"f1": name})
+    harmless = export_model(weighing(2.0), "elasticsearch_script", tmp_path / "b", names={"f1": "x"})
+    inside = name.removeprefix("log1p(").removesuffix(")") if name.startswith("log1p(") else name
+    if inside == name:
+        kinds = [kind for kind, _ in tokens(source(harmless))]
+        assert [kind for kind, _ in tokens(source(result))] == kinds
+    assert Compiler(source(result)).run({inside: 3.0}) == pytest.approx(
+        1 + 2 * (3 if inside == name else np.log(4))
+    )
+    assert quoted(inside) in source(result)
+
+
+def test_the_reader_sees_what_is_no_painless():
+    for text in ("return doc['a'b'].value;", "while (true) {}", "return 1", "double s = 1;"):
+        with pytest.raises(NotPainless):
+            Compiler(text).run({})
+
+
+def test_a_script_beyond_the_size_that_engines_take(tmp_path):
+    terms = tuple(Term("f" * 300 + str(j), j, 1.0) for j in range(120))
+    sentence = rf"the script of 120 features has \d+ bytes, but Elasticsearch takes {MOST_CHARACTERS} at most"
+    with pytest.raises(ValueError, match=sentence):
+        export_model(LinearModel(terms, 120), "elasticsearch_script", tmp_path / "out")
+
+
+# --- sub-queries -----------------------------------------------------------------------------------------
+
+QUERIES = {
+    "elasticsearch_linear": {"knn": {"field": "f2", "query_vector": [1.0], "k": 5, "num_candidates": 5}},
+    "opensearch_hybrid": {"neural": {"field": "f2", "query_text": "{{words}}"}},
+    "mongodb": [{"$vectorSearch": {"path": "f2"}}, {"$limit": 5}],
+}
+
+
+@pytest.mark.parametrize("target", HYBRID)
+def test_sub_queries_are_given_by_feature(target, tmp_path):
+    first = {"$search": {"text": {"path": "f1"}}} if target == "mongodb" else {"match": {"f1": "{{words}}"}}
+    queries = {"unused": first, "f2": QUERIES[target], "f1": first}
+    result = export_model(BY_RANGE, target, tmp_path / "out", featureset=queries)
+    text = "".join(file.read_text() for file in result.files)
+    assert json.dumps(QUERIES[target])[1:30] in " ".join(text.split()).replace("{ ", "{").replace("[ ", "[")
+    if target != "mongodb":
+        assert "Put values in the place of {{words}} in the query." in result.notes
+    scores = READERS[target](tmp_path / "out", {"f1": [0.0, 4.0, 1.0], "f2": [6.0, 0.0, 3.0]})
+    np.testing.assert_array_equal(np.argsort(-scores), [0, 2, 1])
+
+
+@pytest.mark.parametrize("target", ["elasticsearch_linear", "opensearch_hybrid"])
+def test_the_plugins_feature_set_gives_the_queries(target, tmp_path):
+    features = [{"name": f"f{j}", "template": {"match": {f"field_{j}": "{{keywords}}"}}} for j in (2, 1)]
+    result = export_model(
+        BY_RANGE, target, tmp_path / "out", featureset={"featureset": {"features": features}}
+    )
+    columns = {"field_1": [0.0, 4.0, 1.0], "field_2": [6.0, 0.0, 3.0]}
+    np.testing.assert_array_equal(np.argsort(-READERS[target](tmp_path / "out", columns)), [0, 2, 1])
+    assert "Put values in the place of {{keywords}} in the query." in result.notes
+
+
+@pytest.mark.parametrize("target", HYBRID)
+@pytest.mark.parametrize(
+    ("given", "sentence"),
+    [
+        ({"f1": {"match": {"a": "b"}}}, "there is no query for f2, which the model uses"),
+        ({"f1": "title", "f2": {}}, "the feature 'f1' has no query, got 'title'"),
+        ([{"name": "f1", "template": "ln(x)"}], r"the feature 'f1' has no query, got 'ln\(x\)'"),
+        ("f1", "the feature set is not one"),
+    ],
+)
+def test_queries_that_do_not_fit(target, given, sentence, tmp_path):
+    with pytest.raises(ValueError, match=sentence):
+        export_model(BY_RANGE, target, tmp_path / "out", featureset=given)
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("target", HYBRID)
+def test_what_the_search_does_to_documents_is_said(target, tmp_path):
+    notes = export_model(BY_RANGE, target, tmp_path / "out", window=50).notes
+    assert notes[0] == (
+        "Each sub-query returns its first 50 documents; its least and greatest score are taken among these, "
+        "and a document that it does not return counts 0 there. Log the features that you train on in the "
+        "same way."
+    )
+
+
+@pytest.mark.parametrize("target", HYBRID)
+def test_features_without_weight_are_no_sub_queries(target, tmp_path):
+    model = weighing(0.5, 0.0, 2.0, normalisation=Normalisation("query_min_max"))
+    export_model(model, target, tmp_path / "out")
+    READERS[target](tmp_path / "out", {"f1": [1.0, 2.0], "f3": [2.0, 3.0]})
+
+
+@pytest.mark.parametrize("target", HYBRID)
+def test_an_indicator_cannot_be_a_sub_query(target, tmp_path):
+    missing = MissingPolicy("indicator", ("f1", "f1 is missing"), (0.5, 0.0), ("", "f1"))
+    terms = (Term("f1", 0, 0.5), Term("f1 is missing", 0, 0.75))
+    preparation = Preparation(missing, Normalisation("query_min_max"))
+    with pytest.raises(ValueError, match=r"the model uses whether f1 is missing, which .* cannot compute"):
+        export_model(LinearModel(terms, 1, preparation=preparation), target, tmp_path / "out")
+
+
+def test_opensearch_takes_five_sub_queries(tmp_path):
+    by_range = Normalisation("query_min_max")
+    export_model(weighing(*[1.0] * 5, normalisation=by_range), "opensearch_hybrid", tmp_path / "five")
+    with pytest.raises(ValueError, match=r"the model uses 6 features, but .* takes 5 sub-queries at most"):
+        export_model(weighing(*[1.0] * 6, normalisation=by_range), "opensearch_hybrid", tmp_path / "six")
+
+
+def test_opensearch_gets_weights_that_sum_to_one(tmp_path):
+    model = weighing(0.3, 0.7, 41.0, normalisation=Normalisation("query_min_max"))
+    result = export_model(model, "opensearch_hybrid", tmp_path / "out", name="products")
+    (processor,) = content(result, "pipeline.json")["phase_results_processors"]
+    weights = processor["normalization-processor"]["combination"]["parameters"]["weights"]
+    np.testing.assert_allclose(weights, np.array([0.3, 0.7, 41.0]) / 42, rtol=1e-6)
+    assert "Scores are the model's divided by 42, because weights must sum to 1" in result.notes[-1]
+    assert "search_pipeline=products" in result.load[1]
+
+
+def test_mongodb_names_its_pipelines_apart(tmp_path):
+    names = {"f1": "a.b", "f2": "a$b"}
+    result = export_model(BY_RANGE, "mongodb", tmp_path / "out", names=names)
+    pipelines = content(result, "pipeline.json")[0]["$scoreFusion"]["input"]["pipelines"]
+    assert list(pipelines) == ["a_b__1", "a_b__2"]
+    assert pipelines["a_b__1"][0]["$search"]["text"]["path"] == "a.b"
+
+
+def test_mongodb_refuses_what_is_no_stage(tmp_path):
+    queries = {"f1": {"match": {"a": "b"}}, "f2": [{"$search": {}}]}
+    with pytest.raises(ValueError, match="is no stage of a pipeline of MongoDB"):
+        export_model(BY_RANGE, "mongodb", tmp_path / "out", featureset=queries)
+
+
+# --- Vespa's phases, Qdrant ------------------------------------------------------------------------------
+
+
+def test_vespa_normalises_in_the_global_phase(tmp_path):
+    model = weighing(0.5, -2.0, normalisation=Normalisation("query_min_max"))
+    names = {"f1": "bm25(title)", "f2": "attribute(price)"}
+    result = export_model(model, "vespa_global_phase", tmp_path / "out", names=names, window=200)
+    text = result.files[0].read_text()
+    assert "global-phase {" in text
+    assert "w_f1 * normalize_linear(bm25(title))" in text
+    assert "rerank-count: 200" in text
+    assert result.notes == (
+        "Least and greatest values of features are those of the first 200 documents of a query.",
+    )
+
+
+def test_vespa_scores_again_in_the_second_phase(tmp_path):
+    names = {"f1": "bm25(title)"}
+    text = (
+        export_model(weighing(0.5), "vespa_second_phase", tmp_path / "out", names=names).files[0].read_text()
+    )
+    assert "second-phase {" in text
+    assert "first-phase" not in text
+
+
+def test_qdrant_takes_scores_and_payload(tmp_path):
+    names = {"f1": "$score[1]", "f2": 'shop."clicks per day"', "f3": "$score"}
+    model = weighing(
+        0.5, -2.0, 1.0, missing=MissingPolicy("column_mean", ("f1", "f2", "f3"), (0.0, 7.0, 0.0))
+    )
+    result = export_model(model, "qdrant", tmp_path / "out", names=names, window=30)
+    query = content(result, "ranker.json")
+    assert len(query["prefetch"]) == 2
+    assert query["query"]["formula"]["sum"][1] == {"mult": [-2.0, 'shop."clicks per day"']}
+    assert query["query"]["defaults"] == {"$score[1]": 0.0, 'shop."clicks per day"': 7.0, "$score": 0.0}
+
+
+@pytest.mark.parametrize("name", ["$scores", "$score[x]", "a b", "a..b", '"a', "a.$score[0]"])
+def test_qdrant_refuses_other_names(name, tmp_path):
+    with pytest.raises(ValueError, match=r"neither the score of a search .* map every feature"):
+        export_model(weighing(1.0), "qdrant", tmp_path / "out", names={"f1": name})
+
+
+# --- command line ----------------------------------------------------------------------------------------
+
+
+def test_the_command_takes_queries_and_window(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    BY_RANGE.save("model.json")
+    queries = {f"f{j}": {"match": {f"field_{j}": "{{words}}"}} for j in (1, 2)}
+    (tmp_path / "queries.json").write_text(json.dumps(queries))
+    options = ("--to", "elasticsearch_linear", "-o", "out", "--featureset", "queries.json", "--window", "40")
+    text = run("export", "model.json", *options).stdout
+    assert "Each sub-query returns its first 40 documents" in text
+    assert "curl -X POST" in text
+    linear = json.loads((tmp_path / "out" / "ranker.json").read_text())["retriever"]["linear"]
+    assert linear["rank_window_size"] == 40
+    assert [one["weight"] for one in linear["retrievers"]] == [0.5, 2.0]
+    (tmp_path / "queries.json").write_text('{"f1": 3}')
+    assert refused("export", "model.json", *options).startswith("queries.json: the feature 'f1' has no query")
+    assert "the option window does not apply to solr" in refused(
+        "export", "model.json", "--to", "solr", "-o", "out", "--window", "5"
+    )
