@@ -36,6 +36,7 @@ from .explain import explain_query as explain_query
 from .export import export_model as export_model
 from .foreign import read_model as read_model
 from .formats.convert import convert_dataset as convert_dataset
+from .formats.csv_files import read_csv as read_csv
 from .formats.feature_tables import read_costs as read_costs
 from .formats.feature_tables import read_signs as read_signs
 from .formats.folder import open_dataset as open_dataset

@@ -43,6 +43,7 @@ SHAPE = {
     "block_starts": [int],
     "query_ids": str,
     "doc_ids": (str, None),
+    "text_columns": ([str], ()),
     "label_counts": (dict, None),
     "truth": ([float], None),
     "profile": (str, None),
@@ -200,6 +201,10 @@ def _assembled(folder: Path, header: dict[str, Any]) -> DiskDataset:
             gaps: BoolArray = _column(folder / DOC_ID_GAPS, np.dtype(np.bool_), n_docs)
             doc_ids = WithGaps(doc_ids, gaps)
     comments = _ids(folder / COMMENTS, TEXT, n_docs, texts) if COMMENTS in files else None
+    beside = {
+        name: _ids(folder / text_file(number), TEXT, n_docs, texts)
+        for number, name in enumerate(header["text_columns"])
+    }
     truth = header["truth"]
     return DiskDataset(
         features,
@@ -211,7 +216,13 @@ def _assembled(folder: Path, header: dict[str, Any]) -> DiskDataset:
         truth=None if truth is None else np.array(truth),
         source=str(folder),
         profile=header["profile"],
+        texts=beside,
     )
+
+
+def text_file(number: int) -> str:
+    """The file with the places of the texts of a column, numbered from 0."""
+    return f"text_{number + 1}.bin"
 
 
 def _decoded(column: TextColumn) -> list[str]:
