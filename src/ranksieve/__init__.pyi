@@ -51,6 +51,7 @@ from .formats.letor_stream import stream_letor as stream_letor
 from .formats.load import read_dataset as read_dataset
 from .formats.load import write_dataset as write_dataset
 from .formats.ltr_log import read_ltr_log as read_ltr_log
+from .formats.query_texts import with_query_texts as with_query_texts
 from .formats.trec import read_qrels as read_qrels
 from .formats.trec import read_run as read_run
 from .formats.trec import write_qrels as write_qrels

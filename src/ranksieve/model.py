@@ -17,7 +17,7 @@ from ranksieve._util.atomic import atomic_write
 from ranksieve._util.json_values import checked, decode_json, plain
 from ranksieve._version import __version__
 from ranksieve.card import Card
-from ranksieve.data.dataset import Dataset, as_matrix
+from ranksieve.data.dataset import Dataset, as_matrix, names_advice
 from ranksieve.data.matrix import dense_block, value_blocks
 from ranksieve.data.queries import Queries, group_queries, one_query
 from ranksieve.data.remote import RemoteDataset
@@ -279,6 +279,7 @@ class LinearModel:
         if missing:
             raise ValueError(
                 f"the data lack {len(missing)} of the model's features: {', '.join(missing[:10])}"
+                f"{names_advice(names, missing)}"
             )
         return np.array([place[name] for name in read])
 

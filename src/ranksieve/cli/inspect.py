@@ -7,8 +7,7 @@ from typing import Any
 import ranksieve as rs
 from ranksieve._util.messages import shortened
 from ranksieve.cli.app import command
-from ranksieve.cli.files import read_data
-from ranksieve.cli.options import Data, Json
+from ranksieve.cli.options import Data, Json, ReadingOptions
 from ranksieve.cli.output import emit_json, table
 
 SHOWN_NAMES = 12
@@ -20,12 +19,12 @@ HEADINGS = {
 
 
 @command("ranksieve inspect train.txt")
-def inspect(*, data: Data, as_json: Json = False) -> None:
+def inspect(*, data: Data, reading: ReadingOptions, as_json: Json = False) -> None:
     """Show what a data set holds.
 
     Counts queries, labels and pairs, and names constant, duplicate and missing features.
     """
-    figures = rs.describe(read_data(data)).to_dict()
+    figures = rs.describe(reading.data(data)).to_dict()
     if as_json:
         emit_json(figures)
     else:

@@ -34,6 +34,7 @@ EXTRAS = {
     "jinja2": "report",
     "plotly": "report",
 }
+ARGUMENTS = {"qid_column": "qid", "label_column": "label", "doc_column": "doc_id"}  # options by other names
 QUOTED = r"""(?:"[^"]*"|'[^']*')"""
 QUOTE_MARKS = "[\"']"
 VALUES = rf"{QUOTED}(?:(?:, | or ){QUOTED})*"
@@ -185,14 +186,15 @@ def with_options(text: str, options: Mapping[str, str]) -> str:
     """
     if "--set" in text:
         return text
-    for name, option in options.items():
+    for word, option in options.items():
         if option in text:
             continue
+        name = ARGUMENTS.get(word, word)
         argument = rf"(?<![\w'\"=./-]){name}"
         for values in re.findall(f"{argument}=({VALUES})", text):
             text = text.replace(f"{name}={values}", f"{option} {re.sub(QUOTE_MARKS, '', values)}")
         text = re.sub(f"{argument}=", f"{option} ", text)
-        if "_" in name:
+        if "_" in name and name == word:
             text = re.sub(rf"{argument}(?![\w'\"/]|\.\w)", option, text)
     return text
 

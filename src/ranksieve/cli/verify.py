@@ -10,7 +10,7 @@ import typer
 import ranksieve as rs
 from ranksieve.cli.app import command
 from ranksieve.cli.files import check_inputs
-from ranksieve.cli.options import DATA_HELP, FitData, Json
+from ranksieve.cli.options import DATA_HELP, FitData, Json, ReadingOptions
 from ranksieve.cli.output import emit_json, progress, table, while_doing, with_options, words
 
 if TYPE_CHECKING:  # these take long to load
@@ -33,6 +33,7 @@ def verify(
         str | None, typer.Option(metavar="FILE", help="The validation data of its fit, if it had any.")
     ] = None,
     quick: Annotated[bool, typer.Option("--quick", help="Leave out what takes fitting again.")] = False,
+    reading: ReadingOptions,
     as_json: Json = False,
 ) -> None:
     """Recompute from the data what a model file claims.
@@ -47,7 +48,8 @@ def verify(
     linear = open_model(model).own
     if linear is None:
         raise ValueError(f"{model}: a model of another program claims nothing that could be verified")
-    given, held_out = FitData(data, valid).read(str(linear.parameters.get("missing", "auto")))
+    source = FitData(train=data, valid=valid, **vars(reading))
+    given, held_out = source.read(str(linear.parameters.get("missing", "auto")))
     title = f"verifying {model}"
     with progress(title) as bar, while_doing(title):
         found = in_options(rs.verify(linear, given, held_out, refit=not quick, progress=bar))

@@ -58,14 +58,11 @@ def read_csv(
 
     Cells are separated by comma, semicolon or tab, as the header shows, and may be in double quotes. An empty
     cell, ``NULL``, ``NaN``, ``NA`` and ``N/A`` are missing values. A column is text if most of its first
-    cells are no numbers; a cell that is no number in a column of numbers is refused. Query and document ids
-    are whole numbers if all of them are, else text. The columns are those of :func:`from_frame`.
+    cells are no numbers; a cell that is no number in a column of numbers is refused. Query ids are whole
+    numbers if all of them are, else text; document ids are text. The columns are those of :func:`from_frame`.
     """
-    choice, name, raw = (
-        ColumnChoice(qid, label, doc_id, features, ignore),
-        source_name(path),
-        read_bytes(path),
-    )
+    choice, name = ColumnChoice(qid, label, doc_id, features, ignore), source_name(path)
+    raw = read_bytes(path)
     layout = _layout(raw, name)
     try:
         table = _with_ids(_table(raw, layout, choice, name), choice)
@@ -250,17 +247,15 @@ def _refuse_gaps(table: Any, raw: bytes, layout: Layout, choice: ColumnChoice, n
 
 
 def _with_ids(table: Any, choice: ColumnChoice) -> Any:
-    """The table with ids as whole numbers where all of them are; an empty document id is none."""
+    """The table with query ids as whole numbers if all of them are; an empty document id is none."""
     arrow, compute = extra("pyarrow"), extra("pyarrow.compute")
-    for name in (choice.qid, choice.doc_id or DOC_ID):
-        if name not in table.column_names:
-            continue
-        ids = compute.replace_with_mask(
-            table[name].combine_chunks(),
-            compute.equal(table[name], "").combine_chunks(),
-            arrow.scalar(None, arrow.string()),
-        )
+    names = table.column_names
+    if choice.qid in names:
+        ids = table[choice.qid]
         if compute.all(compute.match_substring_regex(ids, PLAIN_INTEGER)).as_py():
-            ids = ids.cast(arrow.int64())
-        table = table.set_column(table.column_names.index(name), name, ids)
+            table = table.set_column(names.index(choice.qid), choice.qid, ids.cast(arrow.int64()))
+    if (name := choice.doc_id or DOC_ID) in names:
+        ids = table[name]
+        given = compute.if_else(compute.equal(ids, ""), arrow.scalar(None, arrow.string()), ids)
+        table = table.set_column(names.index(name), name, given)
     return table

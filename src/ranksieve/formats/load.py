@@ -63,6 +63,8 @@ def read_dataset(path: PathLike | Sequence[PathLike], **options: Any) -> Dataset
     ``ignore`` for parquet, CSV and TSV, ``names`` for LETOR text.
     """
     if not isinstance(path, str | os.PathLike):
+        for one in path:
+            check_options(one, options)
         return read_letor(path, **options)
     check_options(path, options)
     return format_of(path).read(path, **options)
