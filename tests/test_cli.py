@@ -523,7 +523,7 @@ HOLES = {
     ),
     "null": (
         GOOD + "1 qid:2 1:NULL\n",
-        "bad.txt:3: feature 1 is missing (NULL or NaN); choose --missing zero, query_min, column_mean",
+        "bad.txt:3: feature 1 is missing (NULL or NaN); choose --missing zero, query_min or column_mean",
     ),
 }
 BAD_FILES = {

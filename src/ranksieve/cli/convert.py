@@ -25,8 +25,8 @@ def convert(
         list[str],
         typer.Argument(
             metavar="IN",
-            help=f"{DATA_HELP} Or a feature log (.json, .jsonl, also .gz). Several files of text, or of parquet for a "
-            "folder, make one data set.",
+            help=f"{DATA_HELP} Or a feature log (.json, .jsonl, also .gz). Several files of text, or of "
+            "parquet for a folder, make one data set.",
         ),
     ],
     target: Annotated[

@@ -29,7 +29,7 @@ T = TypeVar("T")
 FINGERPRINT_DIGITS = 16
 ALL_ROWS = slice(None)
 NUMBERED = re.compile(r"f[1-9]\d*")  # what features without a name are called
-MISSING_ADVICE = 'fill missing values with ranksieve.fill_missing, or fit with missing="column_mean"'
+MISSING_ADVICE = 'fit with missing="zero", "query_min" or "column_mean", or fill the values before'
 
 
 class Dataset:

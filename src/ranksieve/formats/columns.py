@@ -92,8 +92,8 @@ def _chosen_features(
     features = [name for name in found if name not in ignored and (name in asked or name not in special)]
     if not features:
         raise ValueError(
-            f"features={', '.join(asked)!r} leaves no column, because ignore= names or a label or id is each "
-            "that matches; choose others"
+            f"features={', '.join(asked)!r} leaves no column: those that match are ignored, or hold ids or "
+            "labels; choose others"
         )
     return features
 

@@ -71,7 +71,7 @@ def stream_letor(
     if missing == WHOLE_FILE:
         raise ValueError(
             f'missing="{missing}" needs the whole file, but a stream sees a part at a time; '
-            'choose "zero", "query_min" or "keep"'
+            'choose missing="zero" or "query_min"'
         )
     for name, value in (("n_features", n_features), ("chunk_bytes", chunk_bytes)):
         if value is not None and (value != int(value) or value < 1):
@@ -133,7 +133,7 @@ def _parsed(
 def _scattered(name: str, line: int, token: bytes) -> ValueError:
     return ValueError(
         f"{name}:{line}: query {token.decode()} comes back after other queries, but a stream needs the rows "
-        "of a query together; sort the file by query, or read it whole with read_letor"
+        "of a query together; sort the file by query, or read it whole"
     )
 
 

@@ -41,7 +41,7 @@ def plain_file_errors(path: PathLike) -> Iterator[None]:
         raise FileNotFoundError(f"{name}: there is no such file") from None
     except IsADirectoryError:
         raise IsADirectoryError(
-            f"{name}: is a folder; give a file, or use load_letor_folds for a folder of folds"
+            f"{name}: is a folder; give a file, or a folder that ranksieve convert made"
         ) from None
     except OSError as error:
         raise OSError(f"{name}: cannot be read ({error.strerror or error})") from None
@@ -144,7 +144,9 @@ def text_chunks(path: PathLike, chunk_bytes: int) -> Iterator[Chunk]:
     with plain_file_errors(path), _open(path) as raw:
         start = raw.peek(len(PARQUET_MAGIC))[: len(PARQUET_MAGIC)]
         if start == PARQUET_MAGIC:
-            raise ValueError(f"{source_name(path)}: is a parquet file, not LETOR text; use read_parquet")
+            raise ValueError(
+                f"{source_name(path)}: is parquet, not LETOR text; name a file ending in .parquet"
+            )
         zipped = start.startswith(GZIP_MAGIC) or os.fspath(path).endswith(".gz")
         stream = gzip.GzipFile(fileobj=raw) if zipped else raw
         yield from _whole_lines(stream, source_name(path), chunk_bytes)
