@@ -59,6 +59,7 @@ from .formats.trec import write_run as write_run
 from .generators.ranking import make_ranking as make_ranking
 from .generators.shop import make_shop as make_shop
 from .generators.shop import shop_costs as shop_costs
+from .measures.inspection import inspect_features as inspect_features
 from .metrics import evaluate as evaluate
 from .metrics.run import evaluate_run as evaluate_run
 from .model import LinearModel as LinearModel

@@ -73,8 +73,8 @@ def require_extra() -> None:
         raise ImportError(EXTRA)
 
 
-def render_page(template: str, data: dict[str, Any], **context: Any) -> str:
-    """A template with plotly.js and the data of its scripts included."""
+def render_page(template: str, data: dict[str, Any], *, plots: bool = True, **context: Any) -> str:
+    """A template with plotly.js, if it has ``plots``, and the data of its scripts included."""
     require_extra()
     from jinja2 import Environment, PackageLoader, StrictUndefined
     from plotly.offline import get_plotlyjs
@@ -88,5 +88,5 @@ def render_page(template: str, data: dict[str, Any], **context: Any) -> str:
     )
     environment.filters |= {"certificate": certificate, "metric_title": metric_title}
     return environment.get_template(template).render(
-        page_data=compact(data), plotly_js=get_plotlyjs(), **context
+        page_data=compact(data), plotly_js=get_plotlyjs() if plots else "", **context
     )
