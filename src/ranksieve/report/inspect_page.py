@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from ranksieve._version import __version__
@@ -12,6 +14,7 @@ from ranksieve.report.words import counted, metric_title, percent_text
 
 FLAGS = {"constant": "constant", "constant_within_queries": "constant within queries"}
 DOWN = "↓"
+LEAST_HEIGHT = 0.4
 
 
 @dataclass(frozen=True)
@@ -32,7 +35,7 @@ class InspectPage:
 
     @property
     def title(self) -> str:
-        return f"What {self.source} holds"
+        return f"What {Path(self.source).name} holds"
 
     @property
     def metric(self) -> str:
@@ -103,6 +106,6 @@ def _flag(one: Mapping[str, Any]) -> str:
 
 
 def _heights(counts: Sequence[int]) -> list[float]:
-    """Heights of the bars of a histogram from 0 to 10; what occurs at all can be seen."""
+    """Heights of the bars of a histogram from 0 to 10, by square roots, so that rare values can be seen."""
     most = max(counts, default=0)
-    return [max(10 * count / most, 0.4) if count else 0.0 for count in counts]
+    return [max(10 * math.sqrt(count / most), LEAST_HEIGHT) if count else 0.0 for count in counts]
