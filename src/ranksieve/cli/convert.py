@@ -17,7 +17,7 @@ from ranksieve.cli.output import progress, words
     "ranksieve convert train.txt train.parquet",
     "ranksieve convert part1.txt.gz part2.txt.gz train.ranksieve --dtype float32",
     "ranksieve convert log.json train.parquet --judgements judgements.txt",
-    "ranksieve convert clicks.csv train.txt --qid-column query_id --ignore 'user_*'",
+    "ranksieve convert clicks.csv train.txt --qid-column query --ignore 'user_*'",
 )
 def convert(
     *,

@@ -82,6 +82,8 @@ def _check_page(html: str) -> None:
 
 def _show_features(features: Sequence[FeatureFigures], top: int | None, content: Mapping[str, Any]) -> None:
     """One row per feature, those that rank best alone first."""
+    from ranksieve.report.inspect_words import between
+
     ranked = sorted(features, key=lambda one: -one.metric)
     rows = [
         (
@@ -97,8 +99,8 @@ def _show_features(features: Sequence[FeatureFigures], top: int | None, content:
     table(["feature", title, "min", "median", "max", "deviation", "missing", "zeros"], rows)
     more = f" The other {len(ranked) - len(rows)} features are not shown." if len(rows) < len(ranked) else ""
     words(
-        f"{title} of ranking by the feature alone, up or down ({content['profile']} profile; a random order "
-        f"has {content['chance']:.4f}). Deviation: within queries.{more}"
+        f"{title}: of ranking by the feature alone, up or down; {content['profile']} profile"
+        f"{between(content)}. Deviation: within queries.{more}"
     )
 
 

@@ -14,11 +14,13 @@ import numpy as np
 from ranksieve._types import AnyArray, FloatArray
 from ranksieve._util.messages import how_to_install
 from ranksieve.data.queries import text_array
+from ranksieve.formats.judgements import COLUMNS
 
 DOC_ID, COMMENT = "doc_id", "comment"
 NAMES_SHOWN = 20
 NEAREST_SHOWN = 3
 WILDCARDS = "*?["
+USUAL_NAMES = {"qid": COLUMNS["query"], "label": COLUMNS["grade"], "doc_id": COLUMNS["document"]}
 
 
 @dataclass(frozen=True)
@@ -117,7 +119,8 @@ def matching(patterns: str | Sequence[str], names: Sequence[str], argument: str)
 def _check_column(name: str | None, argument: str, present: Sequence[str]) -> None:
     if name is None or name in present:
         return
-    near = get_close_matches(name, present, n=1, cutoff=0.4)
+    usual = [one for one in present if one.lower() in USUAL_NAMES[argument]]
+    near = usual or get_close_matches(name, present, n=1, cutoff=0.5)
     hint = f"did you mean {argument}={near[0]!r}?" if near else f"say which it is with {argument}=NAME"
     raise ValueError(f"there is no column {name!r} among {_listed(present)}; {hint}")
 

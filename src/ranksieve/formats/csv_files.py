@@ -27,6 +27,7 @@ from ranksieve.formats.text_files import (
 
 SAMPLE_ROWS = 2000  # that tell columns of numbers from columns of text
 NO_VALUE = ("", "NULL", "null", "NaN", "nan", "NA", "N/A")
+AROUND = (("", ""), (" ", ""), ("", " "))
 NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|[+-]?inf(inity)?", re.IGNORECASE)
 DECIMAL_COMMA, DECIMAL_POINT = re.compile(r"[+-]?\d+,\d+"), re.compile(r"[+-]?\d+\.\d+")
 TRUTH_VALUES = {"true", "false"}
@@ -79,7 +80,8 @@ def looks_like_csv(start: bytes) -> bool:
     line = start.removeprefix(BYTE_ORDER_MARK).partition(b"\n")[0].decode("utf-8", errors="replace")
     cells = cells_of(line, delimiter_of(line))
     named = all(cell.strip() and not NUMBER.fullmatch(cell.strip()) for cell in cells)
-    return len(cells) >= LEAST_CELLS and named and "\0" not in line and not line.startswith(("#", "{", "["))
+    other = "\0" in line or " qid:" in line or line.startswith(("#", "{", "["))
+    return len(cells) >= LEAST_CELLS and named and not other
 
 
 def write_csv(dataset: Dataset, path: PathLike) -> None:
@@ -183,7 +185,7 @@ def _table(raw: bytes, layout: Layout, choice: ColumnChoice, name: str) -> Any:
             convert_options=arrow_csv.ConvertOptions(
                 column_types=kinds,
                 include_columns=wanted,
-                null_values=list(NO_VALUE),
+                null_values=[f"{before}{word}{after}" for word in NO_VALUE for before, after in AROUND],
                 decimal_point=layout.decimal,
             ),
         )

@@ -14,7 +14,7 @@ from ranksieve.data.dataset import Dataset
 from ranksieve.data.matrix import dense_columns, dense_rows
 from ranksieve.data.queries import Queries, few_queries
 from ranksieve.data.remote import RemoteDataset
-from ranksieve.metrics import Evaluator
+from ranksieve.metrics import Evaluator, parse
 from ranksieve.metrics.profiles import Profile
 
 QUANTILES = (0.01, 0.25, 0.5, 0.75, 0.99)
@@ -31,8 +31,8 @@ class FeatureFigures:
     ``missing`` and ``zeros`` are shares of all rows; the quantiles are those of the values that are present
     and finite, None if there is none. ``deviation`` is the standard deviation within queries. ``metric`` is
     that of ranking by this feature alone, upwards (``direction`` 1) or downwards (−1), whichever is better,
-    with missing values at the feature's mean; 0 and 0 if it cannot rank. ``histogram`` counts the values
-    between the 1 % and the 99 % quantile, those beyond in the outermost bins.
+    with missing values at the feature's mean; 0 and 0 if it cannot rank or be measured. ``histogram`` counts
+    the values between the 1 % and the 99 % quantile, those beyond in the outermost bins.
     """
 
     name: str
@@ -65,8 +65,9 @@ class Alike:
 class Inspection:
     """All features in figures, groups of features that are nearly the same, and how they were measured.
 
-    ``chance`` is the metric of documents in a random order. ``list_lengths`` counts queries by their number
-    of documents: from, to, and how many queries.
+    ``chance`` and ``ideal`` are the metric of documents in a random and in the best possible order; None if
+    the labels are not such that the metric can be measured, and then no feature has one. ``list_lengths``
+    counts queries by their number of documents: from, to, and how many queries.
     """
 
     features: tuple[FeatureFigures, ...]
@@ -74,7 +75,8 @@ class Inspection:
     list_lengths: tuple[tuple[int, int, int], ...]
     metric: str
     profile: str
-    chance: float
+    chance: float | None
+    ideal: float | None
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
@@ -102,8 +104,10 @@ def inspect_features(
     """
     if isinstance(data, RemoteDataset):
         raise ValueError("features of data on a cluster cannot be inspected; read some of the rows instead")
+    parse(metric)
     evaluator = Evaluator(data, profile)
-    chance = np.random.default_rng(0).permutation(data.n_docs).astype(np.float64)
+    shuffled = np.random.default_rng(0).permutation(data.n_docs).astype(np.float64)
+    chance, ideal = _means(np.stack([shuffled, data.y], axis=1), evaluator, metric) or (None, None)
     figures = tuple(
         _figures(name, column, data.queries, evaluator, metric)
         for name, column in zip(data.feature_names, dense_columns(data.X), strict=True)
@@ -114,7 +118,8 @@ def inspect_features(
         _list_lengths(data.queries.sizes),
         metric,
         evaluator.profile.name,
-        float(evaluator.evaluate_many(chance[:, None], metric).mean()),
+        chance,
+        ideal,
     )
 
 
@@ -135,7 +140,8 @@ def _figures(
     present = column[~(holes | infinite)]
     filled = _finite(column, present)
     centred = queries.centred(queries.group(filled))
-    value, direction = _alone(filled, queries, evaluator, metric)
+    varies = _varies_within(filled, queries)
+    value, direction = _alone(filled, evaluator, metric) if varies else (0.0, 0)
     ends, low, lower, median, upper, high = _quantiles(present)
     return FeatureFigures(
         name,
@@ -144,12 +150,12 @@ def _figures(
         median=median,
         upper_quartile=upper,
         maximum=ends[1],
-        deviation=float(np.sqrt(np.mean(centred**2))) if direction else 0.0,
+        deviation=float(np.sqrt(np.mean(centred**2))) if varies else 0.0,
         missing=float(holes.mean()),
         zeros=float(np.mean(column == 0)),
         n_infinite=int(infinite.sum()),
         constant=not len(present) or (len(present) == len(column) and ends[0] == ends[1]),
-        constant_within_queries=direction == 0,
+        constant_within_queries=not varies,
         metric=value,
         direction=direction,
         histogram=tuple(_histogram(present, low, high)),
@@ -175,13 +181,25 @@ def _finite(column: FloatArray, present: FloatArray) -> FloatArray:
     return np.nan_to_num(column, nan=mean, posinf=high, neginf=low)
 
 
-def _alone(column: FloatArray, queries: Queries, evaluator: Evaluator, metric: str) -> tuple[float, int]:
-    """The metric of ranking by a column, and by which direction; (0, 0) if no query has two values."""
+def _varies_within(column: FloatArray, queries: Queries) -> bool:
     grouped, starts = queries.group(column), queries.offsets[:-1]
-    if not np.any(np.maximum.reduceat(grouped, starts) > np.minimum.reduceat(grouped, starts)):
+    return bool(np.any(np.maximum.reduceat(grouped, starts) > np.minimum.reduceat(grouped, starts)))
+
+
+def _alone(column: FloatArray, evaluator: Evaluator, metric: str) -> tuple[float, int]:
+    """The metric of ranking by a column, and by which direction."""
+    up, down = _means(np.stack([column, -column], axis=1), evaluator, metric) or (None, None)
+    if up is None or down is None:
         return 0.0, 0
-    up, down = evaluator.evaluate_many(np.stack([column, -column], axis=1), metric).mean(axis=1)
-    return (float(up), 1) if up >= down else (float(down), -1)
+    return (up, 1) if up >= down else (down, -1)
+
+
+def _means(scores: FloatArray, evaluator: Evaluator, metric: str) -> list[float] | None:
+    """The metric of each column of scores; None if the labels do not allow to measure it."""
+    try:
+        return evaluator.evaluate_many(scores, metric).mean(axis=1).tolist()  # type: ignore[no-any-return]
+    except ValueError:
+        return None
 
 
 def _histogram(present: FloatArray, low: float | None, high: float | None) -> list[int]:

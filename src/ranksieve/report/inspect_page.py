@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ranksieve._version import __version__
+from ranksieve.report.inspect_words import between
 from ranksieve.report.page import MAX_ROWS, Answer, render_page
 from ranksieve.report.words import counted, metric_title, percent_text
 
@@ -68,6 +69,10 @@ class InspectPage:
                 f"{percent_text(found['zero_share'])} of all values are 0.",
             ),
         ]
+
+    @property
+    def between(self) -> str:
+        return between(self.found)
 
     @property
     def labels(self) -> list[Bar]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
 
 from ranksieve.data.describe import Description
 from ranksieve.measures.inspection import FeatureFigures, Inspection
@@ -12,7 +13,7 @@ from ranksieve.report.words import counted, listed, metric_title, percent_text
 
 NAMED = 4  # features in a sentence
 OFTEN_MISSING = 0.01
-KNOWS, CHANCE = 0.99, 0.9  # a feature alone reaches the first, a random order not even the second
+KNOWS, CHANCE = 0.99, 0.9  # shares of the best possible: a feature reaches the first, chance not the second
 MANY_QUERIES = 0.1
 MANY_LABELS = 64
 
@@ -24,12 +25,23 @@ def remarks(figures: Description, inspection: Inspection, texts: Sequence[str] =
     )
 
 
+def between(found: Mapping[str, Any]) -> str:
+    """What a metric is between, to end a sentence with; nothing if it cannot be measured."""
+    if found["chance"] is None:
+        return ", but these labels do not allow to measure it"
+    return f"; a random order has {found['chance']:.4f}, the best possible {found['ideal']:.4f}"
+
+
 def _answers(figures: Description, inspection: Inspection) -> Iterator[str]:
+    ideal, chance = inspection.ideal, inspection.chance
+    if ideal is None or chance is None or chance > CHANCE * ideal:
+        return
     for one in inspection.features:
-        if one.metric >= KNOWS and inspection.chance < CHANCE:
+        if one.metric >= KNOWS * ideal:
             yield (
-                f"{one.name} alone ranks with {metric_title(inspection.metric)} {one.metric:.3f}: does it "
-                "know the answer? Check that it is not logged after the click, or made from the label."
+                f"{one.name} alone ranks with {metric_title(inspection.metric)} {one.metric:.3f}, where "
+                f"{ideal:.3f} is the best possible: does it know the answer? Check that it is not logged "
+                "after the click, or made from the label."
             )
 
 
@@ -45,7 +57,7 @@ def _infinite(figures: Description, inspection: Inspection) -> Iterator[str]:
 def _labels(figures: Description, inspection: Inspection) -> Iterator[str]:
     labels = list(figures.label_counts)
     if min(labels) < 0:
-        yield f"The lowest label is {min(labels):g}: most metrics need labels of 0 and more."
+        yield f"The lowest label is {min(labels):g}: NDCG, for one, needs labels of 0 and more."
     if len(labels) > MANY_LABELS:
         yield f"Labels have {len(labels)} different values: is the label a score rather than a grade?"
 
