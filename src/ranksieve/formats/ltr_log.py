@@ -164,6 +164,9 @@ def _logged(text: str, name: str, judged: Judgements, entry: str | None) -> Iter
                     )
                 before.add(document)
             yield Logged(query, block)
+        del (
+            response
+        )  # so that the next one takes the same memory, which is in the cache: a quarter of the time
 
 
 def _blocks(response: Response, entry: str | None) -> Iterator[Block]:
