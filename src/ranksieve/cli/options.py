@@ -111,6 +111,8 @@ class ReadingOptions:
 
     def data(self, path: str, missing: str = "keep", client: Any = None) -> rs.Dataset:
         """Read a data set, as ``read_data`` does, with the texts of its queries."""
+        if client is not None and self.queries is not None:
+            raise ValueError("--queries needs the rows here, which --cluster leaves elsewhere; leave one out")
         return self.with_texts(read_data(path, missing, client, self.arguments))
 
     def with_texts(self, data: rs.Dataset) -> rs.Dataset:
