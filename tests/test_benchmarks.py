@@ -16,7 +16,7 @@ from benchmarks.competitors.ranklib import features_of
 from benchmarks.competitors.svm_rank import weights_of
 from benchmarks.data_sets import DATA_SETS, DataSet
 from benchmarks.harness import Skipped
-from benchmarks.measures import MEASURES, writing
+from benchmarks.measures import MEASURES, logs, writing
 from benchmarks.measures.base import Run
 from benchmarks.measures.roofline import counted
 from benchmarks.pairs import build_pairs, count_pairs
@@ -149,6 +149,14 @@ def test_writing_races_and_reads_back(tiny, own_results, monkeypatch, kind):
     raced = {row["what"] for row in theirs}
     assert {row["what"] for row in ours} == raced | {writing.READING, writing.BY_REPR}
     assert sum("ours_over_theirs" in row for row in with_ratios([*ours, *theirs])) == len(raced)
+
+
+def test_reading_logs_races_with_json(tiny, own_results, monkeypatch):
+    monkeypatch.setattr(logs, "OUT", own_results)
+    monkeypatch.setitem(logs.SIZES, "14 MB", 200_000)
+    rows = rows_of("logs", OURS, "14 MB")
+    assert [row["what"] for row in rows[:3]] == [logs.READING, logs.HIT_BY_HIT, logs.DECODING]
+    assert rows[3]["unit"] == "×"
 
 
 def test_an_external_program_races_from_its_file(tiny, own_results, monkeypatch):

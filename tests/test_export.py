@@ -499,7 +499,7 @@ def test_the_command_refuses_in_one_sentence(home, tmp_path):
     assert "broken.json: not a JSON file" in export("--to", "solr", "--names", "broken.json")
     assert "list.json: not a map of names" in export("--to", "solr", "--names", "list.json")
     assert "nowhere.json: No such file" in export("--to", "solr", "--featureset", "nowhere.json")
-    assert "the option store does not apply to onnx" in export("--to", "onnx", "--store", "s")
+    assert "--store does not apply to onnx" in export("--to", "onnx", "--store", "s")
     assert "exporting model.json: Vespa feature 'f" in export("--to", "vespa")
     (tmp_path / "null.json").write_text("null")
     assert "null.json: the feature set is not one" in export("--to", "solr", "--featureset", "null.json")

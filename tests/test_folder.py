@@ -472,7 +472,8 @@ def test_bad_parquet_is_told_and_leaves_nothing(small_blocks):
         "b.parquet: its query ids are text, but those of a.parquet are int64; make them of one kind"
     )
     words = good.set_column(3, "x1", pa.array([*["1"] * 39, "many"]))
-    assert "b.parquet: feature columns must be numbers" in sentence(words)
+    assert "b.parquet: feature columns must be numbers" in sentence(words, features=["x0", "x1"])
+    assert sentence(words, "a.parquet").startswith("b.parquet: the column 'x1' is text, but in a.parquet it")
     labels = good.set_column(0, "label", pa.array([*[1.0] * 35, None, *[2.0] * 4]))
     assert sentence(labels) == "b.parquet: the label of row 35 is nan; labels must be finite numbers"
     ids = good.set_column(1, "qid", pa.array([*[1] * 20, None, *[2] * 19]))
@@ -495,7 +496,7 @@ def test_bad_parquet_is_told_and_leaves_nothing(small_blocks):
         ("a.txt", {"missing": "guess"}, "missing='guess' is unknown"),
         ("a.txt", {"n_features": 0}, "n_features=0 is not a number of columns"),
         ("a.txt", {"n_features": 2}, "beyond n_features=2"),
-        ("a.txt", {"qid": "q"}, "qid does not belong to LETOR text"),
+        ("a.txt", {"qid": "q"}, "a.txt: is LETOR text, and qid= is for parquet, CSV and TSV"),
         (["a.txt", "a.parquet"], {}, "several inputs must all be"),
         ([], {}, "holds no documents"),
         ("gone.txt", {}, "gone.txt: there is no such file"),

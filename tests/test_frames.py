@@ -93,12 +93,14 @@ def test_bad_columns(kind):
         return str(caught.value)
 
     other = {"query_id": COLUMNS["qid"], "x": [1, 2, 3], "label": [1, 0, 1]}
-    assert sentence(other) == "there is no column 'qid' among query_id, x, label; did you mean 'query_id'?"
-    assert sentence(COLUMNS, label="lable").endswith("; did you mean 'label'?")
-    assert sentence(COLUMNS, features=["zzz"]).startswith("there is no column 'zzz' among qid, bm25")
-    words = sentence(COLUMNS | {"title": ["t", "u", "v"]})
+    assert (
+        sentence(other) == "there is no column 'qid' among query_id, x, label; did you mean qid='query_id'?"
+    )
+    assert sentence(COLUMNS, label="lable").endswith("; did you mean label='label'?")
+    assert sentence(COLUMNS, features=["zzz"]).startswith("features='zzz' matches no column; there are qid,")
+    words = sentence(COLUMNS | {"title": ["t", "u", "v"]}, features=["bm25", "title"])
     assert re.match(
-        r"feature columns must be numbers, but these are not: title \(\w+\); leave them out", words
+        r"feature columns must be numbers, but these are not: title \(\w+\); leave them out with", words
     )
     assert "the label column 'label' holds" in sentence(COLUMNS | {"label": ["good", "bad", "bad"]})
     assert (
@@ -142,7 +144,7 @@ def test_missing_package(monkeypatch, tmp_path, package):
             raise ImportError(name)
         return original(name, *rest)
 
-    monkeypatch.setattr("ranksieve.formats.frames.import_module", without)
+    monkeypatch.setattr("ranksieve.formats.columns.import_module", without)
     call = from_frame if package == "narwhals" else read_parquet
     with pytest.raises(ImportError, match=rf'need {package}: run pip install "\.\[frames\]" in the checkout'):
         call(pd.DataFrame(COLUMNS) if package == "narwhals" else tmp_path / "x.parquet")
@@ -229,7 +231,7 @@ def test_compound_ids_are_refused(ids):
     [
         (
             Dataset([[1.0]], [1], [1], ["qid"]),
-            "features cannot be called qid in a frame or parquet file; rename",
+            "features cannot be called qid in a frame or a file; rename",
         ),
         (Dataset([[1.0], [2.0]], [1, 0], [(1,), (2,)]), "query ids of mixed or compound kinds do not fit"),
     ],

@@ -395,8 +395,7 @@ def test_missing_is_kept_by_default_and_an_error_on_demand():
     with written(text, ".txt") as path:
         assert np.isnan(read_letor(path).X).sum() == 3
     assert message(text, missing="error") == (
-        "data.txt:3: feature 7 is missing (NULL or NaN); "
-        'choose missing="zero", "query_min", "column_mean" or "keep"'
+        'data.txt:3: feature 7 is missing (NULL or NaN); choose missing="zero", "query_min" or "column_mean"'
     )
 
 
@@ -522,13 +521,15 @@ def test_files_that_are_not_text():
     assert message(b"1 qid:1 1:1\n1 qid\x00:2 1:1\n") == "data.txt: holds NUL bytes, so it is not LETOR text"
     assert message(GOOD_LINE.encode("utf-16")) == "data.txt: holds NUL bytes, so it is not LETOR text"
     assert message(b"\x00" * 5000, _chunk_bytes=64) == "data.txt: holds NUL bytes, so it is not LETOR text"
-    assert message(b"PAR1\x15\x04\x15") == "data.txt: is a parquet file, not LETOR text; use read_parquet"
+    assert message(b"PAR1\x15\x04\x15") == (
+        "data.txt: is parquet, not LETOR text; name a file ending in .parquet"
+    )
 
 
 def test_missing_file_and_folder(tmp_path):
     with pytest.raises(FileNotFoundError, match=r"no\.txt: there is no such file$"):
         read_letor(tmp_path / "no.txt")
-    with pytest.raises(IsADirectoryError, match=r": is a folder; give a file, or use load_letor_folds"):
+    with pytest.raises(IsADirectoryError, match=r": is a folder; give a file, or a folder that"):
         read_letor(tmp_path)
     (tmp_path / "file").write_text(GOOD_LINE)
     with pytest.raises(OSError, match=r": cannot be read \(Not a directory\)$"):

@@ -52,7 +52,7 @@ def test_error_names_the_first_hole(sparse):
     with pytest.raises(ValueError) as caught:
         fill_missing(holes(sparse), "error")
     assert str(caught.value) == (
-        'feature y of row 1 (query b) is missing; choose missing="zero", "query_min", "column_mean" or "keep"'
+        'feature y of row 1 (query b) is missing; choose missing="zero", "query_min" or "column_mean"'
     )
 
 

@@ -20,7 +20,7 @@ class Ranksieve(Competitor):
     name, title, licence, module = "ranksieve", "ranksieve", "Apache-2.0", "ranksieve"
     measures = frozenset(
         {"to_objective", "path", "fenchelrank", "pipeline", "memory", "reading", "startup", "predictions"}
-        | {"threads", "roofline", "growth", "writing"}
+        | {"threads", "roofline", "growth", "writing", "logs"}
     )
     objectives = frozenset({"l1", "l2"})
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from benchmarks.measures import (
     fenchelrank,
     growth,
+    logs,
     memory,
     path,
     pipeline,
@@ -21,7 +22,7 @@ from benchmarks.measures.base import Measure
 MEASURES: dict[str, Measure] = {
     module.MEASURE.name: module.MEASURE
     for module in (
-        to_objective, path, fenchelrank, pipeline, memory, reading, writing, startup, predictions, threads,
-        roofline, growth,
+        to_objective, path, fenchelrank, pipeline, memory, reading, writing, logs, startup, predictions,
+        threads, roofline, growth,
     )
 }  # fmt: skip

@@ -39,6 +39,7 @@ from .explain import worst_queries as worst_queries
 from .export import export_model as export_model
 from .foreign import read_model as read_model
 from .formats.convert import convert_dataset as convert_dataset
+from .formats.csv_files import read_csv as read_csv
 from .formats.feature_tables import read_costs as read_costs
 from .formats.feature_tables import read_signs as read_signs
 from .formats.folder import open_dataset as open_dataset
@@ -54,6 +55,7 @@ from .formats.load import read_dataset as read_dataset
 from .formats.load import write_dataset as write_dataset
 from .formats.ltr_log import read_ltr_log as read_ltr_log
 from .formats.query_tables import read_query_weights as read_query_weights
+from .formats.query_texts import with_query_texts as with_query_texts
 from .formats.trec import read_qrels as read_qrels
 from .formats.trec import read_run as read_run
 from .formats.trec import write_qrels as write_qrels
@@ -61,6 +63,7 @@ from .formats.trec import write_run as write_run
 from .generators.ranking import make_ranking as make_ranking
 from .generators.shop import make_shop as make_shop
 from .generators.shop import shop_costs as shop_costs
+from .measures.inspection import inspect_features as inspect_features
 from .metrics import evaluate as evaluate
 from .metrics.run import evaluate_run as evaluate_run
 from .model import LinearModel as LinearModel

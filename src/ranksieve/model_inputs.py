@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ranksieve._types import AnyArray, FloatArray, IntArray, Matrix
-from ranksieve.data.dataset import Dataset, as_matrix
+from ranksieve.data.dataset import Dataset, as_matrix, names_advice
 from ranksieve.data.matrix import dense_block, value_blocks
 from ranksieve.data.queries import Queries, group_queries, one_query
 from ranksieve.preparation import MissingPolicy, Preparation
@@ -106,6 +106,7 @@ class ModelInputs:
         if missing:
             raise ValueError(
                 f"the data lack {len(missing)} of the model's features: {', '.join(missing[:10])}"
+                f"{names_advice(names, missing)}"
             )
         return np.array([place[name] for name in read])
 

@@ -118,15 +118,17 @@ def with_flat_options(function: Callable[..., None]) -> Callable[..., None]:
     """The function, taking the fields of its dataclass parameters in place of the dataclasses.
 
     For ``f(x: int, data: FitData)`` it is ``g(*, x: int, train: …, valid: …)``, which calls
-    ``f(x=x, data=FitData(train=train, valid=valid))``.
+    ``f(x=x, data=FitData(train=train, valid=valid))``. Fields that a dataclass inherits come last.
     """
     signature = inspect.signature(function, eval_str=True)
     groups: dict[str, Any] = {}
     flat: list[inspect.Parameter] = []
+    inherited: list[inspect.Parameter] = []
     for parameter in signature.parameters.values():
-        if is_dataclass(parameter.annotation):
-            groups[parameter.name] = parameter.annotation
-            flat += _parameters(parameter.annotation)
+        if is_dataclass(group := parameter.annotation):
+            groups[parameter.name] = group
+            for one in _parameters(group):
+                (flat if one.name in group.__annotations__ else inherited).append(one)
         else:
             flat.append(parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY))
 
@@ -136,7 +138,7 @@ def with_flat_options(function: Callable[..., None]) -> Callable[..., None]:
             given[name] = group(**{field.name: given.pop(field.name) for field in fields(group)})
         function(**given)
 
-    assembled.__signature__ = signature.replace(parameters=flat)  # type: ignore[attr-defined]
+    assembled.__signature__ = signature.replace(parameters=[*flat, *inherited])  # type: ignore[attr-defined]
     return assembled
 
 

@@ -9,7 +9,7 @@ import typer
 import ranksieve as rs
 from ranksieve.cli.app import command
 from ranksieve.cli.files import beside, check_inputs, check_outputs
-from ranksieve.cli.options import DATA_HELP, Missing
+from ranksieve.cli.options import DATA_HELP, Missing, ReadingOptions
 from ranksieve.cli.output import progress, words
 
 
@@ -17,6 +17,7 @@ from ranksieve.cli.output import progress, words
     "ranksieve convert train.txt train.parquet",
     "ranksieve convert part1.txt.gz part2.txt.gz train.ranksieve --dtype float32",
     "ranksieve convert log.json train.parquet --judgements judgements.txt",
+    "ranksieve convert clicks.csv train.txt --qid-column query --ignore 'user_*'",
 )
 def convert(
     *,
@@ -24,15 +25,16 @@ def convert(
         list[str],
         typer.Argument(
             metavar="IN",
-            help=f"{DATA_HELP} Or a feature log (.json, .jsonl). Several files of text, or of parquet for a "
-            "folder, make one data set.",
+            help=f"{DATA_HELP} Or a feature log (.json, .jsonl, also .gz). Several files of text, or of "
+            "parquet for a folder, make one data set.",
         ),
     ],
     target: Annotated[
         str,
         typer.Argument(
             metavar="OUT",
-            help="A folder if the name ends in / or .ranksieve; else a .parquet or .gz file, or LETOR text.",
+            help="A folder if the name ends in / or .ranksieve; else a .parquet, .csv or .tsv file, or LETOR "
+            "text; also .gz.",
         ),
     ],
     judgements: Annotated[
@@ -59,10 +61,12 @@ def convert(
         typer.Option(metavar="D", help="Columns of LETOR text in a folder; default: the largest index."),
     ] = None,
     missing: Missing = "keep",
+    reading: ReadingOptions,
 ) -> None:
-    """Convert data between LETOR text, parquet, folders and logs.
+    """Convert data between LETOR text, CSV, parquet, folders and logs.
 
-    The name of the output tells its format. A folder is for data that outgrow memory: it is written in one
+    The name of the output tells its format. The names of features go into a file beside LETOR text,
+    OUT.names, where other commands find them. A folder is for data that outgrow memory: it is written in one
     pass, in little memory whatever the size of the input, every command takes it, and what a command does
     not need is not read. Missing values are kept unless a policy is given. A feature log holds search
     responses of Elasticsearch or OpenSearch with _ltrlog fields.
@@ -75,7 +79,13 @@ def convert(
     if given and any(format_of(source).read is not rs.read_ltr_log for source in sources):
         name = next(iter(given))
         raise ValueError(f"--{name} belongs to feature logs (.json), but {', '.join(sources)} is none")
+    given |= reading.arguments
     if means_folder(target):
+        if reading.queries is not None:
+            raise ValueError(
+                f"--queries belongs to files, but {target} is a folder; write a .parquet file with the texts "
+                "first"
+            )
         data = _to_folder(sources, target, dtype=dtype, n_features=n_features, missing=missing, **given)
     else:
         if dtype is not None or n_features is not None:
@@ -83,7 +93,8 @@ def convert(
             raise ValueError(
                 f"{option} belongs to folders, but {target} is a file; end its name in .ranksieve"
             )
-        data = _to_file(sources, target, [*sources, judgements], missing=missing, **given)
+        inputs = [*sources, judgements, reading.names, reading.queries]
+        data = _to_file(sources, target, inputs, reading, missing=missing, **given)
     with beside(target):
         words(f"Wrote {data.n_docs} documents of {data.n_queries} queries to {target}.")
 
@@ -94,7 +105,9 @@ def _to_folder(sources: list[str], target: str, **options: Any) -> rs.Dataset:
         return rs.convert_dataset(sources, target, progress=bar, **options)
 
 
-def _to_file(sources: list[str], target: str, inputs: list[str | None], **options: Any) -> rs.Dataset:
+def _to_file(
+    sources: list[str], target: str, inputs: list[str | None], reading: ReadingOptions, **options: Any
+) -> rs.Dataset:
     from ranksieve.formats.load import format_of
 
     check_inputs(*sources)
@@ -105,6 +118,6 @@ def _to_file(sources: list[str], target: str, inputs: list[str | None], **option
             "NAME.ranksieve"
         )
     with progress(f"reading {', '.join(sources)}"):
-        data = rs.read_dataset(sources[0] if len(sources) == 1 else sources, **options)
+        data = reading.with_texts(rs.read_dataset(sources[0] if len(sources) == 1 else sources, **options))
     rs.write_dataset(data, target)
     return data

@@ -10,7 +10,7 @@ import typer
 import ranksieve as rs
 from ranksieve._util.messages import lookup
 from ranksieve.cli.app import command
-from ranksieve.cli.files import check_inputs, finite_scores, read_data, read_scores
+from ranksieve.cli.files import check_inputs, finite_scores, read_scores
 from ranksieve.cli.measures import check_measures, measures_for, measures_of_runs
 from ranksieve.cli.options import DATA_HELP, MODEL_HELP, Json, MetricOptions, ScoringOptions
 from ranksieve.cli.output import emit_json, table, while_doing, words
@@ -107,7 +107,7 @@ def evaluator(
     if model_files:
         data, models = scoring.read(source, model_files)
     else:  # without a model features do not matter
-        data = read_data(source)
+        data = scoring.data(source)
     measures = measures_for(models, data, metrics.metric, metrics.profile, also=("map",))
 
     def on_data(file: str) -> Evaluation:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stdout
 from dataclasses import replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import ranksieve as rs
@@ -20,6 +21,8 @@ if TYPE_CHECKING:  # these take long to load
     from ranksieve.foreign import Scorer
 
 STANDARD = "-"
+NONE: Mapping[str, Any] = MappingProxyType({})
+OF_CLUSTER = ("qid", "label", "features", "document_weight")  # which columns: what data on a cluster take
 MODEL_STARTS = (b"##", b"{", b"tree")  # a file of scores begins with a number
 
 
@@ -32,14 +35,19 @@ def kept_for(missing: str) -> str:
 
 
 def read_data(
-    path: str, missing: str = "keep", client: Any = None, document_weight: str | None = None
+    path: str, missing: str = "keep", client: Any = None, arguments: Mapping[str, Any] = NONE
 ) -> rs.Dataset:
-    """Read a data set, with a bar on a terminal; with a Dask client its workers do it."""
+    """Read a data set, with a bar on a terminal; with a Dask client its workers do it.
+
+    ``arguments`` are those of readers that are given: which columns, and names for them.
+    """
     with progress(f"reading {path}"):
-        if client is not None:
-            return rs.distribute(path, client=client, document_weight=document_weight)
-        weighted = {} if document_weight is None else {"document_weight": document_weight}
-        return rs.read_dataset(path, missing=missing, **weighted)
+        if client is None:
+            return rs.read_dataset(path, missing=missing, **arguments)
+        for name in arguments:
+            if name not in OF_CLUSTER:
+                raise ValueError(f"{name}= is not for data on a cluster; leave it out or write other files")
+        return rs.distribute(path, client=client, **arguments)
 
 
 @contextmanager
@@ -107,17 +115,17 @@ def read_with_models(
     model_files: Sequence[str],
     missing: str | None = None,
     first_feature: int | None = None,
-    document_weight: str | None = None,
+    arguments: Mapping[str, Any] = NONE,
 ) -> tuple[rs.Dataset, dict[str, Scorer]]:
     """Data wide enough for all models, and the models, with columns of others' models named by the data.
 
-    ``missing`` replaces the models' own policies. LETOR text, whose columns have numbers for names, gets
-    columns of 0 up to the widest model.
+    ``missing`` replaces the models' own policies; ``arguments`` are those of readers. LETOR text, whose
+    columns have numbers for names, gets columns of 0 up to the widest model.
     """
     from ranksieve.foreign import open_model
 
     files = {file: open_model(file) for file in model_files}
-    data = read_data(data_file, missing or "keep", document_weight=document_weight)
+    data = read_data(data_file, missing or "keep", arguments=arguments)
     models = {name: file.read(data.feature_names, first_feature) for name, file in files.items()}
     data = wide_enough(data, max(model.n_features for model in models.values()))
     return data, models if missing is None else {name: _without_policy(m) for name, m in models.items()}

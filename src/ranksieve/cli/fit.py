@@ -129,7 +129,7 @@ def fit(
     choice = uncounted = ""
     weighed = weights.for_fit
     if stream:
-        learn_from_file(entry, ranker, source.train)
+        learn_from_file(entry, ranker, source)
         model = ranker.to_model()
     else:
         with connected(cluster) as client:
@@ -210,13 +210,15 @@ def make_ranker(
     return rs.BudgetedRanker(entry, parameters=parameters, **(preparation | dict(given)))
 
 
-def learn_from_file(entry: Method, ranker: Any, train: str) -> None:
+def learn_from_file(entry: Method, ranker: Any, source: FitData) -> None:
     """Fit a ranker to a file while it is read, with a bar on a terminal."""
+    from ranksieve.formats.load import check_options
     from ranksieve.formats.text_files import source_name
 
-    title = f"fitting {source_name(train)}"
+    check_options(source.train, source.arguments)
+    title = f"fitting {source_name(source.train)}"
     with progress(title) as bar, while_doing(title):
-        ranker.fit_file(train, **reporters(entry, ranker, bar))
+        ranker.fit_file(source.train, names=source.names, **reporters(entry, ranker, bar))
 
 
 def _setting(text: str, method: str, entry: Method) -> tuple[str, Any]:

@@ -15,7 +15,7 @@ from ranksieve.cli.files import kept_for, read_data, read_with_models
 if TYPE_CHECKING:  # these take long to load
     from ranksieve.foreign import Scorer
 
-DATA_HELP = "LETOR text (also .gz), parquet, a folder that convert made, or - for stdin."
+DATA_HELP = "LETOR text, CSV or TSV (also .gz), parquet, a folder that convert made, or - for stdin."
 MODEL_HELP = "A model file of ranksieve, RankLib, fastrank, LightGBM or XGBoost."
 Train = Annotated[str, typer.Argument(metavar="TRAIN", help=DATA_HELP)]
 Data = Annotated[str, typer.Argument(metavar="DATA", help=DATA_HELP)]
@@ -90,8 +90,83 @@ class Weights:
         return {} if self.query_weight is None else {"query_weight": rs.read_query_weights(self.query_weight)}
 
 
-@dataclass(frozen=True)
-class FitData:
+@dataclass(frozen=True, kw_only=True)
+class ReadingOptions:
+    """Which columns of a file are what, names for those without one, and texts beside them."""
+
+    qid_column: Annotated[
+        str | None, typer.Option(metavar="NAME", help="The column of query ids in parquet, CSV or TSV: qid.")
+    ] = None
+    label_column: Annotated[
+        str | None, typer.Option(metavar="NAME", help="The column of relevance in these: label.")
+    ] = None
+    doc_column: Annotated[
+        str | None, typer.Option(metavar="NAME", help="The column of document ids in these: doc_id, if any.")
+    ] = None
+    features: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="A,B*",
+            help="Features to read from these: names or patterns such as 'bm25_*'; may be repeated.",
+        ),
+    ] = None
+    ignore: Annotated[
+        list[str] | None,
+        typer.Option(metavar="A,B*", help="Columns to leave out: names or patterns; may be repeated."),
+    ] = None
+    names: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE",
+            help="Names for the features of LETOR text: one per line, or 1:name; default DATA.names if there "
+            "is one.",
+        ),
+    ] = None
+    queries: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="What was asked: TSV or CSV of query id and text."),
+    ] = None
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """Those that are given, by the names of the readers' arguments."""
+        values = {
+            "qid": self.qid_column,
+            "label": self.label_column,
+            "doc_id": self.doc_column,
+            "features": _patterns(self.features),
+            "ignore": _patterns(self.ignore),
+            "names": self.names,
+        }
+        return {name: value for name, value in values.items() if value is not None}
+
+    def data(
+        self, path: str, missing: str = "keep", client: Any = None, document_weight: str | None = None
+    ) -> rs.Dataset:
+        """Read a data set, as ``read_data`` does, with the texts of its queries.
+
+        ``document_weight`` is the column of the weights of documents.
+        """
+        if client is not None and self.queries is not None:
+            raise ValueError("--queries needs the rows here, which --cluster leaves elsewhere; leave one out")
+        return self.with_texts(read_data(path, missing, client, self.weighted(document_weight)))
+
+    def weighted(self, document_weight: str | None) -> dict[str, Any]:
+        """The readers' arguments with the column of the weights of documents, if there is one."""
+        return self.arguments | ({} if document_weight is None else {"document_weight": document_weight})
+
+    def with_texts(self, data: rs.Dataset) -> rs.Dataset:
+        """The data with the texts of their queries, if there is a file of them."""
+        return data if self.queries is None else rs.with_query_texts(data, self.queries)
+
+
+def _patterns(given: list[str] | None) -> list[str] | None:
+    """A,B and C, given one by one or with commas, as a list."""
+    return None if given is None else [name for one in given for name in comma_separated(one)]
+
+
+@dataclass(frozen=True, kw_only=True)
+class FitData(ReadingOptions):
     """The queries to learn from and those to choose on."""
 
     train: Train
@@ -105,7 +180,7 @@ class FitData:
 
     @property
     def files(self) -> tuple[str | None, ...]:
-        return self.train, self.valid
+        return self.train, self.valid, self.names, self.queries
 
     def read(
         self, missing: str, client: Any = None, document_weight: str | None = None
@@ -115,10 +190,10 @@ class FitData:
         ``missing`` is the ranker's policy. With a Dask client the workers read the data. ``document_weight``
         is a column that both have.
         """
-        data = read_data(self.train, kept_for(missing), client, document_weight)
+        data = self.data(self.train, kept_for(missing), client, document_weight)
         if self.valid is None:
             return data, None
-        held_out = read_data(self.valid, kept_for(missing), client, document_weight)
+        held_out = self.data(self.valid, kept_for(missing), client, document_weight)
         if data.n_features != held_out.n_features:
             widest = max(data.n_features, held_out.n_features)
             raise ValueError(
@@ -224,7 +299,7 @@ def _signs(text: str) -> dict[str, float]:
 
 
 @dataclass(frozen=True)
-class ScoringOptions:
+class ScoringOptions(ReadingOptions):
     """How models read the data that they score."""
 
     missing: Annotated[
@@ -245,7 +320,10 @@ class ScoringOptions:
         self, data_file: str, model_files: Sequence[str], document_weight: str | None = None
     ) -> tuple[rs.Dataset, dict[str, Scorer]]:
         """The data and the models, as ``read_with_models`` gives them."""
-        return read_with_models(data_file, model_files, self.missing, self.first_feature, document_weight)
+        data, models = read_with_models(
+            data_file, model_files, self.missing, self.first_feature, self.weighted(document_weight)
+        )
+        return self.with_texts(data), models
 
 
 @dataclass(frozen=True)

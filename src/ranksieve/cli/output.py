@@ -33,6 +33,12 @@ EXTRAS = {
     "pyarrow": "frames",
     "jinja2": "report",
 }
+ARGUMENTS = {  # of options that have another name than the argument they set
+    "qid_column": "qid",
+    "label_column": "label",
+    "doc_column": "doc_id",
+    "data": "sample",
+}
 QUOTED = r"""(?:"[^"]*"|'[^']*')"""
 QUOTE_MARKS = "[\"']"
 VALUES = rf"{QUOTED}(?:(?:, | or ){QUOTED})*"
@@ -178,20 +184,23 @@ def say(text: str) -> None:
 def with_options(text: str, options: Mapping[str, str]) -> str:
     """What the library says of arguments as the command line says it of options.
 
-    ``missing="zero" or "keep"`` becomes ``--missing zero or keep``, and ``max_cost`` alone ``--max-cost``; a
-    name without an underscore could be any word and needs its =. An option that the text names already is
-    left alone, and so is a text about --set, which takes the names of parameters.
+    ``missing="zero" or "keep"`` becomes ``--missing zero or keep``, ``the option names`` becomes ``--names``,
+    and ``max_cost`` alone ``--max-cost``; a name without an underscore could be any word and needs its =.
+    An option that the text names already is left alone, and so is a text about --set, which takes the names
+    of parameters.
     """
     if "--set" in text:
         return text
-    for name, option in options.items():
+    for word, option in options.items():
         if option in text:
             continue
+        name = ARGUMENTS.get(word, word)
+        text = re.sub(rf"the option {name}\b", option, text)
         argument = rf"(?<![\w'\"=./-]){name}"
         for values in re.findall(f"{argument}=({VALUES})", text):
             text = text.replace(f"{name}={values}", f"{option} {re.sub(QUOTE_MARKS, '', values)}")
         text = re.sub(f"{argument}=", f"{option} ", text)
-        if "_" in name:
+        if "_" in name and name == word:
             text = re.sub(rf"{argument}(?![\w'\"/]|\.\w)", option, text)
     return text
 

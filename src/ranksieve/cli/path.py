@@ -10,16 +10,8 @@ import typer
 import ranksieve as rs
 from ranksieve._util.messages import shortened
 from ranksieve.cli.app import command
-from ranksieve.cli.files import (
-    beside,
-    check_inputs,
-    check_outputs,
-    connected,
-    kept_for,
-    read_data,
-    write_text,
-)
-from ranksieve.cli.options import NORMALISE, RANKER_MISSING, Cluster, Json, Train, Weights
+from ranksieve.cli.files import beside, check_inputs, check_outputs, connected, kept_for, write_text
+from ranksieve.cli.options import NORMALISE, RANKER_MISSING, Cluster, Json, ReadingOptions, Train, Weights
 from ranksieve.cli.output import emit_json, json_text, progress, table, while_doing, words
 
 SHOWN_POINTS = 10
@@ -49,6 +41,7 @@ def path(
         str | None, typer.Option("-o", "--output", metavar="FILE", help="Write all points as JSON.")
     ] = None,
     cluster: Cluster = None,
+    reading: ReadingOptions,
     as_json: Json = False,
 ) -> None:
     """Fit rankers from no feature to many, each with its proof.
@@ -69,7 +62,7 @@ def path(
     check_policy(missing, RANKER_POLICIES)
     title, weighed = f"fitting {train}", weights.for_fit
     with connected(cluster) as client:
-        data = read_data(train, kept_for(missing), client, weights.document_weight)
+        data = reading.data(train, kept_for(missing), client, weights.document_weight)
         with progress(title) as bar, while_doing(title):
             found = rs.sparse_path(
                 data, penalty, n_alphas, tol=tol, l1_ratio=l1_ratio, normalise=normalise, missing=missing,

@@ -10,7 +10,7 @@ import typer
 import ranksieve as rs
 from ranksieve.cli.app import command
 from ranksieve.cli.files import check_inputs, model_before
-from ranksieve.cli.options import DATA_HELP, FitData, Json, Weights
+from ranksieve.cli.options import DATA_HELP, FitData, Json, ReadingOptions, Weights
 from ranksieve.cli.output import emit_json, progress, table, while_doing, with_options, words
 
 if TYPE_CHECKING:  # these take long to load
@@ -38,6 +38,7 @@ def verify(
     ] = None,
     weights: Weights,
     quick: Annotated[bool, typer.Option("--quick", help="Leave out what takes fitting again.")] = False,
+    reading: ReadingOptions,
     as_json: Json = False,
 ) -> None:
     """Recompute from the data what a model file claims.
@@ -54,8 +55,9 @@ def verify(
         whose = "of another program" if linear is None else "that is not linear"
         raise ValueError(f"{model}: a model {whose} claims nothing that could be verified")
     old, weighed = None if begin is None else model_before(begin), weights.for_fit
+    source = FitData(train=data, valid=valid, **vars(reading))
     missing = str(linear.parameters.get("missing", "auto"))
-    given, held_out = FitData(data, valid).read(missing, document_weight=weights.document_weight)
+    given, held_out = source.read(missing, document_weight=weights.document_weight)
     title = f"verifying {model}"
     with progress(title) as bar, while_doing(title):
         verdicts = rs.verify(

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Hashable, Mapping, Sequence
+import re
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from functools import cached_property, partial
 from typing import Any, TypeVar
 
@@ -34,7 +35,8 @@ from ranksieve.data.row_values import TextColumn, WithGaps
 T = TypeVar("T")
 FINGERPRINT_DIGITS = 16
 ALL_ROWS = slice(None)
-MISSING_ADVICE = 'fill missing values with ranksieve.fill_missing, or fit with missing="column_mean"'
+NUMBERED = re.compile(r"f[1-9]\d*")  # what features without a name are called
+MISSING_ADVICE = 'fit with missing="zero", "query_min" or "column_mean", or fill the values before'
 
 
 class Dataset:
@@ -349,6 +351,14 @@ def _check_length(name: str, given: int, expected: int) -> None:
 def numbered_names(n_features: int) -> tuple[str, ...]:
     """f1, f2, …: the names of columns that have none of their own, as in LETOR text."""
     return tuple(f"f{j + 1}" for j in range(n_features))
+
+
+def names_advice(names: Sequence[str], wanted: Iterable[str]) -> str:
+    """How to give data whose features have numbers only the names that are wanted, to end a sentence with."""
+    numbered = tuple(names) == numbered_names(len(names))
+    if not numbered or all(NUMBERED.fullmatch(name) for name in wanted):
+        return ""
+    return "; the features of the data have numbers for names: read them with names=FILE, one name per line"
 
 
 def _names(names: Sequence[str] | None, n_features: int) -> tuple[str, ...]:

@@ -21,6 +21,7 @@ from ranksieve.data.dataset import (
     check_finite,
     fingerprint,
     fingerprint_of_weights,
+    names_advice,
     numbered_names,
 )
 from ranksieve.data.query_weights import QueryWeight, query_weights
@@ -294,6 +295,7 @@ class Ranker(Prepared):
             raise ValueError(
                 f"{type(self).__name__} was fitted on {self.n_features_in_} features "
                 f"but the data set has {data.n_features}"
+                f"{names_advice(data.feature_names, getattr(self, 'feature_names_in_', ()))}"
             )
         names = tuple(getattr(self, "feature_names_in_", data.feature_names))
         if names == data.feature_names:

@@ -150,6 +150,7 @@ class MinBatSRank(IterativeRanker):
         n_features: int | None = None,
         missing: str | None = None,
         sparse: bool = False,
+        names: PathLike | Sequence[str] | None = None,
         chunk_bytes: int = STREAM_BYTES,
         callback: Callback | None = None,
     ) -> Self:
@@ -163,8 +164,9 @@ class MinBatSRank(IterativeRanker):
         :func:`ranksieve.formats.letor_stream.stream_letor`.
         """
         policy = missing or ("error" if self.missing == "auto" else self.missing)
-        names = numbered_names(self._known_width() if n_features is None else n_features)
-        rule, state = self._rule(), self._previous(names, self.warm_start)
+        known = numbered_names(self._known_width() if n_features is None else n_features)
+        rule, state = self._rule(), self._previous(known, self.warm_start)
+        called: tuple[str, ...] = ()
         if self.normalise != "none":
             raise ValueError(
                 f"fit_file takes features as they are in the file, but normalise={self.normalise!r}; "
@@ -178,21 +180,27 @@ class MinBatSRank(IterativeRanker):
         tell(0, state.w.copy(), np.nan, np.nan)
         for epoch in range(1, self.n_epochs + 1):
             chunks = stream_letor(
-                path, n_features=n_features, missing=policy, sparse=sparse, chunk_bytes=chunk_bytes
+                path,
+                n_features=n_features,
+                missing=policy,
+                sparse=sparse,
+                names=names,
+                chunk_bytes=chunk_bytes,
             )
             for data in chunks:
                 check_finite(data)
+                called = data.feature_names
                 state = state.widened(data.n_features)
                 Passes.of(data).run(rule, state)
             state.n_passes += 1
             tell(epoch, state.w.copy(), np.nan, np.nan)
         if state.n_pairs == 0:
             raise ValueError(NO_PAIRS)
-        names = numbered_names(len(state.w))
+        learned = called if len(called) == len(state.w) else numbered_names(len(state.w))
         self.preparation_ = Preparation(MissingPolicy("error" if policy == "keep" else policy))
-        self.n_features_in_ = len(names)
-        self.feature_names_in_ = np.array(names, dtype=object)
-        return self._adopt_state(state, names)
+        self.n_features_in_ = len(learned)
+        self.feature_names_in_ = np.array(learned, dtype=object)
+        return self._adopt_state(state, learned)
 
     def save_state(self, path: PathLike) -> None:
         """Write parameters and state as JSON, atomically; learning can go on from there to the same bits."""

@@ -15,6 +15,7 @@ from ranksieve.data.dataset import Dataset, numbered_names, take_rows
 from ranksieve.data.matrix import is_sparse
 from ranksieve.data.queries import ids_from_text, text_array
 from ranksieve.data.row_values import TextColumn, WithGaps
+from ranksieve.formats.feature_names import names_for
 from ranksieve.formats.fold_files import profile_of_files
 from ranksieve.formats.folder import NUMBER_KINDS
 from ranksieve.formats.folder_writer import Batch, text_column
@@ -64,13 +65,16 @@ def letor_source(
     dtype: Any,
     refuse_missing: bool,
     progress: Progress | None = None,
+    names: PathLike | Sequence[str] | None = None,
 ) -> Source:
     """The documents of LETOR text, chunk by chunk; several files make one data set."""
     kind = np.dtype(np.float64 if dtype is None else dtype)
+    called = names_for(names, paths)
+    least = 0 if called is None else called.least
     return Source(
-        _letor_batches(paths, n_features, kind, refuse_missing, progress),
+        _letor_batches(paths, n_features, kind, refuse_missing, progress, least),
         kind,
-        numbered_names,
+        numbered_names if called is None else lambda width: called.of(width, _names_of(paths)),
         ids_from_text,
         {"source": _names_of(paths), "profile": profile_of_files(paths)},
         empty_comments=False,
@@ -87,6 +91,7 @@ def _letor_batches(
     dtype: np.dtype[Any],
     refuse_missing: bool,
     progress: Progress | None,
+    least: int,
 ) -> Iterator[Batch]:
     total, done, share, room = _plain_bytes(paths), 0, _DenseShare(n_features or 0), None
     for path in paths:
@@ -99,7 +104,7 @@ def _letor_batches(
             room = rows.room
             if features.entries is not None:
                 share.add(name, features.entries)
-                yield from _slices(rows, features.entries, n_features)
+                yield from _slices(rows, features.entries, n_features, least)
             done += chunk.end - chunk.begin
             if progress is not None and total:
                 progress(done, total)
@@ -139,9 +144,9 @@ class _DenseShare:
             )
 
 
-def _slices(rows: LetorRows, entries: Entries, n_features: int | None) -> Iterator[Batch]:
-    """The documents of one chunk, fewer at a time if they are wide."""
-    width, y = n_features or entries.width, rows.labels.held
+def _slices(rows: LetorRows, entries: Entries, n_features: int | None, least: int) -> Iterator[Batch]:
+    """The documents of one chunk, with at least so many features, fewer at a time if they are wide."""
+    width, y = n_features or max(entries.width, least), rows.labels.held
     starts = np.append(rows.queries.first_rows.held, len(y))
     names = [rows.queries.names[token] for token in rows.queries.tokens]
     comments, doc_ids = _comments(rows)
@@ -205,6 +210,7 @@ def _dataset_batches(data: Dataset, dtype: np.dtype[Any], progress: Progress | N
     query_of = queries.of_rows(np.arange(queries.n_queries))
     comments = None if data.comments is None else _texts(data.comments)
     doc_ids = None if data.doc_ids is None else doc_id_column(data.doc_ids)
+    texts = {name: _texts(column) for name, column in data.texts.items()}
     for first in range(0, data.n_docs, step):
         rows = slice(first, min(first + step, data.n_docs))
         block = data.X[rows]
@@ -216,6 +222,7 @@ def _dataset_batches(data: Dataset, dtype: np.dtype[Any], progress: Progress | N
             X, data.y[rows], [ids[code] for code in runs.tolist()], sizes.tolist(),
             None if comments is None else comments[rows], None if doc_ids is None else doc_ids[rows],
             take_rows(data.document_weight, rows),
+            {name: column[rows] for name, column in texts.items()},
         )  # fmt: skip
         if progress is not None:
             progress(rows.stop, data.n_docs)

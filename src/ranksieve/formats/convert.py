@@ -10,11 +10,12 @@ from ranksieve._types import PathLike
 from ranksieve._util.atomic_folder import check_replaceable
 from ranksieve.data.dataset import Dataset
 from ranksieve.formats.batches import Progress, Source, dataset_source, letor_source
+from ranksieve.formats.columns import ColumnChoice
 from ranksieve.formats.folder import is_folder_dataset, open_dataset
 from ranksieve.formats.folder_output import write_source
 from ranksieve.formats.frames import read_parquet
 from ranksieve.formats.letor import read_letor
-from ranksieve.formats.load import format_of
+from ranksieve.formats.load import check_options, format_of
 from ranksieve.formats.parquet_batches import parquet_source
 from ranksieve.formats.text_files import source_name
 from ranksieve.preparation.missing import check_policy
@@ -41,7 +42,7 @@ def convert_dataset(
     ----------
     sources : path, sequence of paths, or Dataset
         LETOR text (plain or gzip, ``-`` is standard input) or parquet, one file or several of one kind, which
-        make one data set; equal ids are one query. Or one feature log, folder or Dataset.
+        make one data set; equal ids are one query. Or one CSV or TSV file, feature log, folder or Dataset.
     folder : path
         Where to write.
     dtype : float32 or float64, optional
@@ -53,7 +54,8 @@ def convert_dataset(
     progress : callable, optional
         Called with how much is done, and of how much, where that is known.
     **options
-        Columns of parquet (``qid``, ``label``, ``doc_id``), or what :func:`read_ltr_log` takes.
+        Columns of parquet, CSV and TSV as in :func:`from_frame`, ``names`` for the features of LETOR text, or
+        what :func:`read_ltr_log` takes.
     """
     check_policy(missing)
     if dtype is not None and str(getattr(dtype, "__name__", dtype)) not in ("float32", "float64"):
@@ -74,6 +76,8 @@ def _source(
     if isinstance(given, Dataset):
         return dataset_source(given, dtype, progress)
     paths = [given] if isinstance(given, str | os.PathLike) else list(given)
+    for path in paths:
+        check_options(path, options)
     readers = {format_of(path).read for path in paths}
     if len(readers) > 1 or (len(paths) > 1 and not readers <= {read_letor, read_parquet}):
         raise ValueError(
@@ -90,10 +94,11 @@ def _source(
             raise ValueError(
                 f"n_features={n_features} is not a number of columns; give at least 1 or leave it out"
             )
+        names = options.pop("names", None)
         _no_options(options)
-        return letor_source(paths, n_features, dtype, missing == "error", progress)
+        return letor_source(paths, n_features, dtype, missing == "error", progress, names)
     if reader is read_parquet:
-        return parquet_source(paths, dtype, missing == "error", progress, **options)
+        return parquet_source(paths, dtype, missing == "error", progress, ColumnChoice(**options))
     read_missing = "error" if missing == "error" else "keep"
     return dataset_source(reader(paths[0], missing=read_missing, **options), dtype, progress)
 

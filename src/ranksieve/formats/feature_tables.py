@@ -14,7 +14,7 @@ from ranksieve._types import PathLike
 from ranksieve._util.json_values import decode_json
 from ranksieve.data.costs import FeatureCosts, as_cost, make_costs
 from ranksieve.data.features import as_sign
-from ranksieve.formats.text_files import csv_rows, read_text, source_name
+from ranksieve.formats.text_files import csv_rows, delimiter_of, read_text, source_name
 
 JSON_STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
 
@@ -126,7 +126,7 @@ def _lines(
     text: str, path: PathLike, required: Sequence[str], optional: Sequence[str]
 ) -> Iterator[FeatureLine]:
     lines = text.splitlines()
-    rows = csv_rows(lines, "\t" if lines and "\t" in lines[0] else ",", source_name(path))
+    rows = csv_rows(lines, delimiter_of(lines[0] if lines else ""), source_name(path))
     first, cells = next(rows, (f"{source_name(path)}:1", []))
     header = [name.strip().lower() for name in cells]
     if not set(required) <= set(header) <= {*required, *optional} or len(set(header)) < len(header):

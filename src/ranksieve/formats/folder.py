@@ -44,6 +44,7 @@ SHAPE = {
     "block_starts": [int],
     "query_ids": str,
     "doc_ids": (str, None),
+    "text_columns": ([str], ()),
     "label_counts": (dict, None),
     "truth": ([float], None),
     "profile": (str, None),
@@ -204,6 +205,10 @@ def _assembled(folder: Path, header: dict[str, Any]) -> DiskDataset:
     weights = None
     if DOCUMENT_WEIGHTS in files:
         weights = as_document_weight(_column(folder / DOCUMENT_WEIGHTS, np.dtype("<f8"), n_docs), n_docs)
+    beside = {
+        name: _ids(folder / text_file(number), TEXT, n_docs, texts)
+        for number, name in enumerate(header["text_columns"])
+    }
     truth = header["truth"]
     return DiskDataset(
         features,
@@ -216,7 +221,13 @@ def _assembled(folder: Path, header: dict[str, Any]) -> DiskDataset:
         source=str(folder),
         profile=header["profile"],
         document_weight=weights,
+        texts=beside,
     )
+
+
+def text_file(number: int) -> str:
+    """The file with the places of the texts of a column, numbered from 0."""
+    return f"text_{number + 1}.bin"
 
 
 def _decoded(column: TextColumn) -> list[str]:

@@ -7,6 +7,7 @@ import os
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
+from types import MappingProxyType
 from typing import IO, Any, NamedTuple
 
 import numpy as np
@@ -40,6 +41,7 @@ class Batch(NamedTuple):
     comments: TextColumn | None = None
     doc_ids: TextColumn | WithGaps | AnyArray | None = None
     document_weight: FloatArray | None = None
+    texts: Mapping[str, TextColumn] = MappingProxyType({})
 
 
 class FolderWriter:
@@ -63,6 +65,7 @@ class FolderWriter:
         self._labels: dict[float, int] | None = {}
         self._doc_id_kind: np.dtype[Any] | None = None
         self._n_texts, self._has_gaps = 0, False
+        self._text_columns: list[str] = []
         self.n_docs, self.width, self.bytes_written = 0, 0, 0
         self.scattered = False
         self.has_missing = False
@@ -178,6 +181,9 @@ class FolderWriter:
             self._append(layout.DOC_IDS, _places(names.begins + shift, names.ends + shift))
         elif names is not None:
             self._add_doc_ids(names)
+        self._text_columns = list(batch.texts)
+        for number, column in enumerate(batch.texts.values()):
+            self._append(layout.text_file(number), self._add_texts(column))
 
     def _add_doc_ids(self, names: TextColumn | WithGaps | AnyArray) -> None:
         if isinstance(names, WithGaps):
@@ -254,6 +260,7 @@ class FolderWriter:
                 "block_starts": self._starts,
                 "query_ids": query_ids,
                 "doc_ids": doc_ids,
+                "text_columns": self._text_columns,
                 "label_counts": self._labels_in_order(),
                 **(about or {}),
             }
@@ -314,6 +321,7 @@ class FolderWriter:
                 layout.DOC_ID_GAPS: np.dtype(np.uint8),
             }
             kinds |= {layout.COMMENTS: layout.PLACE, layout.DOC_IDS: self._doc_id_kind or layout.PLACE}
+            kinds |= {layout.text_file(k): layout.PLACE for k in range(len(self._text_columns))}
             for name, kind in kinds.items():
                 if (self._folder / name).exists():
                     regrouping.rewrite(self._folder / name, kind)

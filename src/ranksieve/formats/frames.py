@@ -3,27 +3,34 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from difflib import get_close_matches
-from importlib import import_module
 from itertools import chain
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from ranksieve._types import AnyArray, FloatArray, PathLike
+from ranksieve._types import AnyArray, PathLike
 from ranksieve._util.atomic import atomic_write
-from ranksieve._util.messages import how_to_install
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.matrix import dense_columns, is_streamed
-from ranksieve.data.queries import text_array
 from ranksieve.data.row_values import WithGaps
+from ranksieve.formats.columns import (
+    COMMENT,
+    DOC_ID,
+    DOCUMENT_WEIGHT,
+    ColumnChoice,
+    columns_of,
+    extra,
+    features_of,
+    ids_of,
+    labels_of,
+    texts_of,
+    weights_of,
+)
 from ranksieve.formats.text_files import plain_file_errors, source_name
 from ranksieve.preparation.missing import check_policy, fill_missing
 
-DOC_ID, COMMENT, DOCUMENT_WEIGHT = "doc_id", "comment", "document_weight"
-NAMES_SHOWN = 20
 CELLS_AT_ONCE = 2**22  # of features on disk
 PANDAS_INDEX = re.compile(r"__index_level_\d+__")  # the row labels of a frame, which are no feature
 
@@ -34,11 +41,15 @@ def from_frame(
     qid: str = "qid",
     label: str = "label",
     doc_id: str | None = None,
-    features: Sequence[str] | None = None,
+    features: str | Sequence[str] | None = None,
+    ignore: str | Sequence[str] = (),
     document_weight: str | None = None,
     missing: str = "keep",
 ) -> Dataset:
     """Take a data set from a pandas, polars or arrow table.
+
+    Columns of text that are none of these become ``texts`` of the data set, except ``comment``, which
+    becomes its ``comments``.
 
     Parameters
     ----------
@@ -48,80 +59,38 @@ def from_frame(
         The columns of query ids and of relevance.
     doc_id : str, optional
         The column of document ids; default ``doc_id`` if there is one.
-    features : sequence of str, optional
-        The feature columns; default all others, except a text column ``comment``.
+    features : str or sequence of str, optional
+        The feature columns, as names or shell patterns (``"bm25_*"``); default all others that are no text.
+    ignore : str or sequence of str
+        Columns to leave out, as names or shell patterns.
     document_weight : str, optional
         The column of how much each document counts in losses; default ``document_weight`` if there is one.
     missing : {"keep", "error", "zero", "query_min", "column_mean"}
         What becomes of null and NaN, see :func:`fill_missing`; rankers deal with NaN that is kept.
     """
     check_policy(missing)
-    columns, table = columns_of(frame, qid, label, doc_id, features, document_weight)
+    choice = ColumnChoice(qid, label, doc_id, features, ignore, document_weight)
+    columns, table = columns_of(frame, choice)
     dataset = Dataset(
         features_of(table, columns.features),
         labels_of(table[columns.label]),
         ids_of(table[columns.qid]),
         columns.features,
         None if columns.doc_id is None else ids_of(table[columns.doc_id]).tolist(),
-        comments=None if columns.comment is None else table[columns.comment].fill_null("").to_list(),
+        comments=None if columns.comment is None else texts_of(table[columns.comment]),
+        texts={name: texts_of(table[name]) for name in columns.texts},
         document_weight=weights_of(table, columns),
     )
     return fill_missing(dataset, missing)
 
 
-class Columns(NamedTuple):
-    """The names of the columns of a table; document ids and comments may be absent."""
-
-    qid: str
-    label: str
-    doc_id: str | None
-    comment: str | None
-    features: list[str]
-    document_weight: str | None = None
-
-    def all(self) -> list[str]:
-        """All names."""
-        special = (self.qid, self.label, self.doc_id, self.comment, self.document_weight)
-        return [*(name for name in special if name is not None), *self.features]
-
-
-def columns_of(
-    frame: Any,
-    qid: str,
-    label: str,
-    doc_id: str | None,
-    features: Sequence[str] | None = None,
-    document_weight: str | None = None,
-) -> tuple[Columns, Any]:
-    """Which columns hold what, and the table as narwhals shows it; the columns are those of `from_frame`."""
-    table = _narwhals_frame(frame)
-    doc_id = doc_id or (DOC_ID if DOC_ID in table.columns else None)
-    comment = COMMENT if table.schema.get(COMMENT) == extra("narwhals").String else None
-    weight = document_weight or (DOCUMENT_WEIGHT if DOCUMENT_WEIGHT in table.columns else None)
-    special = [name for name in (qid, label, doc_id, comment, weight) if name is not None]
-    names = [name for name in table.columns if name not in special] if features is None else list(features)
-    _check_columns(table, [*special, *names])
-    return Columns(qid, label, doc_id, comment, names, weight), table
-
-
-def read_parquet(
-    path: PathLike,
-    *,
-    qid: str = "qid",
-    label: str = "label",
-    doc_id: str | None = None,
-    document_weight: str | None = None,
-    missing: str = "keep",
-) -> Dataset:
+def read_parquet(path: PathLike, *, missing: str = "keep", **columns: Any) -> Dataset:
     """Read a parquet file with one row per document; the columns are those of :func:`from_frame`."""
     name = source_name(path)
     with open_parquet(path) as file:
         table = file.read()
     try:
-        dataset = from_frame(
-            without_index(table), qid=qid, label=label, doc_id=doc_id, document_weight=document_weight,
-            missing=missing,
-        )  # fmt: skip
+        dataset = from_frame(without_index(table), missing=missing, **columns)
     except ValueError as error:
         raise ValueError(f"{name}: {error}") from None
     dataset.source = name
@@ -150,7 +119,7 @@ def write_parquet(dataset: Dataset, path: PathLike) -> None:
 
     Features on disk are read and written some rows at a time.
     """
-    parquet, tables = extra("pyarrow.parquet"), _arrow_tables(dataset)
+    parquet, tables = extra("pyarrow.parquet"), arrow_tables(dataset)
     first = next(tables)
     with atomic_write(path, "wb") as file, parquet.ParquetWriter(file, first.schema) as writer:
         for table in chain([first], tables):
@@ -160,8 +129,8 @@ def write_parquet(dataset: Dataset, path: PathLike) -> None:
 def to_frame(dataset: Dataset, kind: str = "pandas") -> Any:
     """A pandas, polars or arrow table; :func:`from_frame` gives the data set back.
 
-    Columns are ``label``, ``qid``, ``doc_id``, ``comment`` and ``document_weight`` (if any) and the features.
-    A missing value is null.
+    Columns are ``label``, ``qid``, ``doc_id``, ``comment`` and ``document_weight`` (if any), the texts and
+    the features. A missing value is null.
     """
     if kind not in FRAMES:
         raise ValueError(f"kind={kind!r} is unknown; choose one of {', '.join(FRAMES)}")
@@ -175,7 +144,7 @@ FRAMES: dict[str, Callable[[Any], Any]] = {
 }
 
 
-def _arrow_tables(dataset: Dataset) -> Iterator[Any]:
+def arrow_tables(dataset: Dataset) -> Iterator[Any]:
     """One table of the whole data set, or of some of its rows after another if its features are on disk."""
     if not is_streamed(dataset.X):
         yield _arrow_table(dataset)
@@ -205,106 +174,18 @@ def _arrow_table(dataset: Dataset) -> Any:
         columns[COMMENT] = [str(comment) for comment in dataset.comments]
     if dataset.document_weight is not None:
         columns[DOCUMENT_WEIGHT] = dataset.document_weight
-    taken = sorted(columns.keys() & set(dataset.feature_names))
-    if taken:
-        names = ", ".join(taken)
-        raise ValueError(f"features cannot be called {names} in a frame or parquet file; rename them")
+    _check_names("texts", dataset.texts, columns)
+    for name, texts in dataset.texts.items():
+        columns[name] = arrow.array([str(text) for text in texts], arrow.string())
+    _check_names("features", dataset.feature_names, columns)
     for name, column in zip(dataset.feature_names, dense_columns(dataset.X, dataset.X.dtype), strict=True):
         columns[name] = arrow.array(column, from_pandas=True)
     return arrow.table(columns)
 
 
-def extra(module: str) -> Any:
-    """A module of another package, or a word on how to get it."""
-    try:
-        return import_module(module)
-    except ImportError:
-        package = module.partition(".")[0]
-        raise ImportError(f"frames and parquet files need {package}: {how_to_install('frames')}") from None
-
-
-def _narwhals_frame(frame: Any) -> Any:
-    narwhals = extra("narwhals")
-    try:
-        return narwhals.from_native(frame, eager_only=True)
-    except TypeError:
-        raise ValueError(
-            f"{type(frame).__name__} is not a table in memory; give a pandas, polars or arrow table "
-            "(collect a lazy one first)"
-        ) from None
-
-
-def _check_columns(table: Any, wanted: list[str]) -> None:
-    for name in wanted:
-        if name not in table.columns:
-            near = get_close_matches(name, table.columns, n=1, cutoff=0.4)
-            hint = f"; did you mean {near[0]!r}?" if near else ""
-            more = ", …" if len(table.columns) > NAMES_SHOWN else ""
-            present = ", ".join(table.columns[:NAMES_SHOWN]) + more
-            raise ValueError(f"there is no column {name!r} among {present}{hint}")
-
-
-def features_of(table: Any, names: list[str]) -> AnyArray:
-    """The feature columns side by side; float32 if all of them are."""
-    narwhals = extra("narwhals")
-    kinds = {name: table.schema[name] for name in names}
-    words = [
-        f"{name} ({kind})"
-        for name, kind in kinds.items()
-        if not (_is_number(kind) or table[name].null_count() == len(table))
-    ]
-    if words:
-        raise ValueError(
-            f"feature columns must be numbers, but these are not: {', '.join(words[:NAMES_SHOWN])}; "
-            "leave them out or give features="
-        )
-    single = bool(kinds) and all(kind == narwhals.Float32 for kind in kinds.values())
-    X = np.empty((len(table), len(names)), dtype=np.float32 if single else np.float64)
-    for j, name in enumerate(names):
-        X[:, j] = _floats(table[name])
-    return X
-
-
-def _is_number(kind: Any) -> bool:
-    return bool(kind.is_numeric()) or kind == extra("narwhals").Boolean
-
-
-def _floats(column: Any) -> FloatArray:
-    """Numbers as float64, null as NaN."""
-    return np.asarray(column.cast(extra("narwhals").Float64).to_numpy(), dtype=np.float64)
-
-
-def labels_of(column: Any) -> FloatArray:
-    """Relevance as float64."""
-    if not _is_number(column.dtype):
-        raise ValueError(f"the label column {column.name!r} holds {column.dtype}; labels must be numbers")
-    return _floats(column)
-
-
-def weights_of(table: Any, columns: Columns) -> FloatArray | None:
-    """The weights of documents as float64, if there is a column of them."""
-    if columns.document_weight is None:
-        return None
-    column = table[columns.document_weight]
-    if not _is_number(column.dtype):
-        raise ValueError(
-            f"the column {column.name!r} of document weights holds {column.dtype}; weights must be numbers"
-        )
-    return _floats(column)
-
-
-def ids_of(column: Any) -> AnyArray:
-    """Ids as int64, float64 or str where possible."""
-    narwhals = extra("narwhals")
-    if column.dtype in (narwhals.Categorical, narwhals.Enum):
-        column = column.cast(narwhals.String)
-    if column.dtype.is_nested():
-        raise ValueError(f"the column {column.name!r} holds {column.dtype}; ids must be numbers or text")
-    if column.null_count() > 0:
-        nulls = column.is_null().to_list()
-        ids = [None if null else one for one, null in zip(column.to_list(), nulls, strict=True)]
-        return np.array(ids, dtype=object)
-    return text_array(column.to_list()) if column.dtype == narwhals.String else np.asarray(column.to_numpy())
+def _check_names(what: str, names: Iterable[str], taken: Container[str]) -> None:
+    if clashes := sorted(name for name in names if name in taken):
+        raise ValueError(f"{what} cannot be called {', '.join(clashes)} in a frame or a file; rename them")
 
 
 def _storable_ids(ids: AnyArray) -> Any:

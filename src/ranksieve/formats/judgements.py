@@ -9,7 +9,14 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from ranksieve._types import PathLike
-from ranksieve.formats.text_files import content_lines, csv_rows, finite_number, read_text, source_name
+from ranksieve.formats.text_files import (
+    content_lines,
+    csv_rows,
+    delimiter_of,
+    finite_number,
+    read_text,
+    source_name,
+)
 
 NumbersOfDocuments = dict[str, dict[str, float]]
 """query → document → number: the grades of judgements, the scores of a run."""
@@ -99,7 +106,7 @@ def _ltr_entries(text: str, name: str) -> Iterator[Entry]:
 
 
 def _csv_entries(text: str, name: str) -> Iterator[Entry]:
-    columns, delimiter = _columns(header := next(_judged_lines(text, name))[1]), _delimiter(header)
+    columns, delimiter = _columns(header := next(_judged_lines(text, name))[1]), delimiter_of(header)
     everything = csv_rows(text.split("\n"), delimiter, name)
     rows = ((place, row) for place, row in everything if row[0][:1] != "#")
     next(rows)  # the header
@@ -115,7 +122,7 @@ def _judged_lines(text: str, name: str) -> Iterator[tuple[str, str]]:
 
 
 def _columns(header: str) -> dict[str, int]:
-    return _columns_of(next(csv.reader([header], delimiter=_delimiter(header))))
+    return _columns_of(next(csv.reader([header], delimiter=delimiter_of(header))))
 
 
 def _columns_of(cells: list[str]) -> dict[str, int]:
@@ -123,10 +130,6 @@ def _columns_of(cells: list[str]) -> dict[str, int]:
     names = [cell.strip().lower() for cell in cells]
     places = {column: [names.index(n) for n in known if n in names] for column, known in COLUMNS.items()}
     return {column: found[0] for column, found in places.items() if found}
-
-
-def _delimiter(header: str) -> str:
-    return "\t" if "\t" in header else ","
 
 
 JUDGEMENT_FORMATS = (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,6 +11,7 @@ from numpy.typing import DTypeLike
 from ranksieve._types import AnyArray, FloatArray, Matrix, PathLike
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.matrix import stack, widened
+from ranksieve.formats.feature_names import FeatureNames, names_for
 from ranksieve.formats.fold_files import profile_of_files
 from ranksieve.formats.letor_faults import NO_FEATURE
 from ranksieve.formats.letor_rows import DenseFeatures, LetorRows, SparseFeatures
@@ -43,6 +44,7 @@ def stream_letor(
     missing: str = "keep",
     sparse: bool = False,
     dtype: DTypeLike = np.float64,
+    names: PathLike | Sequence[str] | None = None,
     chunk_bytes: int = STREAM_BYTES,
 ) -> Iterator[Dataset]:
     """Read LETOR text, plain or gzip, as data sets of whole queries, in the order of the file.
@@ -60,8 +62,8 @@ def stream_letor(
         so that data sets may get wider as the file goes on; a feature that is not there yet is 0.
     missing : {"keep", "error", "zero", "query_min"}
         What becomes of ``NULL`` and ``NaN``, see :func:`fill_missing`; a column's mean needs the whole file.
-    sparse, dtype
-        As in :func:`read_letor`.
+    sparse, dtype, names
+        As in :func:`read_letor`. With names the number of columns is known, as with ``n_features``.
     chunk_bytes : int
         Bytes of text read at a time.
     """
@@ -69,12 +71,20 @@ def stream_letor(
     if missing == WHOLE_FILE:
         raise ValueError(
             f'missing="{missing}" needs the whole file, but a stream sees a part at a time; '
-            'choose "zero", "query_min" or "keep"'
+            'choose missing="zero" or "query_min"'
         )
     for name, value in (("n_features", n_features), ("chunk_bytes", chunk_bytes)):
         if value is not None and (value != int(value) or value < 1):
             raise ValueError(f"{name} must be a whole number, at least 1, got {value}")
-    return _whole_queries(path, n_features, missing, sparse, np.dtype(dtype), chunk_bytes)
+    called = names_for(names, [path])
+    width = n_features or (None if called is None else len(called.names))
+    streamed = _whole_queries(path, width, missing, sparse, np.dtype(dtype), chunk_bytes)
+    return streamed if called is None else _named(streamed, called)
+
+
+def _named(parts: Iterator[Dataset], called: FeatureNames) -> Iterator[Dataset]:
+    for part in parts:
+        yield part.replace_features(part.X, called.of(part.n_features, part.source or ""))
 
 
 def _whole_queries(
@@ -123,7 +133,7 @@ def _parsed(
 def _scattered(name: str, line: int, token: bytes) -> ValueError:
     return ValueError(
         f"{name}:{line}: query {token.decode()} comes back after other queries, but a stream needs the rows "
-        "of a query together; sort the file by query, or read it whole with read_letor"
+        "of a query together; sort the file by query, or read it whole"
     )
 
 

@@ -14,22 +14,25 @@ from ranksieve.data.matrix import first_place
 from ranksieve.data.queries import as_id_array
 from ranksieve.data.row_values import TextColumn, WithGaps
 from ranksieve.formats.batches import Progress, Source, as_dtype, ids_like, rows_of_batch, runs_of
-from ranksieve.formats.folder_writer import Batch
-from ranksieve.formats.frames import (
+from ranksieve.formats.columns import (
+    ColumnChoice,
     Columns,
+    as_table,
     columns_of,
     extra,
     features_of,
     ids_of,
+    is_text,
     labels_of,
-    open_parquet,
     weights_of,
-    without_index,
 )
+from ranksieve.formats.folder_writer import Batch
+from ranksieve.formats.frames import open_parquet, without_index
 from ranksieve.formats.text_files import source_name
 from ranksieve.preparation.missing import OTHER_POLICIES
 
 TEXT = np.dtype(np.str_)
+DEFAULT_CHOICE = ColumnChoice()
 
 
 @dataclass(frozen=True)
@@ -49,18 +52,14 @@ def parquet_source(
     dtype: Any,
     refuse_missing: bool,
     progress: Progress | None = None,
-    *,
-    qid: str = "qid",
-    label: str = "label",
-    doc_id: str | None = None,
-    document_weight: str | None = None,
+    choice: ColumnChoice = DEFAULT_CHOICE,
 ) -> Source:
     """The rows of parquet files, which make one data set in the order given.
 
     Features are float32 if they are in all files, else float64. Columns are found by name; a file that lacks
     one is refused.
     """
-    parts = [_part(path, qid, label, doc_id, document_weight) for path in paths]
+    parts = [_part(path, choice) for path in paths]
     for part in parts[1:]:
         _check_same_columns(parts[0], part)
     found = np.float32 if all(part.single for part in parts) else np.float64
@@ -79,12 +78,12 @@ def parquet_source(
     )
 
 
-def _part(path: PathLike, qid: str, label: str, doc_id: str | None, document_weight: str | None) -> _Part:
+def _part(path: PathLike, choice: ColumnChoice) -> _Part:
     name = source_name(path)
     with open_parquet(path) as file:
         empty = without_index(file.schema_arrow.empty_table())
         try:
-            columns, table = columns_of(empty, qid, label, doc_id, document_weight=document_weight)
+            columns, table = columns_of(empty, choice)
             weights_of(table, columns)
             single = features_of(table, columns.features).dtype == np.float32
             query_kind = _kind_of(table[columns.qid])
@@ -96,9 +95,7 @@ def _part(path: PathLike, qid: str, label: str, doc_id: str | None, document_wei
 
 def _kind_of(column: Any) -> np.dtype[Any]:
     """The type of the ids of a column."""
-    narwhals = extra("narwhals")
-    words = column.dtype in (narwhals.String, narwhals.Categorical, narwhals.Enum)
-    return TEXT if words else ids_of(column).dtype
+    return TEXT if is_text(column.dtype) else ids_of(column).dtype
 
 
 def _check_same_columns(first: _Part, other: _Part) -> None:
@@ -109,6 +106,12 @@ def _check_same_columns(first: _Part, other: _Part) -> None:
                 f"{source_name(lacking.path)}: has no column {name!r}, but {source_name(having.path)} has; "
                 "files that make one data set need the same columns"
             )
+    for name in sorted(set(first.columns.features) ^ set(other.columns.features)):
+        text, numbers = (first, other) if name in first.columns.texts else (other, first)
+        raise ValueError(
+            f"{source_name(text.path)}: the column {name!r} is text, but in {source_name(numbers.path)} it "
+            "is a feature; make them of one kind"
+        )
 
 
 def _common(kinds: Sequence[np.dtype[Any]], what: str, parts: Sequence[_Part]) -> np.dtype[Any]:
@@ -173,9 +176,7 @@ def _batch(
     first: int,
     refuse_missing: bool,
 ) -> Batch:
-    _, rows = columns_of(
-        table, columns.qid, columns.label, columns.doc_id, document_weight=columns.document_weight
-    )
+    rows = as_table(table)
     X = as_dtype(features_of(rows, columns.features), dtype, columns.features, first)
     y = as_labels(labels_of(rows[columns.label]), table.num_rows, first)
     qid = as_id_array(ids_of(rows[columns.qid]), first)
@@ -189,8 +190,9 @@ def _batch(
     ids, sizes = runs_of(qid)
     comments = None if columns.comment is None else _texts(table[columns.comment])
     doc_ids = None if doc_kind is None else _doc_ids(table[columns.doc_id], rows[columns.doc_id], doc_kind)
+    texts = {name: _texts(table[name]) for name in columns.texts}
     weight = as_document_weight(weights_of(rows, columns), table.num_rows, first)
-    return Batch(X, y, ids.tolist(), sizes.tolist(), comments, doc_ids, weight)
+    return Batch(X, y, ids.tolist(), sizes.tolist(), comments, doc_ids, weight, texts)
 
 
 def _doc_ids(column: Any, of_frame: Any, kind: np.dtype[Any]) -> WithGaps:

@@ -12,7 +12,7 @@ import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import NamedTuple
+from typing import IO, Any, NamedTuple, cast
 
 from ranksieve._types import PathLike
 
@@ -41,22 +41,52 @@ def plain_file_errors(path: PathLike) -> Iterator[None]:
         raise FileNotFoundError(f"{name}: there is no such file") from None
     except IsADirectoryError:
         raise IsADirectoryError(
-            f"{name}: is a folder; give a file, or use load_letor_folds for a folder of folds"
+            f"{name}: is a folder; give a file, or a folder that ranksieve convert made"
         ) from None
     except OSError as error:
         raise OSError(f"{name}: cannot be read ({error.strerror or error})") from None
 
 
-def read_text(path: PathLike) -> str:
-    """A UTF-8 file, plain or gzip; ``-`` is standard input."""
+def read_bytes(path: PathLike) -> bytes:
+    """The content of a file, plain or gzip; ``-`` is standard input."""
     with plain_file_errors(path):
         raw = sys.stdin.buffer.read() if str(path) == STANDARD_INPUT else Path(path).read_bytes()
-        raw = gzip.decompress(raw) if raw.startswith(GZIP_MAGIC) else raw
+        return gzip.decompress(raw) if raw.startswith(GZIP_MAGIC) else raw
+
+
+def read_text(path: PathLike) -> str:
+    """A UTF-8 file, plain or gzip; ``-`` is standard input."""
+    return as_text(read_bytes(path), source_name(path))
+
+
+def as_text(raw: bytes, name: str) -> str:
+    """The text that bytes are in UTF-8."""
     try:
         return raw.removeprefix(BYTE_ORDER_MARK).decode("utf-8")
     except UnicodeDecodeError as error:
         line = raw.count(b"\n", 0, error.start) + 1
-        raise ValueError(f"{source_name(path)}:{line}: is not UTF-8 text; save it as UTF-8") from None
+        raise ValueError(f"{name}:{line}: is not UTF-8 text; save it as UTF-8") from None
+
+
+def first_bytes(path: PathLike, count: int) -> bytes:
+    """The beginning of what a file holds, plain or gzip; nothing if it cannot be read."""
+    try:
+        with open(path, "rb") as file:
+            if not file.peek(len(GZIP_MAGIC)).startswith(GZIP_MAGIC):
+                return file.read(count)
+            return gzip.GzipFile(fileobj=file).read(count)
+    except (OSError, EOFError, zlib.error):
+        return b""
+
+
+@contextmanager
+def maybe_gzip(file: IO[Any], path: PathLike) -> Iterator[IO[Any]]:
+    """The open file, or if the name ends in ``.gz`` one that packs what is written into it."""
+    if not os.fspath(path).endswith(".gz"):
+        yield file
+        return
+    with gzip.GzipFile("", "wb", compresslevel=6, fileobj=file, mtime=0) as zipped:
+        yield cast(IO[Any], zipped)
 
 
 def content_lines(text: str, name: str) -> Iterator[tuple[str, str]]:
@@ -64,6 +94,19 @@ def content_lines(text: str, name: str) -> Iterator[tuple[str, str]]:
     for number, line in enumerate(text.split("\n"), start=1):
         if line.strip():
             yield f"{name}:{number}", line.strip()
+
+
+DELIMITERS = ("\t", ";", ",")
+
+
+def delimiter_of(header: str) -> str:
+    """What separates the cells of a header: tab, semicolon or comma, whichever makes most cells of it."""
+    return max(DELIMITERS, key=lambda delimiter: len(cells_of(header, delimiter)))
+
+
+def cells_of(line: str, delimiter: str) -> list[str]:
+    """The cells of one line, which may be quoted."""
+    return next(csv.reader([line.strip("\r\n")], delimiter=delimiter), [])
 
 
 def csv_rows(lines: Iterable[str], delimiter: str, name: str) -> Iterator[tuple[str, list[str]]]:
@@ -101,7 +144,9 @@ def text_chunks(path: PathLike, chunk_bytes: int) -> Iterator[Chunk]:
     with plain_file_errors(path), _open(path) as raw:
         start = raw.peek(len(PARQUET_MAGIC))[: len(PARQUET_MAGIC)]
         if start == PARQUET_MAGIC:
-            raise ValueError(f"{source_name(path)}: is a parquet file, not LETOR text; use read_parquet")
+            raise ValueError(
+                f"{source_name(path)}: is parquet, not LETOR text; name a file ending in .parquet"
+            )
         zipped = start.startswith(GZIP_MAGIC) or os.fspath(path).endswith(".gz")
         stream = gzip.GzipFile(fileobj=raw) if zipped else raw
         yield from _whole_lines(stream, source_name(path), chunk_bytes)

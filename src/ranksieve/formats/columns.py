@@ -1,0 +1,245 @@
+"""The columns of a table: which hold query ids, labels, features and text, and their values."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from difflib import get_close_matches
+from fnmatch import fnmatchcase
+from importlib import import_module
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ranksieve._types import AnyArray, FloatArray
+from ranksieve._util.messages import how_to_install
+from ranksieve.data.queries import text_array
+from ranksieve.formats.judgements import COLUMNS
+
+DOC_ID, COMMENT, DOCUMENT_WEIGHT = "doc_id", "comment", "document_weight"
+NAMES_SHOWN = 20
+NEAREST_SHOWN = 3
+WILDCARDS = "*?["
+USUAL_NAMES = {"qid": COLUMNS["query"], "label": COLUMNS["grade"], "doc_id": COLUMNS["document"]}
+
+
+@dataclass(frozen=True)
+class ColumnChoice:
+    """Which columns a user wants; ``features`` and ``ignore`` are names or shell patterns.
+
+    Without ``features`` all numbers are features; without ``doc_id`` the column ``doc_id``, if any, holds the
+    document ids, and likewise ``document_weight`` the weights of documents.
+    """
+
+    qid: str = "qid"
+    label: str = "label"
+    doc_id: str | None = None
+    features: str | Sequence[str] | None = None
+    ignore: str | Sequence[str] = ()
+    document_weight: str | None = None
+
+
+COLUMN_OPTIONS = tuple(field.name for field in fields(ColumnChoice))
+
+
+class Columns(NamedTuple):
+    """The names of the columns of a table; document ids, comments, texts and weights may be absent."""
+
+    qid: str
+    label: str
+    doc_id: str | None
+    comment: str | None
+    features: list[str]
+    texts: list[str]
+    document_weight: str | None = None
+
+    @property
+    def special(self) -> list[str]:
+        """Those that are neither features nor texts."""
+        names = (self.qid, self.label, self.doc_id, self.comment, self.document_weight)
+        return [name for name in names if name is not None]
+
+    def all(self) -> list[str]:
+        """All names."""
+        return [*self.special, *self.texts, *self.features]
+
+
+def columns_of(frame: Any, choice: ColumnChoice) -> tuple[Columns, Any]:
+    """Which columns hold what, and the table as narwhals shows it.
+
+    Columns of text that are neither asked for as features nor ignored are texts.
+    """
+    table = as_table(frame)
+    present = list(table.columns)
+    ignored = set(matching(choice.ignore, present, "ignore"))
+    doc_id, weight = (
+        chosen or (usual if usual in present and usual not in ignored else None)
+        for chosen, usual in ((choice.doc_id, DOC_ID), (choice.document_weight, DOCUMENT_WEIGHT))
+    )
+    comment = COMMENT if is_text(table.schema.get(COMMENT)) and COMMENT not in ignored else None
+    named = {"qid": choice.qid, "label": choice.label, "doc_id": doc_id, "document_weight": weight}
+    for argument, name in named.items():
+        _check_column(name, argument, present)
+    special = [name for name in (*named.values(), comment) if name is not None]
+    rest = [name for name in present if name not in special and name not in ignored]
+    texts = [name for name in rest if _holds_text(table, name)]
+    if choice.features is None:
+        features = [name for name in rest if name not in texts]
+    else:
+        features = _chosen_features(choice.features, present, special, ignored)
+        texts = [name for name in texts if name not in features]
+    return Columns(choice.qid, choice.label, doc_id, comment, features, texts, weight), table
+
+
+def _chosen_features(
+    patterns: str | Sequence[str], present: Sequence[str], special: Sequence[str], ignored: set[str]
+) -> list[str]:
+    """The columns that are asked for by name, and those of patterns that are not something else."""
+    asked = [patterns] if isinstance(patterns, str) else list(patterns)
+    found = matching(asked, present, "features")
+    features = [name for name in found if name not in ignored and (name in asked or name not in special)]
+    if not features:
+        raise ValueError(
+            f"features={', '.join(asked)!r} leaves no column: those that match are ignored, or hold ids or "
+            "labels; choose others"
+        )
+    return features
+
+
+def matching(patterns: str | Sequence[str], names: Sequence[str], argument: str) -> list[str]:
+    """The names that one of the shell patterns matches, in the order of the patterns, then of the names.
+
+    A name matches itself, whatever it holds. A pattern that matches nothing is refused.
+    """
+    found: dict[str, None] = {}
+    for pattern in [patterns] if isinstance(patterns, str) else patterns:
+        some = [pattern] if pattern in names else [name for name in names if fnmatchcase(name, pattern)]
+        if not some:
+            near = get_close_matches(pattern.strip(WILDCARDS + "]"), names, n=NEAREST_SHOWN, cutoff=0.3)
+            hint = f"the nearest are {', '.join(near)}" if near else f"there are {_listed(names)}"
+            raise ValueError(f"{argument}={pattern!r} matches no column; {hint}")
+        found |= dict.fromkeys(some)
+    return list(found)
+
+
+def _check_column(name: str | None, argument: str, present: Sequence[str]) -> None:
+    if name is None or name in present:
+        return
+    usual = [one for one in present if one.lower() in USUAL_NAMES.get(argument, ())]
+    near = usual or get_close_matches(name, present, n=1, cutoff=0.5)
+    hint = f"did you mean {argument}={near[0]!r}?" if near else f"say which it is with {argument}=NAME"
+    raise ValueError(f"there is no column {name!r} among {_listed(present)}; {hint}")
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(names[:NAMES_SHOWN]) + (", …" if len(names) > NAMES_SHOWN else "")
+
+
+# --- Values ------------------------------------------------------------------------------------------------
+
+
+def features_of(table: Any, names: list[str]) -> AnyArray:
+    """The feature columns side by side; float32 if all of them are."""
+    narwhals = extra("narwhals")
+    kinds = {name: table.schema[name] for name in names}
+    words = [
+        f"{name} ({kind})"
+        for name, kind in kinds.items()
+        if not _is_number(kind) and (_holds_text(table, name) or table[name].null_count() < len(table))
+    ]
+    if words:
+        raise ValueError(
+            f"feature columns must be numbers, but these are not: {', '.join(words[:NAMES_SHOWN])}; "
+            "leave them out with ignore=NAME"
+        )
+    single = bool(kinds) and all(kind == narwhals.Float32 for kind in kinds.values())
+    X = np.empty((len(table), len(names)), dtype=np.float32 if single else np.float64)
+    for j, name in enumerate(names):
+        X[:, j] = _floats(table[name])
+    return X
+
+
+def is_text(kind: Any) -> bool:
+    """Whether a column of this type holds strings."""
+    narwhals = extra("narwhals")
+    return kind in (narwhals.String, narwhals.Categorical, narwhals.Enum)
+
+
+def _holds_text(table: Any, name: str) -> bool:
+    """Whether a column is text; one of pandas objects that are all missing could hold anything."""
+    if not is_text(table.schema[name]):
+        return False
+    objects = str(getattr(table[name].to_native(), "dtype", "")) == "object"
+    return not (objects and table[name].null_count() == len(table))
+
+
+def texts_of(column: Any) -> list[str]:
+    """Strings; null is empty."""
+    narwhals = extra("narwhals")
+    return column.cast(narwhals.String).fill_null("").to_list()  # type: ignore[no-any-return]
+
+
+def _is_number(kind: Any) -> bool:
+    return bool(kind.is_numeric()) or kind == extra("narwhals").Boolean
+
+
+def _floats(column: Any) -> FloatArray:
+    """Numbers as float64, null as NaN."""
+    return np.asarray(column.cast(extra("narwhals").Float64).to_numpy(), dtype=np.float64)
+
+
+def labels_of(column: Any) -> FloatArray:
+    """Relevance as float64."""
+    if not _is_number(column.dtype):
+        raise ValueError(f"the label column {column.name!r} holds {column.dtype}; labels must be numbers")
+    return _floats(column)
+
+
+def weights_of(table: Any, columns: Columns) -> FloatArray | None:
+    """The weights of documents as float64, if there is a column of them."""
+    if columns.document_weight is None:
+        return None
+    column = table[columns.document_weight]
+    if not _is_number(column.dtype):
+        raise ValueError(
+            f"the column {column.name!r} of document weights holds {column.dtype}; weights must be numbers"
+        )
+    return _floats(column)
+
+
+def ids_of(column: Any) -> AnyArray:
+    """Ids as int64, float64 or str where possible."""
+    narwhals = extra("narwhals")
+    if column.dtype in (narwhals.Categorical, narwhals.Enum):
+        column = column.cast(narwhals.String)
+    if column.dtype.is_nested():
+        raise ValueError(f"the column {column.name!r} holds {column.dtype}; ids must be numbers or text")
+    if column.null_count() > 0:
+        nulls = column.is_null().to_list()
+        ids = [None if null else one for one, null in zip(column.to_list(), nulls, strict=True)]
+        return np.array(ids, dtype=object)
+    return text_array(column.to_list()) if column.dtype == narwhals.String else np.asarray(column.to_numpy())
+
+
+# --- Packages ----------------------------------------------------------------------------------------------
+
+
+def extra(module: str) -> Any:
+    """A module of another package, or a word on how to get it."""
+    try:
+        return import_module(module)
+    except ImportError:
+        package = module.partition(".")[0]
+        raise ImportError(f"frames and files of columns need {package}: {how_to_install('frames')}") from None
+
+
+def as_table(frame: Any) -> Any:
+    """A table in memory as narwhals shows it."""
+    narwhals = extra("narwhals")
+    try:
+        return narwhals.from_native(frame, eager_only=True)
+    except TypeError:
+        raise ValueError(
+            f"{type(frame).__name__} is not a table in memory; give a pandas, polars or arrow table "
+            "(collect a lazy one first)"
+        ) from None

@@ -1,0 +1,107 @@
+"""Names for the features of LETOR text, which has numbers for them: files of names."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+from ranksieve._types import PathLike
+from ranksieve._util.atomic import atomic_write, destination
+from ranksieve.data.dataset import Dataset, numbered_names
+from ranksieve.formats.text_files import STANDARD_INPUT, content_lines, read_text, source_name
+
+SUFFIX = ".names"
+NUMBERED = re.compile(r"(\d{1,8})\s*[:,;\t]\s*(.+)")
+
+
+class FeatureNames(NamedTuple):
+    """Names of the features 1, 2, …, and where they come from.
+
+    Without ``exact`` they were given with their numbers, so that data may have fewer features.
+    """
+
+    names: tuple[str, ...]
+    source: str
+    exact: bool
+
+    @property
+    def least(self) -> int:
+        """How many features the data get at least."""
+        return 0 if self.exact else len(self.names)
+
+    def of(self, n_features: int, source: str) -> tuple[str, ...]:
+        """The names of so many features; another number of names is refused."""
+        if n_features > len(self.names) or (self.exact and n_features < len(self.names)):
+            raise ValueError(
+                f"{source}: has {n_features} features, but {self.source} has {len(self.names)} names; give "
+                "one name per feature"
+            )
+        return self.names
+
+
+def names_for(given: PathLike | Sequence[str] | None, paths: Sequence[PathLike]) -> FeatureNames | None:
+    """The names that are given, as a file or a sequence, else those of a file beside the text, if any."""
+    if isinstance(given, str | os.PathLike):
+        return read_names(given)
+    if given is not None:
+        return FeatureNames(tuple(str(name) for name in given), "names=", True)
+    found = [read_names(place) for place in map(names_beside, paths) if place.is_file()]
+    for other in found[1:]:
+        if other.names != found[0].names:
+            raise ValueError(
+                f"{other.source}: has other names than {found[0].source}; files that make one data set need "
+                "the same features"
+            )
+    return found[0] if found else None
+
+
+def names_beside(path: PathLike) -> Path:
+    """Where the names of a text's features are looked for: ``train.txt.names``, also for train.txt.gz."""
+    return Path(os.fspath(path).removesuffix(".gz") + SUFFIX)
+
+
+def read_names(path: PathLike) -> FeatureNames:
+    """Read the names of features: one per line, or ``1:name`` on each line, or CSV with index and name."""
+    source = source_name(path)
+    lines = list(content_lines(read_text(path), source))
+    if not lines:
+        raise ValueError(f"{source}: holds no names; expected one per line")
+    matches = [NUMBERED.fullmatch(line) for _, line in lines]
+    numbered = all(matches[1:]) and (matches[0] is not None or len(matches) > 1)
+    names: dict[int, str] = {}
+    for count, ((place, line), match) in enumerate(zip(lines, matches, strict=True), start=1):
+        if numbered and match is None:  # the header
+            continue
+        number, name = (int(match[1]), match[2].strip()) if numbered and match else (count, line)
+        if number < 1:
+            raise ValueError(f"{place}: {name} has number {number}; features count from 1")
+        if number in names:
+            raise ValueError(f"{place}: feature {number} has a second name; give it one")
+        if name in names.values():
+            raise ValueError(f"{place}: two features are called {name!r}; rename one of them")
+        names[number] = name
+    every = tuple(names.get(j + 1, default) for j, default in enumerate(numbered_names(max(names))))
+    return FeatureNames(every, source, exact=not numbered)
+
+
+@contextmanager
+def names_written(dataset: Dataset, path: PathLike) -> Iterator[None]:
+    """While a text is written: leave the names of its features beside it, or remove those of an older one."""
+    if os.fspath(path) == STANDARD_INPUT or not destination(path).replaced:
+        yield
+        return
+    names, beside = dataset.feature_names, names_beside(path)
+    if names == numbered_names(len(names)):
+        yield
+        beside.unlink(missing_ok=True)
+        return
+    for name in names:
+        if name.strip() != name or not name or len(name.splitlines()) > 1:
+            raise ValueError(f"the feature name {name!r} does not fit on a line of {beside}; rename it")
+    with atomic_write(beside) as file:
+        file.writelines(f"{number}:{name}\n" for number, name in enumerate(names, start=1))
+        yield

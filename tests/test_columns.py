@@ -1,0 +1,242 @@
+"""Which columns are what: names and patterns, text columns, texts of queries; on the command line too."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import ranksieve as rs
+from ranksieve.formats.columns import matching
+from ranksieve.formats.query_texts import read_queries
+from tests.test_cli import refused, run
+
+TABLE = {
+    "query_id": ["q1", "q1", "q2", "q2"],
+    "grade": [1, 0, 2, 0],
+    "url": ["a", "b", "c", "d"],
+    "bm25_title": [1.0, 2.0, 3.0, 4.0],
+    "bm25_body": [4.0, 3.0, 2.0, 1.0],
+    "clicks": [1, 0, 5, 0],
+    "user_age": [30, 31, 32, 33],
+    "title": ["red shoe", None, "hat", "blue hat"],
+}
+NAMED = {"qid": "query_id", "label": "grade", "doc_id": "url"}
+OPTIONS = ("--qid-column", "query_id", "--label-column", "grade", "--doc-column", "url")
+TITLES = ["red shoe", "", "hat", "blue hat"]
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    """The table as a file of each kind, and the same data as LETOR text."""
+    monkeypatch.chdir(tmp_path)
+    pq.write_table(pa.table(TABLE), "d.parquet")
+    data = rs.from_frame(pa.table(TABLE), **NAMED)
+    rs.to_frame(data).rename(columns={"qid": "query_id", "label": "grade", "doc_id": "url"}).to_csv("d.csv")
+    rs.write_letor(data, "d.txt")
+    Path("queries.tsv").write_text('qid\tquery\nq1\t"red" shoes\nq2\thats\n')
+    return data
+
+
+@pytest.mark.parametrize(
+    ("patterns", "found"),
+    [
+        ("bm25_*", ["bm25_title", "bm25_body"]),
+        (["*_body", "bm25_*"], ["bm25_body", "bm25_title"]),
+        (["x[1]"], ["x[1]"]),
+        ((), []),
+        ("?1", ["x1"]),
+    ],
+)
+def test_patterns(patterns, found):
+    assert matching(patterns, ["bm25_title", "bm25_body", "x1", "x[1]"], "features") == found
+
+
+def test_a_pattern_that_matches_nothing():
+    with pytest.raises(ValueError) as caught:
+        matching("bm52_*", ["bm25_title", "clicks"], "features")
+    assert str(caught.value) == "features='bm52_*' matches no column; the nearest are bm25_title"
+    with pytest.raises(ValueError, match=r"ignore='zz' matches no column; there are bm25_title, clicks"):
+        matching("zz", ["bm25_title", "clicks"], "ignore")
+
+
+@pytest.mark.parametrize("name", ["d.parquet", "d.csv"])
+def test_columns_of_files(here, name):
+    data = rs.read_dataset(name, **NAMED, features=["clicks", "bm25_*"], ignore="bm25_body")
+    assert data.feature_names == ("clicks", "bm25_title")
+    assert data.qid.tolist() == TABLE["query_id"]
+    assert data.y.tolist() == TABLE["grade"]
+    assert list(data.doc_ids) == TABLE["url"]
+    assert list(data.texts["title"]) == TITLES
+    others = rs.read_dataset(name, **NAMED, ignore=["user_*", "title"])
+    assert others.feature_names == ("bm25_title", "bm25_body", "clicks")
+    assert others.texts == {}
+
+
+def test_a_pattern_takes_no_ids_and_labels():
+    data = rs.from_frame(pa.table(TABLE), **NAMED, features="*", ignore="title")
+    assert data.feature_names == ("bm25_title", "bm25_body", "clicks", "user_age")
+    with pytest.raises(
+        ValueError, match="leaves no column: those that match are ignored, or hold ids or labels"
+    ):
+        rs.from_frame(pa.table(TABLE), **NAMED, features="gr*")
+    with pytest.raises(
+        ValueError, match=r"feature columns must be numbers, but these are not: title \(String\)"
+    ):
+        rs.from_frame(pa.table(TABLE), **NAMED, features=["clicks", "title"])
+
+
+@pytest.mark.parametrize("target", ["e.parquet", "e.csv", "e.ranksieve"])
+def test_text_columns_come_back(here, target):
+    rs.write_dataset(here, target)
+    back = rs.read_dataset(target)
+    assert list(back.texts["title"]) == TITLES
+    assert back.feature_names == here.feature_names
+    rows = back.select_rows(np.array([2, 0]))
+    assert list(rows.texts["title"]) == ["hat", "red shoe"]
+
+
+def test_text_columns_of_scattered_queries_move_with_their_rows(here):
+    mixed = here.select_rows(np.array([2, 0, 3, 1]))
+    with pytest.warns(UserWarning, match="not together"):
+        rs.write_dataset(mixed, "m.ranksieve")
+    assert list(rs.open_dataset("m.ranksieve").texts["title"]) == ["hat", "blue hat", "red shoe", ""]
+
+
+def test_parquet_becomes_a_folder_with_its_texts(here):
+    stored = rs.convert_dataset("d.parquet", "p.ranksieve", **NAMED, features="bm25_*")
+    assert stored.feature_names == ("bm25_title", "bm25_body")
+    assert list(stored.texts["title"]) == TITLES
+
+
+def test_a_text_cannot_have_the_name_of_another_column():
+    data = rs.Dataset([[1.0]], [1], [1], ["x"], texts={"x": ["a"]})
+    with pytest.raises(ValueError, match="features cannot be called x in a frame or a file"):
+        rs.to_frame(data)
+
+
+# --- Texts of queries --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "qid\tquery\n1\tred shoes\n2\that, blue\n",
+        "1\tred shoes\n2\that, blue\n",
+        'id,text\n1,red shoes\n2,"hat, blue"\n',
+    ],
+)
+def test_files_of_queries(tmp_path, content):
+    (tmp_path / "q.tsv").write_text(content)
+    assert read_queries(tmp_path / "q.tsv") == {"1": "red shoes", "2": "hat, blue"}
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ("", "q.tsv: holds no query"),
+        ("1\ta\tb\n", "q.tsv:1: has 3 cells; expected two, a query id and its text"),
+        ("1\ta\n1\tb\n", "q.tsv:2: query 1 has a second text; keep one of them"),
+    ],
+)
+def test_damaged_files_of_queries(tmp_path, monkeypatch, content, said):
+    monkeypatch.chdir(tmp_path)
+    Path("q.tsv").write_text(content)
+    with pytest.raises(ValueError, match=said):
+        read_queries("q.tsv")
+
+
+def test_texts_of_queries_are_found_by_id(small):
+    texts = {str(query): f"text {query}" for query in small.query_ids.tolist()}
+    data = rs.with_query_texts(small, texts)
+    assert list(data.texts["query"]) == [f"text {query}" for query in small.qid.tolist()]
+    with pytest.warns(UserWarning, match=r"has no text for 5 of 6 queries, such as 1"):
+        rs.with_query_texts(small, {"0": "zero"})
+    with pytest.raises(ValueError, match=r"has none of the 6 queries of the data, such as 0; are the ids"):
+        rs.with_query_texts(small, {"q0": "zero"})
+
+
+# --- The command line --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["d.parquet", "d.csv"])
+def test_options_on_the_command_line(here, name):
+    chosen = ("--features", "bm25_*,clicks", "--ignore", "*_body", *OPTIONS)
+    run("convert", name, "out.parquet", *chosen, "--queries", "queries.tsv")
+    data = rs.read_dataset("out.parquet")
+    assert data.feature_names == ("bm25_title", "clicks")
+    assert list(data.texts["query"]) == ["red shoes", "red shoes", "hats", "hats"]
+    assert list(data.texts["title"]) == TITLES
+    assert json.loads(run("inspect", name, *chosen, "--json").stdout)["n_features"] == 2
+    run("fit", name, "--method", "fenchelrank", *chosen, "-o", "m.json")
+    scored = run("rank", "m.json", name, *chosen).stdout
+    assert run("rank", "m.json", name, *OPTIONS).stdout == scored
+    for command in (
+        ("evaluate", name, "--model", "m.json"),
+        ("compare", name, "m.json", "m2.json"),
+        ("explain", "m.json", name, "--query", "q1"),
+        ("path", name),
+        ("verify", "m.json", name, "--features", "bm25_title,clicks"),
+        ("subset", name, "--k", "1"),
+        ("frontier", name, "--max-features", "1"),
+        ("scorecard", "m.json", name, "-o", "card.json"),
+    ):
+        Path("m2.json").write_bytes(Path("m.json").read_bytes())
+        run(*command, *OPTIONS)
+    Path("scores.txt").write_text(scored)
+    run("evaluate", name, "--scores", "scores.txt", *OPTIONS)
+
+
+AMONG = "query_id, grade, url, bm25_title, bm25_body, clicks, user_age, title"
+NOT_FOR = "is for parquet, CSV and TSV, whose columns have names; leave it out"
+REFUSED = {
+    "d.parquet": f"d.parquet: there is no column 'qid' among {AMONG}; did you mean --qid-column query_id?",
+    "d.parquet --qid-column query_id": f"d.parquet: there is no column 'label' among {AMONG}; did you mean "
+    "--label-column grade?",
+    "d.csv ALL --features bm52_*": "d.csv: --features bm52_* matches no column; the nearest are bm25_body",
+    "d.csv ALL --ignore zz": "d.csv: --ignore zz matches no column; there are ",
+    "d.csv --qid-column query_id --label-column grade --doc-column uri": "d.csv: there is no column 'uri'",
+    "d.csv ALL --features title": "d.csv:2: the column 'title' holds 'red shoe'; expected a number",
+    "d.csv ALL --names n.txt": "d.csv: has names of its own, and --names is for LETOR text; leave it out",
+    "d.txt --qid-column q": f"d.txt: is LETOR text, and --qid-column {NOT_FOR}",
+    "d.txt --label-column q": f"d.txt: is LETOR text, and --label-column {NOT_FOR}",
+    "d.txt --doc-column q": f"d.txt: is LETOR text, and --doc-column {NOT_FOR}",
+    "d.txt --features q": f"d.txt: is LETOR text, and --features {NOT_FOR}",
+    "log.jsonl --ignore q": f"log.jsonl: is a feature log, and --ignore {NOT_FOR}",
+    "d.ranksieve --ignore q": f"d.ranksieve: is a folder that convert made, and --ignore {NOT_FOR}",
+    "d.parquet ALL --queries none.tsv": "none.tsv: has none of the 2 queries of d.parquet, such as q1",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("words", REFUSED)
+def test_messages_speak_of_options(here, words):
+    Path("log.jsonl").write_text("{}")
+    Path("none.tsv").write_text("x\ty\n")
+    given = words.replace("ALL", " ".join(OPTIONS)).split()
+    assert refused("inspect", *given).startswith(REFUSED[words])
+
+
+def test_a_stream_has_no_columns(here):
+    said = refused("fit", "d.txt", "--method", "minbatsrank", "--stream", "--features", "x", "-o", "m.json")
+    assert said.startswith("d.txt: is LETOR text, and --features is for parquet")
+
+
+def test_policies_that_are_suggested_work_in_every_command(here):
+    Path("holes.txt").write_text("1 qid:1 1:NULL 2:1\n0 qid:1 1:3 2:2\n")
+    for command in (
+        ("fit", "holes.txt", "-o", "m.json"),
+        ("path", "holes.txt"),
+        ("convert", "holes.txt", "o.txt"),
+    ):
+        said = refused(*command, "--missing", "error")
+        assert said.endswith("choose --missing zero, query_min or column_mean")
+        for policy in ("zero", "query_min", "column_mean"):
+            run(*command, "--missing", policy)
+
+
+def test_options_of_exports_are_called_by_their_names(here):
+    rs.FenchelRank(radius=2).fit(here).to_model().save("m.json")
+    said = refused("export", "m.json", "--to", "json", "-o", "x.json", "--data", "d.txt")
+    assert "--data does not apply to json; leave it out" in said

@@ -1,0 +1,184 @@
+"""CSV and TSV files: dialects, what cells become, what is refused and where, what comes back."""
+
+import gzip
+
+import numpy as np
+import pytest
+
+import ranksieve as rs
+from ranksieve.data.dataset import Dataset
+from ranksieve.formats.csv_files import looks_like_csv, read_csv, write_csv
+
+TEXT = 'qid,doc_id,label,bm25,fresh,title\n1,a,2,1.5,true,red shoe\n1,b,0,,false,"hat, blue"\n2,,1,3,true,\n'
+
+
+@pytest.fixture
+def file(tmp_path, monkeypatch):
+    """Write a file by a short name."""
+    monkeypatch.chdir(tmp_path)
+
+    def write(content, name="d.csv"):
+        (tmp_path / name).write_bytes(content if isinstance(content, bytes) else content.encode())
+        return name
+
+    return write
+
+
+def sentence(path, **options):
+    with pytest.raises(ValueError) as caught:
+        read_csv(path, **options)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize("delimiter", [",", ";", "\t"])
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+@pytest.mark.parametrize("mark", [b"", b"\xef\xbb\xbf"])
+def test_dialects(file, delimiter, end, mark):
+    text = TEXT.replace(",", delimiter).replace(f"hat{delimiter}", "hat,").replace("\n", end)
+    data = read_csv(file(mark + text.encode()))
+    np.testing.assert_array_equal(data.X, [[1.5, 1], [np.nan, 0], [3, 1]])
+    assert data.feature_names == ("bm25", "fresh")
+    assert data.y.tolist() == [2, 0, 1]
+    assert data.qid.tolist() == [1, 1, 2]
+    assert list(data.doc_ids) == ["a", "b", None]
+    assert {name: list(column) for name, column in data.texts.items()} == {
+        "title": ["red shoe", "hat, blue", ""]
+    }
+    assert data.source == "d.csv"
+
+
+def test_decimal_commas_of_semicolon_files(file):
+    data = read_csv(file("qid;label;price;title\n1;1;1,5;a\n1;0;-20,25;b,c\n"))
+    assert data.X.tolist() == [[1.5], [-20.25]]
+    assert list(data.texts["title"]) == ["a", "b,c"]
+
+
+def test_what_is_missing(file):
+    cells = ["", "NULL", "null", "NaN", "nan", "NA", "N/A", " "]
+    data = read_csv(file("qid,label,x\n" + "".join(f"1,0,{cell}\n" for cell in cells) + "1,1,2\n"))
+    assert np.isnan(data.X[:-1]).all()
+    assert data.X[-1, 0] == 2
+
+
+def test_a_line_break_in_quotes(file):
+    data = read_csv(file('qid,label,x,title\n1,0,1,"a\nb"\n1,1,2,c\n'))
+    assert list(data.texts["title"]) == ["a\nb", "c"]
+    assert sentence(file('qid,label,x,title\n1,0,1,"a\nb"\n1,1,many,c\n1,1,2,c\n')).startswith("d.csv:4: ")
+
+
+def test_the_row_labels_of_pandas_are_no_feature(file):
+    assert read_csv(file(",qid,label,x\n0,1,0,5\n1,1,1,6\n")).feature_names == ("x",)
+
+
+def test_spaces_around_names_and_numbers(file):
+    data = read_csv(file("qid, label, x\n1, 1, 2.5\n1, 0, 3\n"))
+    assert data.feature_names == ("x",)
+    assert data.X.tolist() == [[2.5], [3.0]]
+
+
+@pytest.mark.parametrize(
+    ("ids", "expected"),
+    [
+        (["7", "12"], [7, 12]),
+        (["007", "7"], ["007", "7"]),
+        (["a", "1"], ["a", "1"]),
+        (["1.5", "2"], ["1.5", "2"]),
+    ],
+)
+def test_query_ids_have_the_kind_that_letor_text_gives_them(file, ids, expected):
+    assert read_csv(file(f"qid,label,x\n{ids[0]},0,1\n{ids[1]},1,2\n")).qid.tolist() == expected
+
+
+def test_the_name_or_the_header_tells_csv(file):
+    for name in ("d.csv", "d.TSV", "d.txt", "d"):
+        assert rs.read_dataset(file(TEXT, name)).n_docs == 3
+    for name in ("d.csv.gz", "d.tsv.gz", "d.gz"):
+        assert rs.read_dataset(file(gzip.compress(TEXT.encode()), name)).n_docs == 3
+
+
+@pytest.mark.parametrize(
+    ("start", "header"),
+    [
+        (b"qid,label,bm25\n1,0,2\n", True),
+        (b"query\tgrade\tprice", True),
+        (b"2 qid:10 1:0.5 # a,b,c\n", False),
+        (b"# made by x, y, z\n2 qid:1 1:1\n", False),
+        (b"1,2,3\n", False),
+        (b"a,b\n", False),
+        (b"", False),
+        (b"\x00a,b,c,d\n", False),
+    ],
+)
+def test_what_looks_like_a_header(start, header):
+    assert looks_like_csv(start) == header
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ("", "d.csv:1: the header is ''; expected the names of columns, such as qid,label,price"),
+        ("qid label x\n", "d.csv:1: the header is 'qid label x'; expected the names of columns"),
+        ("1,2,3\n4,5,6\n", "d.csv:1: the first line holds numbers; expected the names of columns there"),
+        ("qid,label,x,x\n1,0,1,2\n", "d.csv:1: two columns are called 'x'; rename one of them"),
+        ("qid,label,x\n", "d.csv: holds no documents"),
+        ("qid,label,x\n1,0,2\n1,1\n", "d.csv:3: has 2 cells; the header has 3"),
+        ("qid,label,x\n1,0,2\n1,1,2\n1,1,wide\n", "d.csv:4: the column 'x' holds 'wide'; expected a"),
+        ("qid,label,x\n1,good,2\n", "d.csv:2: the column 'label' holds 'good'; expected a number or an"),
+        ("qid,label,x\n1,0,2\n1,,3\n", "d.csv:3: the column 'label' is empty; every document needs a"),
+        ("qid,label,x\n1,0,2\n,1,3\n", "d.csv:3: the column 'qid' is empty; every document needs a"),
+        ("query,label,x\n1,0,2\n", "d.csv: there is no column 'qid' among query, label, x; did you mean"),
+        ("a,label,x\n1,0,2\n", "d.csv: there is no column 'qid' among a, label, x; say which it is with"),
+        (b"qid,label,x\n1,0,\xff\n", "d.csv:2: is not UTF-8 text; save it as UTF-8"),
+    ],
+)  # fmt: skip
+def test_what_is_refused(file, content, said):
+    assert sentence(file(content)).startswith(said)
+
+
+def test_a_text_column_that_is_asked_for_as_a_feature(file):
+    assert sentence(file(TEXT), features=["bm25", "title"]).startswith(
+        "d.csv:2: the column 'title' holds 'red shoe'; expected a number"
+    )
+
+
+def test_an_ignored_column_may_hold_anything(file):
+    assert read_csv(file("qid,label,x,y\n1,0,2,3\n1,0,2,many\n1,1,2,3\n"), ignore="y").feature_names == ("x",)
+
+
+def test_damaged_gzip(file):
+    with pytest.raises(ValueError, match=r"d\.csv\.gz: the gzip data break off"):
+        rs.read_dataset(file(gzip.compress(TEXT.encode() * 99)[:-30], "d.csv.gz"))
+
+
+@pytest.mark.parametrize("name", ["d.csv", "d.tsv", "d.csv.gz"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_round_trip(tmp_path, name, dtype):
+    X = np.array([[0.1, np.nan], [-0.0, 1e300 if dtype == np.float64 else 1e30], [3, 1 / 3]], dtype=dtype)
+    data = Dataset(
+        X, [2, 0, 1.5], ["a", "a", "b"], ["bm25 title", "x,y"], ["d1", None, 'd"3'], comments=["c", "", "e"],
+        texts={"query": ["red\tshoe", "red\tshoe", "hat, blue"]},
+    )  # fmt: skip
+    rs.write_dataset(data, tmp_path / name)
+    assert (tmp_path / name).read_bytes().startswith(b"\x1f\x8b") == name.endswith("gz")
+    back = rs.read_dataset(tmp_path / name)
+    np.testing.assert_array_equal(back.X.astype(dtype), X)
+    assert back.y.tolist() == [2, 0, 1.5]
+    assert back.qid.tolist() == ["a", "a", "b"]
+    assert list(back.doc_ids) == ["d1", None, 'd"3']
+    assert list(back.comments) == ["c", "", "e"]
+    assert back.feature_names == ("bm25 title", "x,y")
+    assert list(back.texts["query"]) == ["red\tshoe", "red\tshoe", "hat, blue"]
+    assert [path.name for path in tmp_path.iterdir()] == [name]
+
+
+def test_data_on_disk_are_written_some_rows_at_a_time(tmp_path, monkeypatch):
+    monkeypatch.setattr("ranksieve.formats.frames.CELLS_AT_ONCE", 12)
+    data = rs.make_ranking(n_queries=6, n_features=4, n_informative=2, seed=0)
+    stored = rs.convert_dataset(data, tmp_path / "d.ranksieve")
+    write_csv(stored, tmp_path / "d.csv")
+    np.testing.assert_array_equal(read_csv(tmp_path / "d.csv").X, data.X)
+
+
+def test_several_csv_files_do_not_make_one_data_set(file):
+    with pytest.raises(ValueError, match="several inputs must all be LETOR text or all parquet"):
+        rs.convert_dataset([file(TEXT), file(TEXT, "e.csv")], "out.ranksieve")

@@ -1,0 +1,209 @@
+"""Features in figures against brute force, near-duplicates, and what the command and its page say of them."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import ranksieve as rs
+from ranksieve.data.dataset import Dataset
+from ranksieve.measures import inspection
+from ranksieve.report.inspect_words import remarks
+from tests.conftest import random_dataset
+from tests.test_cli import refused, run
+
+HOSTILE = "<b>price</b> & 'x'"
+
+
+@pytest.fixture
+def troubled():
+    """Data with one trouble of each kind."""
+    data = random_dataset(seed=5, n_queries=30, n_features=2, longest=20)
+    rng = np.random.default_rng(0)
+    X = np.column_stack(
+        [
+            data.X,
+            -3 * data.X[:, 0] + 1e-3 * rng.normal(size=data.n_docs) + data.qid,
+            data.y * 2 + 1,
+            data.qid,
+            1e6 * rng.normal(size=data.n_docs),
+            np.where(rng.random(data.n_docs) < 0.4, np.nan, rng.random(data.n_docs)),
+            np.full(data.n_docs, np.nan),
+            rng.normal(size=data.n_docs),
+        ]
+    )
+    X[0, 8] = np.inf
+    names = ["a", "b", "not_a", "answer", "length", "budget", HOSTILE, "never", "odd"]
+    return Dataset(X, data.y, data.qid, names, texts={"title": ["t"] * data.n_docs})
+
+
+def within(x, qid):
+    return x - np.array([np.mean(x[qid == query]) for query in qid])
+
+
+def test_figures_of_each_feature(troubled):
+    found = {one.name: one for one in rs.inspect_features(troubled).features}
+    x, qid = troubled.X[:, 0], troubled.qid
+    one = found["a"]
+    assert [one.minimum, one.median, one.maximum] == [x.min(), np.median(x), x.max()]
+    assert [one.lower_quartile, one.upper_quartile] == np.quantile(x, [0.25, 0.75]).tolist()
+    assert one.deviation == pytest.approx(np.sqrt(np.mean(within(x, qid) ** 2)), rel=1e-12)
+    assert (one.missing, one.zeros, one.constant, one.n_infinite) == (0.0, 0.0, False, 0)
+    assert sum(one.histogram) == troubled.n_docs
+    holes = found[HOSTILE]
+    assert holes.missing == np.isnan(troubled.X[:, 6]).mean()
+    assert holes.median == np.nanmedian(troubled.X[:, 6])
+    assert found["never"].median is None
+    assert (found["never"].constant, found["never"].histogram) == (True, ())
+    assert (found["odd"].n_infinite, found["odd"].maximum) == (1, troubled.X[1:, 8].max())
+    assert found["length"].constant_within_queries
+    assert (found["length"].metric, found["length"].deviation) == (0.0, 0.0)
+
+
+def test_a_feature_alone_is_measured_up_and_down(troubled):
+    found = rs.inspect_features(troubled, "ndcg@5", "standard")
+    for j in (0, 2, 3):
+        values = [rs.evaluate(sign * troubled.X[:, j], troubled, "ndcg@5").mean["ndcg@5"] for sign in (1, -1)]
+        assert found.features[j].metric == pytest.approx(max(values), rel=1e-12)
+        assert found.features[j].direction == (1 if values[0] >= values[1] else -1)
+    assert found.features[3].metric == found.ideal
+    assert 0 < found.chance < found.ideal
+
+
+def test_near_duplicates(troubled):
+    (group,) = rs.inspect_features(troubled).alike
+    assert group.features == ("a", "not_a")
+    z, w = (within(troubled.X[:, j], troubled.qid) for j in (0, 2))
+    assert group.correlation == pytest.approx(abs(np.corrcoef(z, w)[0, 1]), rel=1e-9)
+    assert rs.inspect_features(troubled, least_correlation=1.0).alike == ()
+
+
+def test_the_same_figures_from_sparse_data_and_from_disk(tmp_path, monkeypatch):
+    data = random_dataset(seed=2, n_queries=12, n_features=4)
+    data.X[np.abs(data.X) < 0.4] = 0.0
+    expected = rs.inspect_features(data)
+    monkeypatch.setattr(inspection, "ROWS_AT_ONCE", 7)
+    stored = rs.convert_dataset(data, tmp_path / "d.ranksieve")
+    for other in (data.replace_features(sp.csr_array(data.X)), stored):
+        found = rs.inspect_features(other)
+        assert found.features == expected.features
+        assert found.list_lengths == expected.list_lengths
+
+
+def test_list_lengths(small):
+    lengths = rs.inspect_features(small).list_lengths
+    sizes = small.queries.sizes
+    assert sum(count for *_, count in lengths) == len(sizes)
+    for first, last, count in lengths:
+        assert count == np.sum((sizes >= first) & (sizes <= last))
+
+
+def test_nothing_to_compare():
+    found = rs.inspect_features(Dataset([[1.0], [1.0]], [0, 1], [1, 1]))
+    assert found.alike == ()
+    assert found.features[0].constant
+
+
+# --- Words -------------------------------------------------------------------------------------------------
+
+
+def test_what_is_worth_a_look(troubled):
+    said = remarks(rs.describe(troubled), rs.inspect_features(troubled), ["title"])
+    starts = [
+        "answer alone ranks with NDCG@10 0.9",
+        "1 value is infinite, in odd: fit refuses them.",
+        "13 % of the queries have documents of one label only",
+        "never has no value in any row.",
+        f"{100 * np.isnan(troubled.X[:, 6]).mean():.0f} % of {HOSTILE} is missing: fit fills them with means",
+        "Scales differ ",
+        "length is the same for all documents of a query and cannot change a ranking.",
+        "a and not_a rank nearly alike: |correlation| within queries 1.000.",
+        "Text columns, kept beside the features: title.",
+    ]
+    assert [sentence[: len(start)] for sentence, start in zip(said, starts, strict=True)] == starts
+
+
+@pytest.mark.parametrize(
+    ("X", "y", "qid", "said"),
+    [
+        ([[1.0], [2.0]], [1, 1], [1, 1], "No query has documents of different labels"),
+        ([[1.0], [2.0], [3.0]], [1, 0, 1], [1, 1, 2], "50 % of the queries have documents of one label only"),
+        ([[1.0], [2.0], [3.0]], [1, 1, 0], [1, 2, 1], "1 query has rows of other queries between its own"),
+        ([[1.0], [2.0]], [-1, 1], [1, 1], "The lowest label is -1"),
+        ([[float(i)] for i in range(70)], list(range(70)), [1] * 70, "Labels have 70 different values"),
+        (
+            [[1.0, 1.0], [2.0, 2.0]],
+            [0, 1],
+            [1, 1],
+            "f1 and f2 are equal in every row: one of them",
+        ),
+    ],
+)
+def test_other_remarks(X, y, qid, said):
+    data = Dataset(X, y, qid)
+    assert any(words.startswith(said) for words in remarks(rs.describe(data), rs.inspect_features(data)))
+
+
+def test_labels_that_cannot_be_measured():
+    found = rs.inspect_features(Dataset([[1.0], [2.0]], [-1, 1], [1, 1]))
+    assert (found.chance, found.ideal, found.features[0].metric) == (None, None, 0.0)
+    assert not found.features[0].constant_within_queries
+    with pytest.raises(ValueError, match="unknown metric 'ndgc'"):
+        rs.inspect_features(random_dataset(), "ndgc@10")
+
+
+def test_plain_data_have_nothing_worth_a_look():
+    data = rs.make_ranking(n_queries=20, n_features=5, n_informative=2, seed=0)
+    assert remarks(rs.describe(data), rs.inspect_features(data)) == []
+
+
+# --- The command and its page ------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch, troubled):
+    monkeypatch.chdir(tmp_path)
+    rs.write_dataset(troubled, "d.parquet")
+
+
+def test_the_command(here):
+    text = run("inspect", "d.parquet").stdout
+    assert text.startswith("- answer alone ranks with NDCG@10")
+    lines = text.splitlines()
+    first = next(k for k, line in enumerate(lines) if line.lstrip().startswith("feature "))
+    names = [line.split("  ")[0].strip() for line in lines[first + 2 : first + 11]]
+    assert names[0] == "answer"
+    assert set(names) == {"a", "b", "not_a", "answer", "length", "budget", HOSTILE, "never", "odd"}
+    short = run("inspect", "d.parquet", "--top", 2).stdout
+    assert "The other 7 features are not shown." in short
+    assert "budget  " not in short.splitlines()[-6]
+
+
+def test_json(here, troubled):
+    content = json.loads(run("inspect", "d.parquet", "--json").stdout)
+    assert content["texts"] == ["title"]
+    assert [one["name"] for one in content["features"]] == list(troubled.feature_names)
+    assert content["alike"][0]["features"] == ["a", "not_a"]
+    assert content["n_infinite"] == 1
+
+
+@pytest.mark.parametrize("option", ["-o", "--html"])
+def test_the_page(here, option):
+    assert run("inspect", "d.parquet", option, "page.html").stdout.endswith("Wrote page.html.\n")
+    page = Path("page.html").read_text()
+    assert "What d.parquet holds" in page
+    assert "<b>price</b>" not in page
+    assert "&lt;b&gt;price&lt;/b&gt; &amp; &#39;x&#39;" in page
+    assert page.count("<svg") == 8  # a histogram for each feature that has values
+    assert "Plotly.newPlot" in page
+    assert len(page) < 200_000  # without plotly itself
+    assert "http" not in page
+
+
+def test_what_the_command_refuses(here):
+    assert refused("inspect", "d.parquet", "-o", "page.txt").startswith("page.txt: end the name in .html")
+    assert refused("inspect", "d.parquet", "-o", "gone/page.html").startswith(
+        "gone/page.html: the folder gone"
+    )

@@ -1,0 +1,148 @@
+"""Names for the features of LETOR text: files of names, beside the text or given; models that need them."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import ranksieve as rs
+from ranksieve.formats.feature_names import read_names
+from tests.test_cli import refused, run
+
+TEXT = "1 qid:1 1:0.5 2:1 3:2\n0 qid:1 1:0.1 2:3 3:1\n2 qid:2 1:0.2 2:1 3:7\n0 qid:2 1:0.9 2:2 3:5\n"
+NAMES = ("bm25 title", "price", "clicks")
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("d.txt").write_text(TEXT)
+
+
+@pytest.fixture
+def named():
+    return rs.read_letor("d.txt", names=NAMES)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "bm25 title\nprice\nclicks\n",
+        "\n bm25 title\r\nprice\r\nclicks\n\n",
+        "1:bm25 title\n2: price\n3:clicks\n",
+        "index,name\n1,bm25 title\n3,clicks\n2,price\n",
+        "1\tbm25 title\n2\tprice\n3\tclicks\n",
+    ],
+)
+def test_forms_of_files(content):
+    Path("names.txt").write_text(content)
+    assert read_names("names.txt").names == NAMES
+    assert rs.read_letor("d.txt", names="names.txt").feature_names == NAMES
+    assert rs.read_dataset("d.txt", names=Path("names.txt")).feature_names == NAMES
+    assert next(rs.stream_letor("d.txt", names="names.txt")).feature_names == NAMES
+    assert rs.convert_dataset("d.txt", "d.ranksieve", names="names.txt").feature_names == NAMES
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ("", "names.txt: holds no names; expected one per line"),
+        ("a\nb\n", "d.txt: has 3 features, but names.txt has 2 names; give one name per feature"),
+        ("a\nb\nc\nd\n", "d.txt: has 3 features, but names.txt has 4 names; give one name per feature"),
+        ("1:a\n2:b\n", "d.txt: has 3 features, but names.txt has 2 names; give one name per feature"),
+        ("a\nb\na\n", "names.txt:3: two features are called 'a'; rename one of them"),
+        ("1:a\n2:b\n1:c\n", "names.txt:3: feature 1 has a second name; give it one"),
+        ("0:a\n1:b\n2:c\n", "names.txt:1: a has number 0; features count from 1"),
+    ],
+)
+def test_what_is_refused(content, said):
+    Path("names.txt").write_text(content)
+    for read in (rs.read_letor, lambda path, names: rs.convert_dataset(path, "d.ranksieve", names=names)):
+        with pytest.raises(ValueError) as caught:
+            read("d.txt", names="names.txt")
+        assert str(caught.value) == said
+    assert refused("inspect", "d.txt", "--names", "names.txt") == said
+
+
+def test_names_with_numbers_may_be_more_than_the_features():
+    Path("names.txt").write_text("1:a\n5:e\n")
+    data = rs.read_letor("d.txt", names="names.txt")
+    assert data.feature_names == ("a", "f2", "f3", "f4", "e")
+    assert not data.X[:, 3:].any()
+    sparse = rs.read_letor("d.txt", names="names.txt", sparse=True)
+    assert sparse.X.shape == (4, 5)
+    stored = rs.convert_dataset("d.txt", "d.ranksieve", names="names.txt")
+    np.testing.assert_array_equal(stored.X[:], data.X)
+    assert stored.feature_names == data.feature_names
+
+
+@pytest.mark.parametrize("target", ["e.txt", "e.txt.gz"])
+def test_names_are_written_beside_the_text(named, target):
+    rs.write_letor(named, target)
+    assert Path("e.txt.names").read_text() == "1:bm25 title\n2:price\n3:clicks\n"
+    assert rs.read_letor(target).feature_names == NAMES
+    assert next(rs.stream_letor(target)).feature_names == NAMES
+    assert rs.convert_dataset(target, "e.ranksieve").feature_names == NAMES
+    rs.write_letor(rs.read_letor("d.txt"), target)
+    assert not Path("e.txt.names").exists()
+    assert rs.read_letor(target).feature_names == ("f1", "f2", "f3")
+
+
+def test_a_text_that_fails_leaves_no_names(named):
+    named.X[0, 0] = np.inf
+    with pytest.raises(ValueError, match="infinite"):
+        rs.write_letor(named, "e.txt")
+    assert not list(Path().glob("e.txt*"))
+
+
+def test_names_that_fit_on_no_line(named):
+    data = named.replace_features(named.X, ["a\nb", "c", "d"])
+    with pytest.raises(ValueError, match=r"the feature name 'a\\nb' does not fit on a line of e\.txt\.names"):
+        rs.write_letor(data, "e.txt")
+    assert not Path("e.txt").exists()
+
+
+def test_several_texts_need_the_same_names(named):
+    rs.write_letor(named, "a.txt")
+    rs.write_letor(named.replace_features(named.X, ["x", "y", "z"]), "b.txt")
+    with pytest.raises(ValueError, match=r"b\.txt\.names: has other names than a\.txt\.names"):
+        rs.read_letor(["a.txt", "b.txt"])
+    assert rs.read_letor(["a.txt", "d.txt"]).feature_names == NAMES
+
+
+def test_named_models_say_how_to_name_data(named):
+    model = rs.FenchelRank(radius=2).fit(named).to_model()
+    plain = rs.read_letor("d.txt")
+    advice = "the features of the data have numbers for names: read them with names=FILE, one name per line"
+    with pytest.raises(ValueError, match=advice):
+        model.predict(plain)
+    with pytest.raises(ValueError, match=r"lack 1 of the model's features: f3$"):
+        rs.RankSVM().fit(plain).to_model().predict(plain.select_features(np.array([0, 1])))
+    ranker = rs.FenchelRank(radius=2).fit(named)
+    with pytest.raises(ValueError, match="was fitted on 3 features but the data set has 2; the features of"):
+        ranker.predict(rs.Dataset(plain.X[:, :2], plain.y, plain.qid))
+    np.testing.assert_array_equal(ranker.predict(plain), ranker.predict(named))  # by position
+
+
+def test_the_command_line_finds_and_takes_names(named):
+    rs.write_dataset(named, "d.csv")
+    run("convert", "d.csv", "e.txt.gz")
+    assert run("inspect", "e.txt.gz").stdout.count("bm25 title") == 1
+    run("fit", "e.txt.gz", "--method", "fenchelrank", "-o", "m.json")
+    assert set(rs.load_model("m.json").names) <= set(NAMES)
+    said = refused("rank", "m.json", "d.txt")
+    assert said.endswith(
+        "the features of the data have numbers for names: read them with --names FILE, one name per line"
+    )
+    Path("names.txt").write_text("\n".join(NAMES))
+    assert (
+        run("rank", "m.json", "d.txt", "--names", "names.txt").stdout == run("rank", "m.json", "d.csv").stdout
+    )
+
+
+def test_a_stream_learns_names():
+    Path("names.txt").write_text("\n".join(NAMES))
+    options = ("--method", "minbatsrank", "--stream", "--set", "l1=0.01", "--names", "names.txt")
+    run("fit", "d.txt", *options, "-o", "m.json")
+    assert set(rs.load_model("m.json").names) <= set(NAMES)
+    assert rs.load_model("m.json").names
