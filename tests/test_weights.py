@@ -150,7 +150,7 @@ def test_letor_text_has_no_place_for_weights(data, tmp_path):
     with pytest.raises(ValueError, match="LETOR text has no place for document weights"):
         rs.write_letor(data, tmp_path / "train.txt")
     (tmp_path / "train.txt").write_text("1 qid:1 1:0.5\n0 qid:1 1:0.1\n")
-    with pytest.raises(ValueError, match="document_weight='clicks' names a column of a table"):
+    with pytest.raises(ValueError, match="is LETOR text, and document_weight= is for parquet"):
         rs.read_dataset(tmp_path / "train.txt", document_weight="clicks")
 
 
@@ -221,7 +221,16 @@ WEIGHED = ("--document-weights", "clicks", "--query-weights", "traffic.csv")
 
 
 def test_fit_verify_and_scorecard_weigh(home, data):
-    quick = ("--set", "n_alphas=12", "--set", "cv=2", "--set", "families=['l1']", "--metric", "ndcg@5")
+    quick = (
+        "--set",
+        f"n_alphas={QUICK['n_alphas']}",
+        "--set",
+        "cv=2",
+        "--set",
+        "families=['l1']",
+        "--metric",
+        "ndcg@5",
+    )
     run("fit", "train.parquet", *WEIGHED, *quick, "--profile", "standard", "-o", "model.json")
     expected = rs.SparseRanker(**L1).fit(data, query_weight={"q1": 2.0, "q3": 0.0})
     stated = rs.load_model("model.json")
@@ -246,7 +255,9 @@ def test_other_commands_weigh_too(home, command):
 
 def test_weights_on_the_command_line_are_refused_in_its_words(home):
     (home / "train.txt").write_text("1 qid:1 1:0.5\n0 qid:1 1:0.1\n")
-    assert "--document-weights clicks names a column of a table" in refused("path", "train.txt", *WEIGHED[:2])
+    assert "is LETOR text, and --document-weights is for parquet" in refused(
+        "path", "train.txt", *WEIGHED[:2]
+    )
     (home / "traffic.csv").write_text("q99,2\n")
     said = refused("path", "train.parquet", *WEIGHED)
     assert "--query-weights names 1 of 1 queries that the data do not have: 'q99'" in said

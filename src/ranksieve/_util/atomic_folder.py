@@ -19,7 +19,7 @@ from ranksieve._types import PathLike
 
 LOCK = "being-written"
 TOKEN_BYTES = 8
-SECONDS_TO_LOCK = 60.0  # a folder without a lock that is younger than this may be about to get one
+SECONDS_TO_LOCK = 60.0  # a folder that is younger than this may be about to get a lock
 MOST_TRIES = 100
 HERE, EXCHANGE = -100, 2  # AT_FDCWD and RENAME_EXCHANGE of Linux
 FULL = (errno.ENOSPC, errno.EDQUOT)
@@ -58,9 +58,29 @@ def check_replaceable(path: PathLike, may_replace: Callable[[Path], bool]) -> No
     target = Path(os.path.realpath(path))
     if not target.parent.is_dir():
         raise FileNotFoundError(f"{path}: the folder {Path(path).parent} does not exist; create it first")
-    if os.path.lexists(target) and not (target.is_dir() and may_replace(target)):
+    if os.path.lexists(target) and not _is_replaceable(target, may_replace):
         what = "folder with something else in it" if target.is_dir() else "file"
         raise FileExistsError(f"{path}: is a {what}; choose another name or remove it")
+
+
+def _is_replaceable(target: Path, may_replace: Callable[[Path], bool]) -> bool:
+    """Whether a folder may be replaced, also while another process replaces it."""
+    for _ in range(MOST_TRIES):
+        before = identity(target)
+        if before is None or (target.is_dir() and may_replace(target)):
+            return True
+        if identity(target) == before:
+            break
+    return False
+
+
+def identity(place: Path) -> tuple[int, int] | None:
+    """Which file or folder is there now; None if there is none."""
+    try:
+        about = place.stat()
+    except OSError:
+        return None
+    return about.st_dev, about.st_ino
 
 
 def _publish(folder: Path, target: Path) -> None:
@@ -108,7 +128,13 @@ def _tidy(target: Path) -> None:
 
 
 def _is_abandoned(folder: Path) -> bool:
-    if not (folder / LOCK).exists():
+    """Whether nobody writes there: whoever does holds the lock before there is any other file.
+
+    Of a folder without a lock, or with nothing else, only its age tells: the lock is about to be taken, or
+    the folder about to be put in its place.
+    """
+    names = {entry.name for entry in folder.iterdir()}
+    if LOCK not in names or names == {LOCK}:
         return time.time() - folder.stat().st_mtime > SECONDS_TO_LOCK
     try:
         with FileLock(folder / LOCK, timeout=0):

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from ranksieve._types import AnyArray, BoolArray, PathLike
+from ranksieve._util.atomic_folder import identity
 from ranksieve._util.json_values import checked, decode_json
 from ranksieve.data.dataset import Dataset, as_document_weight
 from ranksieve.data.disk_dataset import DiskDataset
@@ -72,12 +73,12 @@ def open_dataset(path: PathLike, *, missing: str = "keep") -> Dataset:
     check_policy(missing)
     folder = Path(path)
     while True:
-        before = _identity(folder)
+        before = identity(folder)
         try:
             data = _opened(folder, _read_header(folder))
             break
         except (OSError, ValueError, TypeError):
-            if _identity(folder) == before:  # else another process has just replaced it
+            if identity(folder) == before:  # else another process has just replaced it
                 raise
     if missing == "error":
         return _without_missing(data)
@@ -95,14 +96,6 @@ def _without_missing(data: Dataset) -> Dataset:
         f"{data.source}: feature {data.feature_names[column]} of row {row} (query {query}) is missing; "
         f"{OTHER_POLICIES}"
     )
-
-
-def _identity(folder: Path) -> object:
-    try:
-        about = folder.stat()
-    except OSError:
-        return None
-    return about.st_dev, about.st_ino
 
 
 def is_folder_dataset(path: PathLike) -> bool:
