@@ -284,7 +284,6 @@ def test_hits_that_differ_are_taken_one_by_one(kind):
 
 
 def test_a_line_is_read_as_a_response_is():
-    pytest.importorskip("msgspec")
     for key, query in (("qid", "1"), ("query_id", 2), ("query", "x"), ("keywords", "y")):
         named, block = block_of_line(json.dumps(RAMBO | {key: query}), None)
         assert named == str(query)

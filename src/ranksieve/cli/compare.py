@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -20,6 +20,8 @@ if TYPE_CHECKING:  # these take long to load
     from ranksieve.metrics import Evaluation
     from ranksieve.significance import Alternative, Comparison
 
+TWO = 2
+SHOWN_QUERIES = 3
 ALTERNATIVES: dict[str, Alternative] = {"two-sided": "two-sided", "greater": "greater"}
 
 
@@ -57,8 +59,8 @@ def compare(
     data_file, rankings = (None, files) if metrics.qrels else (files[0], files[1:])
     names = short_names(rankings)
     models = [] if metrics.qrels else [file for file in rankings if is_model(file)]
-    measure, by = evaluator(data_file, rankings, models, metrics, scoring)
-    evaluations = {names[file]: measure(file) for file in rankings}
+    how = evaluator(data_file, rankings, models, metrics, scoring)
+    evaluations = {names[file]: how.measure(file) for file in rankings}
     result = rs.compare(evaluations, names.get(baseline or "", baseline), alternative=side)
     if as_json:
         told = {name: as_plain_data(evaluation, False) for name, evaluation in evaluations.items()}
@@ -67,7 +69,21 @@ def compare(
         emit_json({**shared, "mean": means, **result.to_dict()})
     else:
         _show(evaluations, result)
-        say_how(next(iter(evaluations.values())), by)
+        if len(evaluations) == TWO:
+            _show_queries(evaluations, how.texts())
+        say_how(next(iter(evaluations.values())), how.words)
+
+
+def _show_queries(evaluations: Mapping[str, Evaluation], texts: Mapping[Any, str]) -> None:
+    """The queries on which two rankings differ most, with their words."""
+    from ranksieve.estimators.changes import most_changed
+    from ranksieve.report.change_words import query_cells
+
+    (a, one), (b, other) = evaluations.items()
+    metric = next(iter(one.mean))
+    rows = most_changed(one.query_ids, other.per_query[metric], one.per_query[metric], SHOWN_QUERIES)
+    if rows:
+        table(["query", b, a, "change"], query_cells(rows, texts), f"Most lost and won by {a} ({metric})")
 
 
 def short_names(files: Sequence[str]) -> dict[str, str]:

@@ -35,7 +35,7 @@ def demo(
     """
     import numpy as np
 
-    from ranksieve.cli.fit import feature_strength, how_chosen
+    from ranksieve.cli.fit_output import feature_strength, how_chosen
     from ranksieve.report import build_content, require_extra, write_report
 
     Path(out).mkdir(parents=True, exist_ok=True)

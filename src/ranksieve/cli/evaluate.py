@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Annotated, Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
 import ranksieve as rs
 from ranksieve._util.messages import lookup
 from ranksieve.cli.app import command
-from ranksieve.cli.files import check_inputs, finite_scores, read_scores
+from ranksieve.cli.files import check_inputs, finite_scores, query_texts, read_scores
 from ranksieve.cli.measures import check_measures, measures_for, measures_of_runs
 from ranksieve.cli.options import DATA_HELP, MODEL_HELP, Json, MetricOptions, ScoringOptions
 from ranksieve.cli.output import emit_json, table, while_doing, words
@@ -20,6 +20,15 @@ if TYPE_CHECKING:  # these take long to load
     from ranksieve.foreign import Scorer
     from ranksieve.metrics import Evaluation
     from ranksieve.metrics.profiles import Empty
+
+
+class Measuring(NamedTuple):
+    """How to evaluate a file, by what in words, and what the queries were, if the data say it."""
+
+    measure: Callable[[str], Evaluation]
+    words: str
+    texts: Callable[[], Mapping[Any, str]] = dict
+
 
 EMPTY_RULES: dict[str, Empty] = {"0": 0.0, "1": 1.0, "skip": "skip"}
 
@@ -57,8 +66,8 @@ def evaluate(
     kind = "rule for queries without a relevant document"
     rule = None if empty is None else lookup(EMPTY_RULES, empty, kind)
     ranking = _one_ranking(data, model, scores, run, metrics.qrels)
-    measure, by = evaluator(data, [ranking], [model] if model else [], metrics, scoring, rule)
-    evaluation = measure(ranking)
+    how = evaluator(data, [ranking], [model] if model else [], metrics, scoring, rule)
+    evaluation = how.measure(ranking)
     if as_json:
         emit_json(as_plain_data(evaluation, per_query))
         return
@@ -66,7 +75,7 @@ def evaluate(
         columns = [values.tolist() for values in evaluation.per_query.values()]
         table(["query", *evaluation.per_query], zip(evaluation.query_ids.tolist(), *columns, strict=True))
     table(["metric", "mean"], [(name, f"{value:.4f}") for name, value in evaluation.mean.items()])
-    say_how(evaluation, by)
+    say_how(evaluation, how.words)
 
 
 def _one_ranking(
@@ -93,15 +102,16 @@ def evaluator(
     metrics: MetricOptions,
     scoring: ScoringOptions,
     empty: Empty | None = None,
-) -> tuple[Callable[[str], Evaluation], str]:
-    """How to evaluate a ranking, as a run against the qrels or as a model or scores on the data; by what."""
+) -> Measuring:
+    """How to evaluate a ranking, as a run against the qrels or as a model or scores on the data."""
     check_measures(metrics.metric, metrics.profile)
     check_inputs(data_file, metrics.qrels, *rankings)
     if metrics.qrels is not None:
         judged, runs = rs.read_qrels(metrics.qrels), measures_of_runs(metrics.metric, metrics.profile)
-        return (
-            lambda file: rs.evaluate_run(rs.read_run(file), judged, runs.metrics, runs.profile, empty)
-        ), runs.words
+        return Measuring(
+            lambda file: rs.evaluate_run(rs.read_run(file), judged, runs.metrics, runs.profile, empty),
+            runs.words,
+        )
     source = data_file or ""
     models: dict[str, Scorer] = {}
     if model_files:
@@ -115,7 +125,7 @@ def evaluator(
         with while_doing(f"evaluating {source}"):
             return rs.evaluate(scores, data, measures.metrics, measures.profile, empty)
 
-    return on_data, measures.words
+    return Measuring(on_data, measures.words, lambda: query_texts(data))
 
 
 def _scores_of(file: str, data: rs.Dataset, data_file: str) -> FloatArray:

@@ -50,6 +50,15 @@ def read_data(
         return rs.distribute(path, client=client, **arguments)
 
 
+def query_texts(*parts: rs.Dataset | None) -> dict[Any, str]:
+    """The words of all queries, as far as the data have them."""
+    from ranksieve.data.naming import Names
+
+    return {
+        query: text for part in parts if part is not None for query, text in Names(part).query_texts.items()
+    }
+
+
 @contextmanager
 def connected(address: str | None) -> Iterator[Any]:
     """A client of the Dask scheduler at an address, closed in the end; None without an address."""

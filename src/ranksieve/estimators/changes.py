@@ -68,13 +68,7 @@ class Changes:
 
     def extremes(self, most: int = SHOWN_QUERIES) -> list[tuple[Any, float, float]]:
         """The queries that lost and that won most: (id, metric before, metric after), the most lost first."""
-        gain = self.after - self.before
-        order = np.argsort(gain, kind="stable")
-        lost = [k for k in order[:most] if gain[k] < 0]
-        won = [k for k in order[::-1][:most] if gain[k] > 0]
-        rows = [*lost, *won[::-1]]
-        return [(self.query_ids[k].item() if isinstance(self.query_ids[k], np.generic) else self.query_ids[k],
-                 float(self.before[k]), float(self.after[k])) for k in rows]  # fmt: skip
+        return most_changed(self.query_ids, self.before, self.after, most)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON."""
@@ -102,6 +96,17 @@ class Changes:
                 ],
             }
         return found
+
+
+def most_changed(
+    query_ids: AnyArray, before: FloatArray, after: FloatArray, most: int
+) -> list[tuple[Any, float, float]]:
+    """The queries whose value fell most, at most so many, then those whose value rose most, by the change."""
+    gain, ids = after - before, query_ids.tolist()
+    order = np.argsort(gain, kind="stable").tolist()
+    lost = [k for k in order[:most] if gain[k] < 0]
+    won = [k for k in order[-most:] if gain[k] > 0]
+    return [(ids[k], float(before[k]), float(after[k])) for k in (*lost, *won)]
 
 
 def find_changes(

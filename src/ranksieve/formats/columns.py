@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from difflib import get_close_matches
-from fnmatch import fnmatchcase
 from importlib import import_module
 from typing import Any, NamedTuple
 
@@ -13,13 +12,13 @@ import numpy as np
 
 from ranksieve._types import AnyArray, FloatArray
 from ranksieve._util.messages import how_to_install
+from ranksieve.data.features import WILD, matching
 from ranksieve.data.queries import text_array
 from ranksieve.formats.judgements import COLUMNS
 
 DOC_ID, COMMENT, DOCUMENT_WEIGHT = "doc_id", "comment", "document_weight"
 NAMES_SHOWN = 20
 NEAREST_SHOWN = 3
-WILDCARDS = "*?["
 USUAL_NAMES = {"qid": COLUMNS["query"], "label": COLUMNS["grade"], "doc_id": COLUMNS["document"]}
 
 
@@ -71,7 +70,7 @@ def columns_of(frame: Any, choice: ColumnChoice) -> tuple[Columns, Any]:
     """
     table = as_table(frame)
     present = list(table.columns)
-    ignored = set(matching(choice.ignore, present, "ignore"))
+    ignored = set(columns_matching(choice.ignore, present, "ignore"))
     doc_id, weight = (
         chosen or (usual if usual in present and usual not in ignored else None)
         for chosen, usual in ((choice.doc_id, DOC_ID), (choice.document_weight, DOCUMENT_WEIGHT))
@@ -96,7 +95,7 @@ def _chosen_features(
 ) -> list[str]:
     """The columns that are asked for by name, and those of patterns that are not something else."""
     asked = [patterns] if isinstance(patterns, str) else list(patterns)
-    found = matching(asked, present, "features")
+    found = columns_matching(asked, present, "features")
     features = [name for name in found if name not in ignored and (name in asked or name not in special)]
     if not features:
         raise ValueError(
@@ -106,16 +105,16 @@ def _chosen_features(
     return features
 
 
-def matching(patterns: str | Sequence[str], names: Sequence[str], argument: str) -> list[str]:
+def columns_matching(patterns: str | Sequence[str], names: Sequence[str], argument: str) -> list[str]:
     """The names that one of the shell patterns matches, in the order of the patterns, then of the names.
 
     A name matches itself, whatever it holds. A pattern that matches nothing is refused.
     """
     found: dict[str, None] = {}
     for pattern in [patterns] if isinstance(patterns, str) else patterns:
-        some = [pattern] if pattern in names else [name for name in names if fnmatchcase(name, pattern)]
+        some = [pattern] if pattern in names else matching(pattern, names)
         if not some:
-            near = get_close_matches(pattern.strip(WILDCARDS + "]"), names, n=NEAREST_SHOWN, cutoff=0.3)
+            near = get_close_matches(pattern.strip(WILD + "]"), names, n=NEAREST_SHOWN, cutoff=0.3)
             hint = f"the nearest are {', '.join(near)}" if near else f"there are {_listed(names)}"
             raise ValueError(f"{argument}={pattern!r} matches no column; {hint}")
         found |= dict.fromkeys(some)

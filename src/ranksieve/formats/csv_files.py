@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from ranksieve._types import PathLike
 from ranksieve._util.atomic import atomic_write
 from ranksieve.data.dataset import Dataset
-from ranksieve.formats.columns import DOC_ID, ColumnChoice, extra, matching
+from ranksieve.formats.columns import DOC_ID, ColumnChoice, columns_matching, extra
 from ranksieve.formats.frames import arrow_tables, from_frame
 from ranksieve.formats.text_files import (
     BYTE_ORDER_MARK,
@@ -177,7 +177,10 @@ def _table(raw: bytes, layout: Layout, choice: ColumnChoice, name: str) -> Any:
     """The columns that are wanted, ids as text."""
     arrow, arrow_csv = extra("pyarrow"), extra("pyarrow.csv")
     names = {column: column.strip() for column in layout.columns}
-    ignored = {*matching(choice.ignore, list(names.values()), "ignore"), ""}  # the row labels of pandas
+    ignored = {
+        *columns_matching(choice.ignore, list(names.values()), "ignore"),
+        "",
+    }  # the row labels of pandas
     wanted = [column for column, stripped in names.items() if stripped not in ignored]
     kinds = {column: _kind(names[column], column, layout, choice, arrow) for column in wanted}
     try:

@@ -1,6 +1,6 @@
 """The hits of a search response together, where all of them log the same features: quicker than one by one.
 
-With msgspec, lines of a log become such blocks without the objects that are not needed: quicker again.
+Lines of a log become such blocks by msgspec, without the objects that are not needed: quicker again.
 """
 
 from __future__ import annotations
@@ -44,13 +44,10 @@ def block_of_response(content: Mapping[str, Any], entry: str | None) -> Block | 
 def block_of_line(line: str, entry: str | None) -> tuple[str | None, Block] | None:
     """The query that a line names, if any, and its hits.
 
-    None without msgspec, for lines of another form than one response, and where ``block_of_response`` is.
+    None for lines of another form than one response, and where ``block_of_response`` is.
     """
-    reader = _line_reader()
-    if reader is None:
-        return None
     try:
-        response = reader.decode(line)
+        response = _line_reader().decode(line)
         if response.has_error():
             return None
         hits = response.hits.hits
@@ -91,13 +88,11 @@ def _are_names(names: Sequence[Any]) -> bool:
 
 @cache
 def _line_reader() -> Any:
-    """A reader of lines that hold one response; None without msgspec."""
-    try:
-        from msgspec import UNSET, Raw, UnsetType, defstruct
-        from msgspec.json import Decoder
-    except ImportError:
-        return None
-    plain = {"gc": False}
+    """A reader of lines that hold one response."""
+    from msgspec import UNSET, Raw, UnsetType, defstruct  # only logs need it
+    from msgspec.json import Decoder
+
+    plain: Any = {"gc": False}
     pair: Any = defstruct("Pair", [("name", str), ("value", float | None, None)], **plain)
     fields = defstruct("Fields", [("log", list[dict[str, list[pair]]])], rename={"log": "_ltrlog"}, **plain)
     hit: Any = defstruct("Hit", [("id", str | int), ("fields", fields)], rename={"id": "_id"}, **plain)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -29,11 +29,15 @@ def change_table(
     if found is None:
         return None
     features = [(one.feature, _weight(one.before), _weight(one.after), one.status) for one in found.features]
-    queries = [
-        (_called(query, texts), f"{a:.4f}", f"{b:.4f}", f"{b - a:+.4f}")
-        for query, a, b in (found.extremes(most) if len(found.after) else ())
-    ]
+    queries = query_cells(found.extremes(most), texts)
     return ChangeTable(list(change_sentences(found, file)), features, queries, found.metric)
+
+
+def query_cells(
+    rows: Iterable[tuple[Any, float, float]], texts: Mapping[Any, str]
+) -> list[tuple[str, str, str, str]]:
+    """Queries by id and words, with both values and their difference."""
+    return [(_called(query, texts), f"{a:.4f}", f"{b:.4f}", f"{b - a:+.4f}") for query, a, b in rows]
 
 
 def _weight(weight: float | None) -> str:

@@ -7,8 +7,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from ranksieve._types import AnyArray, FloatArray
 from ranksieve._util.atomic import atomic_write
 from ranksieve.estimators.choice import DRAWS
@@ -19,6 +17,7 @@ from ranksieve.report.canvas import Figure
 from ranksieve.report.card_words import card_text
 from ranksieve.report.change_words import ChangeTable, change_table
 from ranksieve.report.choice_words import choice_sentences, optimality
+from ranksieve.report.cost_words import paid_for
 from ranksieve.report.fit_answers import against_the_best, by_weight, fit_answers
 from ranksieve.report.gains import Gains
 from ranksieve.report.page import Answer, Column, FeatureTable, feature_table, render_page
@@ -209,7 +208,7 @@ def build_content(
         headline=choice_sentences(ranker, choice),
         tested="" if test is None else test.sentence,
         candidates=candidates_figure(ranker) if isinstance(ranker, SparseRanker) else None,
-        costs=_paid_for(ranker),
+        costs=paid_for(ranker),
         changes=change_table(getattr(ranker, "changes_", None), before, query_texts or {}),
         **_measured(told | dict(evaluations or {})),
     )
@@ -270,18 +269,3 @@ def _feature_table(ranker: Any, support: Support) -> FeatureTable:
     }
     measured = {key: value for key, value in values.items() if value is not None}
     return feature_table(columns, names, measured)
-
-
-def _paid_for(ranker: Any) -> list[tuple[str, float, list[str]]]:
-    """What the features in use cost, each group once, the dearest first; nothing without costs."""
-    costs = getattr(ranker, "costs_", None)
-    if costs is None:
-        return []
-    names = [ranker._names()[j] for j in ranker.support_]
-    columns = costs.columns(names, subset=True)
-    units = dict.fromkeys(columns.unit.tolist())
-    paid = [
-        (columns.labels[u], float(columns.prices[u]), [names[j] for j in np.flatnonzero(columns.unit == u)])
-        for u in units
-    ]
-    return sorted(paid, key=lambda one: -one[1])

@@ -1,0 +1,151 @@
+"""What came out of a fit, for the terminal and for the page."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import ranksieve as rs
+from ranksieve.cli.files import wide_enough
+from ranksieve.cli.output import table, words
+
+if TYPE_CHECKING:  # these take long to load
+    from ranksieve.estimators import LinearRanker
+    from ranksieve.metrics import Evaluation
+    from ranksieve.report import Support, Unseen
+
+REPORT_METRICS = ("ndcg@1", "ndcg@3", "ndcg@5", "ndcg@10", "map", "mrr")
+
+
+def how_chosen(ranker: LinearRanker, data: rs.Dataset, valid: str | None) -> str:
+    """What guided the choice, in words; nothing for a method without one."""
+    parameters = ranker.get_params(deep=False)
+    folds = getattr(ranker, "n_folds_", 0)
+    if "cv" in parameters and not isinstance(ranker, rs.SparseRanker) and valid is None:
+        folds = min(parameters["cv"], data.n_queries)
+    crossed = f"by {folds}-fold cross-validation over the training queries" if folds > 1 else ""
+    if valid is None and "cv" in parameters:
+        return crossed or "on the training data"
+    return " and ".join(filter(None, [f"on {valid}" if valid else "", crossed]))
+
+
+def feature_strength(ranker: LinearRanker, data: rs.Dataset) -> Support:
+    """How each feature ranks alone."""
+    from ranksieve.estimators.stability import prepared
+    from ranksieve.measures.importance import single_feature
+    from ranksieve.metrics import profile_for
+    from ranksieve.report import Support
+
+    parameters = ranker.get_params(deep=False)
+    metric, profile = parameters.get("metric", "ndcg@10"), profile_for(parameters.get("profile"), data)
+    strength = single_feature(prepared(ranker, data), metric, None, profile)
+    return Support(strength=strength, metric=metric, profile=profile.name)
+
+
+def confidence_data(ranker: Any) -> dict[str, Any] | None:
+    """How sure the choice is, as plain data, features by name; None for a ranker that does not say."""
+    sure = getattr(ranker, "confidence_", None)
+    if sure is None:
+        return None
+    shares = zip(ranker.path_.feature_names, sure.frequency.tolist(), strict=True)
+    return {**sure.to_dict(), "frequency": {name: share for name, share in shares if share > 0}}
+
+
+def valid_metrics(
+    ranker: LinearRanker, name: str | None, held_out: rs.Dataset | None
+) -> dict[str, Evaluation]:
+    """How the model ranks the validation queries, by words that say whether its weights have seen them."""
+    if held_out is None:
+        return {}
+    parameters = ranker.get_params(deep=False)
+    seen = ", which the weights were fitted to as well" if parameters.get("refit_on") == "all" else ""
+    scores = ranker.predict(held_out)
+    return {f"{name}{seen}": rs.evaluate(scores, held_out, REPORT_METRICS, parameters.get("profile"))}
+
+
+def tested_on(name: str, data: rs.Dataset, model: rs.LinearModel) -> Unseen:
+    """How a model ranks queries that neither it nor its choice has seen."""
+    from ranksieve.report import Unseen
+
+    chosen_by = model.chosen_by or {}
+    metric = chosen_by.get("metric", "ndcg@10")
+    scores = model.predict(wide_enough(data, model.n_features))
+    metrics = list(dict.fromkeys([metric, *REPORT_METRICS]))
+    return Unseen(name, rs.evaluate(scores, data, metrics, chosen_by.get("profile")), metric)
+
+
+def too_short_to_count(ranker: Any, data: rs.Dataset, held_out: rs.Dataset | None) -> str:
+    """How many held-out lists are too short for the metric of the choice; no score changes that."""
+    import numpy as np
+
+    from ranksieve.metrics.evaluate import together
+    from ranksieve.report.words import short_lists
+
+    if not ranker.uses_valid:
+        return ""
+    crossed = held_out is None or getattr(ranker, "n_folds_", 0) > 0
+    parts, by = (
+        [part for part in (data if crossed else None, held_out) if part is not None],
+        ranker.validation_,
+    )
+    return short_lists(
+        together([rs.evaluate(np.zeros(part.n_docs), part, by.metric, by.profile) for part in parts])
+    )
+
+
+def show_model(
+    ranker: LinearRanker, model: rs.LinearModel | rs.BoostedModel, choice: str, uncounted: str = ""
+) -> None:
+    """The headline, then features and weights, then what is proven."""
+    from ranksieve.report.choice_words import choice_sentences, optimality
+
+    if isinstance(model, rs.BoostedModel):
+        used = f"{len(model.names)} of {model.n_features} features"
+        words(f"{model.method} has {model.ensemble.words} and uses {used}.")
+        return
+    if model.terms:
+        words(f"{model.method} uses {len(model.terms)} of {model.n_features} features.")
+    else:
+        words(f"{model.method} uses none of the {model.n_features} features, so all scores are equal.")
+    verb = "chosen" if model.chosen_by else "measured"
+    measured = [
+        f"{name.capitalize()}: {value:.4f}, {verb} {choice}."
+        for name, value in model.metrics.items()
+        if name != "cost"
+    ]
+    for sentence in choice_sentences(ranker, choice) or measured:
+        words(sentence)
+    if uncounted:
+        words(uncounted)
+    if "cost" in model.metrics:
+        limit = model.parameters.get("max_cost")
+        words(f"Cost: {model.metrics['cost']:g}{'' if limit is None else f' of at most {float(limit):g}'}.")
+    if model.terms:
+        table(*_feature_rows(ranker, model))
+        _show_groups(ranker)
+    if proof := optimality(model.certificate):
+        words(proof)
+
+
+def _feature_rows(ranker: Any, model: rs.LinearModel) -> tuple[list[str], list[tuple[str, ...]]]:
+    """Headings and rows: features by falling weight, their costs, how often each would be chosen again."""
+    from ranksieve.report.words import percent_text
+
+    ordered = sorted(model.terms, key=lambda term: -abs(term.weight))
+    names = [term.name for term in ordered]
+    columns = {"feature": names, "weight": [f"{term.weight:+.5g}" for term in ordered]}
+    if (costs := getattr(ranker, "costs_", None)) is not None:
+        columns["cost"] = [f"{cost:g}" for cost in costs.columns(names, subset=True).of_each]
+    if (sure := getattr(ranker, "confidence_", None)) is not None:
+        again = dict(zip(ranker.path_.feature_names, sure.frequency.tolist(), strict=True))
+        columns["chosen again"] = [percent_text(again[name]) for name in names]
+    return list(columns), list(zip(*columns.values(), strict=True))
+
+
+def _show_groups(ranker: Any) -> None:
+    """What is paid once for several features, if anything is."""
+    from ranksieve.report.cost_words import paid_for
+
+    paid = paid_for(ranker)
+    if any(name not in features or len(features) > 1 for name, _, features in paid):
+        rows = [(name, f"{cost:g}", ", ".join(features)) for name, cost, features in paid]
+        table(["paid once", "cost", "for"], rows)
