@@ -28,6 +28,7 @@ STUDIES = (
     "choice",
     "costs",
     "fenchelrank_vs_ranksvm",
+    "films",
     "listmle_scaling",
     "minbatsrank_epoch",
     "scale",

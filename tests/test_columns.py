@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import ranksieve as rs
-from ranksieve.formats.columns import matching
+from ranksieve.formats.columns import columns_matching
 from ranksieve.formats.query_texts import read_queries
 from tests.test_cli import refused, run
 
@@ -51,15 +51,15 @@ def here(tmp_path, monkeypatch):
     ],
 )
 def test_patterns(patterns, found):
-    assert matching(patterns, ["bm25_title", "bm25_body", "x1", "x[1]"], "features") == found
+    assert columns_matching(patterns, ["bm25_title", "bm25_body", "x1", "x[1]"], "features") == found
 
 
 def test_a_pattern_that_matches_nothing():
     with pytest.raises(ValueError) as caught:
-        matching("bm52_*", ["bm25_title", "clicks"], "features")
+        columns_matching("bm52_*", ["bm25_title", "clicks"], "features")
     assert str(caught.value) == "features='bm52_*' matches no column; the nearest are bm25_title"
     with pytest.raises(ValueError, match=r"ignore='zz' matches no column; there are bm25_title, clicks"):
-        matching("zz", ["bm25_title", "clicks"], "ignore")
+        columns_matching("zz", ["bm25_title", "clicks"], "ignore")
 
 
 @pytest.mark.parametrize("name", ["d.parquet", "d.csv"])

@@ -308,6 +308,6 @@ def test_the_command_takes_queries_and_window(tmp_path, monkeypatch):
     assert [one["weight"] for one in linear["retrievers"]] == [0.5, 2.0]
     (tmp_path / "queries.json").write_text('{"f1": 3}')
     assert refused("export", "model.json", *options).startswith("queries.json: the feature 'f1' has no query")
-    assert "the option window does not apply to solr" in refused(
+    assert "--window does not apply to solr" in refused(
         "export", "model.json", "--to", "solr", "-o", "out", "--window", "5"
     )

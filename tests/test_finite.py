@@ -35,7 +35,7 @@ def never_dense(monkeypatch):
 @pytest.mark.parametrize(
     ("bad", "sentence"),
     [
-        (np.nan, r"is missing \(NaN\); fill missing values with ranksieve.fill_missing"),
+        (np.nan, r"is missing \(NaN\); fit with missing="),
         (-np.inf, "is -inf; features must be finite"),
     ],
 )

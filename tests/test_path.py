@@ -147,7 +147,7 @@ def one(X, y, qid=None):
         (
             one([[1.0], [np.nan]], [1, 0]),
             {"missing": "error"},
-            "feature f1 of row 1 (query 0.0) is missing (NaN); fill missing values",
+            "feature f1 of row 1 (query 0.0) is missing (NaN); fit with missing=",
         ),
         (
             one([[np.inf], [2.0]], [1, 0]),

@@ -162,7 +162,7 @@ def test_a_model_of_standardised_features_says_so():
 @pytest.mark.parametrize(
     ("X", "y", "words"),
     [
-        (HOLES, LABELS, r"feature \w+ of row \d+ \(query \d+\) is missing \(NaN\); fill missing values with"),
+        (HOLES, LABELS, r"feature \w+ of row \d+ \(query \d+\) is missing \(NaN\); fit with missing="),
         (FRAME.replace(FRAME.iloc[3, 1], np.inf), LABELS, "feature clicks of row 3 .* is inf; features must"),
         (FRAME, LABELS.astype(float).replace(1.0, np.nan), r"the label of row \d+ is nan; labels must be"),
         (FRAME.assign(title="x"), LABELS, "column 'title' holds .* values; features must be numbers"),

@@ -92,7 +92,7 @@ def test_complete_data_give_the_model_of_today(tmp_path):
 def test_validation_data_with_holes_need_a_model_that_fills():
     complete, holes = films(holes=False), films(3)
     with pytest.raises(
-        ValueError, match=r'budget of row \d+ .* is missing .* fit with missing="column_mean"'
+        ValueError, match=r'budget of row \d+ .* is missing .* fit with missing=.* "column_mean"'
     ):
         rs.SparseRanker(**QUICK).fit(complete, valid=holes)
     chosen = rs.SparseRanker(missing="column_mean", **QUICK).fit(complete, valid=holes)
@@ -109,7 +109,7 @@ def test_a_constant_column_with_holes_stays_constant():
 
 def test_later_chunks_and_files_are_refused_with_a_cure(tmp_path):
     ranker = rs.MinBatSRank().partial_fit(films(holes=False))
-    with pytest.raises(ValueError, match=r'is missing \(NaN\); .*missing="column_mean"'):
+    with pytest.raises(ValueError, match=r'is missing \(NaN\); fit with missing=.* "column_mean"'):
         ranker.partial_fit(TRAIN)
     rs.write_letor(TRAIN, tmp_path / "train.txt")
     with pytest.raises(ValueError, match=r"train.txt:\d+: feature \d is missing .* choose missing="):
@@ -128,7 +128,7 @@ def test_later_chunks_and_files_are_refused_with_a_cure(tmp_path):
     ],
 )
 def test_what_cannot_fill_names_feature_row_and_cure(use, kind):
-    sentence = r"feature \w+ of row \d+ \(query \d+\) is missing \(NaN\); fill missing values with"
+    sentence = r"feature \w+ of row \d+ \(query \d+\) is missing \(NaN\); fit with missing="
     with pytest.raises(ValueError, match=sentence):
         use(TRAIN.replace_features(kind(TRAIN.X)))
 
@@ -146,7 +146,8 @@ def test_a_state_of_minbatsrank_keeps_indicators(tmp_path):
 
 @pytest.fixture(scope="module")
 def marked():
-    return rs.SparseRanker(missing="indicator", **QUICK).fit(TRAIN, valid=films(2))
+    """It uses features whose absence it weighs."""
+    return rs.SparseRanker(missing="indicator", families=["log"], **QUICK).fit(TRAIN, valid=films(2))
 
 
 def test_an_indicator_is_learned_saved_and_explained(marked, tmp_path):

@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize
 from scipy.stats import kendalltau
 
+from ranksieve.boosted import lightgbm_text
 from ranksieve.data.dataset import Dataset
-from ranksieve.estimators import LambdaMART, RankRLS, RankSVM, lambdamart
+from ranksieve.estimators import LambdaMART, RankRLS, RankSVM
 from ranksieve.estimators.rankrls import centred_rows
 from ranksieve.metrics import evaluate
 from ranksieve.selection import (
@@ -401,7 +402,7 @@ def test_brtree_without_lightgbm(data, monkeypatch):
     def missing(name):
         raise ImportError(name)
 
-    monkeypatch.setattr(lambdamart, "import_module", missing)
+    monkeypatch.setattr(lightgbm_text, "import_module", missing)
     with pytest.raises(ImportError, match=r'BRTree needs lightgbm: run pip install "\.\[baselines\]"'):
         BRTree(k=2).fit(data)
 

@@ -307,8 +307,10 @@ def test_validation_data_that_cannot_choose_are_refused(small, learn):
             "no query of the validation data has documents of different labels, so all models rank them "
             "equally well; give other validation data, or none for cross-validation"
         )
-    with pytest.raises(ValueError, match=r"valid must be a Dataset, got tuple; give Dataset\(X, y, qid\)"):
-        learn(small, valid=(small.X, small.y, small.qid))
+    with pytest.raises(
+        ValueError, match=r"valid must be a Dataset or \(X, y, qid\), got a tuple of 2 entries"
+    ):
+        learn(small, valid=(small.X, small.y))
 
 
 def renamed(data, columns):

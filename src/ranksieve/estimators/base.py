@@ -277,8 +277,8 @@ class Ranker(Prepared):
         else:
             matrix = checked_matrix(self, X, learning=False)
             data = self._dataset(matrix, np.zeros(matrix.shape[0]), None)
-        read = data if used is None else data.select_features(used)
-        if read.n_features:
+        if used is None or len(used):
+            read = data if used is None else data.select_features(used)
             check_finite(read, allow_missing=self.preparation_.fills)
         return data.X
 

@@ -1,0 +1,52 @@
+"""The commands of docs/films.md run where the film data are, and say what the page says."""
+
+from __future__ import annotations
+
+import re
+import shlex
+
+import pytest
+from typer.testing import CliRunner
+
+import ranksieve as rs
+from ranksieve.cli import app
+from tests.test_docs import ROOT
+
+PAGE = ROOT / "docs" / "films.md"
+FILES = ("train.parquet", "vali.parquet", "costs.csv", "queries.tsv")
+MOST_COMMANDS = 12
+
+
+def blocks() -> list[tuple[str, str]]:
+    """(command, what the page shows of its output) for each command."""
+    text = PAGE.read_text(encoding="utf-8")
+    found = re.findall(r"^```console\n\$ (ranksieve .*?)```(?:\n+```\n(.*?)```)?", text, flags=re.S | re.M)
+    return [(command.replace("\\\n", " "), shown) for command, shown in found]
+
+
+def test_the_page_has_few_commands():
+    assert 8 <= len(blocks()) <= MOST_COMMANDS
+
+
+@pytest.mark.letor
+def test_every_command_says_what_the_page_shows(letor_root, tmp_path, monkeypatch):
+    films = letor_root / "films"
+    if not (films / FILES[0]).exists():
+        pytest.skip(f"no film data at {films} (set RANKSIEVE_LETOR)")
+    for name in FILES:
+        (tmp_path / name).symlink_to(films / name)
+    monkeypatch.chdir(tmp_path)
+    for command, shown in blocks():
+        told = CliRunner().invoke(app, shlex.split(command)[1:])
+        assert told.exit_code == 0, (command, told.stderr)
+        output = _plain(told.output)
+        for line in shown.splitlines():
+            if line.strip(" …"):
+                assert _plain(line) in output, (command, line)
+    for page in tmp_path.glob("*.html"):
+        assert page.stat().st_size < 1_000_000
+    assert rs.load_model("model.json").metrics["cost"] <= 5
+
+
+def _plain(text: str) -> str:
+    return " ".join(text.replace("─", "").split())
