@@ -31,6 +31,7 @@ from ranksieve.estimators.families import (
     l1_family,
 )
 from ranksieve.estimators.held_out import (
+    ENOUGH_QUERIES,
     HeldOut,
     Validation,
     number_of_folds,
@@ -57,7 +58,7 @@ CHOSEN_ON_TRAIN = (
     "only one query has documents of different labels, so none can be held out: the model is chosen by how "
     "it ranks the query it was fitted on; give validation data"
 )
-N_BUDGETS = 8  # limits for which features are bought, where they have costs
+N_BUDGETS = 6  # limits for which features are bought, where they have costs
 
 
 @dataclass(eq=False, repr=False)
@@ -103,8 +104,8 @@ class SparseRanker(WithinBudget):
     n_alphas : int
         Points of the path.
     cv : "auto" or int
-        Folds of training queries that are held out in turn, dealt in six ways; 0: ``valid`` alone is held
-        out. "auto": 5, or 0 where ``valid`` has 1,000 queries with pairs.
+        Folds of training queries that are held out in turn, dealt in six ways, or in one if 1,000 queries
+        have pairs; 0: ``valid`` alone is held out. "auto": 5, or 0 where ``valid`` has 1,000 such queries.
     random_state : int
         Deals queries into folds.
     normalise : "auto", "none", "z", "within_z", "min_max", "query_min_max" or "query_z"
@@ -312,7 +313,8 @@ class SparseRanker(WithinBudget):
         self.n_folds_ = number_of_folds(self.cv, data, valid)
         if self.n_folds_ == 0:
             return None
-        repeats = REPEATS if data.n_features <= WIDE else 1
+        few_queries = np.count_nonzero(data.pairs_per_query) < ENOUGH_QUERIES
+        repeats = REPEATS if few_queries and data.n_features <= WIDE else 1
         return Folds(data, self.n_folds_, repeats, self.random_state, query_weight)
 
     def _task(
