@@ -22,8 +22,9 @@ import numpy as np
 
 from benchmarks.data_sets import large
 from benchmarks.harness import OUT, RESULTS, Skipped, in_subprocess, keep, peak_megabytes, seconds
-from ranksieve.data.dataset import Dataset, numbered_names
+from ranksieve.data.dataset import Dataset
 from ranksieve.data.disk_matrix import DiskMatrix, write_block
+from ranksieve.data.inputs import numbered_names
 from ranksieve.formats.batches import Source, dataset_source
 from ranksieve.formats.folder import is_folder_dataset, open_dataset
 from ranksieve.formats.folder_output import write_source

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import ranksieve as rs
-from ranksieve.cli.fit import how_chosen
+from ranksieve.cli.fit_output import how_chosen
 from ranksieve.report.choice_words import choice_sentences, optimality
 from tests.test_cli import refused, run
 

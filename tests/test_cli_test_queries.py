@@ -52,3 +52,17 @@ def test_as_json(here):
 def test_a_file_that_is_not_there_is_told_before_the_fit(here):
     assert "gone.txt" in refused("fit", "train.txt", "--test", "gone.txt", "-o", "m.json")
     assert not (here / "m.json").exists()
+
+
+def test_test_queries_are_read_like_the_others(here):
+    for name in ("train", "test"):
+        frame = rs.to_frame(rs.read_letor(f"{name}.txt"))
+        frame.rename(columns={"qid": "search", "label": "grade"}).assign(words="x").to_csv(
+            f"{name}.csv", index=False
+        )
+    options = ["--qid-column", "search", "--label-column", "grade", *OPTIONS, "-o", "m.json"]
+    said = run("fit", "train.csv", "--test", "test.csv", *options).stdout
+    assert "over the 10 queries of test.csv, which chose nothing" in " ".join(said.split())
+    weighed = [*options, "--document-weights", "f6"]
+    run("fit", "train.csv", "--test", "test.csv", *weighed)
+    assert "f6" not in rs.load_model("m.json").names

@@ -19,7 +19,7 @@ from sklearn.preprocessing import (
 )
 
 import ranksieve as rs
-from ranksieve.estimators.base import StandardisedWarning
+from ranksieve.estimators.linear import StandardisedWarning
 
 RNG = np.random.default_rng(5)
 QID = np.repeat(np.arange(30), 12)

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from ranksieve.cli.fit import feature_strength
+from ranksieve.cli.fit_output import feature_strength
 from ranksieve.data.dataset import Dataset
 from ranksieve.estimators import FenchelRank, SparseRanker
 from ranksieve.generators.ranking import make_ranking

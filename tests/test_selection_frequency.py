@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import ranksieve as rs
-from ranksieve.cli.fit import feature_strength
+from ranksieve.cli.fit_output import feature_strength
 from ranksieve.estimators.stability import prepared
 from ranksieve.measures.importance import single_feature
 from ranksieve.metrics import PROFILES

@@ -18,11 +18,12 @@ from ranksieve.data.dataset import Dataset
 from ranksieve.data.describe import varying_columns
 from ranksieve.data.matrix import column_blocks
 from ranksieve.data.query_weights import QueryWeight
-from ranksieve.estimators.base import LinearRanker, all_or_nothing
+from ranksieve.estimators.base import all_or_nothing
 from ranksieve.estimators.choice import Budget, fits
 from ranksieve.estimators.cost_candidates import check_affordable
 from ranksieve.estimators.held_out import Validation, scores_to_measure
 from ranksieve.estimators.inputs import ValidData, as_valid
+from ranksieve.estimators.linear import LinearRanker
 from ranksieve.estimators.parameters import Count, Seed
 from ranksieve.formats.feature_tables import as_costs
 from ranksieve.methods import METHODS, Method, find_method, thinned, within

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from ranksieve._types import AnyArray, FloatArray, IntArray, Matrix
-from ranksieve.data.dataset import Dataset, as_matrix, names_advice
+from ranksieve.data.dataset import Dataset
+from ranksieve.data.inputs import as_matrix, names_advice
 from ranksieve.data.matrix import dense_block, value_blocks
 from ranksieve.data.queries import Queries, group_queries, one_query
 from ranksieve.preparation import MissingPolicy, Preparation

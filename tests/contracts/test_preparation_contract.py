@@ -12,7 +12,8 @@ from sklearn.base import clone
 
 import ranksieve as rs
 from ranksieve.data.dataset import Dataset
-from ranksieve.estimators.base import LinearRanker, Ranker
+from ranksieve.estimators.base import Ranker
+from ranksieve.estimators.linear import LinearRanker
 from ranksieve.foreign import read_model
 from ranksieve.preparation import Preparation
 from ranksieve.preparation.scales import ScaleWarning

@@ -142,7 +142,7 @@ def read_with_models(
 
 def wide_enough(data: rs.Dataset, n_features: int) -> rs.Dataset:
     """With columns of 0 up to so many if its columns have numbers for names, as those of LETOR text."""
-    from ranksieve.data.dataset import numbered_names
+    from ranksieve.data.inputs import numbered_names
 
     numbered = data.feature_names == numbered_names(data.n_features)
     return data.widened(n_features) if numbered and n_features > data.n_features else data

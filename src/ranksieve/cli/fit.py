@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
@@ -18,21 +19,20 @@ from ranksieve.cli.files import (
     connected,
     model_before,
     query_texts,
-    read_data,
 )
 from ranksieve.cli.fit_output import (
-    confidence_data,
-    feature_strength,
+    Outcome,
+    as_plain_data,
     how_chosen,
-    show_model,
+    show,
     tested_on,
     too_short_to_count,
-    valid_metrics,
+    write_page,
 )
 from ranksieve.cli.options import Cluster, FitData, Json, MaxFeatures, RankerOptions, Weights
 from ranksieve.cli.output import emit_json, progress, while_doing, words
 from ranksieve.cli.streaming import check_stream
-from ranksieve.cli.updating import settings_in_words, settings_of, show_changes
+from ranksieve.cli.updating import settings_in_words, settings_of
 
 if TYPE_CHECKING:  # these take long to load
     from ranksieve.estimators import LinearRanker
@@ -121,66 +121,61 @@ def fit(
         check_stream(entry, method, source.train, whole, chosen)
     ranker = make_ranker(entry, method, settings or [], given, source.valid is not None)
     check_outputs([output, report], inputs)
-    if report and not entry.linear:
-        raise ValueError(f"--report shows weights, but {method} is not linear and has none; leave it out")
     if report:
-        from ranksieve.report import build_content, require_extra, write_report
-
-        require_extra()
-        if cluster is not None:
-            raise ValueError(
-                "--report needs the data in memory, which they are not with --cluster; leave one out"
-            )
-    unseen = None if test is None else read_data(test, "keep")
-    choice = uncounted = ""
-    weighed = weights.for_fit
+        check_report(entry, method, cluster)
+    unseen = None if test is None else source.data(test, document_weight=weights.document_weight)
     if stream:
-        learn_from_file(entry, ranker, source)
-        model = ranker.to_model()
+        outcome = learn_from_file(entry, ranker, source)
     else:
-        with connected(cluster) as client:
-            data, held_out = source.read(ranker.missing, client, weights.document_weight)
-            title = f"fitting {data.source or 'the data'}"
-            with progress(title) as bar, while_doing(title):
-                options = {"valid": held_out, "warm_start": old}
-                chosen_on = {name: value for name, value in options.items() if value is not None}
-                ranker.fit(data, **chosen_on, **weighed, **reporters(entry, ranker, bar))
-            model, choice = ranker.to_model(), how_chosen(ranker, data, source.valid)
-            uncounted = too_short_to_count(ranker, data, held_out)
-    model.save(output)
-    tested = None if test is None or unseen is None else tested_on(test, unseen, model)
-    texts = {} if stream or cluster else query_texts(data, held_out)
+        outcome = learn(entry, ranker, source, weights, old, cluster)
+    outcome.model.save(output)
+    if test is not None and unseen is not None:
+        outcome = replace(outcome, tested=tested_on(test, unseen, outcome.model))
     if report:
-        content = build_content(
-            ranker, choice=choice, evaluations=valid_metrics(ranker, source.valid, held_out),
-            support=feature_strength(ranker, data), uncounted=uncounted, test=tested,
-            query_texts=texts, before=begin or "",
-        )  # fmt: skip
-        write_report(content, report)
+        write_page(outcome, report, source.valid, begin)
     with beside(output, report):
         if as_json:
-            emit_json(
-                {
-                    "model": model.to_dict(),
-                    "choice": choice,
-                    "family": getattr(ranker, "family_", None),
-                    "confidence": confidence_data(ranker),
-                    "uncounted": uncounted,
-                    "changes": None if old is None else ranker.changes_.to_dict(),
-                    "test": None if tested is None else dict(tested.evaluation.mean),
-                    "output": output,
-                    "report": report,
-                }
-            )
+            emit_json({**as_plain_data(outcome), "output": output, "report": report})
         else:
             if kept and begin is not None:
                 words(settings_in_words(kept, begin))
-            if tested is not None:
-                words(tested.sentence)
-            show_model(ranker, model, choice, uncounted)
-            if begin is not None:
-                show_changes(ranker.changes_, begin, texts)
+            show(outcome, begin)
             words(f"Wrote {output}{f' and {report}' if report else ''}.")
+
+
+def check_report(entry: Method, method: str, cluster: str | None) -> None:
+    """Refuse a page of what has no weights, or of data elsewhere; say how to install what pages need."""
+    from ranksieve.report import require_extra
+
+    if not entry.linear:
+        raise ValueError(f"--report shows weights, but {method} is not linear and has none; leave it out")
+    require_extra()
+    if cluster is not None:
+        raise ValueError(
+            "--report needs the data in memory, which they are not with --cluster; leave one out"
+        )
+
+
+def learn(
+    entry: Method,
+    ranker: Any,
+    source: FitData,
+    weights: Weights,
+    old: rs.LinearModel | None,
+    cluster: str | None,
+) -> Outcome:
+    """Read the data and fit the ranker, with a bar on a terminal."""
+    weighed = weights.for_fit
+    with connected(cluster) as client:
+        data, held_out = source.read(ranker.missing, client, weights.document_weight)
+        title = f"fitting {data.source or 'the data'}"
+        with progress(title) as bar, while_doing(title):
+            options = {"valid": held_out, "warm_start": old}
+            chosen_on = {name: value for name, value in options.items() if value is not None}
+            ranker.fit(data, **chosen_on, **weighed, **reporters(entry, ranker, bar))
+        choice, uncounted = how_chosen(ranker, data, source.valid), too_short_to_count(ranker, data, held_out)
+        texts = {} if cluster else query_texts(data, held_out)
+        return Outcome(ranker, ranker.to_model(), choice, uncounted, data, held_out, texts)
 
 
 def model_and_settings(
@@ -216,7 +211,7 @@ def make_ranker(
     return rs.BudgetedRanker(entry, parameters=parameters, **(preparation | dict(given)))
 
 
-def learn_from_file(entry: Method, ranker: Any, source: FitData) -> None:
+def learn_from_file(entry: Method, ranker: Any, source: FitData) -> Outcome:
     """Fit a ranker to a file while it is read, with a bar on a terminal."""
     from ranksieve.formats.load import check_options
     from ranksieve.formats.text_files import source_name
@@ -225,6 +220,7 @@ def learn_from_file(entry: Method, ranker: Any, source: FitData) -> None:
     title = f"fitting {source_name(source.train)}"
     with progress(title) as bar, while_doing(title):
         ranker.fit_file(source.train, names=source.names, **reporters(entry, ranker, bar))
+    return Outcome(ranker, ranker.to_model())
 
 
 def _setting(text: str, method: str, entry: Method) -> tuple[str, Any]:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import ranksieve as rs
 from ranksieve.cli.files import wide_enough
 from ranksieve.cli.output import table, words
+from ranksieve.cli.updating import show_changes
 
 if TYPE_CHECKING:  # these take long to load
     from ranksieve.estimators import LinearRanker
@@ -14,6 +17,60 @@ if TYPE_CHECKING:  # these take long to load
     from ranksieve.report import Support, Unseen
 
 REPORT_METRICS = ("ndcg@1", "ndcg@3", "ndcg@5", "ndcg@10", "map", "mrr")
+
+
+@dataclass(frozen=True, eq=False)
+class Outcome:
+    """A fitted ranker and its model; what guided its choice, in words, and which lists were too short.
+
+    ``data`` and ``held_out`` are what it was fitted and chosen on (None where nobody holds them), ``texts``
+    the words of queries, ``tested`` how it ranks queries that chose nothing.
+    """
+
+    ranker: Any
+    model: rs.LinearModel | rs.BoostedModel
+    choice: str = ""
+    uncounted: str = ""
+    data: rs.Dataset | None = None
+    held_out: rs.Dataset | None = None
+    texts: Mapping[Any, str] = field(default_factory=dict)
+    tested: Unseen | None = None
+
+
+def write_page(outcome: Outcome, report: str, valid: str | None, begin: str | None) -> None:
+    """Write the page of a fit; ``valid`` and ``begin`` name the validation data and the model before."""
+    from ranksieve.report import build_content, write_report
+
+    ranker = outcome.ranker
+    content = build_content(
+        ranker, choice=outcome.choice, evaluations=valid_metrics(ranker, valid, outcome.held_out),
+        support=None if outcome.data is None else feature_strength(ranker, outcome.data),
+        uncounted=outcome.uncounted, test=outcome.tested, query_texts=outcome.texts, before=begin or "",
+    )  # fmt: skip
+    write_report(content, report)
+
+
+def as_plain_data(outcome: Outcome) -> dict[str, Any]:
+    """What came out, for JSON."""
+    changes, tested = getattr(outcome.ranker, "changes_", None), outcome.tested
+    return {
+        "model": outcome.model.to_dict(),
+        "choice": outcome.choice,
+        "family": getattr(outcome.ranker, "family_", None),
+        "confidence": confidence_data(outcome.ranker),
+        "uncounted": outcome.uncounted,
+        "changes": None if changes is None else changes.to_dict(),
+        "test": None if tested is None else dict(tested.evaluation.mean),
+    }
+
+
+def show(outcome: Outcome, begin: str | None) -> None:
+    """What came out, on the terminal: test queries, the model, what changed since the model ``begin``."""
+    if outcome.tested is not None:
+        words(outcome.tested.sentence)
+    show_model(outcome.ranker, outcome.model, outcome.choice, outcome.uncounted)
+    if begin is not None:
+        show_changes(outcome.ranker.changes_, begin, outcome.texts)
 
 
 def how_chosen(ranker: LinearRanker, data: rs.Dataset, valid: str | None) -> str:
@@ -62,7 +119,7 @@ def valid_metrics(
     return {f"{name}{seen}": rs.evaluate(scores, held_out, REPORT_METRICS, parameters.get("profile"))}
 
 
-def tested_on(name: str, data: rs.Dataset, model: rs.LinearModel) -> Unseen:
+def tested_on(name: str, data: rs.Dataset, model: rs.LinearModel | rs.BoostedModel) -> Unseen:
     """How a model ranks queries that neither it nor its choice has seen."""
     from ranksieve.report import Unseen
 

@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 import hashlib
-import re
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from functools import cached_property, partial
 from typing import Any, TypeVar
 
 import numpy as np
 
 from ranksieve._types import AnyArray, BoolArray, FloatArray, IntArray, Matrix
-from ranksieve.data.matrix import (
-    FLOATS,
-    as_csr,
-    buffers,
-    first_not_finite,
-    is_sparse,
-    is_streamed,
-    stack,
-    widened,
+from ranksieve.data.inputs import (
+    as_document_weight,
+    as_labels,
+    as_matrix,
+    check_length,
+    checked_names,
+    numbered_names,
 )
+from ranksieve.data.matrix import buffers, first_not_finite, is_sparse, is_streamed, stack, widened
 from ranksieve.data.parts import Parts, PartsInMemory
 from ranksieve.data.queries import (
     Queries,
@@ -35,7 +33,6 @@ from ranksieve.data.row_values import TextColumn, WithGaps
 T = TypeVar("T")
 FINGERPRINT_DIGITS = 16
 ALL_ROWS = slice(None)
-NUMBERED = re.compile(r"f[1-9]\d*")  # what features without a name are called
 MISSING_ADVICE = 'fit with missing="zero", "query_min" or "column_mean", or fill the values before'
 
 
@@ -92,8 +89,8 @@ class Dataset:
         self.X: Matrix = matrix
         self.y: FloatArray = as_labels(y, matrix.shape[0])
         self.qid: AnyArray = as_id_array(qid)
-        _check_length("qid", len(self.qid), matrix.shape[0])
-        self.feature_names: tuple[str, ...] = _names(
+        check_length("qid", len(self.qid), matrix.shape[0])
+        self.feature_names: tuple[str, ...] = checked_names(
             frame_names if feature_names is None else feature_names, matrix.shape[1]
         )
         self.doc_ids = doc_ids
@@ -105,7 +102,7 @@ class Dataset:
         self.document_weight: FloatArray | None = as_document_weight(document_weight, matrix.shape[0])
         for name, rows in (("doc_ids", doc_ids), ("comments", comments), *self.texts.items()):
             if rows is not None:
-                _check_length(name, len(rows), matrix.shape[0])
+                check_length(name, len(rows), matrix.shape[0])
 
     @cached_property
     def queries(self) -> Queries:
@@ -252,125 +249,6 @@ def _joined_weights(first: Dataset, second: Dataset) -> FloatArray | None:
     return np.concatenate(
         [np.ones(n) if weight is None else weight for n, weight in zip(sizes, given, strict=True)]
     )
-
-
-def as_matrix(X: Any) -> tuple[Matrix, list[str] | None]:
-    """A dense float32/float64 or CSR matrix, and the column names if ``X`` is a frame."""
-    names = None
-    if is_sparse(X):
-        return as_csr(X), None
-    if is_streamed(X):
-        return X, None
-    if not isinstance(X, np.ndarray) and hasattr(X, "columns"):
-        X, names = _frame_values(X)
-    matrix = np.asanyarray(X)
-    if matrix.ndim != 2:
-        raise ValueError(f"X must be two-dimensional (documents × features), got shape {matrix.shape}")
-    if matrix.dtype not in FLOATS:
-        matrix = _as_float(matrix)
-    if 0 in matrix.shape:
-        raise ValueError(f"X is empty: {matrix.shape[0]} documents and {matrix.shape[1]} features")
-    return matrix, names
-
-
-def as_labels(y: Any, n_rows: int, first: int = 0) -> FloatArray:
-    """Labels as finite float64, one per row; ``first`` is the number of the first row."""
-    labels = np.asarray(y)
-    if labels.ndim != 1:
-        raise ValueError(f"y must hold one label per row, got an array of shape {labels.shape}")
-    _check_length("y", len(labels), n_rows)
-    try:
-        labels = labels.astype(np.float64)
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"labels must be numbers, got {labels.dtype}: {error}") from None
-    bad = ~np.isfinite(labels)
-    if bad.any():
-        row = int(np.argmax(bad))
-        raise ValueError(f"the label of row {first + row} is {labels[row]}; labels must be finite numbers")
-    return labels
-
-
-def as_document_weight(weight: Any, n_rows: int, first: int = 0) -> FloatArray | None:
-    """Weights as finite float64, not negative, one per row; ``first`` is the number of the first row.
-
-    None if there are none.
-    """
-    if weight is None:
-        return None
-    weights = np.asarray(weight, dtype=np.float64)
-    if weights.ndim != 1:
-        raise ValueError(
-            f"document_weight must hold one weight per row, got an array of shape {weights.shape}"
-        )
-    _check_length("document_weight", len(weights), n_rows)
-    bad = ~(np.isfinite(weights) & (weights >= 0))
-    if bad.any():
-        row = int(np.argmax(bad))
-        raise ValueError(
-            f"the document weight of row {first + row} is {weights[row]}; weights must be finite and not "
-            "negative"
-        )
-    return weights
-
-
-def _frame_values(frame: Any) -> tuple[AnyArray, list[str]]:
-    """Values and column names of a pandas, polars or arrow table (arrow alone calls its names so)."""
-    labels = list(getattr(frame, "column_names", frame.columns))
-    names = list(_names([str(label) for label in labels], len(labels)))
-    values = frame.to_numpy() if hasattr(frame, "to_numpy") else None
-    if values is None or values.dtype.kind not in "fiub":
-        columns = [_frame_column(frame[label], name) for label, name in zip(labels, names, strict=True)]
-        values = np.column_stack(columns) if columns else np.empty((len(frame), 0))
-    return values, names
-
-
-def _frame_column(column: Any, name: str) -> FloatArray:
-    values = np.asarray(column)
-    words = values.dtype.kind in "OUT" and any(isinstance(value, str) for value in values)
-    try:
-        if words or values.dtype.kind not in "fiubO":
-            raise TypeError
-        return np.asarray(column, dtype=np.float64)
-    except (TypeError, ValueError):
-        kind = getattr(column, "dtype", getattr(column, "type", values.dtype))
-        raise ValueError(f"column {name!r} holds {kind} values; features must be numbers") from None
-
-
-def _as_float(matrix: AnyArray) -> FloatArray:
-    try:
-        return matrix.astype(np.float64)
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"features must be numbers, got {matrix.dtype}: {error}") from None
-
-
-def _check_length(name: str, given: int, expected: int) -> None:
-    if given != expected:
-        raise ValueError(f"{name} has {given} entries but X has {expected} rows")
-
-
-def numbered_names(n_features: int) -> tuple[str, ...]:
-    """f1, f2, …: the names of columns that have none of their own, as in LETOR text."""
-    return tuple(f"f{j + 1}" for j in range(n_features))
-
-
-def names_advice(names: Sequence[str], wanted: Iterable[str]) -> str:
-    """How to give data whose features have numbers only the names that are wanted, to end a sentence with."""
-    numbered = tuple(names) == numbered_names(len(names))
-    if not numbered or all(NUMBERED.fullmatch(name) for name in wanted):
-        return ""
-    return "; the features of the data have numbers for names: read them with names=FILE, one name per line"
-
-
-def _names(names: Sequence[str] | None, n_features: int) -> tuple[str, ...]:
-    if names is None:
-        return numbered_names(n_features)
-    names = tuple(str(name) for name in names)
-    if len(names) != n_features:
-        raise ValueError(f"{len(names)} feature names were given for {n_features} features")
-    duplicates = {name for name in names if names.count(name) > 1} if len(set(names)) < len(names) else set()
-    if duplicates:
-        raise ValueError(f"feature names must differ, but these occur more than once: {sorted(duplicates)}")
-    return names
 
 
 def take_rows(values: Any, index: IntArray | slice) -> Any:

@@ -1,5 +1,4 @@
 from .adarank import AdaRank as AdaRank
-from .base import LinearRanker as LinearRanker
 from .base import Ranker as Ranker
 from .best_subset import BestSubset as BestSubset
 from .cs_listmle import CSListMLE as CSListMLE
@@ -8,6 +7,7 @@ from .fenchelrank import FenchelRank as FenchelRank
 from .frontier import Frontier as Frontier
 from .fsmrank import FSMRank as FSMRank
 from .lambdamart import LambdaMART as LambdaMART
+from .linear import LinearRanker as LinearRanker
 from .listnet import ListNet as ListNet
 from .minbatsrank import MinBatSRank as MinBatSRank
 from .rankboost import RankBoost as RankBoost

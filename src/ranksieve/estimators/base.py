@@ -1,10 +1,10 @@
-"""What every ranker shares: input checks, scores, scikit-learn's rules; and what every linear one adds."""
+"""What every ranker shares: input checks, scores, scikit-learn's rules."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import KW_ONLY, dataclass
 from functools import wraps
 from typing import Any, ClassVar, Concatenate, ParamSpec, Self, TypeVar
 
@@ -14,16 +14,10 @@ from ranksieve._parallel import single_threaded_blas
 from ranksieve._types import AnyArray, FloatArray, IntArray, Matrix
 from ranksieve._util.json_values import plain
 from ranksieve._util.messages import warn_caller
-from ranksieve.boosted import BoostedModel, Feature, Steps, Trees
+from ranksieve.boosted import BoostedModel
 from ranksieve.data.counted import counted
-from ranksieve.data.dataset import (
-    Dataset,
-    check_finite,
-    fingerprint,
-    fingerprint_of_weights,
-    names_advice,
-    numbered_names,
-)
+from ranksieve.data.dataset import Dataset, check_finite, fingerprint, fingerprint_of_weights
+from ranksieve.data.inputs import names_advice, numbered_names
 from ranksieve.data.query_weights import QueryWeight, query_weights
 from ranksieve.data.remote import ELSEWHERE, RemoteDataset
 from ranksieve.estimators.base_class import BaseEstimator, check_is_fitted
@@ -31,10 +25,10 @@ from ranksieve.estimators.inputs import checked_labels, checked_matrix, one_dime
 from ranksieve.estimators.parameters import Missing, Normalise, check_parameters
 from ranksieve.losses.base import NO_PAIRS
 from ranksieve.metrics import evaluate
-from ranksieve.model import LinearModel, Term
+from ranksieve.model import LinearModel
 from ranksieve.preparation import MissingPolicy, Normalisation, Preparation
 from ranksieve.preparation.scales import warn_of_scales
-from ranksieve.solvers.base import Callback, Problem, Trace, relative
+from ranksieve.solvers.base import Callback
 
 ONE_QUERY = (
     "qid is None, so all {n} rows count as one query and every document is compared with every other; "
@@ -42,10 +36,6 @@ ONE_QUERY = (
 )
 
 
-STANDARDISED = (
-    "the features had mean 0 and deviation 1 when the ranker saw them, so its model is for features that are "
-    "scaled already; the model of a pipeline, for features as they are, is ranksieve.to_model(pipeline)"
-)
 UNWEIGHTED = (
     "{what} cannot weigh documents; leave document_weight out, or use SparseRanker, BestSubset, FenchelRank, "
     "FSMRank, MinBatSRank, SparseRankSVM, SparseListMLE, RankSVM, RankSVMStruct, CSRankSVM, RankRLS, TGRank, "
@@ -84,10 +74,6 @@ class Prepared(BaseEstimator):  # type: ignore[misc]
     _: KW_ONLY
     normalise: Normalise = "none"
     missing: Missing = "auto"
-
-
-class StandardisedWarning(UserWarning):
-    """A model is for features that were standardised before the ranker saw them."""
 
 
 class Ranker(Prepared):
@@ -357,135 +343,6 @@ class PlainFit(Ranker):
     @abstractmethod
     def _learn(self, data: Dataset, query_weight: FloatArray | None, callback: Callback | None) -> None:
         """Set the fitted attributes."""
-
-
-class BoostedRanker(PlainFit):
-    """A ranker whose score is a sum of steps or trees of some columns, ``support_``."""
-
-    @property
-    @abstractmethod
-    def support_(self) -> IntArray:
-        """Columns in use, ascending."""
-
-    def _prepared_for_learning(self, data: Dataset, query_weight: FloatArray | None = None) -> Dataset:
-        """As for all, with the fills that learning sees: float32 in data of float32.
-
-        A document may go the other way at a split if the fill differs in the last bit.
-        """
-        prepared = super()._prepared_for_learning(data, query_weight)
-        means = np.array(self.missing_.means).astype(data.X.dtype)
-        missing = replace(self.missing_, means=tuple(means.tolist()))
-        self.preparation_ = replace(self.preparation_, missing=missing)
-        return prepared
-
-    @abstractmethod
-    def _ensemble(self) -> Steps | Trees:
-        """What is summed, as functions of the columns in use."""
-
-    def to_model(self) -> BoostedModel:
-        """The fitted ranker as a model that can be saved."""
-        check_is_fitted(self)
-        names, sources = self._features_of(self.support_)
-        return BoostedModel(
-            features=tuple(map(Feature, names, sources)),
-            n_features=self.n_features_in_,
-            ensemble=self._ensemble(),
-            preparation=self.preparation_.of(names),
-            method=type(self).__name__,
-            parameters=self._learned_with,
-            data=self._learned_from,
-        )
-
-
-class LinearRanker(Ranker):
-    """A ranker with score(x) = ⟨coef_, x⟩. Its ``fit`` sets the attributes below.
-
-    x is filled and normalised as ``missing`` and ``normalise`` say; ``preparation_`` holds what was learned
-    for that, and the model keeps it.
-    """
-
-    coef_: FloatArray
-    objective_: float
-    gap_: float
-    n_iter_: int
-    trace_: Trace
-
-    def _normalised(self, filled: Dataset) -> Dataset:
-        """As far as differences of scores go, which are all that linear rankers learn from."""
-        return self.normalisation_.for_learning(filled)
-
-    def _columns_read(self) -> IntArray:
-        return np.unique([term.index for term in self._linear_model().terms]).astype(np.int64)
-
-    def _scores_in_queries(self, X: Matrix, qid: Any) -> FloatArray:
-        return self._linear_model().predict(X, qid)
-
-    def _scores(self, X: Matrix) -> FloatArray:
-        return self._scores_in_queries(X, None)
-
-    def _scorer(self) -> Callable[[Dataset], FloatArray]:
-        return self._linear_model().predict  # it is sent to the workers, so it holds no more than it needs
-
-    @property
-    def support_(self) -> IntArray:
-        """Columns with a nonzero weight, ascending."""
-        return np.flatnonzero(self.coef_)
-
-    def to_model(self) -> LinearModel:
-        """The fitted ranker as a model that can be saved, exported and explained."""
-        check_is_fitted(self)
-        if self._standardised:
-            warn_caller(STANDARDISED, StandardisedWarning)
-        return replace(
-            self._linear_model(),
-            method=type(self).__name__,
-            parameters=self._learned_with,
-            certificate={k: v for k, v in self._certificate().items() if not _unknown(v)},
-            metrics=self._measured(),
-            chosen_by=self._chosen_by(),
-            data=self._learned_from,
-        )
-
-    def _linear_model(self) -> LinearModel:
-        """What is needed to score."""
-        return self._model_of(self.support_, self.coef_[self.support_])
-
-    def _scores_with(self, coefs: FloatArray, data: Dataset) -> FloatArray:
-        """Scores (documents × models) with other weights, one row per model: the bits of ``predict``."""
-        used = np.flatnonzero(coefs.any(axis=0))
-        return self._model_of(used, np.ones(len(used))).predict_with(coefs[:, used], data.X, data.qid)
-
-    def _model_of(self, columns: IntArray, weights: FloatArray) -> LinearModel:
-        names, sources = self._features_of(columns)
-        return LinearModel(
-            terms=tuple(map(Term, names, sources, weights.tolist())),
-            n_features=self.n_features_in_,
-            preparation=self.preparation_.of(names),
-        )
-
-    def _certificate(self) -> dict[str, Any]:
-        gap = relative(self.gap_, self.objective_)
-        return {"objective": float(self.objective_), "gap": float(self.gap_), "relative_gap": float(gap)}
-
-    def stated_problem(
-        self, data: Dataset, query_weight: FloatArray | None, certificate: Mapping[str, Any]
-    ) -> Problem | None:
-        """The problem of which a certificate gives objective and gap; None if only the fit knows it.
-
-        The data are prepared and have the features that the certificate is about.
-        """
-        return None
-
-    def _measured(self) -> dict[str, float]:
-        return {}
-
-    def _chosen_by(self) -> dict[str, str] | None:
-        """The metric and the profile that the ranker chose its model by, if it did."""
-        return None
-
-
-def _unknown(value: Any) -> bool:
-    return isinstance(value, float) and not np.isfinite(value)
 
 
 def _query_means(sample_weight: Any, data: Dataset) -> AnyArray | None:

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from ranksieve._types import AnyArray, Matrix
-from ranksieve.data.dataset import Dataset, as_matrix
+from ranksieve.data.dataset import Dataset
+from ranksieve.data.inputs import as_matrix
 
 STANDARD = 1e-5  # of means and deviations: rounding, also in float32
 ValidData = Dataset | tuple[Any, Any, Any] | None

@@ -16,7 +16,7 @@ from ranksieve.boosted.lightgbm_text import lightgbm_for, threads_for
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.matrix import as_plain
 from ranksieve.data.query_weights import checked_query_weight
-from ranksieve.estimators.base import BoostedRanker
+from ranksieve.estimators.boosted_ranker import BoostedRanker
 from ranksieve.estimators.parameters import Count, NotNegative, Positive, Seed
 from ranksieve.losses.base import NO_PAIRS
 from ranksieve.metrics import Evaluator

@@ -14,7 +14,8 @@ import numpy as np
 from ranksieve._types import FloatArray, PathLike
 from ranksieve._util.atomic import atomic_write
 from ranksieve._util.messages import warn_caller
-from ranksieve.data.dataset import Dataset, check_finite, numbered_names
+from ranksieve.data.dataset import Dataset, check_finite
+from ranksieve.data.inputs import numbered_names
 from ranksieve.data.query_weights import QueryWeight, query_weights
 from ranksieve.estimators.base import ONE_QUERY, all_or_nothing
 from ranksieve.estimators.base_class import check_is_fitted

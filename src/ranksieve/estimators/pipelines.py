@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from ranksieve._types import FloatArray, IntArray
-from ranksieve.data.dataset import numbered_names
-from ranksieve.estimators.base import StandardisedWarning
+from ranksieve.data.inputs import numbered_names
+from ranksieve.estimators.linear import StandardisedWarning
 from ranksieve.model import LinearModel, Term
 from ranksieve.preparation import NOT_NORMALISED, MissingPolicy, Normalisation, Preparation
 

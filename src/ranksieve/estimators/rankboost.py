@@ -17,7 +17,7 @@ from ranksieve.data.dataset import Dataset
 from ranksieve.data.matrix import dense_columns
 from ranksieve.data.queries import local_levels
 from ranksieve.data.query_weights import checked_query_weight
-from ranksieve.estimators.base import BoostedRanker
+from ranksieve.estimators.boosted_ranker import BoostedRanker
 from ranksieve.estimators.parameters import Count
 from ranksieve.kernels.boosting import pair_potentials, threshold_margins
 from ranksieve.losses.base import NO_PAIRS

@@ -13,7 +13,8 @@ from ranksieve.data.dataset import Dataset
 from ranksieve.data.describe import varying_columns
 from ranksieve.data.matrix import dense_block
 from ranksieve.data.query_weights import checked_query_weight
-from ranksieve.estimators.base import LinearRanker, PlainFit
+from ranksieve.estimators.base import PlainFit
+from ranksieve.estimators.linear import LinearRanker
 from ranksieve.estimators.parameters import Positive
 from ranksieve.losses.base import NO_PAIRS
 from ranksieve.measures.columns import sum_blocks

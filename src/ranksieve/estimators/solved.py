@@ -10,7 +10,8 @@ import numpy as np
 
 from ranksieve._types import FloatArray
 from ranksieve.data.dataset import Dataset
-from ranksieve.estimators.base import LinearRanker, PlainFit
+from ranksieve.estimators.base import PlainFit
+from ranksieve.estimators.linear import LinearRanker
 from ranksieve.solvers.base import Callback, Problem, Result, Solver, warn_of_tolerance
 
 

@@ -10,8 +10,8 @@ import numpy as np
 from ranksieve.data.costs import FeatureCosts
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.features import as_sign
-from ranksieve.estimators.base import LinearRanker
 from ranksieve.estimators.choice import Budget
+from ranksieve.estimators.linear import LinearRanker
 from ranksieve.formats.feature_tables import as_costs
 from ranksieve.forward import Rules
 from ranksieve.objective import Objective

@@ -20,7 +20,8 @@ from ranksieve._types import FloatArray
 from ranksieve._util.json_values import nonzero_weights
 from ranksieve.data.dataset import fingerprint
 from ranksieve.data.describe import varying_columns
-from ranksieve.estimators.base import LinearRanker, Ranker
+from ranksieve.estimators.base import Ranker
+from ranksieve.estimators.linear import LinearRanker
 from ranksieve.experiment.journal import Entry, Journal, check_begun, only_writer
 from ranksieve.experiment.results import PAPER_METRICS, best_on_vali, dense
 from ranksieve.experiment.terms import other_profiles

@@ -10,7 +10,8 @@ import numpy as np
 
 from ranksieve._types import FloatArray, IntArray, Matrix
 from ranksieve._util.messages import shortened
-from ranksieve.data.dataset import Dataset, as_matrix, numbered_names
+from ranksieve.data.dataset import Dataset
+from ranksieve.data.inputs import as_matrix, numbered_names
 from ranksieve.data.matrix import value_blocks
 
 CELLS_AT_ONCE = 2**22

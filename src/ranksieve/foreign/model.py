@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 from ranksieve._types import FloatArray, IntArray, Matrix
-from ranksieve.data.dataset import Dataset, as_matrix
+from ranksieve.data.dataset import Dataset
+from ranksieve.data.inputs import as_matrix
 from ranksieve.data.matrix import value_blocks
 from ranksieve.model import LinearModel, Term
 from ranksieve.preparation import MissingPolicy, Preparation

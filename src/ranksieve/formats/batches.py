@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 
 from ranksieve._types import AnyArray, IntArray, PathLike
-from ranksieve.data.dataset import Dataset, numbered_names, take_rows
+from ranksieve.data.dataset import Dataset, take_rows
+from ranksieve.data.inputs import numbered_names
 from ranksieve.data.matrix import is_sparse
 from ranksieve.data.queries import ids_from_text, text_array
 from ranksieve.data.row_values import TextColumn, WithGaps

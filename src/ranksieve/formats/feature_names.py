@@ -11,7 +11,8 @@ from typing import NamedTuple
 
 from ranksieve._types import PathLike
 from ranksieve._util.atomic import atomic_write, destination
-from ranksieve.data.dataset import Dataset, numbered_names
+from ranksieve.data.dataset import Dataset
+from ranksieve.data.inputs import numbered_names
 from ranksieve.formats.text_files import STANDARD_INPUT, content_lines, read_text, source_name
 
 SUFFIX = ".names"

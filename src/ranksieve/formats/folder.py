@@ -16,9 +16,10 @@ import numpy as np
 from ranksieve._types import AnyArray, BoolArray, PathLike
 from ranksieve._util.atomic_folder import identity
 from ranksieve._util.json_values import checked, decode_json
-from ranksieve.data.dataset import Dataset, as_document_weight
+from ranksieve.data.dataset import Dataset
 from ranksieve.data.disk_dataset import DiskDataset
 from ranksieve.data.disk_matrix import DiskMatrix
+from ranksieve.data.inputs import as_document_weight
 from ranksieve.data.matrix import first_place
 from ranksieve.data.queries import queries_in_order, text_array
 from ranksieve.data.row_values import TextColumn, WithGaps

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ranksieve._types import PathLike
-from ranksieve.data.dataset import as_document_weight, as_labels
+from ranksieve.data.inputs import as_document_weight, as_labels
 from ranksieve.data.matrix import first_place
 from ranksieve.data.queries import as_id_array
 from ranksieve.data.row_values import TextColumn, WithGaps

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from ranksieve._types import FloatArray
-from ranksieve.data.dataset import as_document_weight
+from ranksieve.data.inputs import as_document_weight
 from ranksieve.data.queries import Queries
 from ranksieve.data.query_weights import checked_query_weight
 

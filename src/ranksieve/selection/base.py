@@ -19,7 +19,8 @@ from ranksieve.data.dataset import Dataset
 from ranksieve.data.describe import varying_columns
 from ranksieve.data.query_weights import QueryWeight
 from ranksieve.estimators import RankSVM
-from ranksieve.estimators.base import LinearRanker, Prepared, all_or_nothing
+from ranksieve.estimators.base import Prepared, all_or_nothing
+from ranksieve.estimators.linear import LinearRanker
 from ranksieve.preparation.missing import INDICATOR
 from ranksieve.preparation.scales import ScaleWarning
 from ranksieve.solvers import Problem, Trace

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ranksieve.budgeted import BudgetedRanker
-from ranksieve.estimators.base import LinearRanker
+from ranksieve.estimators.linear import LinearRanker
 from ranksieve.estimators.parameters import check_parameters
 from ranksieve.methods import METHODS, ranker_classes
 from ranksieve.metrics import PROFILES

@@ -17,7 +17,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from ranksieve._types import FloatArray
 from ranksieve.data.dataset import Dataset
-from ranksieve.estimators.base import LinearRanker
+from ranksieve.estimators.linear import LinearRanker
 from ranksieve.experiment.cells import Cell, heading, number
 from ranksieve.experiment.fold_run import NO_FEATURES, UNPREPARED
 from ranksieve.experiment.journal import Entry

@@ -18,7 +18,7 @@ from ranksieve.estimators import (
     SparseRankSVM,
     TGRank,
 )
-from ranksieve.estimators.base import LinearRanker
+from ranksieve.estimators.linear import LinearRanker
 from ranksieve.experiment.cells import Cell, Table, word
 from ranksieve.experiment.journal import Entry, Journal, check_begun, only_writer
 from ranksieve.experiment.results import STAND_INS_FOLDER, Results
