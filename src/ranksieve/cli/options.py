@@ -224,19 +224,30 @@ class RankerOptions:
     costs: Annotated[
         str | None,
         typer.Option(
-            "--costs", "--feature-costs", metavar="FILE", help="Prices: CSV feature,cost[,group] or JSON."
+            "--costs",
+            "--feature-costs",
+            metavar="FILE",
+            help="Prices: CSV feature,cost[,group] or JSON; by name or pattern.",
         ),
     ] = None
     max_cost: Annotated[
         float | None, typer.Option(metavar="C", min=0, help="The features in use cost at most this.")
     ] = None
     must_have: Annotated[
-        str | None, typer.Option(metavar="A,B", help="Features for every model, free of the penalty.")
+        str | None,
+        typer.Option(
+            metavar="A,B*", help="Features for every model, by name or pattern, free of the penalty."
+        ),
     ] = None
-    must_not: Annotated[str | None, typer.Option(metavar="A,B", help="Features that are never used.")] = None
+    must_not: Annotated[
+        str | None, typer.Option(metavar="A,B*", help="Features that are never used, by name or pattern.")
+    ] = None
     signs: Annotated[
         str | None,
-        typer.Option(metavar="A=+,B=-", help="Signs that weights must have; or a CSV file feature,sign."),
+        typer.Option(
+            metavar="A=+,B*=-",
+            help="Signs that weights must have, by name or pattern; or a CSV file feature,sign.",
+        ),
     ] = None
     normalise: Annotated[str | None, NORMALISE] = None
     missing: Annotated[str | None, RANKER_MISSING] = None
