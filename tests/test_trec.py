@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 import ranksieve as rs
 from ranksieve.formats.judgements import read_judgements
+from ranksieve.formats.text_files import finite_number
 from ranksieve.metrics.profiles import PROFILES
 from ranksieve.metrics.run import evaluate_run
 
@@ -218,3 +219,14 @@ def test_judgements_in_any_form(tmp_path, form):
 def test_bad_judgements(tmp_path, text, sentence):
     path = put(tmp_path / "j", text)
     assert message(read_judgements, path).startswith(f"{path}{sentence}")
+
+
+@pytest.mark.parametrize("text", ["1_000", "١٢", "nan", "inf", "1e400", "0x10", "", "1,5", "1 2", "+-1"])
+def test_what_is_no_plain_number_is_refused(text):
+    with pytest.raises(ValueError, match=r"^run\.txt:3: the score is .*; expected a finite number$"):
+        finite_number(text, "run.txt:3", "score")
+
+
+@pytest.mark.parametrize("text", ["1", "-2.", ".5", "+1e-3", " 7 ", "1E5", "0.1"])
+def test_plain_numbers(text):
+    assert finite_number(text, "run.txt:3", "score") == float(text)

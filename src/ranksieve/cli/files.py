@@ -75,18 +75,11 @@ def read_scores(path: str) -> FloatArray:
     """One finite number per line; ``-`` is standard input."""
     import numpy as np
 
-    from ranksieve.formats.text_files import read_text, source_name
+    from ranksieve.formats.text_files import finite_number, read_text, source_name
 
-    scores = np.empty(len(lines := read_text(path).splitlines()))
-    for number, line in enumerate(lines):
-        try:
-            scores[number] = float(line)
-        except ValueError:
-            raise ValueError(
-                f"{source_name(path)}:{number + 1}: {line[:40]!r} is not a number; "
-                "expected one score per line"
-            ) from None
-    return scores
+    lines, name = read_text(path).splitlines(), source_name(path)
+    numbers = (finite_number(line, f"{name}:{k}", "score") for k, line in enumerate(lines, start=1))
+    return np.fromiter(numbers, dtype=np.float64, count=len(lines))
 
 
 def check_inputs(*paths: str | None) -> None:

@@ -7,6 +7,7 @@ import gzip
 import io
 import math
 import os
+import re
 import sys
 import zlib
 from collections.abc import Iterable, Iterator
@@ -20,6 +21,7 @@ GZIP_MAGIC = b"\x1f\x8b"
 PARQUET_MAGIC = b"PAR1"
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 STANDARD_INPUT = "-"
+NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 
 
 def source_name(path: PathLike) -> str:
@@ -121,11 +123,8 @@ def csv_rows(lines: Iterable[str], delimiter: str, name: str) -> Iterator[tuple[
 
 
 def finite_number(text: str, place: str, what: str) -> float:
-    """A number; anything else is refused, naming the place."""
-    try:
-        value = float(text)
-    except ValueError:
-        value = math.nan
+    """A number in ASCII digits; anything else is refused, naming the place (1_000 is a number to Python)."""
+    value = float(text) if NUMBER.fullmatch(text.strip()) else math.nan
     if not math.isfinite(value):
         raise ValueError(f"{place}: the {what} is {text[:40]!r}; expected a finite number")
     return value
