@@ -894,18 +894,15 @@ def test_standard_input(home, here):
     assert rs.load_model("m.json") == rs.load_model("n.json")
 
 
-def test_closed_pipe_is_quiet(home):
+@pytest.mark.parametrize(
+    "command", [("rank", "model.json", "test.txt"), ("evaluate", "test.txt", "--model", "model.json")]
+)
+def test_closed_pipe_is_quiet(home, monkeypatch, command):
+    monkeypatch.chdir(home)
     reading, writing = os.pipe()
     os.close(reading)
     with os.fdopen(writing, "wb") as pipe:
-        done = process(
-            "rank",
-            home / "model.json",
-            home / "test.txt",
-            capture_output=False,
-            stdout=pipe,
-            stderr=subprocess.PIPE,
-        )
+        done = process(*command, capture_output=False, stdout=pipe, stderr=subprocess.PIPE)
     assert (done.returncode, done.stderr) == (0, b"")
 
 

@@ -63,7 +63,10 @@ def test_signs_from_a_file(here):
     [
         (["--max-cost", "3"], "--max-cost 3 needs --costs FILE: what each feature costs"),
         (["--costs", "none.csv"], "none.csv: there is no such file"),
-        (["--costs", "bad.csv"], "bad.csv:3: the cost of 'f2' is -1; costs are finite numbers ≥ 0"),
+        (
+            ["--costs", "bad.csv"],
+            "bad.csv:3: the cost of 'f2' is -1; costs are finite numbers from 0",
+        ),
         (
             ["--costs", "other.csv"],
             "other.csv:2: unknown feature 'f9' (did you mean 'f5'?); the data have f1, f2, f3, f4, f5",

@@ -118,7 +118,10 @@ def test_one_cost_of_a_group_may_be_written_in_several_ways(put):
         ("name,cost\n", "c:1: the header is 'name,cost'; expected feature,cost[,group]"),
         ("feature,cost,unit\n", "c:1: the header is 'feature,cost,unit'; expected"),
         ("feature,cost\nprice,1,2\n", "c:2: has 3 cells; expected 2: feature,cost"),
-        ("feature,cost\n\nprice,-1\n", "c:3: the cost of 'price' is -1; costs are finite numbers ≥ 0"),
+        (
+            "feature,cost\n\nprice,-1\n",
+            "c:3: the cost of 'price' is -1; costs are finite numbers from 0",
+        ),
         ("feature,cost\nprice,nan\n", "c:2: the cost of 'price' is nan; costs are finite"),
         ("feature,cost\nprice,inf\n", "c:2: the cost of 'price' is inf; costs are finite"),
         ("feature,cost\nprice,cheap\n", "c:2: the cost of 'price' is 'cheap', which is not a number"),
@@ -172,3 +175,13 @@ def test_files_that_cannot_be_read(put, tmp_path):
     (tmp_path / "latin.csv").write_bytes("feature,cost\ngr\xf6sse,1\n".encode("latin-1"))
     with pytest.raises(ValueError, match=r"latin.csv:2: is not UTF-8 text"):
         read_costs("latin.csv")
+
+
+def test_a_quoted_name_may_hold_a_line_break(tmp_path):
+    (tmp_path / "c.csv").write_text('feature,cost\n"a\nb",1\nc,2\n')
+    assert read_costs(tmp_path / "c.csv").to_dict() == {"features": {"a\nb": 1.0, "c": 2.0}}
+
+
+def test_costs_whose_sum_would_overflow_are_refused():
+    with pytest.raises(ValueError, match=r"the cost of 'a' is 1e\+308; costs are finite numbers from"):
+        make_costs({"a": 1e308, "b": 1e308})

@@ -273,3 +273,17 @@ def test_bad_signs_of_a_penalty(signs):
 def test_a_penalty_with_signs_for_other_features(data):
     with pytest.raises(ValueError, match="2 signs were given for 6 features"):
         prox_newton(make_objective(data), L1(0.1, signs=[1, 0]))
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"signs": 1}, "signs must map features to signs or hold one sign for each of the 3 features, got 1"),
+        ({"weights": {}}, r"weights must hold one number for each of the 3 features, got \{\}"),
+        ({"weights": "heavy"}, "weights must hold one number for each of the 3 features, got 'heavy'"),
+    ],
+)
+def test_other_things_than_signs_and_weights_are_refused(given, words):
+    data = random_dataset(n_features=3)
+    with pytest.raises(ValueError, match=words):
+        SparseRanker(**given).fit(data)

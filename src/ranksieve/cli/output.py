@@ -89,7 +89,11 @@ def json_text(content: Any) -> str:
 def _console() -> Console:
     from rich.console import Console
 
-    return Console(width=None if sys.stdout.isatty() else WIDTH_WITHOUT_TERMINAL)
+    class Shown(Console):
+        def on_broken_pipe(self) -> None:
+            raise BrokenPipeError  # rich would end the program with 1
+
+    return Shown(width=None if sys.stdout.isatty() else WIDTH_WITHOUT_TERMINAL)
 
 
 def _is_number(cell: str) -> bool:

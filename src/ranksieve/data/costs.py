@@ -15,6 +15,7 @@ from ranksieve.data.features import by_column, is_pattern, matching, unknown_fea
 
 OTHERS = "*"  # the entry that prices every feature without one of its own
 WHERE = "feature_costs"
+LARGEST = 1e300
 
 
 @dataclass(frozen=True)
@@ -220,6 +221,8 @@ def as_cost(cost: Any, name: str, place: str) -> float:
 
 
 def check_cost(cost: float, name: str, place: str) -> None:
-    """A cost is a finite number, not negative."""
-    if not (np.isfinite(cost) and cost >= 0):
-        raise ValueError(f"{place}: the cost of {name!r} is {cost:g}; costs are finite numbers ≥ 0")
+    """A cost is a finite number, not negative, and so small that no sum of costs overflows."""
+    if not 0 <= cost <= LARGEST:
+        raise ValueError(
+            f"{place}: the cost of {name!r} is {cost:g}; costs are finite numbers from 0 to {LARGEST:g}"
+        )

@@ -125,7 +125,7 @@ def _lines_by_feature(
 def _lines(
     text: str, path: PathLike, required: Sequence[str], optional: Sequence[str]
 ) -> Iterator[FeatureLine]:
-    lines = text.splitlines()
+    lines = text.splitlines(keepends=True)  # a quoted name may go over several
     rows = csv_rows(lines, delimiter_of(lines[0] if lines else ""), source_name(path))
     first, cells = next(rows, (f"{source_name(path)}:1", []))
     header = [name.strip().lower() for name in cells]

@@ -28,7 +28,13 @@ class Constraints:
         """ℓ1 weights with 0 for the unpenalised and infinity for the forbidden columns; None if all are 1."""
         if weights is None and not (self.unpenalised.any() or self.forbidden.any()):
             return None
-        given = np.ones(len(self.unpenalised)) if weights is None else np.array(weights, dtype=np.float64)
+        try:
+            given = np.ones(len(self.unpenalised)) if weights is None else np.array(weights, dtype=np.float64)
+        except (TypeError, ValueError):
+            raise ValueError(
+                f"weights must hold one number for each of the {len(self.unpenalised)} features, "
+                f"got {weights!r}"
+            ) from None
         if given.shape != self.unpenalised.shape:
             raise ValueError(f"{given.size} penalty weights were given for {len(self.unpenalised)} features")
         given[self.unpenalised], given[self.forbidden] = 0.0, np.inf
@@ -68,7 +74,7 @@ def _sign_of_each(signs: Signs, names: Sequence[str], among: Sequence[str]) -> F
         for column, sign in by_column(given, names, "signs", among=among).items():
             bound[column] = sign
         return bound
-    if isinstance(signs, str) or len(signs) != len(names):
+    if isinstance(signs, str) or not isinstance(signs, Sequence | np.ndarray) or len(signs) != len(names):
         raise ValueError(
             f"signs must map features to signs or hold one sign for each of the {len(names)} features, "
             f"got {signs!r}"
