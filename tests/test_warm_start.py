@@ -118,7 +118,18 @@ def test_data_that_lack_its_features():
     model = rs.LinearModel((rs.model.Term("y1", 0, 1.0), rs.model.Term("x3", 3, 1.0)), n_features=14)
     found = rs.SparseRanker(max_features=2).fit(named, warm_start=model).changes_
     assert len(found.after) == 0
-    assert any("lack features of" in sentence for sentence in change_sentences(found, "old.json"))
+    sentence = "old.json cannot be measured on these data: the data lack 1 of the model's features: y1."
+    assert sentence in change_sentences(found, "old.json")
+
+
+def test_missing_values_that_the_model_before_cannot_fill_are_told_as_such(old):
+    X = SECOND.X.copy()
+    X[0, SECOND.feature_names.index(old.names[0])] = np.nan
+    with pytest.warns(UserWarning, match="missing"):
+        found = rs.SparseRanker(max_features=4).fit(SECOND.replace_features(X), warm_start=old).changes_
+    assert any(
+        "is missing, and the model has nothing to put there" in s for s in change_sentences(found, "o")
+    )
 
 
 @pytest.mark.parametrize(

@@ -42,7 +42,6 @@ def show_changes(found: Changes, file: str, texts: Mapping[Any, str]) -> None:
     from ranksieve.report.change_words import change_table
 
     shown = change_table(found, file, texts, SHOWN_QUERIES)
-    assert shown is not None
     for sentence in shown.sentences:
         words(sentence)
     table(["feature", "weight before", "weight now", ""], shown.features, "What changed")

@@ -38,8 +38,9 @@ class Changes:
 
     ``features`` come by falling weight. Weights are per raw unit of the feature if ``raw``, else per
     normalised one. ``before`` and ``after`` are the metric of each held-out query: of the model before as it
-    was, and of the new one fitted without that query. They are empty if the data lack features of the model
-    before. ``seen`` says that the model before was fitted on these queries, so its values are too high.
+    was, and of the new one fitted without that query. They are empty if the model before cannot rank these
+    data; ``unmeasured`` says why. ``seen`` says that the model before was fitted on these queries, so its
+    values are too high.
     """
 
     features: tuple[FeatureChange, ...]
@@ -50,6 +51,7 @@ class Changes:
     before: FloatArray
     after: FloatArray
     seen: bool
+    unmeasured: str = ""
 
     @property
     def won(self) -> int:
@@ -126,29 +128,29 @@ def find_changes(
         dict(zip(m.names, (m.folded() if raw else m).weights.tolist(), strict=True)) for m in (old, new)
     ]
     names = sorted({*weights[0], *weights[1]}, key=lambda name: -max(abs(w.get(name, 0.0)) for w in weights))
-    before = _values(old, held, validation)
-    known = before is not None
+    before, unmeasured = _values(old, held, validation)
     return Changes(
         tuple(FeatureChange(name, *(w.get(name) for w in weights)) for name in names),
         raw,
         validation.metric,
         validation.profile.name,
-        validation.query_ids if known else validation.query_ids[:0],
-        np.empty(0) if before is None else before,
-        validation.values[chosen] if known else np.empty(0),
+        validation.query_ids[: len(before)],
+        before,
+        validation.values[chosen][: len(before)],
         seen,
+        unmeasured,
     )
 
 
-def _values(model: LinearModel, held: Sequence[Dataset], by: Validation) -> FloatArray | None:
-    """The metric of each query that has one; None if the data lack a feature of the model."""
+def _values(model: LinearModel, held: Sequence[Dataset], by: Validation) -> tuple[FloatArray, str]:
+    """The metric of each query that has one; or none, and why the model cannot rank the data."""
     try:
         scores = [model.predict(data) for data in held]
-    except ValueError:
-        return None
+    except ValueError as error:
+        return np.empty(0), str(error)
     found = [
         evaluate(one, data, [by.metric], by.profile).per_query[by.metric]
         for one, data in zip(scores, held, strict=True)
     ]
     values = np.concatenate(found)
-    return np.asarray(values[~np.isnan(values)])
+    return np.asarray(values[~np.isnan(values)]), ""

@@ -121,14 +121,14 @@ class HeldOut:
         if folds is not None:
             self._crossed = train.parts(rankings, *(_fold_of_queries(folds, one) for one in folds.dealings))
         self.query_ids: AnyArray = np.concatenate([data.query_ids for data in given])
-        self._known: dict[tuple[bytes, bytes], FloatArray] = {}  # selections within two limits begin alike
+        self._known: dict[bytes, FloatArray] = {}  # selections within two limits begin alike
 
     def measure(self, fitted: Fitted) -> Validation:
         """How the models of a family rank the queries; of one that is held out more than once the mean."""
         coefs, without = fitted.models.coefs, fitted.without
         if self._folds is None or without is None:
             without = np.empty((len(coefs), 0, 0))
-        keys = [(w.tobytes(), others.tobytes()) for w, others in zip(coefs, without, strict=True)]
+        keys = [_name_of_model(*versions) for versions in zip(coefs, without, strict=True)]
         new = {key: k for k, key in enumerate(keys) if key not in self._known}
         if new:
             some = list(new.values())
@@ -150,6 +150,11 @@ class HeldOut:
         if self._seen is not None:
             found.append(self._seen.for_queries(Rankings.plain, coefs))
         return np.concatenate(found).T
+
+
+def _name_of_model(w: FloatArray, without: FloatArray) -> bytes:
+    """A short name for the weights of a model and of its versions without each fold."""
+    return sha256(w.tobytes() + without.tobytes()).digest()
 
 
 def _fold_of_queries(folds: Folds, dealing: range) -> IntArray:

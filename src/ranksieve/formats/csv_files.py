@@ -45,17 +45,7 @@ class Layout(NamedTuple):
     truth_values: frozenset[str]
 
 
-def read_csv(
-    path: PathLike,
-    *,
-    qid: str = "qid",
-    label: str = "label",
-    doc_id: str | None = None,
-    features: str | Sequence[str] | None = None,
-    ignore: str | Sequence[str] = (),
-    document_weight: str | None = None,
-    missing: str = "keep",
-) -> Dataset:
+def read_csv(path: PathLike, *, missing: str = "keep", **columns: Any) -> Dataset:
     """Read CSV or TSV, plain or gzip, with one row per document and a header that names the columns.
 
     Cells are separated by comma, semicolon or tab, as the header shows, and may be in double quotes. An empty
@@ -63,12 +53,11 @@ def read_csv(
     cells are no numbers; a cell that is no number in a column of numbers is refused. Query ids are whole
     numbers if all of them are, else text; document ids are text. The columns are those of :func:`from_frame`.
     """
-    choice = ColumnChoice(qid, label, doc_id, features, ignore, document_weight)
-    name, raw = source_name(path), read_bytes(path)
+    choice, name, raw = ColumnChoice(**columns), source_name(path), read_bytes(path)
     layout = _layout(raw, name)
     try:
         table = _with_ids(_table(raw, layout, choice, name), choice)
-        wanted = {**vars(choice), "ignore": ()}  # what is ignored is not in the table
+        wanted = columns | {"ignore": ()}  # what is ignored is not in the table
         dataset = from_frame(table, missing=missing, **wanted)
     except ValueError as error:
         said = str(error)

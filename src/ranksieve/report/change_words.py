@@ -23,11 +23,9 @@ class ChangeTable:
 
 
 def change_table(
-    found: Changes | None, file: str, texts: Mapping[Any, str], most: int = SHOWN_QUERIES
-) -> ChangeTable | None:
-    """What changed since the model of a file, if anything is known; ``texts`` are the words of queries."""
-    if found is None:
-        return None
+    found: Changes, file: str, texts: Mapping[Any, str], most: int = SHOWN_QUERIES
+) -> ChangeTable:
+    """What changed since the model of a file; ``texts`` are the words of queries."""
     features = [(one.feature, _weight(one.before), _weight(one.after), one.status) for one in found.features]
     queries = query_cells(found.extremes(most), texts)
     return ChangeTable(list(change_sentences(found, file)), features, queries, found.metric)
@@ -58,7 +56,7 @@ def change_sentences(found: Changes, file: str) -> Iterator[str]:
     else:
         yield f"Of the features of {file} {kept} are kept; in: {_listed(entered)}; out: {_listed(left)}."
     if not len(found.after):
-        yield f"The data lack features of {file}, so it cannot be measured on them."
+        yield f"{file} cannot be measured on these data: {found.unmeasured}."
         return
     gain, low, high = found.gain
     yield (

@@ -195,6 +195,7 @@ def build_content(
     if gains is not None and query_texts:
         gains = replace(gains, texts=query_texts)
     told = {} if test is None else {test.label: test.evaluation}
+    changes = getattr(ranker, "changes_", None)
     return Content(
         title,
         model,
@@ -209,7 +210,7 @@ def build_content(
         tested="" if test is None else test.sentence,
         candidates=candidates_figure(ranker) if isinstance(ranker, SparseRanker) else None,
         costs=paid_for(ranker),
-        changes=change_table(getattr(ranker, "changes_", None), before, query_texts or {}),
+        changes=None if changes is None else change_table(changes, before, query_texts or {}),
         **_measured(told | dict(evaluations or {})),
     )
 
