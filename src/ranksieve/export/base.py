@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ranksieve._types import FloatArray
+from ranksieve._util.file_names import fault_of_file_name, shown
 
 if TYPE_CHECKING:  # these take long to load
     from ranksieve.data.dataset import Dataset
@@ -72,18 +73,23 @@ class NameRule:
 
     def check(self, name: str, what: str, advice: str) -> None:
         if not re.fullmatch(self.pattern, name):
-            raise ValueError(f"{what} {name!r} cannot be used, because {self.words}; {advice}")
+            raise ValueError(f"{what} {shown(name)} cannot be used, because {self.words}; {advice}")
 
 
-ANY_NAME = NameRule(r"(?=.*\S)[^\x00-\x1f\x7f]+", "a name is visible text without control characters")
+ANY_NAME = NameRule(
+    r"(?=.*\S)[^\x00-\x1f\x7f-\x9f\ud800-\udfff]+", "a name is visible text without control characters"
+)
 FILE_NAME = NameRule(
     r"\w[\w.-]*", "a name consists of letters, digits, _, . and - and does not begin with . or -"
 )
 
 
 def check_model_name(rule: NameRule, name: str) -> None:
-    """Refuse a name that the engine would not take for a model."""
-    rule.check(name, "the model name", "choose another one (option name)")
+    """Refuse a name that the engine would not take for a model, or that no file can have."""
+    what, advice = "the model name", "choose another one (option name)"
+    rule.check(name, what, advice)
+    if fault := fault_of_file_name(name):
+        raise ValueError(f"{what} {shown(name)} cannot be used, because {fault}; {advice}")
 
 
 def exportable(
@@ -152,12 +158,12 @@ def engine_names(
     theirs = [names.get(name, name) for name in own]
     for name, given in zip(own, theirs, strict=True):
         if not isinstance(given, str):
-            raise ValueError(f"names must map feature {name!r} to text, got {given!r}")
+            raise ValueError(f"names must map feature {shown(name)} to text, got {given!r}")
         rule.check(given, f"{engine} feature", advice or "give another name with the option names")
     doubles = sorted({name for name in theirs if theirs.count(name) > 1})
     if doubles:
         raise ValueError(
-            f"features must have different names in {engine}, but {', '.join(doubles)} occurs more than once "
+            f"features must have different names in {engine}, but {shown(doubles[0])} occurs more than once "
             "after renaming; correct the map of names"
         )
     return [str(name) for name in theirs]  # NumPy's text shows its type in source code
