@@ -179,7 +179,7 @@ def _whole_lines(stream: io.BufferedIOBase | io.RawIOBase, name: str, size: int)
         if kept == len(buffer) - 1:  # one line fills the buffer
             if kept >= LONGEST_LINE:
                 raise ValueError(
-                    f"{name}: a line has more than {LONGEST_LINE} bytes; expected one document per line"
+                    f"{name}: a line has over {LONGEST_LINE} bytes; expected a document per line"
                 )
             buffer = buffer + bytearray(len(buffer))
     if kept:
