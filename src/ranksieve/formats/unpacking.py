@@ -42,8 +42,8 @@ class Unpacked(io.RawIOBase):
         self._count += count
         if self._count > max(ALWAYS, MOST_TIMES * self._packed.count):
             raise ValueError(
-                f"{self._name}: unpacks to {self._count / MEGABYTE:.3g} MB and more from the first "
-                f"{self._packed.count / MEGABYTE:.3g} MB of gzip, as no data do; unpack it first if it is sound"
+                f"{self._name}: unpacks to {self._count / MEGABYTE:.3g} MB and more from the "
+                f"first {self._packed.count / MEGABYTE:.3g} MB of gzip, as no data do; if sound, unpack it"
             )
         return count
 
