@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -11,6 +12,7 @@ import numpy as np
 
 from ranksieve._types import FloatArray
 
+HALF = re.compile(r"\\u[dD]")
 LONGEST = 308  # digits of a whole number that fits into a float
 KINDS: dict[type, str] = {
     str: "text", int: "a whole number", float: "a finite number", list: "a list", dict: "an object"
@@ -21,9 +23,14 @@ TAKEN: dict[type, Any] = {list: list | tuple, dict: Mapping, float: int | float}
 def decode_json(text: str, **options: Any) -> Any:
     """What a text says; every fault is a JSONDecodeError, and a whole number beyond floats is infinite."""
     try:
-        return json.loads(text, parse_int=_whole, **options)
+        value = json.loads(text, parse_int=_whole, **options)
+        if HALF.search(text):  # one of a pair of codes that make a character
+            json.dumps(value, ensure_ascii=False).encode()
     except RecursionError:
         raise json.JSONDecodeError("nested too deeply", text, 0) from None
+    except UnicodeEncodeError:
+        raise json.JSONDecodeError("a text holds half of a pair of characters", text, 0) from None
+    return value
 
 
 def checked(value: Any, shape: Any, what: str) -> Any:
