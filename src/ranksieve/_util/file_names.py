@@ -27,12 +27,6 @@ def fault_of_file_name(name: str) -> str | None:
     return f"it has {n_bytes} bytes, and {MOST_BYTES} are the most" if n_bytes > MOST_BYTES else None
 
 
-def shown(name: str, most: int = 60) -> str:
-    """A name in quotes, as messages show it: without control characters, and not longer than a line."""
-    text = ascii(name) if any(0xD800 <= ord(letter) <= 0xDFFF for letter in name) else repr(name)
-    return text if len(text) <= most else f"{text[:most]}…"
-
-
 def check_inside(path: Path, folder: Path) -> None:
     """Refuse a file whose place is outside the folder, because something on the way there is a link."""
     if not path.resolve().is_relative_to(folder.resolve()):

@@ -30,6 +30,17 @@ def shortened(names: Sequence[str], most: int) -> str:
     return ", ".join(names[:most]) + (f" and {more} more" if more > 0 else "")
 
 
+def shown(name: str, most: int = 60) -> str:
+    """A name in quotes, without control characters and not longer than a line."""
+    text = repr(name) if name.isprintable() else ascii(name)
+    return text if len(text) <= most else f"{text[:most]}…"
+
+
+def told(name: str) -> str:
+    """A name inside a sentence: as it is, unless it would break the line or go on for ever."""
+    return name if name.isprintable() and len(name) <= 60 else shown(name)
+
+
 def how_to_install(extra: str) -> str:
     """The advice in a message; ranksieve is on no registry, so it is installed from a checkout."""
     return f'run pip install ".[{extra}]" in the checkout of ranksieve'

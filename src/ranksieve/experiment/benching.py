@@ -15,8 +15,8 @@ import numpy as np
 from joblib import Parallel, delayed
 
 from ranksieve._parallel import use_threads
-from ranksieve._util.file_names import fault_of_file_name, shown
-from ranksieve._util.messages import lookup, warn_caller
+from ranksieve._util.file_names import fault_of_file_name
+from ranksieve._util.messages import lookup, shown, warn_caller
 from ranksieve.experiment.fold_run import Place, Plan, make_places, run_fold
 from ranksieve.experiment.results import STAND_INS_FOLDER, STUDIES_FOLDER, Results, load_results
 from ranksieve.experiment.studies import run_studies, wanted_studies

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ranksieve._types import FloatArray
-from ranksieve._util.file_names import fault_of_file_name, shown
+from ranksieve._util.file_names import fault_of_file_name
+from ranksieve._util.messages import shown, told
 
 if TYPE_CHECKING:  # these take long to load
     from ranksieve.data.dataset import Dataset
@@ -107,10 +108,10 @@ def exportable(
     left = folded.preparation.missing.indicators
     if left and not indicators:
         source = next(iter(left.values()))
-        alone = "" if scales_vary else f" but not {source} itself"
+        alone = "" if scales_vary else f" but not {told(source)} itself"
         raise ValueError(
-            f"the model uses whether {source} is missing{alone}, which {engine} cannot compute; export to "
-            "python, onnx or json, or fit with missing='column_mean'"
+            f"the model uses whether {told(source)} is missing{alone}, which {engine} cannot compute; export "
+            "to python, onnx or json, or fit with missing='column_mean'"
         )
     return folded
 
@@ -142,7 +143,7 @@ def warn_of_means(model: LinearModel, engine: str, cure: str = "") -> None:
     if not missing.learns:
         return
     pairs = zip(model.names, missing.means, strict=True)
-    means = ", ".join(f"{name} {mean:.6g}" for name, mean in pairs)
+    means = ", ".join(f"{told(name)} {mean:.6g}" for name, mean in pairs)
     cure = cure or f"give each feature this default value in its own definition ({means})"
     warnings.warn(
         f"the model replaces a missing feature by a number that it learned but {engine} puts 0; {cure}",
@@ -227,20 +228,20 @@ def float32(value: float, what: str) -> float:
 
 def scale32(scale: float, name: str) -> float:
     """A scale in float32; one that becomes 0 is refused."""
-    rounded = float32(scale, f"the scale of {name}")
+    rounded = float32(scale, f"the scale of {told(name)}")
     if rounded == 0:
         raise ValueError(
-            f"the scale of {name} is {scale:.6g}, which is 0 in 32-bit numbers; rescale the feature"
+            f"the scale of {told(name)} is {scale:.6g}, which is 0 in 32-bit numbers; rescale the feature"
         )
     return rounded
 
 
 def weight32(weight: float, name: str) -> float:
     """A weight in float32; a warning names one that becomes 0."""
-    rounded = float32(weight, f"the weight of {name}")
+    rounded = float32(weight, f"the weight of {told(name)}")
     if rounded == 0 != weight:
         warnings.warn(
-            f"the weight of {name} is {weight:.6g}, which is 0 in 32-bit numbers; rescale the feature",
+            f"the weight of {told(name)} is {weight:.6g}, which is 0 in 32-bit numbers; rescale the feature",
             UserWarning,
             stacklevel=2,
         )

@@ -30,7 +30,8 @@ PROFILE_NAME = NameRule(
     r"[A-Za-z_][A-Za-z0-9_-]*", "a rank profile has letters, digits, _ and - and begins with a letter or _"
 )
 REFERENCE = r"(?!(?:true|false|if|in)\b)[A-Za-z_][A-Za-z0-9_@$]*"
-PART = r"[^(){}#\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]*"
+QUOTED = r'"[^"\\{}#\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]*"'
+PART = rf"(?:[A-Za-z0-9_.,:@$<>=! -]|{QUOTED})*"
 ARGUMENTS = rf"\({PART}(\({PART}\){PART})*\)"
 OUTPUTS = r"(\.[A-Za-z0-9_]+)*"
 MAPPED_NAME = NameRule(
