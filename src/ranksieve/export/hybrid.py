@@ -71,8 +71,9 @@ def hybrid(model: LinearModel, options: Options, engine: str, query_of: Callable
         if term.weight < 0:
             name = told(term.name)
             raise ValueError(
-                f"the weight of {name} is {term.weight:.6g}, but {engine} takes no negative weights; fit with "
-                f"--signs {shlex.quote(f'{name}=+')}, or leave the feature out with --must-not {shlex.quote(name)}"
+                f"the weight of {name} is {term.weight:.6g}, but {engine} takes no negative weights; "
+                f"fit with --signs {shlex.quote(f'{name}=+')}, or leave the feature out with "
+                f"--must-not {shlex.quote(name)}"
             )
     queries = [query_of(name) for name in names]
     if options.featureset is not None:
@@ -118,7 +119,7 @@ def _queries_of(queries: dict[str, Any], names: Sequence[str]) -> list[Any]:
     lacking = [name for name in names if name not in queries]
     if lacking:
         raise ValueError(
-            f"there is no query for {', '.join(map(told, lacking))}, which the model uses; add them, or give the option "
-            "names if they are called otherwise there"
+            f"there is no query for {', '.join(map(told, lacking))}, which the model uses; add them, "
+            "or give the option names if they are called otherwise there"
         )
     return [queries[name] for name in names]

@@ -173,8 +173,8 @@ def trimmed(features: Sequence[dict[str, Any]], wanted: Sequence[str]) -> list[d
     lacking = [name for name in wanted if name not in by_name]
     if lacking:
         raise ValueError(
-            f"the feature set lacks {', '.join(map(told, lacking))}, which the model uses; add them, or give the option "
-            "names if they are called otherwise there"
+            f"the feature set lacks {', '.join(map(told, lacking))}, which the model uses; add them, "
+            "or give the option names if they are called otherwise there"
         )
     kept: set[str] = set()
     open_names = list(wanted)

@@ -64,9 +64,8 @@ def _check_normalisation(model: LinearModel) -> None:
 
 
 def _pipeline(search: Hybrid, total: float) -> dict[str, Any]:
-    weights = [
-        float32(clause.weight / total, f"the weight of {told(clause.name)}") for clause in search.clauses
-    ]
+    shares = [(clause.weight / total, told(clause.name)) for clause in search.clauses]
+    weights = [float32(share, f"the weight of {name}") for share, name in shares]
     processor = {
         "normalization": {"technique": "min_max"},
         "combination": {"technique": "arithmetic_mean", "parameters": {"weights": weights}},
