@@ -10,7 +10,7 @@ BENCH_READY := $(BENCH)/.ready
 # Tests start many processes; what one has compiled to bytecode the next need not.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test lint test-letor bench bench-full docs results clean
+.PHONY: demo test lint test-letor injection bench bench-full docs results clean
 
 demo: $(READY)
 	@mkdir -p demo
@@ -32,8 +32,14 @@ lint: $(READY)
 test-letor: $(READY)
 	$(BIN)/pytest -m letor
 
+# Random models with hostile names to every export target, read back as the engines would; a few minutes.
+# Say more with INJECTION="--models 20000 --seed 1".
+injection: $(READY)
+	OMP_NUM_THREADS=1 $(BIN)/python -m tests.injection $(INJECTION)
+
 docs: $(READY)
 	$(BIN)/python -m benchmarks.methods_page > docs/methods/README.md
+	$(BIN)/python -m benchmarks.licences_page > docs/licences.md
 
 results: $(READY)
 	$(BIN)/python -m benchmarks.results_page

@@ -27,10 +27,11 @@ from tests.test_browser import assert_only_the_file, browser, draw_all, open_tab
 
 NAMES = [*SHOWN, *CONTROLS]
 QUICK = {"n_alphas": 5, "cv": 2, "profile": "standard"}
+STUDIES = ["single_features", "path"]
 FOLDERS = {
     "shop": MARKUP[6],
     "ranksvm-l1": "<img src=x onerror=window.hacked=1>",
-    "ranksvm": "'\"><svg onload=x>",
+    "ranksvm": "'\"><svg onload=window.hacked=1>",
 }
 
 
@@ -45,7 +46,13 @@ def hostile_data() -> rs.Dataset:
 
 def hostile_results(data: rs.Dataset, folder: Path):
     """Results whose data set and methods get their names after the run, as those of a stranger may have."""
-    bench({"shop": [Fold(data, data, data)]}, ["ranksvm-l1", "ranksvm"], out=folder, grid="fast")
+    bench(
+        {"shop": [Fold(data, data, data)]},
+        ["ranksvm-l1", "ranksvm"],
+        out=folder,
+        grid="fast",
+        studies=STUDIES,
+    )
     for old, new in FOLDERS.items():
         for path in sorted(folder.rglob(old), reverse=True):
             path.rename(path.with_name(new.replace("/", "")))
