@@ -15,7 +15,7 @@ from ranksieve.experiment.cells import Table, count, number, word
 from ranksieve.experiment.table_files import csv_text, latex, markdown
 from tests.hostile import CONTROLS, FORMULAS, HALVES, MARKUP, SHOWN
 
-STARTS = ("=", "+", "-", "@", "\t", "\r", "＝", "＋", "－", "＠")
+STARTS = ("=", "+", "-", "@", "\t", "＝", "＋", "－", "＠")
 NAMES = (*SHOWN, *CONTROLS)
 
 
@@ -31,7 +31,11 @@ def cells_of(names):
 def test_no_text_of_a_table_is_a_formula():
     rows = cells_of(NAMES)
     assert [row["value"] for row in rows[1::3]] == ["-0.25"] * len(NAMES)  # numbers stay numbers
-    assert [row["value"] for row in rows[::3]] == [f"{quote(name)}{name}" for name in NAMES]
+    assert [row["value"] for row in rows[::3]] == [f"{quote(name)}{on_one_line(name)}" for name in NAMES]
+
+
+def on_one_line(name):
+    return name.replace("\r", " ").replace("\n", " ")
 
 
 def quote(name):

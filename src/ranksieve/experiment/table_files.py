@@ -21,7 +21,7 @@ LATEX = {
 ONE_LINE = {"\n": " ", "\r": " "}
 MARKDOWN = str.maketrans({letter: f"\\{letter}" for letter in "\\`*_[]<>|&"} | ONE_LINE)
 MARKDOWN_CELL = str.maketrans({letter: f"\\{letter}" for letter in "\\`[<|"} | ONE_LINE)
-FORMULA = tuple("=+-@\t\r＝＋－＠")  # what a spreadsheet takes for the beginning of one
+FORMULA = tuple("=+-@\t＝＋－＠")  # what a spreadsheet takes for the beginning of one
 LATEX_MARKS = {"*": "*", "†": r"\dagger", "‡": r"\ddagger"}
 
 
@@ -65,12 +65,16 @@ def csv_text(tables: Sequence[Table]) -> str:
             for column, cell in zip(table.columns, row, strict=True):
                 value, spread = ("" if v is None else v for v in (cell.value, cell.spread))
                 place = [table.name, table.title, number, column]
-                writer.writerow(map(_no_formula, [*place, value, int(cell.bold), cell.marks, spread]))
+                writer.writerow(map(_as_text, [*place, value, int(cell.bold), cell.marks, spread]))
     return text.getvalue()
 
 
-def _no_formula(value: object) -> object:
-    return f"'{value}" if isinstance(value, str) and value.startswith(FORMULA) else value
+def _as_text(value: object) -> object:
+    """Text that stays on its line, which csv does not see to for a carriage return, and is no formula."""
+    if not isinstance(value, str):
+        return value
+    line = value.replace("\r", " ").replace("\n", " ")
+    return f"'{line}" if line.startswith(FORMULA) else line
 
 
 def json_text(tables: Sequence[Table]) -> str:
