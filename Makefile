@@ -1,16 +1,19 @@
 # make demo and make test need python3, make and the package registries, nothing else.
 PYTHON ?= python3
 VENV := .venv
-BIN := $(VENV)/bin
+SCRIPTS := $(if $(filter Windows_NT,$(OS)),Scripts,bin)
+BIN := $(VENV)/$(SCRIPTS)
 READY := $(VENV)/.ready
 # The peers of the race get an environment of their own, so that they cannot change what the tests run with.
 BENCH := .venv-bench
 BENCH_READY := $(BENCH)/.ready
+# What a release is tried in: nothing but the wheel.
+BARE := .venv-bare
 
 # Tests start many processes; what one has compiled to bytecode the next need not.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test lint test-letor injection bench bench-full docs results clean
+.PHONY: demo test lint test-letor injection bench bench-full docs results dist clean
 
 demo: $(READY)
 	@mkdir -p demo
@@ -46,10 +49,22 @@ results: $(READY)
 
 # A quarter of an hour on two cores; what is in benchmarks/results for the same versions is not measured again.
 bench: $(BENCH_READY)
-	$(BENCH)/bin/python -m benchmarks
+	$(BENCH)/$(SCRIPTS)/python -m benchmarks
 
 bench-full: $(BENCH_READY)
-	$(BENCH)/bin/python -m benchmarks --full
+	$(BENCH)/$(SCRIPTS)/python -m benchmarks --full
+
+# Builds sdist and wheel, installs the wheel into a bare environment and runs the README there.
+dist:
+	rm -rf dist $(BARE)
+	$(PYTHON) -m venv $(BARE)
+	$(BARE)/$(SCRIPTS)/python -m pip install --quiet --disable-pip-version-check build
+	$(BARE)/$(SCRIPTS)/python -m build --outdir dist .
+	rm -rf $(BARE)
+	$(PYTHON) -m venv $(BARE)
+	$(BARE)/$(SCRIPTS)/python -m pip install --quiet --disable-pip-version-check "$$(ls dist/*.whl)[all]"
+	$(BARE)/$(SCRIPTS)/python -m tests.readme
+	@ls -l dist
 
 $(READY): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -58,9 +73,9 @@ $(READY): pyproject.toml
 
 $(BENCH_READY): pyproject.toml
 	$(PYTHON) -m venv $(BENCH)
-	$(BENCH)/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[all]'
-	$(BENCH)/bin/python -m benchmarks.peers
+	$(BENCH)/$(SCRIPTS)/python -m pip install --quiet --disable-pip-version-check --editable '.[all]'
+	$(BENCH)/$(SCRIPTS)/python -m benchmarks.peers
 	@touch $@
 
 clean:
-	rm -rf $(VENV) $(BENCH) demo benchmarks/out
+	rm -rf $(VENV) $(BENCH) $(BARE) dist demo benchmarks/out
