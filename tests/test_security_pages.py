@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -16,6 +18,7 @@ from ranksieve.experiment.results import load_results
 from ranksieve.formats.folds import Fold
 from ranksieve.report import build_content, write_report
 from ranksieve.report.explain_page import ExplainPage, explain_page
+from ranksieve.report.frontier_figure import frontier_steps
 from ranksieve.report.frontier_page import frontier_page
 from ranksieve.report.inspect_page import inspect_page
 from ranksieve.report.inspect_words import remarks
@@ -61,8 +64,15 @@ def hostile_results(data: rs.Dataset, folder: Path):
     return load_results(folder)
 
 
+class Page(NamedTuple):
+    """Where a page is, and which names it shows."""
+
+    path: Path
+    names: Sequence[str]
+
+
 @pytest.fixture(scope="module")
-def pages(tmp_path_factory) -> dict[str, Path]:
+def pages(tmp_path_factory) -> dict[str, Page]:
     folder, data = tmp_path_factory.mktemp("hostile"), hostile_data()
     costs = {name: 1.0 + j for j, name in enumerate(NAMES)}
     ranker = rs.SparseRanker(8, feature_costs=costs, **QUICK).fit(data)
@@ -75,26 +85,32 @@ def pages(tmp_path_factory) -> dict[str, Path]:
     measured, folds = held_out_sizes(sizes, data.select_features(np.arange(12)), None)
     figures, found = rs.describe(data), rs.inspect_features(data)
     inspected = {**figures.to_dict(), "remarks": remarks(figures, found, [NAMES[0]]), "texts": [NAMES[0]]}
+    few = rs.frontier(data, feature_costs=costs, **QUICK).to_dict()
+    by_size = subset_data(sizes, measured, how_measured(MARKUP[0], folds))
     texts = {
         "explain": explain_page(ExplainPage(MARKUP[0], card, "", drops, worst, explained)),
-        "frontier": frontier_page(rs.frontier(data, feature_costs=costs, **QUICK).to_dict()),
+        "frontier": frontier_page(few),
         "inspect": inspect_page({**inspected, **found.to_dict()}, MARKUP[1]),
-        "subset": subset_page(subset_data(sizes, measured, how_measured(MARKUP[0], folds))),
+        "subset": subset_page(by_size),
     }
     for name, text in texts.items():
         (folder / f"{name}.html").write_text(text, encoding="utf-8")
     write_results_page(hostile_results(data, folder / "results"), folder / "results.html")
-    return {path.stem: path for path in folder.glob("*.html")}
-
-
-def expected_in(kind: str) -> list[str]:
-    """Names that a page of this kind shows whole."""
-    return SHOWN if kind in ("inspect", "results") else []
+    names = {
+        "fit": [*model.names, model.method],
+        "explain": [*card.names, MARKUP[0], *(str(one.query) for one in worst)],
+        "frontier": [name for step in frontier_steps(few) for name in step["features"]],
+        "inspect": SHOWN,
+        "subset": [NAMES[j] for ranker in sizes for j in ranker.support_],
+        "results": [*SHOWN, *FOLDERS.values()],
+    }
+    return {kind: Page(folder / f"{kind}.html", shown) for kind, shown in names.items()}
 
 
 @pytest.mark.parametrize("kind", ["fit", "frontier", "subset", "explain", "inspect", "results"])
 def test_names_are_names(browser, pages, kind):  # noqa: F811
-    tab = open_tab(browser, pages[kind])
+    path, names = pages[kind]
+    tab = open_tab(browser, path)
     dialogs = []
     tab.page.on("dialog", lambda dialog: (dialogs.append(dialog.message), dialog.dismiss()))
     draw_all(tab.page)
@@ -102,15 +118,15 @@ def test_names_are_names(browser, pages, kind):  # noqa: F811
     assert tab.page.evaluate("window.hacked") is None
     assert dialogs == []
     assert tab.complaints == []
-    assert_only_the_file(tab, pages[kind])
+    assert_only_the_file(tab, path)
     assert (
         tab.page.evaluate("document.querySelectorAll('img, iframe, object, body a[href^=java]').length") == 0
     )
     shown = tab.page.evaluate(
         "(document.querySelectorAll('script').forEach(one => one.remove()), document.body.textContent)"
     )
-    assert [name for name in SHOWN if name in shown] or kind == "subset"
-    assert [name for name in expected_in(kind) if name not in shown] == []
+    assert [name for name in names if name not in shown and name not in CONTROLS] == []
+    assert [name for name in names if name in MARKUP]
     tab.page.close()
 
 
@@ -130,7 +146,7 @@ def poke(page):
 
 def test_a_script_that_is_not_the_pages_own_does_not_run(browser, pages, tmp_path):  # noqa: F811
     forged = tmp_path / "forged.html"
-    text = pages["fit"].read_text(encoding="utf-8")
+    text = pages["fit"].path.read_text(encoding="utf-8")
     forged.write_text(
         text.replace("</h1>", "</h1><script>window.hacked = 1</script><img src=x onerror=hacked=1>")
     )
@@ -143,7 +159,7 @@ def test_a_script_that_is_not_the_pages_own_does_not_run(browser, pages, tmp_pat
 
 @pytest.mark.parametrize("kind", ["fit", "frontier", "subset", "explain", "inspect", "results"])
 def test_the_policy_names_the_scripts_of_the_page(pages, kind):
-    text = pages[kind].read_text(encoding="utf-8")
+    text = pages[kind].path.read_text(encoding="utf-8")
     policy = re.search(r'<meta http-equiv="Content-Security-Policy" content="([^"]*)">', text)[1]
     scripts = re.findall(r"<script>(.*?)</script>", text, flags=re.DOTALL)
     assert re.findall(r"'sha256-([^']*)'", policy) == [digest(script) for script in scripts]
