@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import ast
+import re
 from pathlib import Path
 
 import pytest
 
 import ranksieve
+from ranksieve._util.file_names import MOST_BYTES
+from ranksieve._util.json_values import LONGEST
+from ranksieve.formats import text_files, unpacking
+from tests.conftest import ROOT
 
+ALWAYS = unpacking.ALWAYS // 2**20
 SOURCE = Path(ranksieve.__file__).parent
 MODULES = {  # that can run what a file says, start programs, open connections or unpack archives
     "pickle", "cPickle", "dill", "cloudpickle", "shelve", "marshal", "yaml", "xml", "subprocess", "socket",
@@ -113,3 +119,20 @@ def test_pickle_is_written_and_never_read():
     attributes = [node for node in ast.walk(tree) if isinstance(node, ast.Attribute)]
     uses = {node.attr for node in attributes if ast.unparse(node.value) == "pickle"}
     assert uses == {"dumps", "HIGHEST_PROTOCOL"}
+
+
+def test_the_page_names_tests_that_exist():
+    page = (ROOT / "docs" / "security.md").read_text(encoding="utf-8")
+    tests = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "tests").glob("test_security_*.py"))
+    named = set(re.findall(r"`(test_\w+)`", page))
+    assert len(named) > 20
+    assert [name for name in sorted(named) if f"def {name}(" not in tests] == []
+
+
+def test_the_page_names_the_bounds():
+    page = (ROOT / "docs" / "security.md").read_text(encoding="utf-8")
+    assert f"{unpacking.MOST_TIMES} times what was read of it, once that is over {ALWAYS} MiB" in page
+    assert f"numbers of {unpacking.MOST_TIMES_BY_COLUMN:,} times the size of the file" in page
+    assert f"| a line of LETOR text | {text_files.LONGEST_LINE // 2**20} MiB |" in page
+    assert f"names over {MOST_BYTES} bytes are refused" in " ".join(page.split())
+    assert f"| {LONGEST} digits |" in page

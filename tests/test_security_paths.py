@@ -109,6 +109,16 @@ def test_links_that_wait_in_the_folder_of_an_export_are_not_followed(target, tmp
     assert (tmp_path / "mine.txt").read_text() == "mine"
 
 
+def test_a_link_that_waits_for_names_of_features_is_not_followed(tmp_path):
+    data = rs.make_ranking(n_queries=4, n_features=2, n_informative=1, seed=0, feature_names=["a", "b"])
+    (tmp_path / "mine.txt").write_text("mine")
+    (tmp_path / "train.txt.names").symlink_to(tmp_path / "mine.txt")
+    with pytest.raises(ValueError, match=r"train\.txt\.names: is a link, .*; remove the link"):
+        rs.write_letor(data, tmp_path / "train.txt")
+    assert (tmp_path / "mine.txt").read_text() == "mine"
+    assert not (tmp_path / "train.txt").exists()
+
+
 @pytest.mark.parametrize("name", ["../mine.bin", "/etc/passwd", "a\0b", "CON"])
 def test_a_header_names_no_files_outside_its_folder(name, tmp_path):
     data = rs.make_ranking(n_queries=4, n_features=3, n_informative=2, seed=0)
