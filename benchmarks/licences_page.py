@@ -35,7 +35,7 @@ USES = {
     "numpy": "arrays",
     "onnx": "models as ONNX",
     "onnxruntime": "scores of exported ONNX in tests",
-    "pandas": "tables in tests",
+    "pandas": "tables",
     "playwright": "pages in a browser in tests",
     "polars": "tables",
     "pyarrow": "parquet and CSV",
