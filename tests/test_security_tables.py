@@ -67,7 +67,7 @@ def test_latex_has_no_commands_of_names():
 def test_data_with_hostile_names_are_read_back_exactly(ending, tmp_path):
     names = [name for name in SHOWN if name.strip() == name]
     rng = np.random.default_rng(0)
-    ids = [f"{name[:50]} {k}" for k, name in enumerate(names[:6])]
+    ids = [f"{name[:50]} {k}" for k, name in enumerate([*names[:2], "a\rb", "c\nd", "\t=1", "nul\0"])]
     data = rs.Dataset(rng.random((6, len(names))), [0, 1, 2, 0, 1, 2], ids[:1] * 3 + ids[1:2] * 3, names, ids)
     path = tmp_path / f"data.{ending}"
     rs.write_dataset(data, path)
@@ -76,6 +76,14 @@ def test_data_with_hostile_names_are_read_back_exactly(ending, tmp_path):
     assert list(again.qid) == list(data.qid)
     assert list(again.doc_ids) == ids
     np.testing.assert_array_equal(again.X, data.X)
+
+
+@pytest.mark.parametrize("name", ["a\nb", "a\rb"])
+def test_a_name_that_fits_in_no_header_is_refused(name, tmp_path):
+    data = rs.make_ranking(n_queries=4, n_features=2, n_informative=1, seed=0, feature_names=[name, "b"])
+    with pytest.raises(ValueError, match=r"the column 'a\\[nr]b' cannot be in a header"):
+        rs.write_dataset(data, tmp_path / "data.csv")
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_terminals_get_no_commands_from_names(capsys):
