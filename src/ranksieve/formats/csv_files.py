@@ -88,9 +88,7 @@ def write_csv(dataset: Dataset, path: PathLike) -> None:
     first = next(tables)
     for column in first.column_names:
         if "\n" in column or "\r" in column:
-            raise ValueError(
-                f"the column {shown(column)} cannot be in a header, which is one line; rename it"
-            )
+            raise ValueError(f"the column {shown(column)} cannot be in a header of one line; rename it")
     with (
         atomic_write(path, "wb") as file,
         maybe_gzip(file, path) as out,
