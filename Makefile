@@ -6,11 +6,14 @@ READY := $(VENV)/.ready
 # The peers of the race get an environment of their own, so that they cannot change what the tests run with.
 BENCH := .venv-bench
 BENCH_READY := $(BENCH)/.ready
+# The site is built in an environment of its own too; it needs no package of ours, which it reads as text.
+SITE := .venv-docs
+SITE_READY := $(SITE)/.ready
 
 # Tests start many processes; what one has compiled to bytecode the next need not.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test lint test-letor bench bench-full docs results clean
+.PHONY: demo test lint test-letor bench bench-full docs docs-site results clean
 
 demo: $(READY)
 	@mkdir -p demo
@@ -33,7 +36,11 @@ test-letor: $(READY)
 	$(BIN)/pytest -m letor
 
 docs: $(READY)
-	$(BIN)/python -m benchmarks.methods_page > docs/methods/README.md
+	$(BIN)/python -m benchmarks.methods_page
+
+# The documentation as a site, in site/; a warning is an error.
+docs-site: $(SITE_READY)
+	$(SITE)/bin/mkdocs build --strict --quiet
 
 results: $(READY)
 	$(BIN)/python -m benchmarks.results_page
@@ -56,5 +63,10 @@ $(BENCH_READY): pyproject.toml
 	$(BENCH)/bin/python -m benchmarks.peers
 	@touch $@
 
+$(SITE_READY): pyproject.toml
+	$(PYTHON) -m venv $(SITE)
+	$(SITE)/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[docs]'
+	@touch $@
+
 clean:
-	rm -rf $(VENV) $(BENCH) demo benchmarks/out
+	rm -rf $(VENV) $(BENCH) $(SITE) demo site benchmarks/out
