@@ -6,7 +6,7 @@ READY := $(VENV)/.ready
 # The peers of the race get an environment of their own, so that they cannot change what the tests run with.
 BENCH := .venv-bench
 BENCH_READY := $(BENCH)/.ready
-# The site is built in an environment of its own too; it needs no package of ours, which it reads as text.
+# What builds the site has an environment of its own too.
 SITE := .venv-docs
 SITE_READY := $(SITE)/.ready
 
@@ -40,7 +40,7 @@ docs: $(READY)
 
 # The documentation as a site, in site/; a warning is an error.
 docs-site: $(SITE_READY)
-	$(SITE)/bin/mkdocs build --strict --quiet
+	NO_MKDOCS_2_WARNING=1 $(SITE)/bin/mkdocs build --strict --quiet
 
 results: $(READY)
 	$(BIN)/python -m benchmarks.results_page
