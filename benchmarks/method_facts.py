@@ -41,7 +41,9 @@ def parameters_table(name: str) -> str:
     """Parameter, default, meaning; parameters that are explained together share a row."""
     method = METHODS[name]
     values = method.parameters
-    meanings = IN_ALL | documented(type(method.make())) | {key: IN_ALL[key] for key in ("normalise", "missing")}
+    meanings = (
+        IN_ALL | documented(type(method.make())) | {key: IN_ALL[key] for key in ("normalise", "missing")}
+    )
     if unknown := values.keys() - meanings.keys():
         raise ValueError(f"the docstring of {name} leaves out {', '.join(sorted(unknown))}")
     shared: dict[str, list[str]] = {}

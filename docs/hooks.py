@@ -88,3 +88,8 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
     if page.file.generated_by is not None:
         return markdown
     return with_site_links(markdown, f"docs/{page.file.src_uri}")
+
+
+def on_page_content(html: str, **_: Any) -> str:
+    """Called by mkdocs for every page: names in docstrings lose the role that Sphinx would read."""
+    return re.sub(r":(?:func|class|meth|mod|attr):(?=<code)", "", html)
