@@ -41,13 +41,12 @@ def parameters_table(name: str) -> str:
     """Parameter, default, meaning; parameters that are explained together share a row."""
     method = METHODS[name]
     values = method.parameters
-    meanings = (
-        IN_ALL | documented(type(method.make())) | {key: IN_ALL[key] for key in ("normalise", "missing")}
-    )
+    meanings = documented(type(method.make()))
+    meanings |= {key: text for key, text in IN_ALL.items() if key != "C" or "C" not in meanings}
     if unknown := values.keys() - meanings.keys():
         raise ValueError(f"the docstring of {name} leaves out {', '.join(sorted(unknown))}")
     shared: dict[str, list[str]] = {}
-    for key in sorted(values, key=lambda key: (key in IN_ALL, list(meanings).index(key))):
+    for key in sorted(values, key=list(meanings).index):
         shared.setdefault(meanings[key], []).append(key)
     lines = (
         f"| {', '.join(f'`{key}`' for key in keys)} | {', '.join(_shown(values[key]) for key in keys)} "

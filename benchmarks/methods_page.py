@@ -24,8 +24,8 @@ LINE, MOST_ROWS = 100, 8
 PAGE_INTRODUCTION = """# Methods
 
 Made from the table `ranksieve.methods.METHODS` by `make docs`. Every linear method works with
-`ranksieve fit --method NAME`; "choice" is the metric by which its paper chooses parameters. Which one to take:
-[choosing a method and a penalty](../choosing.md).
+`ranksieve fit --method NAME`; "choice" is the metric by which its paper chooses parameters.
+Which one to take: [choosing a method and a penalty](../choosing.md).
 
 What is common to several: [first-order methods](first_order.md), [boosting and structural SVM](boosting.md),
 [SVMs and least squares](svms.md), [sparse SVMs](sparse_ranksvm.md), [selectors](selectors.md).

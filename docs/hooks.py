@@ -27,7 +27,7 @@ def place_in_site(path: str) -> str:
 
 
 def with_site_links(text: str, path: str) -> str:
-    """The text of a page, whose links lead where the site has the files; ``path`` is the page's from the root."""
+    """The text of a page (its ``path`` is from the root), with links to where the site has the files."""
     here = posixpath.dirname(place_in_site(path))
 
     def moved(match: re.Match[str]) -> str:

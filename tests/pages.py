@@ -53,7 +53,7 @@ def run_page(page: Path, *, with_commands: bool) -> dict[str, Any]:
     said = None
     for block in blocks(page):
         if block.language == "python":
-            exec(compile(block.text, page.name, "exec"), names)
+            exec(compile(block.text, page.name, "exec", dont_inherit=True), names)
         if with_commands and block.language == "console":
             said = "".join(said_by(command) for command in commands(block.text))
         elif with_commands and block.language == "" and said is not None:
