@@ -40,7 +40,7 @@ docs: $(READY)
 
 # The documentation as a site, in site/; a warning is an error.
 docs-site: $(SITE_READY)
-	NO_MKDOCS_2_WARNING=1 $(SITE)/bin/mkdocs build --strict --quiet
+	NO_MKDOCS_2_WARNING=1 $(SITE)/bin/mkdocs build --strict
 
 results: $(READY)
 	$(BIN)/python -m benchmarks.results_page

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 import ranksieve as rs
 from ranksieve.cli import app
-from tests.pages import ROOT
+from tests.test_docs import ROOT
 
 PAGE = ROOT / "docs" / "films.md"
 FILES = ("train.parquet", "vali.parquet", "costs.csv", "queries.tsv")

@@ -77,3 +77,10 @@ def test_links_out_of_docs_bring_their_files_along(hooks):
     assert "def " in beside["files/src/ranksieve/kernels/uppers.py.md"]
     moved = hooks.with_site_links("[a](../src/ranksieve/kernels/uppers.py) f[0](x)", "docs/performance.md")
     assert moved == "[a](files/src/ranksieve/kernels/uppers.py.md) f[0](x)"
+
+
+def test_a_warning_fails_the_build():
+    """mkdocs counts no warnings when it is quiet."""
+    build = re.search(r"mkdocs build.*", (ROOT / "Makefile").read_text(encoding="utf-8"))
+    assert build is not None
+    assert build[0].split() == ["mkdocs", "build", "--strict"]
