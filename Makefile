@@ -10,7 +10,7 @@ BENCH_READY := $(BENCH)/.ready
 # Tests start many processes; what one has compiled to bytecode the next need not.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test lint test-letor bench bench-full docs results clean
+.PHONY: demo test lint test-letor coverage mutants bench bench-full docs results clean
 
 demo: $(READY)
 	@mkdir -p demo
@@ -31,6 +31,18 @@ lint: $(READY)
 
 test-letor: $(READY)
 	$(BIN)/pytest -m letor
+
+# Branches and lines outside the compiled kernels; fails below the share that pyproject.toml asks for.
+coverage: $(READY)
+	$(BIN)/coverage erase
+	OMP_NUM_THREADS=1 $(BIN)/coverage run -m pytest -n 2 --dist worksteal -m "not letor"
+	$(BIN)/coverage combine --quiet
+	$(BIN)/coverage report
+
+# Small changes to the source that tests must notice. All take hours; MUTANTS="--share 0.1" draws a tenth of
+# them, MUTANTS="metrics" takes one group (tests/mutants/groups.toml).
+mutants: $(READY)
+	OMP_NUM_THREADS=1 $(BIN)/python -m tests.mutants $(MUTANTS)
 
 docs: $(READY)
 	$(BIN)/python -m benchmarks.methods_page > docs/methods/README.md

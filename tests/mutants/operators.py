@@ -97,6 +97,8 @@ def _is_left_out(owner: ast.AST, node: ast.AST) -> bool:
         return True
     if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
         return True
+    if isinstance(node, ast.keyword) and node.arg == "strict":  # of zip: a check of the program itself
+        return True
     return isinstance(node, (ast.JoinedStr, ast.Import, ast.ImportFrom, ast.Assert))
 
 
@@ -106,7 +108,9 @@ def _changed(node: ast.AST) -> Iterator[ast.AST]:
         case ast.Compare():
             for k, op in enumerate(node.ops):
                 for other in COMPARED[type(op)]:
-                    yield ast.Compare(node.left, [*node.ops[:k], other(), *node.ops[k + 1 :]], node.comparators)
+                    yield ast.Compare(
+                        node.left, [*node.ops[:k], other(), *node.ops[k + 1 :]], node.comparators
+                    )
         case ast.BinOp() if type(node.op) in CALCULATED:
             yield ast.BinOp(node.left, CALCULATED[type(node.op)](), node.right)
         case ast.AugAssign() if type(node.op) in CALCULATED:
