@@ -59,6 +59,7 @@ def test_a_mutant_differs_from_the_source_in_its_change_alone():
 def test_lists_name_what_is_there(module, tests):
     for test in tests:
         path, _, name = test.partition("::")
-        assert f"def {name}" in (ROOT / path).read_text()
+        function = name.partition("[")[0]
+        assert f"def {function}" in (ROOT / path).read_text()
     keys = {mutant.key for mutant, _ in mutants_of((SOURCE / module).read_text())}
     assert equivalents(module) <= keys
