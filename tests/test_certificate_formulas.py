@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from ranksieve.penalties import L1Ball
+from ranksieve.penalties import L1, L1Ball
 from ranksieve.penalties.base import Slopes, duality_gap
 
 SLOPES = Slopes(np.array([1.0, 2.0, np.inf, 0.0]), np.array([3.0, 0.5, 1.0, 0.0]), ridge=0.5)
@@ -71,7 +71,19 @@ def test_a_duality_gap_by_hand():
     assert duality_gap(unsure, slopes, point, np.array([-2.0])) == (6.0, 6.0 - 0.75)
 
 
-@pytest.mark.parametrize(("ridge", "dual"), [(2.0, 3.0 - 1.0 / 4.0), (0.25, 3.0 * 0.5)])
+def test_the_gap_of_a_penalty_is_that_of_its_slopes():
+    point = SimpleNamespace(w=np.array([4.0]), value=2.0)
+    assert L1(1.0).gap(stub(dual=lambda scale: 3.0 * scale), point, np.array([-2.0])) == 4.5
+
+
+@pytest.mark.parametrize("alpha", [-0.5, np.inf, np.nan])
+def test_a_strength_is_finite_and_not_negative(alpha):
+    assert L1(0.0).alpha == 0.0
+    with pytest.raises(ValueError, match=f"alpha must be a finite number ≥ 0, got {alpha}"):
+        L1(alpha)
+
+
+@pytest.mark.parametrize(("ridge", "dual"), [(2.0, 3.0 - 1.0 / 4.0), (0.5, 3.0 - 1.0), (0.25, 3.0 * 0.5)])
 def test_with_a_ridge_the_better_of_two_dual_points_counts(ridge, dual):
     slopes, point = Slopes(np.ones(1), np.ones(1), ridge), SimpleNamespace(w=np.array([4.0]), value=2.0)
     primal, gap = duality_gap(stub(dual=lambda scale: 3.0 * scale), slopes, point, np.array([-2.0]))

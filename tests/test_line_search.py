@@ -82,6 +82,10 @@ def test_what_rounding_may_have_added_is_no_rise(rise, found):
     assert (decreased(line, 0.0, 1.0, 0.0, 1.0) is not None) == found
 
 
+def test_a_step_that_changes_nothing_is_taken_if_nothing_is_promised():
+    assert decreased(Line(value=lambda w: 0.0), 0.0, 1.0, 0.0, 0.0) is not None
+
+
 def stepped(line, limit, start=0.0, direction=1.0):
     slide = np.array([3.0 * direction])
     return exact_step(line, at(start), np.array([direction]), slide, limit)
