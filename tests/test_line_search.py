@@ -76,6 +76,12 @@ def test_a_step_must_reach_a_share_of_what_it_promises(share, found):
     assert len(line.evaluated) == (1 if found else 34)  # 2⁻³³ is the last step above 1e-10
 
 
+def test_a_shorter_step_promises_less():
+    """Half of the step must reach half of the share, 0.5e-4."""
+    line = Line(value=lambda w: 1.0 if w > 0.5 else -0.8e-4)
+    assert decreased(line, 0.0, 1.0, -1.0, 0.0).w == 0.5
+
+
 @pytest.mark.parametrize(("rise", "found"), [(0.0, True), (2**-51, True), (2**-48, False)])
 def test_what_rounding_may_have_added_is_no_rise(rise, found):
     line = Line(value=lambda w: 1.0 + rise)
@@ -110,6 +116,12 @@ def test_a_minimum_at_or_beyond_the_limit_gives_the_limit(root):
     step, end = stepped(line, 10.0)
     assert (step, end.w) == (10.0, 10.0)
     assert (line.slopes, line.evaluated) == ([0.0, 10.0], [10.0])
+
+
+def test_a_slope_of_1e_10_of_the_first_counts_as_zero():
+    line = Line(slope=lambda w: -1.0 if w < 1.0 else 1e-10, curvature=lambda w: 1.0)
+    assert stepped(line, 1.0)[0] == 1.0
+    assert line.slopes == [0.0, 1.0]
 
 
 @pytest.mark.parametrize("slope", [0.0, 1.0])
