@@ -118,8 +118,9 @@ def test_a_minimum_at_or_beyond_the_limit_gives_the_limit(root):
     assert (line.slopes, line.evaluated) == ([0.0, 10.0], [10.0])
 
 
-def test_a_slope_of_1e_10_of_the_first_counts_as_zero():
-    line = Line(slope=lambda w: -1.0 if w < 1.0 else 1e-10, curvature=lambda w: 1.0)
+@pytest.mark.parametrize("first", [1.0, 1024.0])
+def test_a_slope_of_1e_10_of_the_first_counts_as_zero(first):
+    line = Line(slope=lambda w: -first if w < 1.0 else 1e-10 * first, curvature=lambda w: first)
     assert stepped(line, 1.0)[0] == 1.0
     assert line.slopes == [0.0, 1.0]
 
