@@ -161,3 +161,13 @@ def test_a_step_that_hardly_changes_is_evaluated_as_a_whole():
     assert end.w == step
     assert len(line.slopes) <= 7
     assert len(line.evaluated) <= 2  # the end is not evaluated once more
+
+
+@pytest.mark.parametrize("length", [2.0**-20, 2.0**20])
+def test_the_length_of_the_direction_changes_nothing_but_the_unit_of_steps(length):
+    for slope, curvature in [(lambda w: math.exp(w) - 5.0, math.exp), (lambda w: w - 2.3, lambda w: 0.0)]:
+        one, other = Line(slope=slope, curvature=curvature), Line(slope=slope, curvature=curvature)
+        stepped(one, 3.0)
+        stepped(other, 3.0 / length, direction=length)
+        assert [step * length for step in other.slopes] == one.slopes
+        assert other.evaluated == one.evaluated
