@@ -918,4 +918,4 @@ def test_full_disk_on_standard_output(home):
             stderr=subprocess.PIPE,
         )
     assert done.returncode == 2
-    assert done.stderr == b"ranksieve: the output cannot be written: No space left on device\n"
+    assert done.stderr == b"ranksieve: standard output: cannot be written (No space left on device)\n"

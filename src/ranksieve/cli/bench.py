@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import signal
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -13,7 +11,7 @@ import ranksieve as rs
 from ranksieve.cli.app import command
 from ranksieve.cli.files import connected
 from ranksieve.cli.options import NORMALISE, RANKER_MISSING, Json, comma_separated
-from ranksieve.cli.output import INTERRUPTED, emit_json, progress, say, table, words
+from ranksieve.cli.output import emit_json, exit_code, how_ended, progress, say, table, words
 
 if TYPE_CHECKING:  # these take long to load
     from ranksieve.experiment.tables import Table
@@ -108,7 +106,7 @@ def bench(
     if baseline is not None and baseline not in (METHODS if names == "all" else names):
         raise ValueError(f"--baseline {baseline} is not among the methods; add it to --methods")
     try:
-        with connected(cluster) as client, progress("fitting") as bar, stopped_like_ctrl_c():
+        with connected(cluster) as client, progress("fitting") as bar:
             results = rs.bench(
                 root,
                 names,
@@ -125,22 +123,12 @@ def bench(
                 cluster=client,
                 progress=bar,
             )
-    except KeyboardInterrupt:
-        say(f"interrupted; finished fits are kept in {output}, the same command goes on from there")
-        raise typer.Exit(INTERRUPTED) from None
+    except KeyboardInterrupt as error:
+        say(f"{how_ended(error)}; finished fits are kept in {output}, the same command goes on from there")
+        raise typer.Exit(exit_code(error)) from None
     show_tables(tables_with_studies(results, baseline), as_json)
     if not as_json:
         words(f"All results are in {output}; a page about them: ranksieve report {output} -o report.html")
-
-
-@contextmanager
-def stopped_like_ctrl_c() -> Iterator[None]:
-    """Let SIGTERM end the worker processes too."""
-    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
 
 
 def show_tables(tables: Sequence[Table], as_json: bool) -> None:
