@@ -16,6 +16,7 @@ from joblib import Parallel, delayed
 
 from ranksieve._parallel import use_threads
 from ranksieve._util.messages import lookup, warn_caller
+from ranksieve._util.orphans import end_with
 from ranksieve.experiment.fold_run import Place, Plan, make_places, run_fold
 from ranksieve.experiment.results import STUDIES_FOLDER, Results, load_results
 from ranksieve.experiment.studies import run_studies, wanted_studies
@@ -151,6 +152,7 @@ def bench(
         by = fitting_profile(data_set, folds, profile)
         prepared = _prepared_folds(data_set, folds, normalise, missing)
         for place in make_places(folder, _checked_name(data_set), prepared, by):
+            _check_measurable(place, plans)
             tasks += _tasks(place, plans, wanted)
     if STAND_INS_STUDY in wanted:
         for name in SHAPES:
@@ -225,6 +227,13 @@ def _checked_name(data_set: str) -> str:
     return data_set
 
 
+def _check_measurable(place: Place, plans: Sequence[Plan]) -> None:
+    try:
+        place.check_measurable([select for plan in plans for select in plan.selections])
+    except ValueError as error:
+        raise ValueError(f"{place.data_set}, fold {place.number}: {error}") from error
+
+
 def _tasks(place: Place, plans: Sequence[Plan], studies: Sequence[str]) -> Iterator[Task]:
     at = f"{place.data_set}, fold {place.number}"
     if studies:
@@ -250,8 +259,8 @@ def _run(
 
 
 def _in_processes(tasks: Sequence[Task], n_jobs: int) -> Iterator[Done]:
-    """By processes of this machine."""
-    jobs = (delayed(_do)(task.label, task.worth, task.work, n_jobs > 1) for task in tasks)
+    """By processes of this machine, which end with this one."""
+    jobs = (delayed(_do_for)(os.getpid(), task.label, task.worth, task.work, n_jobs > 1) for task in tasks)
     yield from Parallel(n_jobs=n_jobs, return_as="generator_unordered")(jobs)
 
 
@@ -268,6 +277,11 @@ def _on_workers(cluster: Any, folder: Path, tasks: Sequence[Task]) -> Iterator[D
         jobs.append((task.label, task.worth, task.work.func, first, *rest))
         labels.append(task.label)
     yield from cluster.as_done(_do_there, jobs, labels)
+
+
+def _do_for(employer: int, *job: Any) -> Done:
+    end_with(employer)
+    return _do(*job)
 
 
 def _do_there(label: str, worth: int, work: Callable[..., None], *args: Any) -> Done:
