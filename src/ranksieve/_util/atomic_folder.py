@@ -53,6 +53,8 @@ def atomic_folder(path: PathLike, may_replace: Callable[[Path], bool]) -> Iterat
 def check_replaceable(path: PathLike, may_replace: Callable[[Path], bool]) -> None:
     """Refuse a place where there is something that may not be replaced, or nothing can be written."""
     target = Path(os.path.realpath(path))
+    if target.is_symlink():  # still a link when all are followed
+        raise OSError(errno.ELOOP, "cannot write there (its links lead in a circle)", os.fspath(path))
     if not target.parent.is_dir():
         raise FileNotFoundError(f"{path}: the folder {Path(path).parent} does not exist; create it first")
     if os.path.lexists(target) and not _is_replaceable(target, may_replace):

@@ -74,6 +74,17 @@ def plain_write_errors(path: PathLike, only: tuple[int, ...] | None = None) -> I
         raise OSError(error.errno, why_not(error), os.fspath(path)) from None
 
 
+def make_folder(path: PathLike) -> None:
+    """Make a folder, and those above it, unless it is there."""
+    try:
+        os.makedirs(path, exist_ok=True)
+    except FileExistsError:
+        what = "link that leads nowhere" if os.path.islink(path) else "file"
+        raise ValueError(f"{os.fspath(path)}: is a {what}; name a folder") from None
+    except OSError as error:
+        raise OSError(error.errno, why_not(error), os.fspath(path)) from None
+
+
 def why_not(error: OSError) -> str:
     """Why something cannot be written, and what to do."""
     if error.errno in FULL:

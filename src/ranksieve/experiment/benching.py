@@ -17,6 +17,7 @@ from joblib import Parallel, delayed
 from ranksieve._parallel import use_threads
 from ranksieve._util.messages import lookup, warn_caller
 from ranksieve._util.orphans import end_with
+from ranksieve._util.written import make_folder
 from ranksieve.experiment.fold_run import Place, Plan, make_places, run_fold
 from ranksieve.experiment.results import STUDIES_FOLDER, Results, load_results
 from ranksieve.experiment.studies import run_studies, wanted_studies
@@ -139,8 +140,9 @@ def bench(
 
         folder, workers = Path(out).resolve(), as_cluster(cluster)
         workers.check_versions()
-    if folder.exists() and not folder.is_dir():
-        raise ValueError(f"{folder}: is a file; give a folder for the results")
+    if os.path.lexists(folder) and not folder.is_dir():
+        what = "link that leads nowhere" if folder.is_symlink() else "file"
+        raise ValueError(f"{folder}: is a {what}; give a folder for the results")
     found = _folds(source, data_sets)
     plans = [
         Plan(name, method, thin(method.grid), select or method.select, n_seeds or default_seeds(method, grid))
@@ -160,7 +162,7 @@ def bench(
             tasks.append(Task(f"stand-in for {name}", 1, check, work))
     for task in tasks:  # all of them before any begins: what is refused leaves nothing behind
         task.check()
-    folder.mkdir(parents=True, exist_ok=True)
+    make_folder(folder)
     _run(
         tasks,
         partial(_in_processes, n_jobs=n_jobs) if workers is None else partial(_on_workers, workers, folder),
