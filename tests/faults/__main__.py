@@ -8,6 +8,7 @@ import shutil
 import sys
 import tempfile
 import warnings
+from contextlib import suppress
 from pathlib import Path
 
 from tests.faults.jobs import JOBS, make_inputs
@@ -36,14 +37,15 @@ def main() -> int:
         for job in jobs:
             references[job.name] = measure(job, root / "undisturbed")
             shutil.rmtree(root / "undisturbed")
-        for number in range(-(-given.kills // KILLS_PER_TRIAL)):
-            job, folder = jobs[number % len(jobs)], root / f"trial{number}"
-            found = try_job(job, folder, references[job.name], KILLS_PER_TRIAL, draw)
-            for fault in found.faults:
-                say(f"trial {number}, {job.name}: {fault}")
-            tallies[job.name].counts += found.counts
-            tallies[job.name].faults += found.faults
-            shutil.rmtree(folder)
+        with suppress(KeyboardInterrupt):  # what was found until then is told
+            for number in range(-(-given.kills // KILLS_PER_TRIAL)):
+                job, folder = jobs[number % len(jobs)], root / f"trial{number}"
+                found = try_job(job, folder, references[job.name], KILLS_PER_TRIAL, draw)
+                for fault in found.faults:
+                    say(f"trial {number}, {job.name}: {fault}")
+                tallies[job.name].counts += found.counts
+                tallies[job.name].faults += found.faults
+                shutil.rmtree(folder)
     return report(tallies)
 
 

@@ -60,8 +60,8 @@ def measure(job: Job, folder: Path) -> Reference:
 
 def finish(job: Job, folder: Path) -> str:
     """Run a job to its end; what it says if it fails."""
-    process = start(job, folder)
-    said = process.communicate(timeout=LONGEST)[1]
+    with start(job, folder) as process:
+        said = process.communicate(timeout=LONGEST)[1]
     return f"exit code {process.returncode}, {said.strip()}" if process.returncode else ""
 
 
@@ -89,10 +89,10 @@ def kill(
     """Start a job, send it a signal, and look at what is left."""
     number = draw.choice(SIGNALS)
     before = {} if job.resumes else {name: content(folder / name) for name in job.outputs}
-    process = start(job, folder)
-    _wait_for_moment(process, folder, reference.seconds, draw)
-    process.send_signal(number)
-    said = process.communicate(timeout=LONGEST)[1]
+    with start(job, folder) as process:
+        _wait_for_moment(process, folder, reference.seconds, draw)
+        process.send_signal(number)
+        said = process.communicate(timeout=LONGEST)[1]
     tally.counts[number.name] += 1
     if process.returncode == 0:
         tally.counts["ended before"] += 1
