@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import random
 import shutil
+import signal
 import sys
 import tempfile
 import warnings
@@ -24,6 +25,7 @@ def main() -> int:
     options.add_argument("--seed", type=int, default=None, help="default: another one each time")
     options.add_argument("--only", default="", help="jobs whose name begins so")
     given = options.parse_args()
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # shells let background jobs ignore it
     seed = random.SystemRandom().randrange(2**32) if given.seed is None else given.seed
     say(f"seed {seed}")
     jobs = [job for job in JOBS if job.name.startswith(given.only)]

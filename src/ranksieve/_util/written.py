@@ -79,7 +79,7 @@ def make_folder(path: PathLike) -> None:
     try:
         os.makedirs(path, exist_ok=True)
     except FileExistsError:
-        what = "link that leads nowhere" if os.path.islink(path) else "file"
+        what = "file" if os.path.exists(path) else "link that leads nowhere"
         raise ValueError(f"{os.fspath(path)}: is a {what}; name a folder") from None
     except OSError as error:
         raise OSError(error.errno, why_not(error), os.fspath(path)) from None

@@ -141,7 +141,7 @@ def bench(
         folder, workers = Path(out).resolve(), as_cluster(cluster)
         workers.check_versions()
     if os.path.lexists(folder) and not folder.is_dir():
-        what = "link that leads nowhere" if folder.is_symlink() else "file"
+        what = "file" if folder.exists() else "link that leads nowhere"
         raise ValueError(f"{folder}: is a {what}; give a folder for the results")
     found = _folds(source, data_sets)
     plans = [
