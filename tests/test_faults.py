@@ -17,7 +17,7 @@ import ranksieve as rs
 from ranksieve.cli import app
 from ranksieve.cli.process import Ended, end_orderly
 from ranksieve.kernels import compiling
-from tests.test_cli import MAIN, QUICK, process, refused, run, wait_until_reading
+from tests.test_cli import MAIN, QUICK, process, refused, run
 
 FULL = "ranksieve: standard output: cannot be written (No space left on device)\n"
 CLOSED = "ranksieve: standard output: cannot be written (Bad file descriptor)\n"
@@ -118,17 +118,6 @@ def test_a_reader_that_leaves_early_is_no_failure(here, monkeypatch, capfd, word
 
 
 # --- Signals -----------------------------------------------------------------------------------------------
-
-
-@posix
-def test_sigterm_is_an_orderly_end(here):
-    command = [sys.executable, "-u", "-c", MAIN, "fit", "-", "-o", "o.json"]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as waiting:
-        wait_until_reading(waiting.pid)
-        waiting.send_signal(signal.SIGTERM)
-        _, said = waiting.communicate(timeout=60)
-    assert (waiting.returncode, said) == (143, "ranksieve: ended by SIGTERM, the output was not written\n")
-    assert new_files(here) == set()
 
 
 @posix
