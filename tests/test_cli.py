@@ -859,14 +859,18 @@ def test_interrupt_leaves_no_output(home, here):
     assert os.listdir(here) == ["m.json"]
 
 
-def test_interrupt_while_waiting_for_standard_input(here):
+@pytest.mark.parametrize(
+    ("stop", "how", "code"),
+    [(signal.SIGINT, "interrupted", 130), (signal.SIGTERM, "ended by SIGTERM", 143)],
+)
+def test_a_signal_while_waiting_for_standard_input(here, stop, how, code):
     command = [sys.executable, "-u", "-c", MAIN, "fit", "-", "-o", "m.json"]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as waiting:
         wait_until_reading(waiting.pid)
-        waiting.send_signal(signal.SIGINT)
+        waiting.send_signal(stop)
         _, said = waiting.communicate(timeout=60)
-    assert waiting.returncode == 130
-    assert said == "ranksieve: interrupted, the output was not written\n"
+    assert waiting.returncode == code
+    assert said == f"ranksieve: {how}, the output was not written\n"
     assert os.listdir(here) == []
 
 
@@ -918,4 +922,4 @@ def test_full_disk_on_standard_output(home):
             stderr=subprocess.PIPE,
         )
     assert done.returncode == 2
-    assert done.stderr == b"ranksieve: the output cannot be written: No space left on device\n"
+    assert done.stderr == b"ranksieve: standard output: cannot be written (No space left on device)\n"

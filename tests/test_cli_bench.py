@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import shutil
 import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
@@ -156,17 +158,125 @@ def test_an_output_that_is_a_file_is_refused(letor, tmp_path):
     assert (tmp_path / "out").read_text() == "mine"
 
 
-@pytest.mark.parametrize("stop", [signal.SIGINT, signal.SIGTERM])
-def test_interrupted_runs_say_how_to_go_on(letor, tmp_path, stop):
-    out = tmp_path / "out"
-    options = ["--methods", "fsmrank", "--studies", "none", "-o", str(out)]
-    command = [sys.executable, "-c", MAIN, "bench", str(letor), *options]
+def started(letor, out, *options):
+    """A run of bench that has written its first results."""
+    command = [sys.executable, "-c", MAIN, "bench", str(letor), "--studies", "none", "-o", str(out), *options]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
-    while process.poll() is None and not list(out.glob("toy/fsmrank/*.jsonl")):
+    while process.poll() is None and not list(out.glob("toy/*/*.jsonl")):
         time.sleep(0.01)
+    assert process.poll() is None, "the run ended before it could be stopped"
+    return process
+
+
+@pytest.mark.parametrize(
+    ("stop", "how", "code"),
+    [(signal.SIGINT, "interrupted", 130), (signal.SIGTERM, "ended by SIGTERM", 143)],
+)
+def test_interrupted_runs_say_how_to_go_on(letor, tmp_path, stop, how, code):
+    out = tmp_path / "out"
+    process = started(letor, out, "--methods", "fsmrank")
     process.send_signal(stop)
-    assert "the same command goes on from there" in process.communicate(timeout=60)[1]
-    assert process.returncode == 130
+    said = f"ranksieve: {how}; finished fits are kept in {out}, the same command goes on from there\n"
+    assert process.communicate(timeout=60)[1] == said
+    assert process.returncode == code
+
+
+def children_of(pid):
+    statuses = {path.parent.name: path for path in Path("/proc").glob("[0-9]*/stat")}
+    return [int(child) for child, status in statuses.items() if parent_in(status) == pid]
+
+
+def parent_in(status):
+    try:
+        return int(status.read_text().rpartition(")")[2].split()[1])
+    except OSError:  # it has just ended
+        return None
+
+
+def lives(pid):
+    """Whether a process is there and more than a name that nobody has asked for."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs /proc to see processes")
+def test_workers_end_with_a_parent_that_is_killed(letor, tmp_path):
+    process = started(letor, tmp_path / "out", "--methods", "fsmrank,sparseranker", "--jobs", "2")
+    workers = children_of(process.pid)
+    assert len(workers) >= 2
+    process.kill()
+    process.wait()
+    until = time.monotonic() + 120
+    while any(map(lives, workers)) and time.monotonic() < until:
+        time.sleep(0.1)
+    assert not any(map(lives, workers))
+    process.stderr.close()
+
+
+def test_a_refused_run_leaves_no_journal_that_refuses_the_right_one(letor, tmp_path):
+    data = make_ranking(30, 8, 3, docs_per_query=(10, 14), seed=3)
+    write_letor(Dataset(data.X, data.y - 1, data.qid), tmp_path / "shop.txt")
+    common = (tmp_path / "shop.txt", "-o", tmp_path / "out", "--methods", "ranksvm", "--grid", "fast")
+    failed = call(*common, "--studies", "none", "--jobs", 1)
+    assert failed.exit_code == 2
+    assert failed.stderr.startswith("ranksieve: shop, fold 1: the label of row ")
+    assert not (tmp_path / "out").exists()
+    done = call(*common, "--studies", "none", "--jobs", 1, "--profile", "trec")
+    assert done.exit_code == 0, done.output
+
+
+@pytest.fixture(scope="module")
+def unfinished(letor, tmp_path_factory):
+    """Results in which RankSVM lacks a fold on one data set, and another data set has nothing finished."""
+    out = tmp_path_factory.mktemp("unfinished")
+    how = ("--methods", "ranksvm,adarank-ndcg", "--grid", "fast", "--studies", "none", "--jobs", 1, "-o", out)
+    assert call(letor, *how).exit_code == 0
+    shutil.copytree(out / "toy" / "ranksvm", out / "other" / "ranksvm")
+    for folder in ("toy", "other"):
+        (out / folder / "ranksvm" / "Fold2.jsonl").unlink()
+    (out / "other" / "listnet").mkdir()
+    return out
+
+
+LEFT_OUT = [
+    "toy: RankSVM-Primal, the usual baseline, is left out: 2 of 3 folds are finished; run bench again to "
+    "finish it",
+    "other: RankSVM-Primal, the usual baseline, is left out: 2 of 3 folds are finished; run bench again to "
+    "finish it",
+    "other: ListNet is left out: no fold is finished; run bench again to finish it",
+]
+
+
+def test_a_report_says_what_is_unfinished(unfinished, tmp_path):
+    page = tmp_path / "page.html"
+    for options in ((), ("-o", page)):
+        shown = RUN.invoke(app, ["report", str(unfinished), *map(str, options)])
+        assert shown.exit_code == 0, shown.output
+        assert set(shown.stderr.splitlines()) == {f"ranksieve: warning: {line}" for line in LEFT_OUT}
+    for line in LEFT_OUT:
+        assert f"{line}." in page.read_text()
+    shown = RUN.invoke(app, ["report", str(unfinished), "--json"])
+    assert sorted(json.loads(shown.stdout)["unfinished"]) == sorted(LEFT_OUT)
+
+
+def test_a_baseline_that_is_unfinished_is_refused(unfinished, tmp_path):
+    for options in ((), ("-o", tmp_path / "page.html"), ("-o", tmp_path / "tables.md")):
+        failed = RUN.invoke(app, ["report", str(unfinished), "--baseline", "ranksvm", *map(str, options)])
+        assert failed.exit_code == 2
+        assert failed.stderr == (
+            "ranksieve: the baseline ranksvm is unfinished on toy: 2 of 3 folds are finished; run bench "
+            "again to finish it, or choose another baseline\n"
+        )
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_results_without_a_finished_method_say_how_far_they_are(unfinished, tmp_path):
+    shutil.copytree(unfinished / "other", tmp_path / "other")
+    failed = RUN.invoke(app, ["report", str(tmp_path)])
+    assert failed.exit_code == 2
+    assert "holds no finished method (ranksvm on other: 2 of 3 folds are finished, " in failed.stderr
 
 
 def test_data_sets_without_the_baseline_have_their_own(letor, tmp_path):

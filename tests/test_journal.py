@@ -20,6 +20,11 @@ def make(path, identity=IDENTITY):
     return Journal(path, identity, {"title": "A"})
 
 
+def begin(path):
+    """A journal with one row."""
+    make(path).append({"kind": "fit"})
+
+
 def test_what_was_appended_is_read_again(tmp_path):
     path = tmp_path / "deep" / "Fold1.jsonl"
     journal = make(path)
@@ -66,18 +71,18 @@ def test_a_damaged_line_is_named(tmp_path):
 @pytest.mark.parametrize("line", ["5", "[]", "null", "{}", '{"point": 1}'])
 def test_a_line_that_is_no_row_is_named(tmp_path, line):
     path = tmp_path / "Fold1.jsonl"
-    make(path)
+    begin(path)
     path.write_text(path.read_text() + line + "\n")
     for read in (read_journal, make, lambda path: check_begun(path, IDENTITY, path.parent)):
-        with pytest.raises(ValueError, match=r"Fold1\.jsonl:2: damaged line \(no row of results\)"):
+        with pytest.raises(ValueError, match=r"Fold1\.jsonl:3: damaged line \(no row of results\)"):
             read(path)
 
 
 @pytest.mark.parametrize("lacking", ["version", "identity", "notes"])
 def test_a_header_that_lacks_something_is_named(tmp_path, lacking):
     path = tmp_path / "Fold1.jsonl"
-    make(path)
-    header = json.loads(path.read_text())
+    begin(path)
+    header = json.loads(path.read_text().splitlines()[0])
     del header[lacking]
     path.write_text(json.dumps(header) + "\n")
     with pytest.raises(ValueError, match=rf"Fold1\.jsonl:1: damaged line \(no {lacking}\)"):
@@ -95,11 +100,12 @@ def test_a_file_has_one_writer_at_a_time(tmp_path):
 
 def test_other_options_and_other_versions_are_refused(tmp_path):
     path = tmp_path / "Fold1.jsonl"
-    make(path)
+    begin(path)
     with pytest.raises(ValueError, match=r"another grid \(\[\{\"C\": 1.0\}\]\) than now"):
         make(path, {**IDENTITY, "grid": [{"C": 2.0}]})
-    header = json.loads(path.read_text())
-    path.write_text(json.dumps({**header, "version": "0.0.1"}) + "\n")
+    first, row = path.read_text().splitlines()
+    header = json.loads(first)
+    path.write_text(json.dumps({**header, "version": "0.0.1"}) + "\n" + row + "\n")
     with pytest.raises(ValueError, match=r"was begun by ranksieve 0\.0\.1"):
         make(path)
     path.write_text(json.dumps({**header, "format_version": 99}) + "\n")
@@ -108,6 +114,33 @@ def test_other_options_and_other_versions_are_refused(tmp_path):
     path.write_text('{"something": "else"}\n')
     with pytest.raises(ValueError, match="not a results file"):
         read_journal(path)
+
+
+def test_work_that_is_refused_leaves_no_file(tmp_path):
+    make(tmp_path / "Fold1.jsonl")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_header_alone_refuses_nobody(tmp_path):
+    path, other = tmp_path / "Fold1.jsonl", {**IDENTITY, "profile": "trec"}
+    begin(path)
+    header = path.read_text().splitlines(keepends=True)[0]
+    path.write_text(header)
+    check_begun(path, other, path.parent)
+    make(path, other).append({"kind": "fit"})
+    assert read_journal(path)[0]["identity"] == other
+
+
+@pytest.mark.parametrize(
+    "line", ['{"something": "else"}', '{"format": "ranksieve-results", "format_version": 99}']
+)
+def test_a_line_of_others_is_never_cut_off(tmp_path, line):
+    path = tmp_path / "Fold1.jsonl"
+    path.write_text(line + "\n")
+    for touch in (make, lambda path: check_begun(path, IDENTITY, path.parent)):
+        with pytest.raises(ValueError, match=r"Fold1\.jsonl:1: (not a results file|results of format)"):
+            touch(path)
+    assert path.read_text() == line + "\n"
 
 
 FULL_DISK = """

@@ -5,18 +5,19 @@ from __future__ import annotations
 import errno
 import os
 import re
-import secrets
 import shutil
 import stat
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
 from ranksieve._types import PathLike
+from ranksieve._util.hidden import LIKE_ANY_NEW_FILE, OWNER_ONLY, hidden_file, remove_abandoned
+from ranksieve._util.written import OF_WRITING, note_output, plain_write_errors
 
-OWNER_ONLY, LIKE_ANY_NEW_FILE = 0o600, 0o666  # less what the umask withholds
+TEMPORARY = ".tmp"
 MOST_LINKS = 40
 DESCRIPTOR = re.compile(r"(?:/proc/(?P<process>\d+)(?:/task/\d+)?|/dev)/fd/(?P<number>\d+)")
 SYSTEM_FILES, MEMORY_FILES = ("/dev", "/proc"), "/dev/shm"
@@ -64,7 +65,8 @@ def is_standard_output(path: PathLike) -> bool:
 def atomic_write(path: PathLike, mode: str = "w") -> Iterator[IO[str]]:
     """Open a file that becomes the content of ``path`` on success.
 
-    After an exception (also Ctrl-C) the old file, if any, is untouched and nothing is left behind. A link
+    After an exception (also Ctrl-C) the old file, if any, is untouched and nothing is left behind. A
+    process that is killed leaves a hidden file, which the next one that writes to ``path`` removes. A link
     stays and the file that it names is written. A file that exists keeps its permissions. A device, a pipe or
     an open file such as /dev/stdout stays what it is and gets all of the content at the end.
     """
@@ -79,23 +81,25 @@ def atomic_write(path: PathLike, mode: str = "w") -> Iterator[IO[str]]:
 @contextmanager
 def _replace(path: PathLike, target: Path, mode: str) -> Iterator[IO[Any]]:
     """A temporary file beside the target; on success it is flushed, synced and renamed."""
-    name = target.with_name(f".{target.name}.{secrets.token_hex(8)}")
-    with _plain_errors(path):
-        old = target.stat() if target.exists() else None
-        permissions = LIKE_ANY_NEW_FILE if old is None else OWNER_ONLY
-        handle = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, permissions)
-    try:
-        with os.fdopen(handle, mode, encoding=_encoding(mode)) as file:
+    with ExitStack() as until_renamed:
+        with plain_write_errors(path):
+            old = target.stat() if target.exists() else None
+            remove_abandoned(target, TEMPORARY)
+            permissions = LIKE_ANY_NEW_FILE if old is None else OWNER_ONLY
+            hidden = until_renamed.enter_context(hidden_file(target, TEMPORARY, permissions))
+        with (
+            plain_write_errors(path, OF_WRITING),
+            os.fdopen(hidden.handle, mode, encoding=_encoding(mode)) as file,
+        ):
             if old is not None:
-                _inherit(name, old)
+                _inherit(hidden.path, old)
             yield file
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(name, target)
-    except BaseException:
-        with suppress(OSError):
-            os.unlink(name)
-        raise
+            with plain_write_errors(path):
+                file.flush()
+                os.fsync(file.fileno())
+        with plain_write_errors(path):
+            note_output(path, hidden.path, target)
+            os.replace(hidden.path, target)
 
 
 def _inherit(name: Path, old: os.stat_result) -> None:
@@ -118,10 +122,14 @@ def _pass_on(path: PathLike, there: Destination, mode: str) -> Iterator[IO[Any]]
     An open file of this process is written at its own position: opened once more by its name, a regular file
     would be cut off and written from its start.
     """
-    with _plain_errors(path):
+    with plain_write_errors(path):
         number, flags = there.descriptor, os.O_WRONLY | os.O_TRUNC
         handle = os.open(there.place, flags) if number is None else os.dup(number)
-    with os.fdopen(handle, "wb") as out, tempfile.TemporaryFile(mode, encoding=_encoding(mode)) as file:
+    with (
+        plain_write_errors(path, OF_WRITING),
+        os.fdopen(handle, "wb") as out,
+        tempfile.TemporaryFile(mode, encoding=_encoding(mode)) as file,
+    ):
         yield file
         file.flush()
         file.seek(0)
@@ -131,11 +139,3 @@ def _pass_on(path: PathLike, there: Destination, mode: str) -> Iterator[IO[Any]]
 
 def _encoding(mode: str) -> str | None:
     return None if "b" in mode else "utf-8"
-
-
-@contextmanager
-def _plain_errors(path: PathLike) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        raise OSError(error.errno, f"cannot write there ({error.strerror})", os.fspath(path)) from None

@@ -6,23 +6,21 @@ import ctypes
 import errno
 import os
 import re
-import secrets
 import shutil
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
-from filelock import FileLock, Timeout
-
 from ranksieve._types import PathLike
+from ranksieve._util.hidden import TOKEN, abandoned, hidden_file
+from ranksieve._util.written import OF_WRITING, identity, note_output, plain_write_errors
 
-LOCK = "being-written"
-TOKEN_BYTES = 8
-SECONDS_TO_LOCK = 60.0  # a folder that is younger than this may be about to get a lock
+LOCK, ASIDE = ".lock", ".old"
+SECONDS_TO_LOCK = 60.0  # what has no lock is removed if it is older than this
 MOST_TRIES = 100
 HERE, EXCHANGE = -100, 2  # AT_FDCWD and RENAME_EXCHANGE of Linux
-FULL = (errno.ENOSPC, errno.EDQUOT)
+PROTECTED = (errno.EACCES, errno.EROFS, errno.EPERM)
 
 
 @contextmanager
@@ -36,26 +34,27 @@ def atomic_folder(path: PathLike, may_replace: Callable[[Path], bool]) -> Iterat
     """
     target = Path(os.path.realpath(path))
     check_replaceable(path, may_replace)
-    with _errors_of(path):
-        _tidy(target)
-        folder = target.with_name(f".{target.name}.{secrets.token_hex(TOKEN_BYTES)}")
-        folder.mkdir()
-    lock = FileLock(folder / LOCK)
-    try:
-        with _errors_of(path), lock:
+    with ExitStack() as until_published:
+        with plain_write_errors(path):
+            _tidy(target)
+            lock = until_published.enter_context(hidden_file(target, LOCK))
+            os.close(lock.handle)
+            folder = target.with_name(f".{target.name}.{lock.token}")
+            until_published.callback(shutil.rmtree, folder, ignore_errors=True)
+            folder.mkdir()
+        with plain_write_errors(path, (*OF_WRITING, *PROTECTED)):
             yield folder
             _sync(folder)
             check_replaceable(path, may_replace)
-            (folder / LOCK).unlink(missing_ok=True)  # it is young now, so nobody takes it for abandoned
+            note_output(path, folder, target)
             _publish(folder, target)
-    except BaseException:
-        shutil.rmtree(folder, ignore_errors=True)
-        raise
 
 
 def check_replaceable(path: PathLike, may_replace: Callable[[Path], bool]) -> None:
     """Refuse a place where there is something that may not be replaced, or nothing can be written."""
     target = Path(os.path.realpath(path))
+    if target.is_symlink():  # still a link when all are followed
+        raise OSError(errno.ELOOP, "cannot write there (its links lead in a circle)", os.fspath(path))
     if not target.parent.is_dir():
         raise FileNotFoundError(f"{path}: the folder {Path(path).parent} does not exist; create it first")
     if os.path.lexists(target) and not _is_replaceable(target, may_replace):
@@ -74,15 +73,6 @@ def _is_replaceable(target: Path, may_replace: Callable[[Path], bool]) -> bool:
     return False
 
 
-def identity(place: Path) -> tuple[int, int] | None:
-    """Which file or folder is there now; None if there is none."""
-    try:
-        about = place.stat()
-    except OSError:
-        return None
-    return about.st_dev, about.st_ino
-
-
 def _publish(folder: Path, target: Path) -> None:
     """Put the folder in its place; one that is there is removed."""
     for _ in range(MOST_TRIES):
@@ -96,11 +86,11 @@ def _publish(folder: Path, target: Path) -> None:
             shutil.rmtree(folder, ignore_errors=True)
             break
         with suppress(FileNotFoundError):  # another process has just moved it
-            os.rename(target, folder.with_name(folder.name + ".old"))
+            os.rename(target, folder.with_name(folder.name + ASIDE))
     else:
         raise OSError(errno.EBUSY, "others write there all the time", os.fspath(target))
     _sync_entry(target.parent)
-    shutil.rmtree(folder.with_name(folder.name + ".old"), ignore_errors=True)
+    shutil.rmtree(folder.with_name(folder.name + ASIDE), ignore_errors=True)
 
 
 def _exchange(one: Path, other: Path) -> bool:
@@ -115,31 +105,32 @@ def _exchange(one: Path, other: Path) -> bool:
 
 def _tidy(target: Path) -> None:
     """Remove what processes that were killed left beside the target, or bring back what they moved aside."""
-    hidden = re.compile(rf"\.{re.escape(target.name)}\.[0-9a-f]{{{2 * TOKEN_BYTES}}}(?P<old>\.old)?")
-    for entry in target.parent.iterdir():
-        found = hidden.fullmatch(entry.name)
-        if found is None:
-            continue
+    for lock, token in abandoned(target, LOCK):
+        _settle(target, target.with_name(f".{target.name}.{token}"))
         with suppress(OSError):
-            if found["old"] and not target.exists():
-                os.rename(entry, target)
-            elif found["old"] or _is_abandoned(entry):
-                shutil.rmtree(entry, ignore_errors=True)
+            lock.unlink()
+    hidden = re.compile(rf"\.{re.escape(target.name)}\.{TOKEN}")
+    for entry in target.parent.iterdir():  # nobody is left who made them without a lock
+        folder = entry.with_name(entry.name.removesuffix(ASIDE))
+        unlocked = hidden.fullmatch(folder.name) and not folder.with_name(folder.name + LOCK).exists()
+        if unlocked and (entry != folder or _is_old(entry)):
+            _settle(target, folder)
 
 
-def _is_abandoned(folder: Path) -> bool:
-    """Whether nobody writes there: whoever does holds the lock before there is any other file.
+def _settle(target: Path, folder: Path) -> None:
+    """Remove the hidden folder; put the target back that was moved aside for it."""
+    aside = folder.with_name(folder.name + ASIDE)
+    if not target.exists():
+        with suppress(OSError):
+            os.rename(aside, target)
+    for left in (folder, aside):
+        shutil.rmtree(left, ignore_errors=True)
 
-    Of a folder without a lock, or with nothing else, only its age tells: the lock is about to be taken, or
-    the folder about to be put in its place.
-    """
-    names = {entry.name for entry in folder.iterdir()}
-    if LOCK not in names or names == {LOCK}:
-        return time.time() - folder.stat().st_mtime > SECONDS_TO_LOCK
+
+def _is_old(folder: Path) -> bool:
     try:
-        with FileLock(folder / LOCK, timeout=0):
-            return True
-    except Timeout:
+        return time.time() - folder.stat().st_mtime > SECONDS_TO_LOCK
+    except OSError:
         return False
 
 
@@ -158,16 +149,3 @@ def _sync_entry(path: Path) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
-
-
-@contextmanager
-def _errors_of(path: PathLike) -> Iterator[None]:
-    """Say in one sentence that the disk is full, or that nothing can be written there."""
-    try:
-        yield
-    except OSError as error:
-        if error.errno in FULL:
-            raise OSError(f"{path}: the disk is full; make room or choose another place") from None
-        if error.errno in (errno.EACCES, errno.EROFS, errno.EPERM):
-            raise OSError(f"{path}: cannot write there ({error.strerror}); choose another place") from None
-        raise

@@ -19,16 +19,22 @@ from typer.core import TyperCommand, TyperGroup
 
 from ranksieve._util.program import run_as_program
 from ranksieve._version import __version__
-from ranksieve.cli.output import one_sentence, say
-
-WrongUsage: Any = typer.BadParameter.__base__  # UsageError of the click that typer brings along
-
+from ranksieve.cli.output import WrongUsage, one_sentence, say
+from ranksieve.cli.process import end_orderly, open_streams
 
 CYCLE_SEARCH = 50_000  # new objects before Python looks for cycles; with its own 700 a tenth of a short run
 
 
 class Commands(TyperGroup):
     """Commands whose wrong usage, too, is answered with one sentence; without a command, with the help."""
+
+    def make_context(self, *args: Any, **options: Any) -> Any:
+        with one_sentence({}):
+            return super().make_context(*args, **options)
+
+    def invoke(self, ctx: Any) -> Any:
+        with one_sentence({}):
+            return super().invoke(ctx)
 
     def main(self, *args: Any, **options: Any) -> Any:
         try:
@@ -92,10 +98,9 @@ app = typer.Typer(
 
 def main() -> None:
     """Entry point of the ``ranksieve`` command."""
+    end_orderly()
     run_as_program()
-    for stream in (sys.stdout, sys.stderr):
-        if hasattr(stream, "reconfigure"):  # a terminal without Unicode gets escapes, not an error
-            stream.reconfigure(errors="backslashreplace")
+    open_streams()
     gc.set_threshold(CYCLE_SEARCH)
     try:
         app(prog_name="ranksieve")

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import signal
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -13,10 +11,10 @@ import ranksieve as rs
 from ranksieve.cli.app import command
 from ranksieve.cli.files import connected
 from ranksieve.cli.options import NORMALISE, RANKER_MISSING, Json, comma_separated
-from ranksieve.cli.output import INTERRUPTED, emit_json, progress, say, table, words
+from ranksieve.cli.output import emit_json, exit_code, how_ended, progress, say, table, words
 
 if TYPE_CHECKING:  # these take long to load
-    from ranksieve.experiment.tables import Table
+    from ranksieve.experiment import Results
 
 SHOWN_TABLES = ("accuracy", "significance", "times")
 STUDY_WORDS: dict[str, bool | str] = {"own": True, "none": False, "all": "all"}
@@ -99,7 +97,6 @@ def bench(
     """
     from ranksieve._parallel import available_threads
     from ranksieve.experiment.benching import PAPER_METHODS
-    from ranksieve.experiment.study_tables import tables_with_studies
     from ranksieve.methods import METHODS
 
     names: str | Sequence[str] = PAPER_METHODS
@@ -108,7 +105,7 @@ def bench(
     if baseline is not None and baseline not in (METHODS if names == "all" else names):
         raise ValueError(f"--baseline {baseline} is not among the methods; add it to --methods")
     try:
-        with connected(cluster) as client, progress("fitting") as bar, stopped_like_ctrl_c():
+        with connected(cluster) as client, progress("fitting") as bar:
             results = rs.bench(
                 root,
                 names,
@@ -125,30 +122,32 @@ def bench(
                 cluster=client,
                 progress=bar,
             )
-    except KeyboardInterrupt:
-        say(f"interrupted; finished fits are kept in {output}, the same command goes on from there")
-        raise typer.Exit(INTERRUPTED) from None
-    show_tables(tables_with_studies(results, baseline), as_json)
+    except KeyboardInterrupt as error:
+        say(f"{how_ended(error)}; finished fits are kept in {output}, the same command goes on from there")
+        raise typer.Exit(exit_code(error)) from None
+    show_tables(results, baseline, as_json)
     if not as_json:
         words(f"All results are in {output}; a page about them: ranksieve report {output} -o report.html")
 
 
-@contextmanager
-def stopped_like_ctrl_c() -> Iterator[None]:
-    """Let SIGTERM end the worker processes too."""
-    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
+def say_unfinished(results: Results) -> list[str]:
+    """Say on stderr which methods are left out; gives the sentences."""
+    from ranksieve.experiment.tables import unfinished_sentences
+
+    sentences = unfinished_sentences(results)
+    for sentence in sentences:
+        say(f"warning: {sentence}")
+    return sentences
 
 
-def show_tables(tables: Sequence[Table], as_json: bool) -> None:
-    """Tables on the terminal, or all of them as JSON."""
+def show_tables(results: Results, baseline: str | None, as_json: bool) -> None:
+    """Tables on the terminal, or all of them as JSON, and what is unfinished."""
+    from ranksieve.experiment.study_tables import tables_with_studies
     from ranksieve.experiment.table_files import json_table
 
+    tables, unfinished = tables_with_studies(results, baseline), say_unfinished(results)
     if as_json:
-        emit_json({"tables": [json_table(one) for one in tables]})
+        emit_json({"tables": [json_table(one) for one in tables], "unfinished": unfinished})
         return
     for one in tables:
         if one.rows and one.name in SHOWN_TABLES:

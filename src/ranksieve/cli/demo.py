@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 import ranksieve as rs
+from ranksieve._util.written import make_folder
 from ranksieve.cli.app import command
 from ranksieve.cli.files import check_outputs
 from ranksieve.cli.output import progress, table, words
@@ -40,7 +41,7 @@ def demo(
     from ranksieve.cli.fit_output import feature_strength, how_chosen
     from ranksieve.report import build_content, require_extra, write_report
 
-    Path(out).mkdir(parents=True, exist_ok=True)
+    make_folder(out)
     page, model_file = Path(report or Path(out, "report.html")), Path(out, "model.json")
     data_files = [Path(out, name) for name in PARTS]
     check_outputs([page, model_file, *data_files])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -88,9 +89,9 @@ def export(
     with warnings.catch_warnings(record=True) as told:  # kept back, so that a failure is one sentence
         with while_doing(f"exporting {model}"):
             product = make_export(linear, to, {k: v for k, v in options.items() if v is not None})
-        inputs = {Path(file).resolve() for file in (model, names, featureset, data) if file}
+        inputs = {os.path.realpath(file) for file in (model, names, featureset, data) if file}
         for file in paths_of(product, target, Path(output)):
-            if file.resolve() in inputs:
+            if os.path.realpath(file) in inputs:
                 raise ValueError(
                     f"{file}: is an input and would be overwritten; choose another folder or file"
                 )

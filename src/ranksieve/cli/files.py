@@ -204,7 +204,7 @@ def check_outputs(
     """
     from ranksieve._util.atomic import destination
 
-    taken = [Path(given).resolve() for given in inputs if given not in (None, STANDARD)]
+    taken = [Path(os.path.realpath(given)) for given in inputs if given is not None and given != STANDARD]
     for output in outputs:
         if output is None or (stdout and output == STANDARD):
             continue

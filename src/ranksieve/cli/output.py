@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import signal
 import sys
 import traceback
 import warnings
@@ -15,6 +16,8 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from ranksieve._util.messages import how_to_install
+from ranksieve._util.written import outputs_noted
+from ranksieve.cli.process import Ended
 
 if TYPE_CHECKING:  # these take long to load
     from rich.console import Console
@@ -22,7 +25,8 @@ if TYPE_CHECKING:  # these take long to load
     from ranksieve.path import Progress
 
 FAILURE = 2
-INTERRUPTED = 130
+BY_SIGNAL = 128  # and the number of the signal
+WrongUsage: Any = typer.BadParameter.__base__  # UsageError of the click that typer brings along
 WIDTH_WITHOUT_TERMINAL = 120
 MARKS = " %*†‡"  # what may stand beside a number in a table
 EXTRAS = {
@@ -142,29 +146,54 @@ def progress(title: str) -> Iterator[Progress | None]:
 
 @contextmanager
 def one_sentence(options: Mapping[str, str]) -> Iterator[None]:
-    """End a failing command with a sentence on stderr: exit code 2, after Ctrl-C 130.
+    """End a failing command with a sentence on stderr, which also says what was written before.
 
-    ``options`` are those of the command, by the names of the arguments that they set.
-    ``RANKSIEVE_TRACEBACK=1`` shows the traceback too. A reader that closes the pipe early is no failure.
+    The exit code is 2, after Ctrl-C 130, after SIGTERM 143. ``options`` are those of the command, by the
+    names of the arguments that they set. ``RANKSIEVE_TRACEBACK=1`` shows the traceback too. A reader that
+    closes the pipe early is no failure.
     """
-    try:
-        with plain_warnings(options):
-            yield
-            sys.stdout.flush()
-    except (typer.Exit, typer.Abort):
-        raise
-    except BrokenPipeError:
-        _abandon_output()
-    except KeyboardInterrupt:
-        say("interrupted, the output was not written")
-        raise typer.Exit(INTERRUPTED) from None
-    except Exception as error:
-        if os.environ.get("RANKSIEVE_TRACEBACK"):
-            traceback.print_exc()
-        if isinstance(error, OSError):
+    with outputs_noted() as outputs:
+        try:
+            with plain_warnings(options):
+                yield
+                sys.stdout.flush()
+        except (typer.Exit, typer.Abort, WrongUsage):
+            raise
+        except BrokenPipeError:
             _abandon_output()
-        say(with_options(sentence(error), options) if isinstance(error, ValueError) else sentence(error))
-        raise typer.Exit(FAILURE) from None
+            raise typer.Exit(0) from None
+        except KeyboardInterrupt as error:
+            written = _listed(outputs.written)
+            say(
+                how_ended(error)
+                + (f" after writing {written}" if written else ", the output was not written")
+            )
+            raise typer.Exit(exit_code(error)) from None
+        except Exception as error:
+            if os.environ.get("RANKSIEVE_TRACEBACK"):
+                traceback.print_exc()
+            if isinstance(error, OSError):
+                _abandon_output()
+            text = (
+                with_options(sentence(error), options) if isinstance(error, ValueError) else sentence(error)
+            )
+            written = _listed(outputs.written)
+            say(f"{text} ({written} was written)" if written else text)
+            raise typer.Exit(FAILURE) from None
+
+
+def how_ended(error: KeyboardInterrupt) -> str:
+    """What the user did to end the process."""
+    return f"ended by {signal.Signals(error.number).name}" if isinstance(error, Ended) else "interrupted"
+
+
+def exit_code(error: KeyboardInterrupt) -> int:
+    """The one that shells expect after a signal."""
+    return BY_SIGNAL + (error.number if isinstance(error, Ended) else signal.SIGINT)
+
+
+def _listed(names: Sequence[str]) -> str:
+    return " and ".join(names)
 
 
 @contextmanager
@@ -229,7 +258,7 @@ def sentence(error: Exception) -> str:
 def _of_file(error: Any) -> str:
     if error.strerror is None:
         return str(error)
-    return f"{error.filename or 'the output cannot be written'}: {error.strerror}"
+    return f"{error.filename or 'a file cannot be read or written'}: {error.strerror}"
 
 
 def _of_import(error: Any) -> str:

@@ -9,7 +9,7 @@ import typer
 
 import ranksieve as rs
 from ranksieve.cli.app import command
-from ranksieve.cli.bench import show_tables
+from ranksieve.cli.bench import say_unfinished, show_tables
 from ranksieve.cli.files import beside, check_outputs
 from ranksieve.cli.options import Json
 from ranksieve.cli.output import emit_json, words
@@ -53,7 +53,7 @@ def report(
     from ranksieve.report.results_page import write_results_page
 
     if output is None:
-        show_tables(tables_with_studies(rs.load_results(folder), baseline), as_json)
+        show_tables(rs.load_results(folder), baseline, as_json)
         return
     suffix, known = Path(output).suffix.lower(), (*PAGES, *TABLE_FORMATS)
     if suffix not in known:
@@ -66,8 +66,10 @@ def report(
         write_results_page(results, output, baseline)
     else:
         write_tables(tables_with_studies(results, baseline), output)
+    unfinished = say_unfinished(results)
     with beside(output):
         if as_json:
-            emit_json({"results": folder, "data_sets": list(results.data_sets), "output": output})
+            about = {"results": folder, "data_sets": list(results.data_sets), "output": output}
+            emit_json({**about, "unfinished": unfinished})
         else:
             words(f"Wrote {output}.")

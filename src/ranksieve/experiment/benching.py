@@ -17,6 +17,8 @@ from joblib import Parallel, delayed
 from ranksieve._parallel import use_threads
 from ranksieve._util.file_names import fault_of_file_name
 from ranksieve._util.messages import lookup, shown, warn_caller
+from ranksieve._util.orphans import end_with
+from ranksieve._util.written import make_folder
 from ranksieve.experiment.fold_run import Place, Plan, make_places, run_fold
 from ranksieve.experiment.results import STAND_INS_FOLDER, STUDIES_FOLDER, Results, load_results
 from ranksieve.experiment.studies import run_studies, wanted_studies
@@ -140,8 +142,9 @@ def bench(
 
         folder, workers = Path(out).resolve(), as_cluster(cluster)
         workers.check_versions()
-    if folder.exists() and not folder.is_dir():
-        raise ValueError(f"{folder}: is a file; give a folder for the results")
+    if os.path.lexists(folder) and not folder.is_dir():
+        what = "file" if folder.exists() else "link that leads nowhere"
+        raise ValueError(f"{folder}: is a {what}; give a folder for the results")
     found = _folds(source, data_sets)
     plans = [
         Plan(name, method, thin(method.grid), select or method.select, n_seeds or default_seeds(method, grid))
@@ -154,6 +157,7 @@ def bench(
         by = fitting_profile(data_set, folds, profile)
         prepared = _prepared_folds(data_set, folds, normalise, missing)
         for place in make_places(folder, data_set, prepared, by):
+            _check_measurable(place, plans)
             tasks += _tasks(place, plans, wanted)
     if STAND_INS_STUDY in wanted:
         for name in SHAPES:
@@ -161,7 +165,7 @@ def bench(
             tasks.append(Task(f"stand-in for {name}", 1, check, work))
     for task in tasks:  # all of them before any begins: what is refused leaves nothing behind
         task.check()
-    folder.mkdir(parents=True, exist_ok=True)
+    make_folder(folder)
     _run(
         tasks,
         partial(_in_processes, n_jobs=n_jobs) if workers is None else partial(_on_workers, workers, folder),
@@ -229,6 +233,13 @@ def _check_name(name: str, what: str, reserved: str) -> None:
         raise ValueError(f"the {what} {shown(name)} needs a name that a folder can have: {fault}; rename it")
 
 
+def _check_measurable(place: Place, plans: Sequence[Plan]) -> None:
+    try:
+        place.check_measurable([select for plan in plans for select in plan.selections])
+    except ValueError as error:
+        raise ValueError(f"{place.data_set}, fold {place.number}: {error}") from error
+
+
 def _tasks(place: Place, plans: Sequence[Plan], studies: Sequence[str]) -> Iterator[Task]:
     at = f"{place.data_set}, fold {place.number}"
     if studies:
@@ -254,8 +265,8 @@ def _run(
 
 
 def _in_processes(tasks: Sequence[Task], n_jobs: int) -> Iterator[Done]:
-    """By processes of this machine."""
-    jobs = (delayed(_do)(task.label, task.worth, task.work, n_jobs > 1) for task in tasks)
+    """By processes of this machine, which end with this one."""
+    jobs = (delayed(_do_for)(os.getpid(), task.label, task.worth, task.work, n_jobs > 1) for task in tasks)
     yield from Parallel(n_jobs=n_jobs, return_as="generator_unordered")(jobs)
 
 
@@ -272,6 +283,11 @@ def _on_workers(cluster: Any, folder: Path, tasks: Sequence[Task]) -> Iterator[D
         jobs.append((task.label, task.worth, task.work.func, first, *rest))
         labels.append(task.label)
     yield from cluster.as_done(_do_there, jobs, labels)
+
+
+def _do_for(employer: int, *job: Any) -> Done:
+    end_with(employer)
+    return _do(*job)
 
 
 def _do_there(label: str, worth: int, work: Callable[..., None], *args: Any) -> Done:

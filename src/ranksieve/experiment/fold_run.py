@@ -5,7 +5,7 @@ from __future__ import annotations
 import platform
 import time
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import copy
 from dataclasses import dataclass
@@ -81,6 +81,15 @@ class Place:
     def check(self, what: str, identity: Mapping[str, Any]) -> None:
         """Refuse a file of this work that is elsewhere, or was begun with other data or options."""
         check_begun(self._path(what), {**self._shared, **identity}, self.folder)
+
+    def check_measurable(self, selections: Collection[str]) -> None:
+        """Refuse labels that a metric cannot measure, before anything is written."""
+        metrics = tuple(dict.fromkeys((*ALL_METRICS, *selections)))
+        wanted: dict[str | Profile, Sequence[str]] = {self.profile: metrics}
+        wanted |= dict.fromkeys(self.other_profiles, PAPER_METRICS)
+        for data in (self.fold.valid, self.fold.test):
+            for profile, of in wanted.items():
+                Evaluator(data, profile).evaluate(np.zeros(data.n_docs), of)
 
     def _path(self, what: str) -> Path:
         return self.folder / self.data_set / what / f"Fold{self.number}.jsonl"

@@ -1,6 +1,7 @@
 """A file that only grows: one JSON object per line, the first says what the others belong to.
 
-A line is written and synced whole. What a killed process or a full disk leaves behind is at most one torn
+A line is written and synced whole, the first one together with the first row: work that is refused leaves no
+file. What a killed process or a full disk leaves behind is at most one torn
 last line, which the next writer cuts off. One process writes at a time; others wait for it.
 """
 
@@ -8,7 +9,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -30,29 +31,28 @@ class Journal:
     def __init__(self, path: Path, identity: Mapping[str, Any], notes: Mapping[str, Any]) -> None:
         self.path = path
         self.rows: list[Entry] = []
-        header = _header(identity, notes)
+        self._header = _header(identity, notes)
         if path.exists() and (kept := _cut_torn_line(path)):
             first, *self.rows = kept
-            _check_same(path, first, header)
-        else:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            self._write(header)
+            check_format(path, first)
+            _check_same(path, first, self._header)
 
     def append(self, row: Mapping[str, Any]) -> Entry:
         """Add a row; when this returns, it is on the disk. Gives the row as a reader would get it."""
-        written = self._write(plain(row))
+        written: Entry = plain(row)
+        self._write([written] if self.rows else [self._header, written])
         self.rows.append(written)
         return written
 
     def of_kind(self, kind: str) -> list[Entry]:
         return [row for row in self.rows if row["kind"] == kind]
 
-    def _write(self, row: Entry) -> Entry:
-        line = json.dumps(row, ensure_ascii=False, allow_nan=False) + "\n"
+    def _write(self, rows: Sequence[Entry]) -> None:
+        lines = "".join(json.dumps(row, ensure_ascii=False, allow_nan=False) + "\n" for row in rows)
+        self.path.parent.mkdir(parents=True, exist_ok=True)
         with open(self.path, "ab", buffering=0) as file:
-            _write_all(file.fileno(), line.encode(), self.path)
+            _write_all(file.fileno(), lines.encode(), self.path)
             os.fsync(file.fileno())
-        return row
 
 
 @contextmanager
@@ -73,7 +73,9 @@ def check_begun(path: Path, identity: Mapping[str, Any], folder: Path) -> None:
     for file in (path, _lock_of(path)):
         check_inside(file, folder)
     if path.exists() and (rows := _whole_rows(path)[0]):
-        _check_same(path, rows[0], _header(identity, {}))
+        check_format(path, rows[0])
+        if len(rows) > 1:
+            _check_same(path, rows[0], _header(identity, {}))
 
 
 def is_begun(path: Path) -> bool:
@@ -147,14 +149,17 @@ def _header(identity: Mapping[str, Any], notes: Mapping[str, Any]) -> Entry:
 
 
 def _cut_torn_line(path: Path) -> list[Entry]:
+    """The rows that are whole, all else cut off; a header alone belongs to nothing and goes too."""
     rows, end = _whole_rows(path)
+    if len(rows) == 1:
+        check_format(path, rows[0])
+        rows, end = [], 0
     if end < path.stat().st_size:
         os.truncate(path, end)
     return rows
 
 
 def _check_same(path: Path, kept: Entry, ours: Entry) -> None:
-    check_format(path, kept)
     if kept["version"] != ours["version"]:
         raise ValueError(
             f"{path}: was begun by ranksieve {kept['version']}, this is {ours['version']}; "

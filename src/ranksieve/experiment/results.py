@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from ranksieve._types import BoolArray, FloatArray
+from ranksieve._util.messages import shortened
 from ranksieve.experiment.journal import Entry, is_begun, read_journal
 from ranksieve.experiment.variants import VARIANTS
 from ranksieve.methods import METHODS
@@ -24,6 +25,7 @@ PAPER_METRICS = ("ndcg@1", "ndcg@3", "ndcg@5", "ndcg@10", "map")
 SHARES = ("sparsity", "varying_sparsity", "n_selected")
 STUDIES_FOLDER = "studies"
 STAND_INS_FOLDER = "stand_ins"
+MOST_NAMED = 3
 FOLD_FILE = re.compile(r"Fold(\d+)\.jsonl")
 PARTS = {
     "fit": {
@@ -297,11 +299,21 @@ class DataSetResults:
 
 @dataclass(frozen=True, eq=False)
 class Results:
-    """The content of a results folder; ``stand_ins`` are measured on synthetic data, by name."""
+    """The content of a results folder; ``stand_ins`` are measured on synthetic data, by name.
+
+    ``without_results`` are the unfinished methods of data sets on which no method is finished.
+    """
 
     folder: Path
     data_sets: Mapping[str, DataSetResults]
     stand_ins: Mapping[str, Entry] = field(default_factory=dict)
+    without_results: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+
+    @property
+    def unfinished(self) -> dict[tuple[str, str], str]:
+        """How far each method is that is left out, by data set and method."""
+        of = {name: data.unfinished for name, data in self.data_sets.items()} | dict(self.without_results)
+        return {(name, method): why for name, methods in of.items() for method, why in methods.items()}
 
 
 def load_results(folder: str | os.PathLike[str]) -> Results:
@@ -311,9 +323,14 @@ def load_results(folder: str | os.PathLike[str]) -> Results:
         raise FileNotFoundError(f"{root}: there is no such folder; expected the results of ranksieve bench")
     found = {path.name: _data_set(path) for path in sorted(root.iterdir()) if path.is_dir()}
     data_sets = {name: results for name, results in found.items() if results.methods}
+    lacking = {name: results.unfinished for name, results in found.items() if name not in data_sets}
+    results = Results(root, data_sets, _stand_ins(root / STAND_INS_FOLDER), lacking)
     if not data_sets:
-        raise ValueError(f"{root}: holds no finished method; expected the results of ranksieve bench")
-    return Results(root, data_sets, _stand_ins(root / STAND_INS_FOLDER))
+        begun = [f"{name} on {data_set}: {why}" for (data_set, name), why in results.unfinished.items()]
+        how_far = f" ({shortened(begun, MOST_NAMED)}); run bench again to finish it" if begun else ""
+        expected = how_far or "; expected the results of ranksieve bench"
+        raise ValueError(f"{root}: holds no finished method{expected}")
+    return results
 
 
 def _stand_ins(folder: Path) -> dict[str, Entry]:
@@ -328,6 +345,8 @@ def _data_set(folder: Path) -> DataSetResults:
     for path in _in_table_order(folder):
         folds = [_method_fold(file) for file in _fold_files(path)]
         if not folds:
+            if path.name in METHODS or path.name in VARIANTS:
+                unfinished[path.name] = "no fold is finished"
             continue
         finished, expected = sum(fold.finished for fold in folds), folds[0].header["identity"]["n_folds"]
         if finished == expected:

@@ -21,6 +21,7 @@ from ranksieve.significance import LEVEL, PairedTest, compare
 
 __all__ = ["TABLES", "Cell", "Table", "all_tables", "title", "word"]
 
+DEFAULT_BASELINE = "ranksvm"
 SPARSITIES = {"sparsity": "sparsity", "varying_sparsity": "of varying"}
 MARKS_NOTE = (
     "Means over folds, {profile} profile; the best value of a column is bold. Better than {baseline} at "
@@ -45,7 +46,16 @@ def all_tables(results: Results, baseline: str | None = None) -> list[Table]:
 
 
 def baseline_where_known(results: Results, baseline: str | None) -> dict[str, str | None]:
-    """The named method for each data set that has it, None for the others; some data set must have it."""
+    """The named method for each data set that has it, None for the others; some data set must have it.
+
+    One that was begun and is not finished is refused: the others would be compared with something else.
+    """
+    for (data_set, name), why in results.unfinished.items():
+        if name == baseline:
+            raise ValueError(
+                f"the baseline {baseline} is unfinished on {data_set}: {why}; run bench again to finish it, "
+                "or choose another baseline"
+            )
     if baseline is not None:
         known = {name: name for data in results.data_sets.values() for name in data.methods}
         lookup(known, baseline, "method of the results")
@@ -60,7 +70,16 @@ def default_baseline(results: DataSetResults, baseline: str | None = None) -> st
     if baseline is not None:
         lookup(results.methods, baseline, "method of the results")
         return baseline
-    return "ranksvm" if "ranksvm" in results.methods else next(iter(results.methods))
+    return DEFAULT_BASELINE if DEFAULT_BASELINE in results.methods else next(iter(results.methods))
+
+
+def unfinished_sentences(results: Results) -> list[str]:
+    """Which methods are left out on which data set, and how far they are."""
+    return [
+        f"{data_set}: {title(name)}{', the usual baseline,' if name == DEFAULT_BASELINE else ''} is left "
+        f"out: {why}; run bench again to finish it"
+        for (data_set, name), why in results.unfinished.items()
+    ]
 
 
 def accuracy_table(results: DataSetResults, baseline: str) -> Table:

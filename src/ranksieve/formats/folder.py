@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 
 from ranksieve._types import AnyArray, BoolArray, PathLike
-from ranksieve._util.atomic_folder import identity
 from ranksieve._util.file_names import fault_of_file_name
 from ranksieve._util.json_values import checked, decode_json
 from ranksieve._util.messages import shown
+from ranksieve._util.written import identity
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.disk_dataset import DiskDataset
 from ranksieve.data.disk_matrix import DiskMatrix

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from ranksieve._types import PathLike
-from ranksieve._util.atomic_folder import FULL, atomic_folder
+from ranksieve._util.atomic_folder import atomic_folder
 from ranksieve._util.messages import warn_caller
+from ranksieve._util.written import FULL
 from ranksieve.data.dataset import Dataset
 from ranksieve.formats.batches import Source, dataset_source
 from ranksieve.formats.folder import is_folder_dataset

@@ -1,12 +1,50 @@
 """How the functions of this package are compiled: once, cached on disk, without the interpreter's lock.
 
 Each function comes with as few ways in as it needs, since every one of them has to be compiled: a ``kernel``
-is called from Python, and a ``helper`` from other compiled functions only.
+is called from Python, and a ``helper`` from other compiled functions only. Where no cache can be written,
+every process compiles anew what it needs.
 """
 
-from functools import partial
+import warnings
+from contextlib import suppress
+from functools import cache, partial
+from multiprocessing import current_process
 
 from numba import njit
+from numba.core.caching import FunctionCache
 
-kernel = partial(njit, cache=True, nogil=True, no_cfunc_wrapper=True)
+NO_CACHE = (
+    "no folder for compiled functions can be written, so every run compiles them anew, which takes seconds; "
+    "name a folder of your own in the environment variable NUMBA_CACHE_DIR"
+)
+
+
+class KernelCache(FunctionCache):  # type: ignore[misc]
+    """numba's cache, but a disk that is full costs time and nothing else."""
+
+    def save_overload(self, sig, data):
+        with suppress(OSError):
+            super().save_overload(sig, data)
+
+
+def kernel(function=None, **options):
+    """Have a function compiled when it is first called; without a function, a decorator with options."""
+    if function is None:
+        return partial(kernel, **options)
+    compiled = njit(nogil=True, no_cfunc_wrapper=True, **options)(function)
+    if compiled is function:  # NUMBA_DISABLE_JIT
+        return function
+    try:
+        compiled._cache = KernelCache(function)
+    except RuntimeError:  # none of numba's places can be written
+        _tell_once()
+    return compiled
+
+
+@cache
+def _tell_once():
+    if current_process().name == "MainProcess":  # workers need not say it too
+        warnings.warn(NO_CACHE, UserWarning, stacklevel=2)
+
+
 helper = partial(kernel, no_cpython_wrapper=True)

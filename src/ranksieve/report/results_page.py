@@ -16,7 +16,15 @@ from ranksieve.experiment.claims import claims_table
 from ranksieve.experiment.results import DataSetResults, Results
 from ranksieve.experiment.studies import study_tables
 from ranksieve.experiment.studies.stand_ins import stand_in_table
-from ranksieve.experiment.tables import TABLES, Cell, Table, baseline_where_known, title, word
+from ranksieve.experiment.tables import (
+    TABLES,
+    Cell,
+    Table,
+    baseline_where_known,
+    title,
+    unfinished_sentences,
+    word,
+)
 from ranksieve.report.canvas import Figure, Style, Styles, make_styles
 from ranksieve.report.gains import Gains, difference
 from ranksieve.report.page import Answer, Column, FeatureTable, feature_table, render_page, require_extra
@@ -93,6 +101,7 @@ class ResultsContent:
     data_sets: Sequence[DataSetContent]
     overviews: Sequence[RenderedPicture]
     stand_ins: Table | None
+    unfinished: Sequence[str] = ()
 
 
 def write_results_page(results: Results, path: str | os.PathLike[str], baseline: str | None = None) -> None:
@@ -137,6 +146,7 @@ def build_results_content(results: Results, baseline: str | None = None) -> Resu
         [_data_set(data, given[name], styles) for name, data in results.data_sets.items()],
         _render_pictures(OVERVIEWS, results, styles),
         stand_in_table(results),
+        unfinished_sentences(results),
     )
 
 

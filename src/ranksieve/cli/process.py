@@ -1,0 +1,95 @@
+"""The process that a command runs in: its standard streams, and the signals that end it."""
+
+from __future__ import annotations
+
+import io
+import os
+import signal
+import sys
+import threading
+from contextlib import suppress
+from typing import Any
+
+ENDING = ("SIGTERM", "SIGHUP")  # as far as the system has them
+ESCAPES = "backslashreplace"
+
+
+class Ended(KeyboardInterrupt):
+    """A signal asked the process to end; as after Ctrl-C, what was begun is cleaned up first."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(number)
+        self.number = number
+
+
+def end_orderly() -> None:
+    """Let signals that end the process do so by an exception, unless whoever started it ignores them."""
+    if threading.current_thread() is not threading.main_thread():
+        return
+    for name in ENDING:
+        number = getattr(signal, name, None)
+        if number is not None and signal.getsignal(number) == signal.SIG_DFL:
+            signal.signal(number, _end)
+
+
+def _end(number: int, frame: Any) -> None:
+    raise Ended(number)
+
+
+class StandardOutput(io.FileIO):
+    """Standard output that says in its errors what it is."""
+
+    def write(self, content: Any) -> Any:
+        try:
+            return super().write(content)
+        except OSError as error:
+            reason = f"cannot be written ({error.strerror})"
+            raise OSError(error.errno, reason, "standard output") from None
+
+
+class StandardError(io.FileIO):
+    """Standard error where what cannot be written vanishes: nobody is left to be told."""
+
+    def write(self, content: Any) -> Any:
+        with suppress(OSError):
+            return super().write(content)
+        return len(content)
+
+
+def open_streams() -> None:
+    """Make standard streams that are closed, or full, fail in words.
+
+    A closed one gets its number back, so that no other file is taken for it. A terminal without Unicode gets
+    escapes, not an error.
+    """
+    if sys.stdin is None:
+        _occupy(0, os.O_WRONLY)
+        sys.stdin = io.TextIOWrapper(io.BufferedReader(io.FileIO(0, closefd=False)), "utf-8")
+    for number, name, kind, access in OUTPUTS:
+        stream = getattr(sys, name)
+        if stream is None:
+            _occupy(number, access)
+        elif stream.isatty():
+            stream.reconfigure(errors=ESCAPES)
+            continue
+        raw, encoding = kind(number, "w", closefd=False), getattr(stream, "encoding", "utf-8")
+        setattr(
+            sys, name, io.TextIOWrapper(io.BufferedWriter(raw), encoding, ESCAPES, line_buffering=number == 2)
+        )
+
+
+OUTPUTS: tuple[tuple[int, str, type[io.FileIO], int], ...] = (
+    (1, "stdout", StandardOutput, os.O_RDONLY),
+    (2, "stderr", StandardError, os.O_WRONLY),
+)
+
+
+def _occupy(number: int, access: int) -> None:
+    """Let a closed number mean a device, which cannot be used the other way than ``access`` says."""
+    try:
+        os.fstat(number)
+    except OSError:
+        handle = os.open(os.devnull, access)
+        if handle != number:
+            os.dup2(handle, number)
+            os.close(handle)

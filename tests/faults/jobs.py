@@ -1,0 +1,108 @@
+"""The commands that are killed: what each reads and writes, and what must be equal in two runs of it."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+import ranksieve as rs
+from ranksieve.cli.demo import split_queries
+from ranksieve.experiment.benching import bench
+from ranksieve.formats.folds import deal_folds
+
+INPUTS = Path("..") / "inputs"
+QUICK = ("--set", "n_alphas=10", "--set", "cv=2")
+TIMES = {"seconds", "fit_seconds", "grid_seconds"}  # what differs from run to run
+LOCKS = ".Fold"  # the journals' locks stay
+
+
+@dataclass(frozen=True)
+class Job:
+    """A command, run in a folder of its own beside ``inputs``, and its outputs there."""
+
+    name: str
+    arguments: tuple[str, ...]
+    outputs: tuple[str, ...]
+    resumes: bool = False
+
+    def put_old(self, folder: Path) -> None:
+        """Something that each output replaces."""
+        for output in self.outputs:
+            if output.endswith(".ranksieve"):
+                shutil.copytree(folder.parent / "inputs" / "old.ranksieve", folder / output)
+            elif not self.resumes:
+                (folder / output).parent.mkdir(exist_ok=True)
+                (folder / output).write_bytes(b"old\n")
+
+
+def _in(name: str) -> str:
+    return str(INPUTS / name)
+
+
+FEW = ("--methods", "ranksvm,fsmrank,listnet", "--grid", "fast", "--studies", "none")
+BENCH = ("bench", _in("train.txt"), *FEW)
+JOBS = (
+    Job(
+        "fit",
+        ("fit", _in("train.txt"), "--valid", _in("vali.txt"), *QUICK, "-o", "m.json", "--report", "m.html"),
+        ("m.json", "m.html"),
+    ),
+    Job("bench", ("bench", _in("train.txt"), *FEW, "--jobs", "1", "-o", "out"), ("out",), resumes=True),
+    Job(
+        "bench 2 jobs", ("bench", _in("train.txt"), *FEW, "--jobs", "2", "-o", "out"), ("out",), resumes=True
+    ),
+    Job("convert to text", ("convert", _in("big.ranksieve"), "big.txt.gz"), ("big.txt.gz",)),
+    Job("convert to parquet", ("convert", _in("big.ranksieve"), "big.parquet"), ("big.parquet",)),
+    Job("convert to folder", ("convert", _in("big.txt"), "big.ranksieve"), ("big.ranksieve",)),
+    Job("report", ("report", _in("results"), "-o", "report.html"), ("report.html",)),
+    Job(
+        "export",
+        ("export", _in("model.json"), "--to", "elasticsearch", "-o", "ltr", "--data", _in("test.txt")),
+        ("ltr/model.json", "ltr/features.json"),
+    ),
+    Job(
+        "subset",
+        ("subset", _in("train.txt"), "--k", "1..2", "-o", "s.json", "--model", "best.json"),
+        ("s.json", "best.json"),
+    ),
+    Job("path", ("path", _in("train.txt"), "--n-alphas", "20", "-o", "path.json"), ("path.json",)),
+)
+
+
+def make_inputs(folder: Path) -> None:
+    """The data, the model and the results that the jobs read."""
+    folder.mkdir()
+    data = rs.make_ranking(n_queries=30, n_features=12, n_informative=3, seed=1)
+    for name, part in zip(("train", "vali", "test"), split_queries(data, 0), strict=True):
+        rs.write_letor(part, folder / f"{name}.txt")
+    big = rs.make_ranking(n_queries=300, n_features=40, n_informative=3, seed=2)
+    rs.write_letor(big, folder / "big.txt")
+    rs.write_dataset(big, folder / "big.ranksieve")
+    rs.write_dataset(data, folder / "old.ranksieve")
+    rs.RankSVM().fit(data).to_model().save(folder / "model.json")
+    bench({"toy": deal_folds(data, 3)}, ["ranksvm", "fsmrank"], out=folder / "results", grid="fast")
+
+
+def content(path: Path) -> object:
+    """What must be equal in two runs: bytes, but JSON without its times, and of a folder all of its files."""
+    if path.is_dir():
+        files = [file for file in sorted(path.rglob("*")) if file.is_file()]
+        return {str(f.relative_to(path)): content(f) for f in files if not f.name.startswith(LOCKS)}
+    if not path.exists():
+        return None
+    if path.suffix in (".json", ".jsonl"):
+        return [_timeless(json.loads(line)) for line in _texts(path)]
+    return path.read_bytes()
+
+
+def _texts(path: Path) -> list[str]:
+    text = path.read_text()
+    return text.splitlines() if path.suffix == ".jsonl" else [text] if text != "old\n" else ['"old"']
+
+
+def _timeless(value: object) -> object:
+    if isinstance(value, dict):
+        return {key: _timeless(item) for key, item in value.items() if key not in TIMES}
+    return [_timeless(item) for item in value] if isinstance(value, list) else value

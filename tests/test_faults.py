@@ -1,0 +1,277 @@
+"""Commands on machines that fail: full disks, closed streams, signals, links in circles, no cache."""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import pytest
+
+import ranksieve as rs
+from ranksieve.cli import app
+from ranksieve.cli.process import Ended, end_orderly
+from ranksieve.kernels import compiling
+from tests.test_cli import MAIN, QUICK, process, refused, run
+
+FULL = "ranksieve: standard output: cannot be written (No space left on device)\n"
+CLOSED = "ranksieve: standard output: cannot be written (Bad file descriptor)\n"
+NO_INPUT = "ranksieve: standard input: cannot be read (Bad file descriptor)\n"
+needs_full = pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")
+posix = pytest.mark.skipif(os.name != "posix", reason="needs POSIX")
+
+
+@pytest.fixture(scope="module")
+def inputs(tmp_path_factory) -> Path:
+    """Small data, a model, its scores and a folder of results."""
+    folder = tmp_path_factory.mktemp("faults")
+    data = rs.make_ranking(n_queries=12, n_features=5, n_informative=2, seed=1)
+    rs.write_letor(data, folder / "d.txt")
+    for name, C in (("m", 1.0), ("n", 0.1)):
+        rs.RankSVM(C).fit(data).to_model().save(folder / f"{name}.json")
+    rs.bench(folder / "d.txt", ["ranksvm"], out=folder / "results", grid="fast", studies=False)
+    return folder
+
+
+@pytest.fixture
+def here(inputs, tmp_path, monkeypatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    for path in inputs.iterdir():
+        (tmp_path / path.name).symlink_to(path)
+    return tmp_path
+
+
+def new_files(here) -> set[str]:
+    return {path.name for path in here.iterdir() if not path.is_symlink()}
+
+
+# --- Standard streams --------------------------------------------------------------------------------------
+
+
+@needs_full
+@pytest.mark.parametrize("arguments", [["--help"], ["fit", "--help"], ["--version"]])
+def test_help_to_a_full_device(arguments):
+    with open("/dev/full", "wb") as full:
+        done = process(*arguments, capture_output=False, stdout=full, stderr=subprocess.PIPE)
+    assert (done.returncode, done.stderr.decode()) == (2, FULL)
+
+
+def with_closed(number, *arguments):
+    """A command that is started with a standard stream closed, as by the shell's ``>&-``."""
+    code = f"import os, sys; os.close({number}); os.execv(sys.executable, [sys.executable, *sys.argv[1:]])"
+    command = [sys.executable, "-c", code, "-c", MAIN, *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+
+
+@posix
+@pytest.mark.parametrize(
+    ("number", "arguments", "code", "said"),
+    [
+        (1, ["--help"], 2, CLOSED),
+        (
+            0,
+            ["compare", "-", "m.json"],
+            2,
+            "ranksieve: standard input: cannot be read (Bad file descriptor)\n",
+        ),
+        (2, ["rank"], 2, ""),
+    ],
+)
+def test_closed_streams(here, number, arguments, code, said):
+    done = with_closed(number, *arguments)
+    assert (done.returncode, done.stderr) == (code, said)
+
+
+COMMANDS = [
+    ["--help"], ["fit", "--help"], ["demo"], ["fit", "d.txt", *QUICK, "-o", "o.json"],
+    ["frontier", "d.txt"], ["subset", "d.txt", "--k", "1"], ["path", "d.txt"], ["rank", "m.json", "d.txt"],
+    ["evaluate", "d.txt", "--model", "m.json"], ["compare", "d.txt", "m.json", "n.json"],
+    ["explain", "m.json", "d.txt", "--drop"], ["scorecard", "m.json", "d.txt", "-o", "o.json"],
+    ["verify", "m.json", "d.txt"],
+    ["inspect", "d.txt"], ["convert", "d.txt", "o.txt"], ["export", "m.json", "--to", "python", "-o", "o.py"],
+    ["bench", "d.txt", "--methods=ranksvm", "--grid=fast", "--studies=none", "--jobs=1", "-o", "o"],
+    ["report", "results"],
+]  # fmt: skip
+
+
+def test_every_command_is_tried():
+    assert {words[0] for words in COMMANDS} - {"--help"} == {
+        command.callback.__name__ for command in app.registered_commands
+    }
+
+
+@pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
+def test_a_reader_that_leaves_early_is_no_failure(here, monkeypatch, capfd, words):
+    reading, writing = os.pipe()
+    os.close(reading)
+    with open(writing, "w") as pipe, monkeypatch.context() as patch:
+        patch.setattr(sys, "stdout", pipe)
+        with pytest.raises(SystemExit) as ended:
+            app(words, prog_name="ranksieve")
+    assert not ended.value.code
+    assert "Traceback" not in capfd.readouterr().err
+
+
+# --- Signals -----------------------------------------------------------------------------------------------
+
+
+@posix
+def test_signals_that_the_starter_ignores_stay_ignored():
+    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP)}
+    try:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)
+        end_orderly()
+        assert signal.getsignal(signal.SIGHUP) == signal.SIG_IGN
+        with pytest.raises(Ended):
+            signal.raise_signal(signal.SIGTERM)
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "how"),
+    [(KeyboardInterrupt(), 130, "interrupted"), (Ended(signal.SIGTERM), 143, "ended by SIGTERM")],
+)
+def test_what_was_written_before_a_signal_is_told(here, monkeypatch, error, code, how):
+    def stop(*_):
+        raise error
+
+    monkeypatch.setattr("ranksieve.cli.fit.write_page", stop)
+    done = run("fit", "d.txt", "--method", "ranksvm", "-o", "o.json", "--report", "o.html", code=code)
+    assert done.stderr == f"ranksieve: {how} after writing o.json\n"
+    assert new_files(here) == {"o.json"}
+
+
+# --- Disks -------------------------------------------------------------------------------------------------
+
+SMALL_FILES = """
+import resource
+resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))
+"""
+
+
+@posix
+def test_a_page_that_cannot_be_written_leaves_the_model_and_says_so(here):
+    arguments = ["fit", "d.txt", "--method", "ranksvm", "-o", "o.json", "--report", "o.html"]
+    done = subprocess.run(
+        [sys.executable, "-c", SMALL_FILES + MAIN, *arguments], capture_output=True, text=True, check=False
+    )
+    said = "ranksieve: o.html: cannot write there (File too large) (o.json was written)\n"
+    assert (done.returncode, done.stderr) == (2, said)
+    assert rs.load_model("o.json").method == "RankSVM"
+    assert new_files(here) == {"o.json"}
+
+
+def test_a_model_that_cannot_be_written_is_not_claimed(here, monkeypatch):
+    def full(_):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "fsync", full)
+    said = refused("fit", "d.txt", "--method", "ranksvm", "-o", "o.json", "--report", "o.html")
+    assert said == "o.json: the disk is full; make room or choose another place"
+    assert new_files(here) == set()
+
+
+@pytest.mark.parametrize("number", [errno.EROFS, errno.EACCES])
+def test_a_protected_folder_is_refused_before_any_work(here, monkeypatch, number):
+    def protected(**_):
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(tempfile, "TemporaryFile", protected)
+    said = refused("fit", "d.txt", "-o", "o.json")
+    assert said == f"o.json: cannot write there ({os.strerror(number)}); choose another folder"
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["fit", "loop", "-o", "o.json"], "loop: cannot be read (Too many levels of symbolic links)"),
+        (["rank", "loop", "d.txt"], "loop: Too many levels of symbolic links"),
+        (["export", "loop", "--to", "python", "-o", "o.py"], "loop: Too many levels of symbolic links"),
+        (["fit", "d.txt", "-o", "loop"], "loop: cannot write there (its links lead in a circle)"),
+        (["convert", "d.txt", "loop/"], "loop/: cannot write there (its links lead in a circle)"),
+        (
+            ["bench", "d.txt", "-o", "loop"],
+            "loop: is a link that leads nowhere; give a folder for the results",
+        ),
+        (["demo", "--out", "loop"], "loop: is a link that leads nowhere; name a folder"),
+        (["demo", "--out", "d.txt"], "d.txt: is a file; name a folder"),
+        (["fit", "/dev/null", "-o", "o.json"], "/dev/null: holds no documents"),
+        (["fit", "d.txt", "-o", "folder"], "folder: is a folder; name a file to write"),
+        (
+            ["fit", "folder", "-o", "o.json"],
+            "folder: is a folder; give a file, or a folder that ranksieve convert made",
+        ),
+    ],
+)
+def test_places_that_cannot_be_used(here, words, said):
+    Path("loop").symlink_to("pool")
+    Path("pool").symlink_to("loop")
+    Path("folder").mkdir()
+    assert refused(*words) == said
+    assert new_files(here) == {"folder"}
+
+
+# --- Compiled functions, and systems without POSIX ---------------------------------------------------------
+
+
+def test_an_installation_where_nothing_can_be_cached(here):
+    """The package in a place, and a home, where numba can make no folder: also for root."""
+    shutil.copytree(Path(rs.__file__).parent, "site/ranksieve", ignore=shutil.ignore_patterns("__pycache__"))
+    Path("site/ranksieve/kernels/__pycache__").touch()
+    Path("nowhere").touch()
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("NUMBA_", "XDG_"))}
+    environment = {**kept, "HOME": str(here / "nowhere"), "PYTHONPATH": str(here / "site")}
+    done = process("rank", "m.json", "d.txt", env=environment, text=True)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == f"ranksieve: warning: {compiling.NO_CACHE}\n"
+    assert done.stdout == run("rank", "m.json", "d.txt").stdout
+
+
+def test_a_full_disk_for_compiled_functions_costs_only_time(monkeypatch):
+    def full(*_):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(compiling.FunctionCache, "save_overload", full)
+
+    @compiling.kernel
+    def twice(x):
+        return 2 * x
+
+    assert twice(4) == 8
+    assert twice.stats.cache_path  # it is numba's cache that was asked
+
+
+WITHOUT_POSIX = """
+import os, sys
+for name in ("fcntl", "resource", "pwd", "grp", "termios"):
+    sys.modules[name] = None
+for name in ("O_NOFOLLOW", "O_NONBLOCK", "sched_getaffinity"):
+    delattr(os, name)
+import signal
+del signal.SIGHUP
+import ranksieve.cli.process, ranksieve._parallel
+from ranksieve._util import atomic_folder, orphans
+from ranksieve._util.atomic import atomic_write
+ranksieve.cli.process.end_orderly()
+with atomic_write("o.txt") as file:
+    file.write("whole")
+with atomic_folder.atomic_folder("o", lambda _: True) as folder:
+    (folder / "x").write_text("whole")
+"""
+
+
+def test_a_system_without_posix_modules(here):
+    done = subprocess.run(
+        [sys.executable, "-c", WITHOUT_POSIX], capture_output=True, text=True, check=False, timeout=120
+    )
+    assert done.returncode == 0, done.stderr
+    assert (Path("o.txt").read_text(), Path("o/x").read_text()) == ("whole", "whole")
+    assert new_files(here) == {"o.txt", "o"}
