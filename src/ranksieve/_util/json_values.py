@@ -39,7 +39,7 @@ def checked(value: Any, shape: Any, what: str) -> Any:
         return [checked(one, shape[0], f"an entry of {what}") for one in checked(value, list, what)]
     fits = isinstance(value, TAKEN.get(shape, shape)) and not isinstance(value, bool)
     if not fits or (shape is float and not math.isfinite(value)):
-        raise ValueError(f"{what} is {_shown(value)}; expected {KINDS[shape]}")
+        raise ValueError(f"{what} is {shown(value)}; expected {KINDS[shape]}")
     return float(value) if shape is float else value
 
 
@@ -60,7 +60,8 @@ def _entry(value: Mapping[str, Any], name: str, shape: Any, what: str) -> Any:
     return checked(value[name], shape, name)
 
 
-def _shown(value: Any) -> str:
+def shown(value: Any) -> str:
+    """A value as messages show it, shortened."""
     text = repr(value)
     return text if len(text) <= 40 else f"{text[:40]} …"
 

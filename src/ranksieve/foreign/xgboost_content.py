@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from ranksieve._util.json_values import checked
+from ranksieve.formats.text_files import NUMBER
 
+WHOLE = re.compile("-?[0-9]{1,10}")
 LEAF, NO_PARENT = -1, 2**31 - 1
 NODES = {"left_children": [int], "right_children": [int], "split_indices": [int], "default_left": list}
 
@@ -150,7 +153,7 @@ def _entry(content: Any, name: str) -> Mapping[str, Any]:
 def _whole(content: Mapping[str, Any], name: str, default: int = 0) -> int:
     """A whole number from −1 on that fits into 32 bits; XGBoost writes it as text."""
     word = str(content.get(name, default))
-    if not word.lstrip("-").isdecimal() or not -1 <= int(word) < NO_PARENT:
+    if WHOLE.fullmatch(word) is None or not -1 <= int(word) < NO_PARENT:
         raise ValueError(f"{name} is {word[:40]!r}; expected a whole number")
     return int(word)
 
@@ -165,10 +168,7 @@ def _numbers(values: Any, what: str) -> list[float]:
 def _base_score(shape: Mapping[str, Any]) -> str:
     """One number, since 3.1 in brackets."""
     word = str(shape.get("base_score", "0"))
-    try:
-        number = float(word.strip("[]"))
-    except ValueError:
-        number = math.nan
+    number = float(word.strip("[]")) if NUMBER.fullmatch(word.strip("[]")) else math.nan
     if not math.isfinite(number):
         raise ValueError(f"base_score is {word[:40]!r}; expected a finite number")
     return repr(number)

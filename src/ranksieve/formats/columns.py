@@ -184,6 +184,9 @@ def _is_number(kind: Any) -> bool:
 
 def _floats(column: Any) -> FloatArray:
     """Numbers as float64, null as NaN."""
+    if column.dtype.is_integer():  # those beyond 2^53 are rounded, which arrow refuses to do
+        gaps = np.asarray(column.is_null().to_numpy(), dtype=bool)
+        return np.where(gaps, np.nan, np.asarray(column.fill_null(0).to_numpy(), dtype=np.float64))
     return np.asarray(column.cast(extra("narwhals").Float64).to_numpy(), dtype=np.float64)
 
 

@@ -23,6 +23,14 @@ INFINITE = {"inf", "infinity"}
 NO_FEATURE = "{source}: no line has a feature; expected index:value after the query id"
 
 
+def check_width(n_features: int | None) -> None:
+    """Refuse more columns than can have names."""
+    if n_features is not None and n_features > LARGEST_INDEX:
+        raise ValueError(
+            f"n_features={n_features} is beyond {LARGEST_INDEX}; number the features that occur from 1 on"
+        )
+
+
 @dataclass(frozen=True, order=True)
 class Fault:
     """A sentence about a line; faults order by line."""
@@ -76,6 +84,10 @@ def _shown(token: bytes) -> str:
     return repr(text if len(text) <= LONGEST_SHOWN else text[:LONGEST_SHOWN] + "…")
 
 
+def _index(digits: bytes) -> str:
+    return _shown(digits.lstrip(b"0") or b"0").strip("'")
+
+
 def _bad_label(token: bytes, n_features: int | None) -> str:
     return f'the label is {_shown(token)}; expected a finite number first, as in "2 qid:10 1:0.5"'
 
@@ -87,7 +99,7 @@ def _no_query(token: bytes, n_features: int | None) -> str:
 def _bad_feature(token: bytes, n_features: int | None) -> str:
     index, colon, value = token.partition(b":")
     if colon and index.isdigit() and value.strip(b"+-").decode("ascii", "replace").lower() in INFINITE:
-        return f"feature {int(index)} is {_shown(value)}; {_FINITE}"
+        return f"feature {_index(index)} is {_shown(value)}; {_FINITE}"
     return f'found {_shown(token)}; expected index:value, as in "7:0.5" (a missing value is NULL or NaN)'
 
 
@@ -96,9 +108,9 @@ def _bad_index(token: bytes, n_features: int | None) -> str:
 
 
 def _index_too_large(token: bytes, n_features: int | None) -> str:
-    index = token.partition(b":")[0].decode()
+    index = _index(token.partition(b":")[0])
     if n_features is None:
-        return f"feature {index} is beyond {LARGEST_INDEX}; give n_features if that many are meant"
+        return f"feature {index} is beyond {LARGEST_INDEX}; number the features that occur from 1 on"
     return f"feature {index} is beyond n_features={n_features}; raise n_features or leave it out"
 
 

@@ -91,9 +91,14 @@ def maybe_gzip(file: IO[Any], path: PathLike) -> Iterator[IO[Any]]:
         yield cast(IO[Any], zipped)
 
 
+def text_lines(text: str) -> list[str]:
+    """The lines with their ends, which are those of any system (\\n, \\r\\n, \\r) and nothing else."""
+    return list(io.StringIO(text, newline=""))
+
+
 def content_lines(text: str, name: str) -> Iterator[tuple[str, str]]:
     """Each line that is not blank, with its place ``file:line``."""
-    for number, line in enumerate(text.split("\n"), start=1):
+    for number, line in enumerate(text_lines(text), start=1):
         if line.strip():
             yield f"{name}:{number}", line.strip()
 
@@ -107,8 +112,11 @@ def delimiter_of(header: str) -> str:
 
 
 def cells_of(line: str, delimiter: str) -> list[str]:
-    """The cells of one line, which may be quoted."""
-    return next(csv.reader([line.strip("\r\n")], delimiter=delimiter), [])
+    """The cells of one line, which may be quoted; of a damaged line one cell."""
+    try:
+        return next(csv.reader([line.strip("\r\n")], delimiter=delimiter), [])
+    except csv.Error:
+        return [line]
 
 
 def csv_rows(lines: Iterable[str], delimiter: str, name: str) -> Iterator[tuple[str, list[str]]]:
