@@ -18,8 +18,11 @@ from ranksieve.formats.letor_stream import stream_letor
 from tests.fuzz.mutations import mutated, zipped
 from tests.fuzz.slow_letor import Documents, Refused, slow_read
 
-NUMBERS = ["0", "1", "2", "-1", "0.5", ".25", "3.", "1e-3", "0.123456", "-0", "7.5E+2", "NULL", "NaN", "123456789.125",
-           "0.1", "1e22", "1e23", "9007199254740993", "4.9e-324", "2.2250738585072011e-308", "3.4028236e38"]  # fmt: skip
+NUMBERS = [
+    "0", "1", "2", "-1", "0.5", ".25", "3.", "1e-3", "0.123456", "-0", "7.5E+2", "NULL", "NaN",
+    "123456789.125", "0.1", "1e22", "1e23", "9007199254740993", "4.9e-324", "2.2250738585072011e-308",
+    "3.4028236e38",
+]  # fmt: skip
 QUERIES = ["1", "2", "10", "-3", "q7", "007", "ö", "9223372036854775808", "qid:4"]
 COMMENTS = ["", "", " docid = GX-1 inc = 0.5", "doc7", " DOCID=a b", " docid =", "é\t x", " adocid = 3"]
 LONG_INDEX = re.compile(rb"[0-9]{4,}:")

@@ -7,13 +7,13 @@ import re
 from random import Random
 
 HOSTILE = [
-    b"1e999", b"-1e999", b"nan", b"NULL", b"inf", b"-0", b"1_0", b"1e", b".", b"+", b"--1", b"0x1p3", b"5e-324",
-    b"1" * 25, b"9" * 400, b"0" * 30 + b"7", b"18446744073709551617", b"9007199254740993", b"1e-400", b"2147483648",
-    b"qid:", b"qid", b"#", b"##", b":", b"1:", b":1", b"1:1", b"0:1", b"2:2 1:1", b"10000001:1", b"1:1:1", b" docid = ",
-    b"\0", b"\r", b"\n", b"\n\n", b"\r\n", b"\t", b" ", b"\x0b", b"\x0c", b"\x1c", b"\x85",
-    "\u2028".encode(), "\x85".encode(), "\u00a0".encode(), b"\xef\xbb\xbf", "\u0661\u0662".encode(), b"\xff", b"\xc3",
-    "\U0001f600".encode(), b"\xed\xa0\x80",
-    b'"', b"'", b",", b";", b"{", b"}", b"[", b"]", b"[" * 300, b"null", b"true", b"\\", b"\\ud800", b"<", b"&", b"</",
+    b"1e999", b"-1e999", b"nan", b"NULL", b"inf", b"-0", b"1_0", b"1e", b".", b"+", b"--1", b"0x1p3",
+    b"5e-324", b"1" * 25, b"9" * 400, b"0" * 30 + b"7", b"18446744073709551617", b"9007199254740993",
+    b"1e-400", b"2147483648", b"qid:", b"qid", b"#", b"##", b":", b"1:", b":1", b"1:1", b"0:1", b"2:2 1:1",
+    b"10000001:1", b"1:1:1", b" docid = ", b"\0", b"\r", b"\n", b"\n\n", b"\r\n", b"\t", b" ", b"\x0b",
+    b"\x0c", b"\x1c", b"\x85", "\u2028".encode(), "\x85".encode(), "\u00a0".encode(), b"\xef\xbb\xbf",
+    "\u0661\u0662".encode(), b"\xff", b"\xc3", "\U0001f600".encode(), b"\xed\xa0\x80", b'"', b"'", b",",
+    b";", b"{", b"}", b"[", b"]", b"[" * 300, b"null", b"true", b"\\", b"\\ud800", b"<", b"&", b"</",
     b"PAR1", b"\x1f\x8b", b"-", b"*", b"1e308", b"1.7976931348623157e308", b"-1", b"0",
 ]  # fmt: skip
 WORD = re.compile(rb"[^\s:,;\"<>{}\[\]]+")

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from ranksieve._types import FloatArray
+from ranksieve._util.messages import shown
 
 LONGEST = 308  # digits of a whole number that fits into a float
+HALF_LETTER = re.compile(r"\\u[dD][89a-fA-F]")  # of those that UTF-16 writes in two
 KINDS: dict[type, str] = {
     str: "text", int: "a whole number", float: "a finite number", list: "a list", dict: "an object"
 }  # fmt: skip
@@ -21,9 +24,14 @@ TAKEN: dict[type, Any] = {list: list | tuple, dict: Mapping, float: int | float}
 def decode_json(text: str, **options: Any) -> Any:
     """What a text says; every fault is a JSONDecodeError, and a whole number beyond floats is infinite."""
     try:
-        return json.loads(text, parse_int=_whole, **options)
+        value = json.loads(text, parse_int=_whole, **options)
+        if half := HALF_LETTER.search(text):
+            json.dumps(value, ensure_ascii=False).encode()  # two halves make a letter
     except RecursionError:
         raise json.JSONDecodeError("nested too deeply", text, 0) from None
+    except UnicodeEncodeError:
+        raise json.JSONDecodeError("half a letter", text, half.start() if half else 0) from None
+    return value
 
 
 def checked(value: Any, shape: Any, what: str) -> Any:
@@ -58,12 +66,6 @@ def _entry(value: Mapping[str, Any], name: str, shape: Any, what: str) -> Any:
     if name not in value:
         raise ValueError(f"{what} has no {name}")
     return checked(value[name], shape, name)
-
-
-def shown(value: Any) -> str:
-    """A value as messages show it, shortened."""
-    text = repr(value)
-    return text if len(text) <= 40 else f"{text[:40]} …"
 
 
 def _whole(digits: str) -> int | float:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ranksieve._util.json_values import shown
+from ranksieve._util.messages import shown
 from ranksieve.foreign.model import (
     ForeignModel,
     Linear,

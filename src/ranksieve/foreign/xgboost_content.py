@@ -105,7 +105,7 @@ def _tree(tree: Mapping[str, Any], n_features: int, number: int) -> dict[str, An
     values = _numbers(tree.get("split_conditions"), f"split_conditions of tree {number}")
     if {len(part) for part in nodes.values()} != {len(values)}:
         raise ValueError(f"tree {number} does not have one value of each kind per node")
-    if any(tree.get("split_type", ())):
+    if any(checked(tree.get("split_type", []), list, f"split_type of tree {number}")):
         raise ValueError(f"tree {number} splits by categories, which cannot be read here")
     order, parents, left, right = [0], [NO_PARENT], [], []
     for place, node in enumerate(order):  # which grows on the way

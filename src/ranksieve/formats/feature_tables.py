@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from ranksieve._types import PathLike
 from ranksieve._util.json_values import decode_json
+from ranksieve._util.messages import shown
 from ranksieve.data.costs import FeatureCosts, as_cost, make_costs
 from ranksieve.data.features import as_sign
 from ranksieve.formats.text_files import csv_rows, delimiter_of, read_text, source_name, text_lines
@@ -131,7 +132,7 @@ def _lines(
     header = [name.strip().lower() for name in cells]
     if not set(required) <= set(header) <= {*required, *optional} or len(set(header)) < len(header):
         expected = ",".join(required) + "".join(f"[,{name}]" for name in optional)
-        raise ValueError(f"{first}: the header is {','.join(header)!r}; expected {expected}")
+        raise ValueError(f"{first}: the header is {shown(','.join(header))}; expected {expected}")
     for place, cells in rows:
         if len(cells) != len(header):
             raise ValueError(f"{place}: has {len(cells)} cells; expected {len(header)}: {','.join(header)}")

@@ -99,7 +99,8 @@ def read_parquet(path: PathLike, *, missing: str = "keep", **columns: Any) -> Da
 
 def without_index(table: Any) -> Any:
     """An arrow table without the row labels that pandas may have written beside its columns."""
-    return table.drop_columns([name for name in table.column_names if PANDAS_INDEX.fullmatch(name)])
+    kept = [k for k, name in enumerate(table.column_names) if not PANDAS_INDEX.fullmatch(name)]
+    return table.select(kept)
 
 
 @contextmanager
@@ -109,7 +110,9 @@ def open_parquet(path: PathLike) -> Iterator[Any]:
     with plain_file_errors(path), open(path, "rb") as file:
         try:
             yield parquet.ParquetFile(file)
-        except arrow.ArrowException as error:
+        except (arrow.ArrowException, OSError) as error:
+            if isinstance(error, OSError) and error.errno is not None:
+                raise
             reason = str(error).splitlines()[0].rstrip(".")
             raise ValueError(f"{source_name(path)}: is not a sound parquet file ({reason})") from None
 

@@ -95,7 +95,12 @@ def _part(path: PathLike, choice: ColumnChoice) -> _Part:
 
 def _kind_of(column: Any) -> np.dtype[Any]:
     """The type of the ids of a column."""
-    return TEXT if is_text(column.dtype) else ids_of(column).dtype
+    if is_text(column.dtype):
+        return TEXT
+    kind = ids_of(column).dtype
+    if kind == object:
+        raise ValueError(f"the column {column.name!r} holds {column.dtype}; ids must be numbers or text")
+    return kind
 
 
 def _check_same_columns(first: _Part, other: _Part) -> None:

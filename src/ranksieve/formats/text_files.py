@@ -46,7 +46,7 @@ def plain_file_errors(path: PathLike) -> Iterator[None]:
             f"{name}: is a folder; give a file, or a folder that ranksieve convert made"
         ) from None
     except OSError as error:
-        raise OSError(f"{name}: cannot be read ({error.strerror or error})") from None
+        raise OSError(f"{name}: cannot be read ({error.strerror or ' '.join(str(error).split())})") from None
 
 
 def read_bytes(path: PathLike) -> bytes:
@@ -132,7 +132,8 @@ def csv_rows(lines: Iterable[str], delimiter: str, name: str) -> Iterator[tuple[
 
 def finite_number(text: str, place: str, what: str) -> float:
     """A number in ASCII digits; anything else is refused, naming the place (1_000 is a number to Python)."""
-    value = float(text) if NUMBER.fullmatch(text.strip()) else math.nan
+    word = text.strip()  # float itself does not take all blanks away
+    value = float(word) if NUMBER.fullmatch(word) else math.nan
     if not math.isfinite(value):
         raise ValueError(f"{place}: the {what} is {text[:40]!r}; expected a finite number")
     return value
