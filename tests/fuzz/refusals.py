@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 REFUSALS = (ValueError, OSError, FileNotFoundError, IsADirectoryError, ImportError)
 LONGEST = 1500
 RAW = re.compile(
-    r"could not convert|cannot convert|invalid literal|Exceeds the limit|unpack|out of bounds|subscriptable"
+    r"could not convert|cannot convert|invalid literal for|Exceeds the limit|unpack|out of bounds|subscriptable"
     r"|has no attribute|object is not|unhashable|NoneType|embedded null|Traceback|unexpected \w+Error"
     r"|dimension mismatch|broadcast|\bnarwhals\b|ArrowInvalid|\.cc:|argument must be"
 )

@@ -25,8 +25,14 @@ FILES = (
     "model.run", "log.jsonl", "judgements.txt", "ranklib.txt", "broken.txt", "empty.txt", "folder",
     "out.html", "out.json",
 )  # fmt: skip
-QUICK = {"fit": ("--set", "n_alphas=4"), "bench": ("--grid", "fast"), "frontier": ("--set", "n_alphas=4")}
+QUICK = {"fit": ("--set", "n_alphas=4"), "bench": ("--grid", "fast")}
+ARGUMENTS = {
+    "compare": ("test.txt", "model.json", "ranklib.txt"),
+    "convert": ("train.txt", "out.csv"),
+    "bench": (".",),
+}
 SLOW = ("demo", "bench", "subset")  # of these only a few
+USUAL = {"model": "model.json", "train": "train.txt", "folder": "folder"}
 CODES = (0, 1, 2)
 LIKELY = {
     "method": ("fenchelrank", "ranksvm", "rankboost", "sparseranker", "fsmrank"),
@@ -80,16 +86,16 @@ class CommandLines:
         return folder
 
     def make(self, rng: Random) -> list[str]:
-        """A command, its arguments and up to four options."""
+        """A command, its arguments and up to three options."""
         names = [name for name in self.commands if name not in SLOW or rng.random() < 0.1]
         command = rng.choice(names)
         words = [command, *QUICK.get(command, ())]
         params = self.commands[command]
-        for param in params:
-            if param.param_type_name == "argument" and rng.random() < 0.95:
-                words += [_argument(rng, param.name)] * (1 if param.nargs == 1 else rng.randrange(1, 3))
+        names = [param.name for param in params if param.param_type_name == "argument"]
+        for usual in ARGUMENTS.get(command, tuple(USUAL.get(name, "test.txt") for name in names)):
+            words.append(usual if rng.random() < 0.93 else rng.choice((*FILES, *HOSTILE)))
         options = [param for param in params if param.param_type_name == "option"]
-        for option in rng.sample(options, min(len(options), rng.randrange(5))):
+        for option in rng.sample(options, min(len(options), rng.randrange(4))):
             words.append(rng.choice(option.opts))
             if not option.is_flag and rng.random() < 0.97:
                 words.append(_value(rng, option))
@@ -116,13 +122,8 @@ class CommandLines:
         return result.exit_code == 0
 
 
-def _argument(rng: Random, name: str) -> str:
-    likely = {"model": "model.json", "train": "train.txt", "data": "test.txt", "target": "json"}
-    return likely.get(name, "train.txt") if rng.random() < 0.7 else rng.choice((*FILES, *HOSTILE))
-
-
 def _value(rng: Random, option: Any) -> str:
-    if option.name in LIKELY and rng.random() < 0.7:
+    if option.name in LIKELY and rng.random() < 0.85:
         return str(rng.choice(LIKELY[option.name]))
     return str(rng.choice(rng.choice((HOSTILE, FILES))))
 
