@@ -10,24 +10,19 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
 import ranksieve as rs
 from ranksieve._parallel import split_blocks, use_threads
-from tests.conftest import random_dataset
+from ranksieve.cli import app
+from tests.conftest import ROOT, random_dataset
 from tests.rankers import RANKERS
 from tests.test_parallel import blas_threads, two_blas_threads  # noqa: F401
 
 FEW_STEPS = {
     "max_iter": 5, "n_rounds": 5, "n_alphas": 3, "cv": 2, "time_limit": np.inf, "n_subsamples": 4
 }  # fmt: skip
-PROGRAM = """
-import sys
-from typer.testing import CliRunner
-from ranksieve.cli import app
-for words in sys.stdin.read().splitlines():
-    result = CliRunner().invoke(app, words.split())
-    assert result.exit_code == 0, (words, result.output, result.exception)
-"""
+PROGRAM = "from tests.test_determinism import make_all; make_all()"
 QUICK = "--set n_alphas=6 --set cv=2"
 COMMANDS = {
     "model.json": f"fit ../train.txt {QUICK} --max-features 3 -o model.json --report fit.html",
@@ -93,30 +88,33 @@ def test_the_frontier_keeps_blas_to_one_thread(two_blas_threads):  # noqa: F811
 
 @pytest.fixture(scope="module")
 def written(tmp_path_factory):
-    """The artefacts of all commands, made by two processes that differ in all that should not matter."""
+    """The artefacts of all commands, made here and by a process that differs in all that should not matter."""
     base = tmp_path_factory.mktemp("twice")
     data = rs.make_ranking(12, 5, 2, docs_per_query=(5, 8), seed=3)
     rs.write_letor(data, base / "train.txt")
     (base / "costs.csv").write_text("feature,cost,group\nf1,1,\nf2,2,\nf3,4,\nf4,3,calls\nf5,3,calls\n")
-    for number, threads in (("1", "1"), ("2", "2")):
-        (base / number).mkdir()
-        settings = {"PYTHONHASHSEED": number, "RANKSIEVE_THREADS": threads, "OMP_NUM_THREADS": threads}
-        subprocess.run(
-            [sys.executable, "-c", PROGRAM],
-            cwd=base / number,
-            env=os.environ | settings,
-            input="\n".join(line for line in COMMANDS.values() if line),
-            text=True,
-            check=True,
-            timeout=600,
-        )
+    for folder in ("here", "there"):
+        (base / folder).mkdir()
+    settings = {"PYTHONHASHSEED": "7", "RANKSIEVE_THREADS": "2", "OMP_NUM_THREADS": "2"}
+    paths = {"PYTHONPATH": os.pathsep.join([str(ROOT), *sys.path])}
+    command = [sys.executable, "-c", PROGRAM]
+    subprocess.run(command, cwd=base / "there", env=os.environ | settings | paths, check=True, timeout=600)
+    with pytest.MonkeyPatch.context() as patch, use_threads(1):
+        patch.chdir(base / "here")
+        make_all()
     return base
+
+
+def make_all():
+    """Run all commands in the current folder."""
+    for words in filter(None, COMMANDS.values()):
+        result = CliRunner().invoke(app, words.split())
+        assert result.exit_code == 0, (words, result.output, result.exception)
 
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_what_is_written_has_the_same_bytes_in_another_process(name, written):
-    first, second = (_content(written / number / name) for number in "12")
-    assert first == second
+    assert _content(written / "here" / name) == _content(written / "there" / name)
 
 
 def _content(path: Path) -> dict[str, bytes]:

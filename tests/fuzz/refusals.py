@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 REFUSALS = (ValueError, OSError, FileNotFoundError, IsADirectoryError, ImportError)
 LONGEST = 1500
 RAW = re.compile(
-    r"could not convert|cannot convert|invalid literal for|Exceeds the limit|unpack|out of bounds|subscriptable"
-    r"|has no attribute|object is not|unhashable|NoneType|embedded null|Traceback|unexpected \w+Error"
-    r"|dimension mismatch|broadcast|\bnarwhals\b|ArrowInvalid|\.cc:|argument must be"
+    r"could not convert|cannot convert|invalid literal for|Exceeds the limit|unpack|out of bounds"
+    r"|subscriptable|has no attribute|object is not|unhashable|NoneType|embedded null|Traceback"
+    r"|unexpected \w+Error|dimension mismatch|broadcast|\bnarwhals\b|ArrowInvalid|\.cc:|argument must be"
 )
 
 
