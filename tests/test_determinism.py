@@ -88,7 +88,7 @@ def test_the_frontier_keeps_blas_to_one_thread(two_blas_threads):  # noqa: F811
 
 @pytest.fixture(scope="module")
 def written(tmp_path_factory):
-    """The artefacts of all commands, made here and by a process that differs in all that should not matter."""
+    """The artefacts of all commands, made here and by a process that differs in what should not matter."""
     base = tmp_path_factory.mktemp("twice")
     data = rs.make_ranking(12, 5, 2, docs_per_query=(5, 8), seed=3)
     rs.write_letor(data, base / "train.txt")

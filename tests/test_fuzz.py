@@ -65,6 +65,11 @@ FILES = {
         json.dumps(changed((*TREE, "split_type"), 1)).encode(),
         ": damaged XGBoost model (split_type of tree 0 is 1; expected a list)",
     ),
+    "XGBoost without rounds": (
+        rs.read_model,
+        json.dumps(changed((*TREE[:3], "iteration_indptr"), [])).encode(),
+        ": damaged XGBoost model (tree_info or iteration_indptr are not those of 1 trees)",
+    ),
     "UBJSON that is not UTF-8": (
         rs.read_model,
         ubjson(XGBOOST).replace(b"attributes", b"attr\xffbutes"),
@@ -121,6 +126,11 @@ def test_other_letters_end_no_line(letter, tmp_path):
     assert rs.read_query_weights(tmp_path / "w.csv") == {f"a{letter}b": 1.0, "c": 2.0}
     (tmp_path / "c.csv").write_text(f"feature,cost\na{letter}b,1\n", encoding="utf-8")
     assert rs.read_costs(tmp_path / "c.csv").to_dict() == {"features": {f"a{letter}b": 1.0}}
+
+
+def test_scores_beyond_float32_tie_without_a_warning():
+    found = rs.evaluate_run({"1": {"a": 1e308, "b": 1e300, "c": 1.0}}, {"1": {"b": 1.0}}, ["mrr"])
+    assert found.mean["mrr"] == 1.0  # equal scores come in descending order of the name
 
 
 def test_a_quoted_query_may_begin_like_a_comment(tmp_path):
@@ -187,6 +197,17 @@ def test_columns_of_one_name(tmp_path):
     twice = ("qid", "label", "a", "__index_level_0__", "__index_level_0__")
     path = parquet(tmp_path / "d.parquet", names=twice, __index_level_0__=pa.array([0, 1]))
     assert rs.read_dataset(path).feature_names == ("a",)
+
+
+@pytest.mark.parametrize(("name", "said"), [("bbbb", "is not a sound parquet file"), ("text", "not UTF-8")])
+def test_parquet_whose_text_is_not_utf8(name, said, tmp_path):
+    texts = pa.array(["text", "text"])
+    path = parquet(tmp_path / "d.parquet", names=("qid", "label", "a", "bbbb"), bbbb=texts)
+    path.write_bytes(path.read_bytes().replace(name.encode(), b"\xff" * 4))
+    for read in (rs.read_dataset, lambda given: rs.convert_dataset(given, tmp_path / "d.ranksieve")):
+        with pytest.raises(ValueError, match=said) as caught:
+            read(path)
+        assert type(caught.value) is ValueError
 
 
 # --- Sizes -----------------------------------------------------------------------------------------------

@@ -96,7 +96,7 @@ def _in_child(name: str, seed: int, first: int, count: int, seconds: float) -> d
     try:
         done = subprocess.run(
             [sys.executable, "-m", "tests.fuzz.child", *words],
-            env=settings, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=False,
+            env=settings, capture_output=True, text=True, check=False,
         )  # fmt: skip
         if done.returncode == 0:
             return dict(json.loads(done.stdout.strip().splitlines()[-1]))

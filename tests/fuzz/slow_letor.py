@@ -49,7 +49,7 @@ def slow_read(
         raise Refused("NUL")
     labels, queries, rows, comments = [], [], [], []
     for line in text.split(b"\n"):
-        body, hashed, comment = line.partition(b"#")
+        body, _, comment = line.partition(b"#")
         words = [word for word in BLANKS.split(body) if word]
         if not words:
             continue

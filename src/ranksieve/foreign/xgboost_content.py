@@ -89,7 +89,8 @@ def _forest(model: Mapping[str, Any], n_features: int) -> dict[str, Any]:
     parallel = _whole(_entry(model, "gbtree_model_param"), "num_parallel_tree", 1)
     every = [*range(0, len(trees), max(1, parallel)), len(trees)]
     bounds = checked(model.get("iteration_indptr", every), [int], "iteration_indptr")
-    if groups != [0] * len(trees) or sorted(bounds) != bounds or (bounds[0], bounds[-1]) != (0, len(trees)):
+    ends = [*bounds[:1], *bounds[-1:]]
+    if groups != [0] * len(trees) or sorted(bounds) != bounds or ends != [0, len(trees)]:
         raise ValueError(f"tree_info or iteration_indptr are not those of {len(trees)} trees")
     return {
         "gbtree_model_param": {"num_parallel_tree": str(parallel), "num_trees": str(len(trees))},

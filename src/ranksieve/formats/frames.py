@@ -32,6 +32,7 @@ from ranksieve.formats.text_files import plain_file_errors, source_name
 from ranksieve.preparation.missing import check_policy, fill_missing
 
 CELLS_AT_ONCE = 2**22  # of features on disk
+NOT_UTF8 = "holds text that is not UTF-8; write the file again"
 PANDAS_INDEX = re.compile(r"__index_level_\d+__")  # the row labels of a frame, which are no feature
 
 
@@ -88,9 +89,11 @@ def read_parquet(path: PathLike, *, missing: str = "keep", **columns: Any) -> Da
     """Read a parquet file with one row per document; the columns are those of :func:`from_frame`."""
     name = source_name(path)
     with open_parquet(path) as file:
-        table = file.read()
+        table = without_index(file.read())
     try:
-        dataset = from_frame(without_index(table), missing=missing, **columns)
+        dataset = from_frame(table, missing=missing, **columns)
+    except UnicodeDecodeError:
+        raise ValueError(f"{name}: {NOT_UTF8}") from None
     except ValueError as error:
         raise ValueError(f"{name}: {error}") from None
     dataset.source = name
@@ -110,7 +113,7 @@ def open_parquet(path: PathLike) -> Iterator[Any]:
     with plain_file_errors(path), open(path, "rb") as file:
         try:
             yield parquet.ParquetFile(file)
-        except (arrow.ArrowException, OSError) as error:
+        except (arrow.ArrowException, OSError, UnicodeDecodeError) as error:
             if isinstance(error, OSError) and error.errno is not None:
                 raise
             reason = str(error).splitlines()[0].rstrip(".")
