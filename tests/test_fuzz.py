@@ -21,14 +21,23 @@ from tests.fuzz.targets import TARGETS
 from tests.test_booster_models import XGBOOST, changed, ubjson
 
 SEED = 17
-FEW = {"letor": 1, "commands": 8, "parquet-types": 40, "parquet": 20, "folder": 40, "any-data": 30, "csv": 40}
+FEW = {
+    "letor": 1,
+    "letor-bounds": 1,
+    "commands": 8,
+    "parquet-types": 40,
+    "parquet": 20,
+    "folder": 40,
+    "any-data": 30,
+    "csv": 40,
+}
 LARGEST = 10_000_000
 
 
 @pytest.mark.parametrize("target", TARGETS)
 def test_a_few_inputs_of_each_target(target, tmp_path, monkeypatch):
     monkeypatch.setenv("RANKSIEVE_FUZZ_FOLDER", str(tmp_path))
-    for number in range(FEW.get(target, 80)):
+    for number in range(FEW.get(target, 60)):
         given = drawn(target, SEED, number)
         _, fault = tried(target, given)
         assert not fault, (number, given)

@@ -93,6 +93,8 @@ def _in_child(name: str, seed: int, first: int, count: int, seconds: float) -> d
         "OMP_NUM_THREADS": "1",
         "RANKSIEVE_THREADS": "1",
     }
+    if TARGETS[name].checks_bounds:
+        settings |= {"NUMBA_BOUNDSCHECK": "1", "NUMBA_CACHE_DIR": str(folder / "compiled")}
     try:
         done = subprocess.run(
             [sys.executable, "-m", "tests.fuzz.child", *words],

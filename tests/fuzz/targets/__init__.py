@@ -10,15 +10,20 @@ from tests.fuzz.targets.base import Target
 
 
 class Entry(NamedTuple):
-    """Where a target is, and how many inputs it gets beside the others; loaded when it is asked for."""
+    """Where a target is, loaded when it is asked for, and how many inputs it gets beside the others.
+
+    ``checks_bounds``: compiled functions tell when they read or write outside of an array.
+    """
 
     module: str
     name: str
     share: float = 1.0
+    checks_bounds: bool = False
 
 
 TARGETS: dict[str, Entry] = {
     "letor": Entry("letor_text", "LETOR"),
+    "letor-bounds": Entry("letor_text", "LETOR", checks_bounds=True),
     "costs": Entry("tables", "COSTS"),
     "signs": Entry("tables", "SIGNS"),
     "query-weights": Entry("tables", "QUERY_WEIGHTS"),
