@@ -224,9 +224,9 @@ def test_columns_by_position_whatever_their_names(file):
         ("## Coordinate Ascent\n", ": the RankLib Coordinate Ascent model breaks off; write the file again"),
         (
             "## AdaRank\n## x\n1:0.5 two:1\n",
-            ":3: the feature number is 'two'; expected a whole number from 1 on",
+            ":3: the feature number is 'two'; expected a whole number from 1 to 10000000",
         ),
-        ("## AdaRank\n0:1\n", ":2: the feature number is '0'; expected a whole number from 1 on"),
+        ("## AdaRank\n0:1\n", ":2: the feature number is '0'; expected a whole number from 1 to 10000000"),
         ("## AdaRank\n1:x\n", ":2: the weight of 1 is 'x'; expected a finite number"),
         ("## AdaRank\n1\n", ":2: the weight of 1 is ''; expected a finite number"),
         ("## AdaRank\n1:NaN\n", ":2: the weight of 1 is 'NaN'; expected a finite number"),

@@ -454,10 +454,13 @@ FINITE = "values must be finite numbers, or NULL where missing"
         ("1 qid:1 3:-1e400", f"feature 3 is -1e400, which overflows; {FINITE}"),
         ("1 qid:1 2:1 3:1 3:1", "feature 3 occurs twice on the line; give it once"),
         ("1 qid:1 5:1 3:1 9:0 5:2", "feature 5 occurs twice on the line; give it once"),
-        ("1 qid:1 10000001:1", "feature 10000001 is beyond 10000000; give n_features if that many are meant"),
+        (
+            "1 qid:1 10000001:1",
+            "feature 10000001 is beyond 10000000; number the features that occur from 1 on",
+        ),
         (
             "1 qid:1 18446744073709551617:1",
-            "feature 18446744073709551617 is beyond 10000000; give n_features if that many are meant",
+            "feature 18446744073709551617 is beyond 10000000; number the features that occur from 1 on",
         ),
     ],
 )

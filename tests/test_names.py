@@ -52,7 +52,7 @@ def test_forms_of_files(content):
         ("1:a\n2:b\n", "d.txt: has 3 features, but names.txt has 2 names; give one name per feature"),
         ("a\nb\na\n", "names.txt:3: two features are called 'a'; rename one of them"),
         ("1:a\n2:b\n1:c\n", "names.txt:3: feature 1 has a second name; give it one"),
-        ("0:a\n1:b\n2:c\n", "names.txt:1: a has number 0; features count from 1"),
+        ("0:a\n1:b\n2:c\n", "names.txt:1: 'a' has number 0; features count from 1 to 10000000"),
     ],
 )
 def test_what_is_refused(content, said):

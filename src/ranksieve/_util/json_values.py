@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 
 from ranksieve._types import FloatArray
+from ranksieve._util.messages import shown
 
-HALF = re.compile(r"\\u[dD]")
+HALF = re.compile(r"\\u[dD][89a-fA-F]")  # of those that UTF-16 writes in two
 LONGEST = 308  # digits of a whole number that fits into a float
 KINDS: dict[type, str] = {
     str: "text", int: "a whole number", float: "a finite number", list: "a list", dict: "an object"
@@ -24,12 +25,14 @@ def decode_json(text: str, **options: Any) -> Any:
     """What a text says; every fault is a JSONDecodeError, and a whole number beyond floats is infinite."""
     try:
         value = json.loads(text, parse_int=_whole, **options)
-        if HALF.search(text):  # one of a pair of codes that make a character
-            json.dumps(value, ensure_ascii=False).encode()
+        if half := HALF.search(text):
+            json.dumps(value, ensure_ascii=False).encode()  # two halves make a character
     except RecursionError:
         raise json.JSONDecodeError("nested too deeply", text, 0) from None
     except UnicodeEncodeError:
-        raise json.JSONDecodeError("a text holds half of a pair of characters", text, 0) from None
+        raise json.JSONDecodeError(
+            "half of a pair of characters", text, half.start() if half else 0
+        ) from None
     return value
 
 
@@ -46,7 +49,7 @@ def checked(value: Any, shape: Any, what: str) -> Any:
         return [checked(one, shape[0], f"an entry of {what}") for one in checked(value, list, what)]
     fits = isinstance(value, TAKEN.get(shape, shape)) and not isinstance(value, bool)
     if not fits or (shape is float and not math.isfinite(value)):
-        raise ValueError(f"{what} is {_shown(value)}; expected {KINDS[shape]}")
+        raise ValueError(f"{what} is {shown(value)}; expected {KINDS[shape]}")
     return float(value) if shape is float else value
 
 
@@ -65,11 +68,6 @@ def _entry(value: Mapping[str, Any], name: str, shape: Any, what: str) -> Any:
     if name not in value:
         raise ValueError(f"{what} has no {name}")
     return checked(value[name], shape, name)
-
-
-def _shown(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= 40 else f"{text[:40]} …"
 
 
 def _whole(digits: str) -> int | float:

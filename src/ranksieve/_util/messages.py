@@ -12,6 +12,7 @@ from types import FrameType
 from typing import TypeVar
 
 Entry = TypeVar("Entry")
+LONGEST_SHOWN = 40
 
 
 def lookup(table: Mapping[str, Entry], name: str, kind: str) -> Entry:
@@ -21,7 +22,13 @@ def lookup(table: Mapping[str, Entry], name: str, kind: str) -> Entry:
     folded = {key.lower(): key for key in table}
     nearest = get_close_matches(name.lower(), folded, n=1, cutoff=0.4)
     hint = f" (did you mean {folded[nearest[0]]!r}?)" if nearest else ""
-    raise ValueError(f"unknown {kind} {name!r}{hint}; known are {', '.join(table)}")
+    raise ValueError(f"unknown {kind} {shown(name)}{hint}; known are {', '.join(table)}")
+
+
+def shown(value: object) -> str:
+    """A value as Python writes it; of a long one the beginning."""
+    text = repr(value)
+    return text if len(text) <= LONGEST_SHOWN else f"{text[:LONGEST_SHOWN]} …"
 
 
 def shortened(names: Sequence[str], most: int) -> str:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from ranksieve._types import BoolArray, FloatArray, IntArray
+from ranksieve._util.messages import shown
 from ranksieve.data.features import by_column, is_pattern, matching, unknown_feature
 
 OTHERS = "*"  # the entry that prices every feature without one of its own
@@ -186,19 +187,19 @@ def _parts(prices: Mapping[str, Any], source: str) -> tuple[Mapping[str, Any], M
     _only_keys(prices, ("features", "groups"), source)
     for part, content in prices.items():
         if not isinstance(content, Mapping):
-            raise ValueError(f"{source}: {part} is {content!r}; expected an object from names to costs")
+            raise ValueError(f"{source}: {part} is {shown(content)}; expected an object from names to costs")
     return prices.get("features", {}), prices.get("groups", {})
 
 
 def _group(name: str, content: Any, place: str) -> CostUnit:
     if not (isinstance(content, Mapping) and isinstance(content.get("features"), list | tuple)):
         raise ValueError(
-            f'{place}: group {name!r} is {content!r}; expected {{"cost": number, "features": [names]}}'
+            f'{place}: group {name!r} is {shown(content)}; expected {{"cost": number, "features": [names]}}'
         )
     _only_keys(content, ("cost", "features"), f"{place}: group {name!r}")
     for feature in content["features"]:
         if not isinstance(feature, str):
-            raise ValueError(f"{place}: group {name!r} lists {feature!r}; expected names of features")
+            raise ValueError(f"{place}: group {name!r} lists {shown(feature)}; expected names of features")
     return CostUnit(name, as_cost(content.get("cost"), name, place), tuple(content["features"]))
 
 
@@ -215,7 +216,7 @@ def as_cost(cost: Any, name: str, place: str) -> float:
             raise TypeError
         number = float(cost)
     except (TypeError, ValueError, OverflowError):
-        raise ValueError(f"{place}: the cost of {name!r} is {cost!r}, which is not a number") from None
+        raise ValueError(f"{place}: the cost of {name!r} is {shown(cost)}, which is not a number") from None
     check_cost(number, name, place)
     return number
 

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias, TypeVar
 import numpy as np
 
 from ranksieve._types import BoolArray
-from ranksieve._util.messages import shortened
+from ranksieve._util.messages import shortened, shown
 
 Feature: TypeAlias = str | int
 """A feature by its name, several by a shell pattern such as bm25_*, or one by its column, from 0 on."""
@@ -107,7 +107,7 @@ def unknown_feature(name: str, names: Sequence[str]) -> str:
     """A sentence about an unknown name, with the nearest known one."""
     nearest = get_close_matches(name, names, n=1, cutoff=0.5)
     hint = f" (did you mean {nearest[0]!r}?)" if nearest else ""
-    return f"unknown feature {name!r}{hint}{_known(names)}"
+    return f"unknown feature {shown(name)}{hint}{_known(names)}"
 
 
 def _known(names: Sequence[str]) -> str:

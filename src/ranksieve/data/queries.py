@@ -13,6 +13,7 @@ import numpy as np
 from ranksieve._types import AnyArray, BoolArray, FloatArray, IntArray
 
 FEW_LABELS = 64
+LONGEST_FIXED = 128  # letters of an id; every id takes as much room as the longest, in each row
 PLAIN_INTEGER = re.compile("0|-?[1-9][0-9]{0,18}")
 
 
@@ -143,8 +144,9 @@ def as_id_array(qid: Sequence[Hashable] | AnyArray, first: int = 0) -> AnyArray:
 
 
 def text_array(texts: list[str]) -> AnyArray:
-    """NumPy's text of fixed width; objects if there is a NUL, which that would cut off at the end."""
-    return _object_array(texts) if "\0" in "".join(texts) else np.array(texts)
+    """NumPy's text of fixed width; objects where that would cut off a NUL, or take much memory for a few."""
+    wide = max(map(len, texts), default=0) > LONGEST_FIXED
+    return _object_array(texts) if wide or "\0" in "".join(texts) else np.array(texts)
 
 
 def ids_from_text(texts: list[str]) -> AnyArray:

@@ -92,7 +92,7 @@ def open_model(path: PathLike) -> ModelFile:
     if is_ubjson(content):
         return ModelFile(name, content)
     try:
-        text = content.decode("utf-8").replace("\r\n", "\n")
+        text = content.decode("utf-8").replace("\r\n", "\n").replace("\r", "\n")
         if text.startswith(HEADER) or is_lightgbm(text):
             return ModelFile(name, text)
         return ModelFile(name, decode_json(text))

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ranksieve._util.messages import shown
 from ranksieve.foreign.model import (
     ForeignModel,
     Linear,
@@ -17,6 +18,7 @@ from ranksieve.foreign.model import (
     WeightedSum,
     linear_model,
 )
+from ranksieve.formats.letor_faults import LARGEST_INDEX
 
 
 class Numbered(NamedTuple):
@@ -136,8 +138,11 @@ KINDS: dict[str, Callable[[Numbered], ScoreFunction]] = {
 def _feature(model: Numbered) -> int:
     """The column (from 0) of the feature ``fid``."""
     fid = model.content.get("fid") if isinstance(model.content, dict) else None
-    if not isinstance(fid, int) or isinstance(fid, bool) or fid < model.first:
-        raise ValueError(f"{model.place}: fid is {fid!r}; expected a whole number from {model.first} on")
+    largest = LARGEST_INDEX - 1 + model.first
+    if not isinstance(fid, int) or isinstance(fid, bool) or not model.first <= fid <= largest:
+        raise ValueError(
+            f"{model.place}: fid is {shown(fid)}; expected a whole number from {model.first} to {largest}"
+        )
     return fid - model.first
 
 
@@ -150,5 +155,5 @@ def _list(model: Numbered, key: str) -> list[Any]:
 
 def _number(value: Any, place: str, what: str) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-        raise ValueError(f"{place}: {what} is {value!r}; expected a finite number")
+        raise ValueError(f"{place}: {what} is {shown(value)}; expected a finite number")
     return float(value)

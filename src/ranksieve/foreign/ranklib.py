@@ -24,9 +24,11 @@ from ranksieve.foreign.model import (
     WeightedSum,
     linear_model,
 )
+from ranksieve.formats.letor_faults import LARGEST_INDEX
 from ranksieve.formats.text_files import content_lines, finite_number
 
 HEADER = "##"
+LONGEST_TITLE = 40
 ROOT = "forest"
 PARENTS = {
     "ensemble": (ROOT,),
@@ -41,7 +43,7 @@ SIDES = ("left", "right")
 
 def read_ranklib(text: str, name: str, feature_names: Sequence[str] | None) -> Scorer:
     """A RankLib model; the first line tells the ranker."""
-    title = text.split("\n", 1)[0].removeprefix(HEADER).strip()
+    title = text.split("\n", 1)[0].removeprefix(HEADER).strip()[:LONGEST_TITLE]
     try:
         read = lookup(RANKERS, title.lower(), "RankLib ranker")
     except ValueError as error:
@@ -83,10 +85,13 @@ class Source:
 
 
 def whole(word: str, place: str, what: str, least: int) -> int:
-    """A whole number of at least ``least``."""
-    number = int(word) if word.isascii() and word.isdecimal() else -1
-    if number < least:
-        raise ValueError(f"{place}: the {what} is {word[:40]!r}; expected a whole number from {least} on")
+    """A whole number from ``least`` to the largest number of a feature."""
+    digits = word.lstrip("0") or word[:1]
+    number = int(digits) if digits.isascii() and digits.isdecimal() and len(digits) < LONGEST_TITLE else -1
+    if not least <= number <= LARGEST_INDEX:
+        raise ValueError(
+            f"{place}: the {what} is {word[:40]!r}; expected a whole number from {least} to {LARGEST_INDEX}"
+        )
     return number
 
 
@@ -166,7 +171,7 @@ def _layers(
     source: Source, start: int, sizes: list[int]
 ) -> tuple[tuple[FloatArray, ...], tuple[FloatArray, ...]]:
     """Weights (from × to) and biases of each layer."""
-    neurons = [(layer, j) for layer in range(len(sizes) - 1) for j in range(sizes[layer] + (layer == 0))]
+    neurons = ((layer, j) for layer in range(len(sizes) - 1) for j in range(sizes[layer] + (layer == 0)))
     bias = (0, sizes[0])
     links = {}
     for number, neuron in enumerate(neurons, start=start):

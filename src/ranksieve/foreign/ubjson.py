@@ -42,7 +42,10 @@ class _Reader:
         return struct.unpack(form, self.take(struct.calcsize(form)))[0]
 
     def text(self, kind: str) -> str:
-        return self.take(self.length(kind)).decode("utf-8")
+        try:
+            return self.take(self.length(kind)).decode("utf-8")
+        except UnicodeDecodeError:
+            raise ValueError(f"the text that ends at byte {self.place} is not UTF-8") from None
 
     def value(self, kind: str) -> Any:
         if kind in NUMBERS:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from ranksieve._util.json_values import checked
+from ranksieve.formats.text_files import NUMBER
 
+WHOLE = re.compile("-?[0-9]{1,10}")
 LEAF, NO_PARENT = -1, 2**31 - 1
 NODES = {"left_children": [int], "right_children": [int], "split_indices": [int], "default_left": list}
 
@@ -86,7 +89,8 @@ def _forest(model: Mapping[str, Any], n_features: int) -> dict[str, Any]:
     parallel = _whole(_entry(model, "gbtree_model_param"), "num_parallel_tree", 1)
     every = [*range(0, len(trees), max(1, parallel)), len(trees)]
     bounds = checked(model.get("iteration_indptr", every), [int], "iteration_indptr")
-    if groups != [0] * len(trees) or sorted(bounds) != bounds or (bounds[0], bounds[-1]) != (0, len(trees)):
+    ends = [*bounds[:1], *bounds[-1:]]
+    if groups != [0] * len(trees) or sorted(bounds) != bounds or ends != [0, len(trees)]:
         raise ValueError(f"tree_info or iteration_indptr are not those of {len(trees)} trees")
     return {
         "gbtree_model_param": {"num_parallel_tree": str(parallel), "num_trees": str(len(trees))},
@@ -102,7 +106,7 @@ def _tree(tree: Mapping[str, Any], n_features: int, number: int) -> dict[str, An
     values = _numbers(tree.get("split_conditions"), f"split_conditions of tree {number}")
     if {len(part) for part in nodes.values()} != {len(values)}:
         raise ValueError(f"tree {number} does not have one value of each kind per node")
-    if any(tree.get("split_type", ())):
+    if any(checked(tree.get("split_type", []), list, f"split_type of tree {number}")):
         raise ValueError(f"tree {number} splits by categories, which cannot be read here")
     order, parents, left, right = [0], [NO_PARENT], [], []
     for place, node in enumerate(order):  # which grows on the way
@@ -150,7 +154,7 @@ def _entry(content: Any, name: str) -> Mapping[str, Any]:
 def _whole(content: Mapping[str, Any], name: str, default: int = 0) -> int:
     """A whole number from −1 on that fits into 32 bits; XGBoost writes it as text."""
     word = str(content.get(name, default))
-    if not word.lstrip("-").isdecimal() or not -1 <= int(word) < NO_PARENT:
+    if WHOLE.fullmatch(word) is None or not -1 <= int(word) < NO_PARENT:
         raise ValueError(f"{name} is {word[:40]!r}; expected a whole number")
     return int(word)
 
@@ -165,10 +169,7 @@ def _numbers(values: Any, what: str) -> list[float]:
 def _base_score(shape: Mapping[str, Any]) -> str:
     """One number, since 3.1 in brackets."""
     word = str(shape.get("base_score", "0"))
-    try:
-        number = float(word.strip("[]"))
-    except ValueError:
-        number = math.nan
+    number = float(word.strip("[]")) if NUMBER.fullmatch(word.strip("[]")) else math.nan
     if not math.isfinite(number):
         raise ValueError(f"base_score is {word[:40]!r}; expected a finite number")
     return repr(number)

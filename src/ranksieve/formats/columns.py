@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from difflib import get_close_matches
@@ -154,7 +155,7 @@ def features_of(table: Any, names: list[str]) -> AnyArray:
     single = bool(kinds) and all(kind == narwhals.Float32 for kind in kinds.values())
     X = np.empty((len(table), len(names)), dtype=np.float32 if single else np.float64)
     for j, name in enumerate(names):
-        X[:, j] = _floats(table[name])
+        X[:, j] = _floats(table[name]) if _is_number(kinds[name]) else np.nan  # nothing but gaps
     return X
 
 
@@ -184,6 +185,9 @@ def _is_number(kind: Any) -> bool:
 
 def _floats(column: Any) -> FloatArray:
     """Numbers as float64, null as NaN."""
+    if column.dtype.is_integer():  # those beyond 2^53 are rounded, which arrow refuses to do
+        gaps = np.asarray(column.is_null().to_numpy(), dtype=bool)
+        return np.where(gaps, np.nan, np.asarray(column.fill_null(0).to_numpy(), dtype=np.float64))
     return np.asarray(column.cast(extra("narwhals").Float64).to_numpy(), dtype=np.float64)
 
 
@@ -211,7 +215,8 @@ def ids_of(column: Any) -> AnyArray:
     narwhals = extra("narwhals")
     if column.dtype in (narwhals.Categorical, narwhals.Enum):
         column = column.cast(narwhals.String)
-    if column.dtype.is_nested():
+    unknown = column.dtype == narwhals.Unknown and column.null_count() < len(column)
+    if column.dtype.is_nested() or unknown:
         raise ValueError(f"the column {column.name!r} holds {column.dtype}; ids must be numbers or text")
     if column.null_count() > 0:
         nulls = column.is_null().to_list()
@@ -237,6 +242,11 @@ def as_table(frame: Any) -> Any:
     narwhals = extra("narwhals")
     try:
         return narwhals.from_native(frame, eager_only=True)
+    except narwhals.exceptions.DuplicateError:
+        names = Counter(getattr(frame, "column_names", frame.columns))
+        raise ValueError(
+            f"two columns are called {names.most_common(1)[0][0]!r}; rename one of them"
+        ) from None
     except TypeError:
         raise ValueError(
             f"{type(frame).__name__} is not a table in memory; give a pandas, polars or arrow table "

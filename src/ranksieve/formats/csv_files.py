@@ -31,6 +31,7 @@ NO_VALUE = ("", "NULL", "null", "NaN", "nan", "NA", "N/A")
 AROUND = (("", ""), (" ", ""), ("", " "))
 NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|[+-]?inf(inity)?", re.IGNORECASE)
 DECIMAL_COMMA, DECIMAL_POINT = re.compile(r"[+-]?\d+,\d+"), re.compile(r"[+-]?\d+\.\d+")
+FIRST_LINE = re.compile(rb"[^\r\n]*")
 TRUTH_VALUES = {"true", "false"}
 PLAIN_INTEGER = "^(0|-?[1-9][0-9]{0,17})$"
 LEAST_CELLS = 3  # of a header: query id, label, a feature
@@ -69,7 +70,7 @@ def read_csv(path: PathLike, *, missing: str = "keep", **columns: Any) -> Datase
 
 def looks_like_csv(start: bytes) -> bool:
     """Whether a file that begins so has the header of a table rather than a line of LETOR text."""
-    line = start.removeprefix(BYTE_ORDER_MARK).partition(b"\n")[0].decode("utf-8", errors="replace")
+    line = _first_line(start)
     cells = cells_of(line, delimiter_of(line))
     named = all(cell.strip() and not NUMBER.fullmatch(cell.strip()) for cell in cells)
     other = "\0" in line or " qid:" in line or line.startswith(("#", "{", "["))
@@ -134,7 +135,8 @@ def _layout(raw: bytes, name: str) -> Layout:
 
 
 def _first_line(raw: bytes) -> str:
-    return raw[: raw.find(b"\n") if b"\n" in raw else len(raw)].decode("utf-8", errors="replace")
+    found = FIRST_LINE.match(raw.removeprefix(BYTE_ORDER_MARK))
+    return found.group().decode("utf-8", errors="replace") if found else ""
 
 
 def _rows(raw: bytes, name: str) -> Iterator[tuple[str, list[str]]]:

@@ -11,8 +11,10 @@ from typing import NamedTuple
 
 from ranksieve._types import PathLike
 from ranksieve._util.atomic import atomic_write, destination
+from ranksieve._util.messages import shown
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.inputs import numbered_names
+from ranksieve.formats.letor_faults import LARGEST_INDEX
 from ranksieve.formats.text_files import STANDARD_INPUT, content_lines, read_text, source_name
 
 SUFFIX = ".names"
@@ -74,17 +76,21 @@ def read_names(path: PathLike) -> FeatureNames:
     matches = [NUMBERED.fullmatch(line) for _, line in lines]
     numbered = all(matches[1:]) and (matches[0] is not None or len(matches) > 1)
     names: dict[int, str] = {}
+    taken: set[str] = set()
     for count, ((place, line), match) in enumerate(zip(lines, matches, strict=True), start=1):
         if numbered and match is None:  # the header
             continue
         number, name = (int(match[1]), match[2].strip()) if numbered and match else (count, line)
-        if number < 1:
-            raise ValueError(f"{place}: {name} has number {number}; features count from 1")
+        if not 1 <= number <= LARGEST_INDEX:
+            raise ValueError(
+                f"{place}: {shown(name)} has number {number}; features count from 1 to {LARGEST_INDEX}"
+            )
         if number in names:
             raise ValueError(f"{place}: feature {number} has a second name; give it one")
-        if name in names.values():
+        if name in taken:
             raise ValueError(f"{place}: two features are called {name!r}; rename one of them")
         names[number] = name
+        taken.add(name)
     every = tuple(names.get(j + 1, default) for j, default in enumerate(numbered_names(max(names))))
     return FeatureNames(every, source, exact=not numbered)
 

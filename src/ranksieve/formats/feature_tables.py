@@ -12,9 +12,10 @@ from typing import Any, NamedTuple
 
 from ranksieve._types import PathLike
 from ranksieve._util.json_values import decode_json
+from ranksieve._util.messages import shown
 from ranksieve.data.costs import FeatureCosts, as_cost, make_costs
 from ranksieve.data.features import as_sign
-from ranksieve.formats.text_files import csv_rows, delimiter_of, read_text, source_name
+from ranksieve.formats.text_files import csv_rows, delimiter_of, read_text, source_name, text_lines
 
 JSON_STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
 
@@ -125,13 +126,13 @@ def _lines_by_feature(
 def _lines(
     text: str, path: PathLike, required: Sequence[str], optional: Sequence[str]
 ) -> Iterator[FeatureLine]:
-    lines = text.splitlines(keepends=True)  # a quoted name may go over several
+    lines = text_lines(text)  # a quoted name may go over several
     rows = csv_rows(lines, delimiter_of(lines[0] if lines else ""), source_name(path))
     first, cells = next(rows, (f"{source_name(path)}:1", []))
     header = [name.strip().lower() for name in cells]
     if not set(required) <= set(header) <= {*required, *optional} or len(set(header)) < len(header):
         expected = ",".join(required) + "".join(f"[,{name}]" for name in optional)
-        raise ValueError(f"{first}: the header is {','.join(header)!r}; expected {expected}")
+        raise ValueError(f"{first}: the header is {shown(','.join(header))}; expected {expected}")
     for place, cells in rows:
         if len(cells) != len(header):
             raise ValueError(f"{place}: has {len(cells)} cells; expected {len(header)}: {','.join(header)}")

@@ -34,6 +34,7 @@ from ranksieve.formats.unpacking import check_announced
 from ranksieve.preparation.missing import check_policy, fill_missing
 
 CELLS_AT_ONCE = 2**22  # of features on disk
+NOT_UTF8 = "holds text that is not UTF-8; write the file again"
 PANDAS_INDEX = re.compile(r"__index_level_\d+__")  # the row labels of a frame, which are no feature
 
 
@@ -90,9 +91,11 @@ def read_parquet(path: PathLike, *, missing: str = "keep", **columns: Any) -> Da
     """Read a parquet file with one row per document; the columns are those of :func:`from_frame`."""
     name = source_name(path)
     with open_parquet(path) as file:
-        table = file.read()
+        table = without_index(file.read())
     try:
-        dataset = from_frame(without_index(table), missing=missing, **columns)
+        dataset = from_frame(table, missing=missing, **columns)
+    except UnicodeDecodeError:
+        raise ValueError(f"{name}: {NOT_UTF8}") from None
     except ValueError as error:
         raise ValueError(f"{name}: {error}") from None
     dataset.source = name
@@ -101,7 +104,8 @@ def read_parquet(path: PathLike, *, missing: str = "keep", **columns: Any) -> Da
 
 def without_index(table: Any) -> Any:
     """An arrow table without the row labels that pandas may have written beside its columns."""
-    return table.drop_columns([name for name in table.column_names if PANDAS_INDEX.fullmatch(name)])
+    kept = [k for k, name in enumerate(table.column_names) if not PANDAS_INDEX.fullmatch(name)]
+    return table.select(kept)
 
 
 @contextmanager
@@ -114,7 +118,9 @@ def open_parquet(path: PathLike) -> Iterator[Any]:
             about, n_bytes = opened.metadata, os.fstat(file.fileno()).st_size
             check_announced(about.num_rows, about.num_columns, n_bytes, source_name(path))
             yield opened
-        except arrow.ArrowException as error:
+        except (arrow.ArrowException, OSError, UnicodeDecodeError) as error:
+            if isinstance(error, OSError) and error.errno is not None:
+                raise
             reason = str(error).splitlines()[0].rstrip(".")
             raise ValueError(f"{source_name(path)}: is not a sound parquet file ({reason})") from None
 

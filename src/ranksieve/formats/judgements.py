@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -10,12 +9,14 @@ from typing import NamedTuple
 
 from ranksieve._types import PathLike
 from ranksieve.formats.text_files import (
+    cells_of,
     content_lines,
     csv_rows,
     delimiter_of,
     finite_number,
     read_text,
     source_name,
+    text_lines,
 )
 
 NumbersOfDocuments = dict[str, dict[str, float]]
@@ -107,8 +108,8 @@ def _ltr_entries(text: str, name: str) -> Iterator[Entry]:
 
 def _csv_entries(text: str, name: str) -> Iterator[Entry]:
     columns, delimiter = _columns(header := next(_judged_lines(text, name))[1]), delimiter_of(header)
-    everything = csv_rows(text.split("\n"), delimiter, name)
-    rows = ((place, row) for place, row in everything if row[0][:1] != "#")
+    lines = ("\n" if line.lstrip().startswith("#") else line for line in text_lines(text))
+    rows = csv_rows(lines, delimiter, name)
     next(rows)  # the header
     for place, row in rows:
         if len(row) <= max(columns.values()):
@@ -122,7 +123,7 @@ def _judged_lines(text: str, name: str) -> Iterator[tuple[str, str]]:
 
 
 def _columns(header: str) -> dict[str, int]:
-    return _columns_of(next(csv.reader([header], delimiter=delimiter_of(header))))
+    return _columns_of(cells_of(header, delimiter_of(header)))
 
 
 def _columns_of(cells: list[str]) -> dict[str, int]:

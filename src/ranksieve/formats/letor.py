@@ -16,7 +16,7 @@ from ranksieve.data.matrix import widened
 from ranksieve.data.queries import group_queries
 from ranksieve.formats.feature_names import FeatureNames, names_for, names_written
 from ranksieve.formats.fold_files import profile_of_files
-from ranksieve.formats.letor_faults import NO_FEATURE
+from ranksieve.formats.letor_faults import NO_FEATURE, check_width
 from ranksieve.formats.letor_lines import letor_lines
 from ranksieve.formats.letor_rows import DenseFeatures, LetorRows, SparseFeatures
 from ranksieve.formats.text_files import maybe_gzip, source_name
@@ -47,7 +47,7 @@ def read_letor(
     path : path or sequence of paths
         ``-`` is standard input. Several files make one data set; equal ids are one query.
     n_features : int, optional
-        Number of columns; default: the largest index, up to ten million. A larger index is an error.
+        Number of columns; at most ten million; default: the largest index. A larger index is an error.
     missing : {"keep", "error", "zero", "query_min", "column_mean"}
         What becomes of ``NULL`` and ``NaN``, see :func:`fill_missing`; rankers deal with NaN that is kept.
     sparse : bool
@@ -74,6 +74,7 @@ def _empty_rows(n_features: int | None, sparse: bool, dtype: np.dtype[Any]) -> L
         raise ValueError(
             f"n_features={n_features} is not a number of columns; give at least 1 or leave it out"
         )
+    check_width(n_features)
     if dtype not in (np.float32, np.float64):
         raise ValueError(f"dtype={dtype} cannot hold features; choose float64 or float32")
     features = SparseFeatures(dtype, n_features) if sparse else DenseFeatures(dtype, n_features)

@@ -14,6 +14,7 @@ from ranksieve.kernels.letor_text import (
     NO_QUERY,
     Parsed,
 )
+from ranksieve.kernels.number_text import SAFE_DIGITS
 from ranksieve.preparation.missing import OTHER_POLICIES
 
 TOKEN = re.compile(rb"[^ \t\r\n#]*")
@@ -21,6 +22,14 @@ LONGEST_SHOWN = 40
 LARGEST_INDEX = 10_000_000
 INFINITE = {"inf", "infinity"}
 NO_FEATURE = "{source}: no line has a feature; expected index:value after the query id"
+
+
+def check_width(n_features: int | None) -> None:
+    """Refuse more columns than can have names."""
+    if n_features is not None and n_features > LARGEST_INDEX:
+        raise ValueError(
+            f"n_features={n_features} is beyond {LARGEST_INDEX}; number the features that occur from 1 on"
+        )
 
 
 @dataclass(frozen=True, order=True)
@@ -49,7 +58,7 @@ def kernel_fault(buffer: bytearray, parsed: Parsed, n_features: int | None) -> F
 def infinite_value(line: int, feature: int, shown: str) -> Fault:
     """A number too large for the matrix; feature 0 is the label."""
     place = f"feature {feature}" if feature else "the label"
-    return Fault(line, f"{place} is {shown}, which overflows; {_FINITE}")
+    return Fault(line, f"{place} is {shortened(shown)}, which overflows; {_FINITE}")
 
 
 def missing_value(parsed: Parsed) -> Fault:
@@ -63,7 +72,7 @@ def feature_twice(line: int, feature: int) -> Fault:
 
 
 def query_not_utf8(line: int, token: bytes) -> Fault:
-    return Fault(line, f"the query id {token!r} is not UTF-8; save the file as UTF-8")
+    return Fault(line, f"the query id {token[:LONGEST_SHOWN]!r} is not UTF-8; save the file as UTF-8")
 
 
 _FINITE = "values must be finite numbers, or NULL where missing"
@@ -73,7 +82,16 @@ def _shown(token: bytes) -> str:
     text = token.decode("utf-8", errors="backslashreplace")
     if not text:
         return "nothing"
-    return repr(text if len(text) <= LONGEST_SHOWN else text[:LONGEST_SHOWN] + "…")
+    return repr(shortened(text))
+
+
+def shortened(text: str) -> str:
+    """The beginning of a text that may be long."""
+    return text if len(text) <= LONGEST_SHOWN else text[:LONGEST_SHOWN] + "…"
+
+
+def _index(digits: bytes) -> str:
+    return _shown(digits.lstrip(b"0") or b"0").strip("'")
 
 
 def _bad_label(token: bytes, n_features: int | None) -> str:
@@ -87,7 +105,7 @@ def _no_query(token: bytes, n_features: int | None) -> str:
 def _bad_feature(token: bytes, n_features: int | None) -> str:
     index, colon, value = token.partition(b":")
     if colon and index.isdigit() and value.strip(b"+-").decode("ascii", "replace").lower() in INFINITE:
-        return f"feature {int(index)} is {_shown(value)}; {_FINITE}"
+        return f"feature {_index(index)} is {_shown(value)}; {_FINITE}"
     return f'found {_shown(token)}; expected index:value, as in "7:0.5" (a missing value is NULL or NaN)'
 
 
@@ -96,9 +114,12 @@ def _bad_index(token: bytes, n_features: int | None) -> str:
 
 
 def _index_too_large(token: bytes, n_features: int | None) -> str:
-    index = token.partition(b":")[0].decode()
+    digits = token.partition(b":")[0]
+    index = _index(digits)
+    if len(digits) > SAFE_DIGITS and digits.startswith(b"0"):
+        return f"found {_shown(token)}; write the number of a feature without zeros in front"
     if n_features is None:
-        return f"feature {index} is beyond {LARGEST_INDEX}; give n_features if that many are meant"
+        return f"feature {index} is beyond {LARGEST_INDEX}; number the features that occur from 1 on"
     return f"feature {index} is beyond n_features={n_features}; raise n_features or leave it out"
 
 

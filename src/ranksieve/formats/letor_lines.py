@@ -117,7 +117,8 @@ def _tails(dataset: Dataset, start: int, stop: int) -> tuple[AnyArray, IntArray]
 def _tail(dataset: Dataset, row: int) -> bytes:
     comment = _raw(dataset.comments, row)
     if comment or dataset.doc_ids is None:
-        return b" #" + comment if comment else b""
+        end = b"\r" if comment.endswith(b"\r") else b""  # readers take one away, as part of the line's end
+        return b" #" + comment + end if comment else b""
     doc_id = _raw(dataset.doc_ids, row)
     if len(doc_id.split()) > 1:
         raise ValueError(f"the document id {doc_id.decode()!r} is not one word; LETOR text cannot hold it")

@@ -11,9 +11,10 @@ from numpy.typing import DTypeLike
 from ranksieve._types import AnyArray, FloatArray, Matrix, PathLike
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.matrix import stack, widened
+from ranksieve.data.queries import text_array
 from ranksieve.formats.feature_names import FeatureNames, names_for
 from ranksieve.formats.fold_files import profile_of_files
-from ranksieve.formats.letor_faults import NO_FEATURE
+from ranksieve.formats.letor_faults import NO_FEATURE, check_width
 from ranksieve.formats.letor_rows import DenseFeatures, LetorRows, SparseFeatures
 from ranksieve.formats.text_files import source_name, text_chunks
 from ranksieve.preparation.missing import check_policy, fill_missing
@@ -76,6 +77,7 @@ def stream_letor(
     for name, value in (("n_features", n_features), ("chunk_bytes", chunk_bytes)):
         if value is not None and (value != int(value) or value < 1):
             raise ValueError(f"{name} must be a whole number, at least 1, got {value}")
+    check_width(n_features)
     called = names_for(names, [path])
     width = n_features or (None if called is None else len(called.names))
     streamed = _whole_queries(path, width, missing, sparse, np.dtype(dtype), chunk_bytes)
@@ -140,7 +142,7 @@ def _scattered(name: str, line: int, token: bytes) -> ValueError:
 def _joined(parts: list[_Documents], path: PathLike) -> Dataset:
     """One data set, as wide as its widest part; adjoining rows with one id are one query."""
     parts = [part for part in parts if part.tokens]
-    names = np.array([token.decode() for part in parts for token in part.tokens])
+    names = text_array([token.decode() for part in parts for token in part.tokens])
     qid: AnyArray = np.repeat(names, [size for part in parts for size in part.sizes])
     width = max(1, parts[-1].X.shape[1])
     matrices = [part.X if part.X.shape[1] == width else widened(part.X, width) for part in parts]

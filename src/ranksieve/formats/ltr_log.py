@@ -15,6 +15,7 @@ import numpy as np
 
 from ranksieve._types import FloatArray, PathLike
 from ranksieve._util.json_values import decode_json
+from ranksieve._util.messages import shown
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.queries import ids_from_text
 from ranksieve.formats.judgements import Judgements, read_judgements
@@ -304,5 +305,5 @@ def _number(value: Any, where: str) -> float:
     except OverflowError:
         number = value = math.inf
     if not math.isfinite(number):
-        raise ValueError(f"{where}: the value is {value!r}; expected a finite number")
+        raise ValueError(f"{where}: the value is {shown(value)}; expected a finite number")
     return number

@@ -27,7 +27,7 @@ from ranksieve.formats.columns import (
     weights_of,
 )
 from ranksieve.formats.folder_writer import Batch
-from ranksieve.formats.frames import open_parquet, without_index
+from ranksieve.formats.frames import NOT_UTF8, open_parquet, without_index
 from ranksieve.formats.text_files import source_name
 from ranksieve.preparation.missing import OTHER_POLICIES
 
@@ -95,7 +95,12 @@ def _part(path: PathLike, choice: ColumnChoice) -> _Part:
 
 def _kind_of(column: Any) -> np.dtype[Any]:
     """The type of the ids of a column."""
-    return TEXT if is_text(column.dtype) else ids_of(column).dtype
+    if is_text(column.dtype):
+        return TEXT
+    kind = ids_of(column).dtype
+    if kind.kind == "O":
+        raise ValueError(f"the column {column.name!r} holds {column.dtype}; ids must be numbers or text")
+    return kind
 
 
 def _check_same_columns(first: _Part, other: _Part) -> None:
@@ -211,6 +216,10 @@ def _texts(column: Any) -> TextColumn:
     texts = compute.fill_null(column.combine_chunks().cast(arrow.large_string()), "")
     if isinstance(texts, arrow.ChunkedArray):
         texts = texts.combine_chunks()
+    try:
+        texts.validate(full=True)
+    except arrow.ArrowInvalid:
+        raise ValueError(NOT_UTF8) from None
     _, places, block = texts.buffers()
     begins = np.frombuffer(places, dtype=np.int64)[texts.offset : texts.offset + len(texts) + 1]
     data = np.empty(0, dtype=np.uint8) if block is None else np.frombuffer(block, dtype=np.uint8)

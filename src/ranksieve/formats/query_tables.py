@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ranksieve._types import PathLike
-from ranksieve.formats.text_files import csv_rows, finite_number, read_text, source_name
+from ranksieve.formats.text_files import csv_rows, finite_number, read_text, source_name, text_lines
 
 HEADER = (("query", "qid", "query_id"), ("weight", "query_weight"))
 
@@ -13,7 +13,7 @@ def read_query_weights(path: PathLike) -> dict[str, float]:
 
     A header is known by its names: ``query``, ``qid`` or ``query_id``, and ``weight`` or ``query_weight``.
     """
-    lines, name = read_text(path).splitlines(), source_name(path)
+    lines, name = text_lines(read_text(path)), source_name(path)
     weights: dict[str, float] = {}
     places: dict[str, str] = {}
     for row, (place, cells) in enumerate(csv_rows(lines, "\t" if "\t" in "".join(lines[:1]) else ",", name)):

@@ -48,7 +48,7 @@ def plain_file_errors(path: PathLike) -> Iterator[None]:
             f"{name}: is a folder; give a file, or a folder that ranksieve convert made"
         ) from None
     except OSError as error:
-        raise OSError(f"{name}: cannot be read ({error.strerror or error})") from None
+        raise OSError(f"{name}: cannot be read ({error.strerror or ' '.join(str(error).split())})") from None
 
 
 def read_bytes(path: PathLike) -> bytes:
@@ -93,9 +93,14 @@ def maybe_gzip(file: IO[Any], path: PathLike) -> Iterator[IO[Any]]:
         yield cast(IO[Any], zipped)
 
 
+def text_lines(text: str) -> list[str]:
+    """The lines with their ends, which are those of any system (\\n, \\r\\n, \\r) and nothing else."""
+    return list(io.StringIO(text, newline=""))
+
+
 def content_lines(text: str, name: str) -> Iterator[tuple[str, str]]:
     """Each line that is not blank, with its place ``file:line``."""
-    for number, line in enumerate(text.split("\n"), start=1):
+    for number, line in enumerate(text_lines(text), start=1):
         if line.strip():
             yield f"{name}:{number}", line.strip()
 
@@ -109,8 +114,11 @@ def delimiter_of(header: str) -> str:
 
 
 def cells_of(line: str, delimiter: str) -> list[str]:
-    """The cells of one line, which may be quoted."""
-    return next(csv.reader([line.strip("\r\n")], delimiter=delimiter), [])
+    """The cells of one line, which may be quoted; of a damaged line one cell."""
+    try:
+        return next(csv.reader([line.strip("\r\n")], delimiter=delimiter), [])
+    except csv.Error:
+        return [line]
 
 
 def csv_rows(lines: Iterable[str], delimiter: str, name: str) -> Iterator[tuple[str, list[str]]]:
@@ -126,7 +134,8 @@ def csv_rows(lines: Iterable[str], delimiter: str, name: str) -> Iterator[tuple[
 
 def finite_number(text: str, place: str, what: str) -> float:
     """A number in ASCII digits; anything else is refused, naming the place (1_000 is a number to Python)."""
-    value = float(text) if NUMBER.fullmatch(text.strip()) else math.nan
+    word = text.strip()  # float itself does not take all blanks away
+    value = float(word) if NUMBER.fullmatch(word) else math.nan
     if not math.isfinite(value):
         raise ValueError(f"{place}: the {what} is {text[:40]!r}; expected a finite number")
     return value

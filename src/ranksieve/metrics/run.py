@@ -11,7 +11,7 @@ import numpy as np
 
 from ranksieve._types import BoolArray, FloatArray, IntArray
 from ranksieve._util.messages import shortened
-from ranksieve.data.queries import Queries
+from ranksieve.data.queries import Queries, text_array
 from ranksieve.metrics.evaluate import DEFAULT_METRICS, Evaluation, evaluate_ranked, parse_all
 from ranksieve.metrics.profiles import Empty, Profile, as_profile, check_empty
 from ranksieve.metrics.ranked import Judged, Ranked
@@ -82,14 +82,15 @@ def _judged(run: Scores, qrels: Scores) -> _RunJudged:
     n_found, sizes = [], []
     for query, grades in qrels.items():
         scores = run.get(query, {})
-        by_score = sorted(scores.items(), key=lambda item: (np.float32(item[1]), item[0]), reverse=True)
+        with np.errstate(over="ignore"):  # beyond float32 all are infinite, and tie
+            by_score = sorted(scores.items(), key=lambda item: (np.float32(item[1]), item[0]), reverse=True)
         found = [document for document, _ in by_score]
         unfound = [document for document in grades if document not in scores]
         labels += [float(grades.get(document, 0.0)) for document in (*found, *unfound)]
         n_found.append(len(found))
         sizes.append(len(found) + len(unfound))
     offsets = np.concatenate(([0], np.cumsum(sizes)))
-    queries = Queries(np.array(list(qrels)), None, offsets)
+    queries = Queries(text_array(list(qrels)), None, offsets)
     return _RunJudged(np.array(labels), queries, n_found=np.array(n_found))
 
 

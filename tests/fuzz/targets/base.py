@@ -1,0 +1,70 @@
+"""A target: how its inputs are made and tried."""
+
+from __future__ import annotations
+
+import json
+import struct
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from random import Random
+from typing import Any, Protocol
+
+from tests.fuzz.mutated_json import mutated_json
+from tests.fuzz.mutations import mutated, zipped
+from tests.fuzz.refusals import Place, outcome
+
+
+class Target(Protocol):
+    """``check`` says whether an input is accepted; it raises if it is neither that nor properly refused."""
+
+    def make(self, rng: Random, /) -> Any: ...
+    def check(self, given: Any, /) -> bool: ...
+
+
+@dataclass(frozen=True)
+class Files:
+    """Files of one kind: examples made hostile, and what is done with them.
+
+    ``use`` gets what ``read`` gave and the file's path; it may refuse, too, and asserts what should hold.
+    ``values`` are examples as JSON values, which ``encode`` writes.
+    """
+
+    name: str
+    read: Callable[[Path], Any]
+    use: Callable[[Any, Path], Any] = lambda value, path: None
+    examples: Sequence[bytes] = ()
+    values: Sequence[Any] = ()
+    encode: Callable[[Any], bytes] = lambda value: json.dumps(value).encode()
+    gzip: bool = False
+
+    @cached_property
+    def place(self) -> Place:
+        return Place(self.name)
+
+    @cached_property
+    def texts(self) -> list[bytes]:
+        return [*self.examples, *map(self.encode, self.values)]
+
+    def make(self, rng: Random) -> bytes:
+        """One of the examples, made hostile."""
+        if self.values and rng.random() < 0.6:
+            try:
+                return self.encode(mutated_json(rng, rng.choice(self.values)))
+            except (
+                ValueError,
+                TypeError,
+                AttributeError,
+                OverflowError,
+                struct.error,
+            ):  # which the form cannot hold
+                return b""
+        content = mutated(rng, rng.choice(self.texts), self.texts)
+        return zipped(rng, content) if self.gzip and rng.random() < 0.02 else content
+
+    def check(self, content: bytes) -> bool:
+        """Whether the file is read and used."""
+        path = self.place.holding(content)
+        found = outcome(self.read, path)
+        return found.accepted and outcome(self.use, found.value, path).accepted

@@ -1,0 +1,122 @@
+"""The same bits for the same input, seed and version: on one thread and two, again, and two fits at once."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import ranksieve as rs
+from ranksieve._parallel import split_blocks, use_threads
+from ranksieve.cli import app
+from tests.conftest import ROOT, random_dataset
+from tests.rankers import RANKERS
+from tests.test_parallel import blas_threads, two_blas_threads  # noqa: F401
+
+FEW_STEPS = {
+    "max_iter": 5, "n_rounds": 5, "n_alphas": 3, "cv": 2, "time_limit": np.inf, "n_subsamples": 4
+}  # fmt: skip
+PROGRAM = "from tests.test_determinism import make_all; make_all()"
+QUICK = "--set n_alphas=6 --set cv=2"
+COMMANDS = {
+    "model.json": f"fit ../train.txt {QUICK} --max-features 3 -o model.json --report fit.html",
+    "fit.html": "",
+    "boosted.json": "fit ../train.txt --method rankboost --set n_rounds=4 -o boosted.json",
+    "frontier.html": "frontier ../train.txt --costs ../costs.csv -o frontier.html",
+    "subset.html": "subset ../train.txt --k 2 -o subset.html",
+    "inspect.html": "inspect ../train.txt -o inspect.html",
+    "explain.html": "explain model.json ../train.txt --query 1 --html explain.html",
+    "scorecard.json": "scorecard model.json ../train.txt -o scorecard.json",
+    "scores.run": "rank model.json ../train.txt --format trec -o scores.run",
+    "module.py": "export model.json --to python -o module.py",
+    "data.txt.gz": "convert ../train.txt data.txt.gz",
+    "data.csv.gz": "convert ../train.txt data.csv.gz",
+    "data.parquet": "convert ../train.txt data.parquet",
+    "data.ranksieve": "convert ../train.txt data.ranksieve",
+}
+
+
+def bits(ranker, data):
+    """All that a fit learns from data, as bytes: its arrays, and the scores."""
+    learned = {
+        name: value for name, value in vars(ranker).items() if name.endswith("_") and "seconds" not in name
+    }
+    arrays = [
+        learned[name] for name in sorted(learned) if isinstance(learned[name], np.ndarray | float | int)
+    ]
+    arrays += [ranker.predict(data)]
+    return [np.asarray(one).tobytes() for one in arrays if np.asarray(one).dtype != object]
+
+
+@pytest.fixture(scope="module")
+def data():
+    return random_dataset(seed=5, n_queries=60, n_features=12, longest=20)
+
+
+@pytest.mark.parametrize("name", RANKERS)
+def test_a_fit_has_the_same_bits_again_on_two_threads_and_beside_another(name, data, small_blocks):
+    assert len(split_blocks(data.queries.offsets)) > 2, "one block would be one thread's work"
+    defaults = RANKERS[name]().get_params(deep=False)
+    few = {parameter: value for parameter, value in FEW_STEPS.items() if parameter in defaults}
+
+    def fitted(n_threads):
+        with use_threads(n_threads):
+            return bits(RANKERS[name](**few).fit(data), data)
+
+    expected, found = fitted(1), []
+    threads = [threading.Thread(target=lambda: found.append(fitted(2))) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(expected) > 1
+    assert found == [expected, expected]
+
+
+def test_the_frontier_keeps_blas_to_one_thread(two_blas_threads):  # noqa: F811
+    """With two, sums of large matrices come in another order from run to run."""
+    data, seen = rs.make_ranking(8, 3, 1, docs_per_query=(4, 6), seed=1), set()
+    rs.frontier(data, n_alphas=3, cv=2, n_budgets=1, progress=lambda done, total: seen.update(blas_threads()))
+    assert seen == {1}
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory):
+    """The artefacts of all commands, made here and by a process that differs in what should not matter."""
+    base = tmp_path_factory.mktemp("twice")
+    data = rs.make_ranking(12, 5, 2, docs_per_query=(5, 8), seed=3)
+    rs.write_letor(data, base / "train.txt")
+    (base / "costs.csv").write_text("feature,cost,group\nf1,1,\nf2,2,\nf3,4,\nf4,3,calls\nf5,3,calls\n")
+    for folder in ("here", "there"):
+        (base / folder).mkdir()
+    settings = {"PYTHONHASHSEED": "7", "RANKSIEVE_THREADS": "2", "OMP_NUM_THREADS": "2"}
+    paths = {"PYTHONPATH": os.pathsep.join([str(ROOT), *sys.path])}
+    command = [sys.executable, "-c", PROGRAM]
+    subprocess.run(command, cwd=base / "there", env=os.environ | settings | paths, check=True, timeout=600)
+    with pytest.MonkeyPatch.context() as patch, use_threads(1):
+        patch.chdir(base / "here")
+        make_all()
+    return base
+
+
+def make_all():
+    """Run all commands in the current folder."""
+    for words in filter(None, COMMANDS.values()):
+        result = CliRunner().invoke(app, words.split())
+        assert result.exit_code == 0, (words, result.output, result.exception)
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_what_is_written_has_the_same_bytes_in_another_process(name, written):
+    assert _content(written / "here" / name) == _content(written / "there" / name)
+
+
+def _content(path: Path) -> dict[str, bytes]:
+    files = sorted(path.iterdir()) if path.is_dir() else [path]
+    return {file.name: file.read_bytes() for file in files}

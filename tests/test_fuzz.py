@@ -1,0 +1,257 @@
+"""Hostile files of every kind: what fuzzing found, each with its sentence, and a few more of each target."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import tracemalloc
+from decimal import Decimal
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import ranksieve as rs
+from ranksieve.cli.files import read_scores
+from ranksieve.formats.feature_names import read_names
+from ranksieve.formats.query_texts import read_queries
+from tests.fuzz.child import drawn, tried
+from tests.fuzz.targets import TARGETS
+from tests.test_booster_models import XGBOOST, changed, ubjson
+
+SEED = 17
+FEW = {
+    "letor": 1,
+    "letor-bounds": 1,
+    "commands": 8,
+    "parquet-types": 40,
+    "parquet": 20,
+    "folder": 40,
+    "any-data": 30,
+    "csv": 40,
+}
+LARGEST = 10_000_000
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_a_few_inputs_of_each_target(target, tmp_path, monkeypatch):
+    monkeypatch.setenv("RANKSIEVE_FUZZ_FOLDER", str(tmp_path))
+    for number in range(FEW.get(target, 60)):
+        given = drawn(target, SEED, number)
+        _, fault = tried(target, given)
+        assert not fault, (number, given)
+
+
+UP_TO = f"expected a whole number from 1 to {LARGEST}"
+HUGE = f"the feature number is '10000000000'; {UP_TO}"
+TREE = ("learner", "gradient_booster", "model", "trees", 0)
+FILES = {
+    "blanks that float does not know": (
+        lambda path: read_scores(str(path)),
+        b"0.5\n\x1f7x\n",
+        ":2: the score is '\\x1f7x'; expected a finite number",
+    ),
+    "huge RankLib number": (rs.read_model, b"## AdaRank\n10000000000:1\n", f":2: {HUGE}"),
+    "huge number of a stump": (rs.read_model, b"## RankBoost\n10000000000:1:1\n", f":2: {HUGE}"),
+    "huge fastrank number": (
+        lambda path: rs.read_model(path, first_feature=1),
+        b'{"SingleFeature": {"fid": 10000000000, "dir": 1}}',
+        f", SingleFeature: fid is 10000000000; {UP_TO}",
+    ),
+    "neurons that are not there": (
+        rs.read_model,
+        b"## RankNet\n1\n1\n9999999\n0 0 1\n",
+        ":5: '0 0 1' should give the 9999999 weights of neuron 0 of layer 0; expected: layer neuron weight …",
+    ),
+    "half a letter": (
+        rs.read_model,
+        b'{"format": "\\ud800"}',
+        ": not a model file (damaged JSON: half a letter: line 1 column 13",
+    ),
+    "XGBoost without a list": (
+        rs.read_model,
+        json.dumps(changed((*TREE, "split_type"), 1)).encode(),
+        ": damaged XGBoost model (split_type of tree 0 is 1; expected a list)",
+    ),
+    "XGBoost without rounds": (
+        rs.read_model,
+        json.dumps(changed((*TREE[:3], "iteration_indptr"), [])).encode(),
+        ": damaged XGBoost model (tree_info or iteration_indptr are not those of 1 trees)",
+    ),
+    "UBJSON that is not UTF-8": (
+        rs.read_model,
+        ubjson(XGBOOST).replace(b"attributes", b"attr\xffbutes"),
+        ": damaged XGBoost model (the text that ends at byte 37 is not UTF-8)",
+    ),
+    "long cost": (
+        rs.read_costs,
+        json.dumps({"a": "x" * 3000}).encode(),
+        f":1: the cost of 'a' is '{'x' * 39} …, which is not a number",
+    ),
+    "long header": (rs.read_costs, b"y" * 3000, f":1: the header is '{'y' * 39} …; expected feature,cost"),
+    "huge number of a name": (
+        read_names, b"1:a\n99999999:b\n", ":2: 'b' has number 99999999; features count from 1 to 10000000"
+    ),
+    "damaged parquet": (rs.read_dataset, b"PAR1" + b"\0" * 20 + b"PAR1", ": is not a sound parquet file ("),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", FILES)
+def test_files_that_were_found(case, tmp_path):
+    read, content, said = FILES[case]
+    path = tmp_path / "file"
+    path.write_bytes(content)
+    with pytest.raises(ValueError) as caught:
+        read(path)
+    assert type(caught.value) is ValueError
+    assert str(caught.value).startswith(f"{path}{said}")
+
+
+LINE_ENDS = {"\n", "\r\n", "\r"}
+TABLES = {
+    rs.read_judgements: "query,doc,grade\na,1,2\nb,2,0\n",
+    rs.read_qrels: "1 0 7555 4\n1 0 8 0\n",
+    rs.read_run: "1 Q0 7555 1 9.5 tag\n1 Q0 8 2 1 tag\n",
+    rs.read_costs: "feature,cost\nf1,2\nf2,1\n",
+    rs.read_query_weights: "query,weight\n1,2\n2,3\n",
+    read_queries: "qid,query\n1,red shoe\n2,hat\n",
+    rs.read_model: "## AdaRank\n## x\n1:0.5 2:1\n",
+}
+
+
+@pytest.mark.parametrize("read", TABLES, ids=lambda read: read.__name__)
+def test_any_line_end_will_do(read, tmp_path):
+    found = []
+    for end in LINE_ENDS:
+        (tmp_path / "file").write_bytes(TABLES[read].replace("\n", end).encode())
+        found.append(repr(read(tmp_path / "file")))
+    assert found == found[:1] * 3
+
+
+@pytest.mark.parametrize("letter", ["\u2028", "\x85", "\x0c", "\x1c"])
+def test_other_letters_end_no_line(letter, tmp_path):
+    (tmp_path / "w.csv").write_text(f"a{letter}b,1\nc,2\n", encoding="utf-8")
+    assert rs.read_query_weights(tmp_path / "w.csv") == {f"a{letter}b": 1.0, "c": 2.0}
+    (tmp_path / "c.csv").write_text(f"feature,cost\na{letter}b,1\n", encoding="utf-8")
+    assert rs.read_costs(tmp_path / "c.csv").to_dict() == {"features": {f"a{letter}b": 1.0}}
+
+
+def test_scores_beyond_float32_tie_without_a_warning():
+    found = rs.evaluate_run({"1": {"a": 1e308, "b": 1e300, "c": 1.0}}, {"1": {"b": 1.0}}, ["mrr"])
+    assert found.mean["mrr"] == 1.0  # equal scores come in descending order of the name
+
+
+def test_a_quoted_query_may_begin_like_a_comment(tmp_path):
+    (tmp_path / "j.csv").write_text('# note\n # note\nquery,doc,grade\n"#5",a,1\nb,c,2\n')
+    assert rs.read_judgements(tmp_path / "j.csv").grades == {"#5": {"a": 1.0}, "b": {"c": 2.0}}
+
+
+# --- Parquet ---------------------------------------------------------------------------------------------
+
+
+def parquet(path, names=("qid", "label", "a"), **columns):
+    given = {"qid": pa.array([1, 1]), "label": pa.array([0, 1]), "a": pa.array([0.5, 1.5]), **columns}
+    pq.write_table(pa.Table.from_arrays([given[name] for name in names], names=list(names)), path)
+    return path
+
+
+@pytest.mark.parametrize("kind", [pa.int64(), pa.uint64()])
+def test_whole_numbers_beyond_float64_are_rounded_as_text_is(kind, tmp_path):
+    path = parquet(
+        tmp_path / "d.parquet", a=pa.array([2**53 + 1, None], kind), label=pa.array([2**60 + 1, 0])
+    )
+    data = rs.read_dataset(path)
+    np.testing.assert_array_equal(data.X[:, 0], [float(2**53 + 1), np.nan])
+    assert data.y.tolist() == [2.0**60, 0.0]
+
+
+ODD = {
+    "decimal": pa.array([Decimal("1.5"), None]),
+    "date": pa.array([None, None], pa.date32()),
+    "list": pa.array([None, None], pa.list_(pa.float64())),
+    "float16": pa.array([np.float16(1.5), None], pa.float16()),
+}
+
+
+@pytest.mark.parametrize("kind", ODD)
+def test_columns_of_odd_kinds_that_hold_numbers_or_nothing(kind, tmp_path):
+    X = rs.read_dataset(parquet(tmp_path / "d.parquet", a=ODD[kind])).X
+    assert np.isnan(X[1, 0])
+    assert np.isnan(X[0, 0]) or X[0, 0] == 1.5
+
+
+@pytest.mark.parametrize(
+    "ids",
+    [
+        pa.array([Decimal("1.5")] * 2),
+        pa.array([datetime.time(1)] * 2),
+        pa.array([b"a"] * 2, pa.binary(1)),
+        pa.array([[("a", 1)]] * 2, pa.map_(pa.string(), pa.int64())),
+    ],
+    ids=str,
+)
+def test_query_ids_that_fit_no_folder(ids, tmp_path):
+    path = parquet(tmp_path / "d.parquet", qid=ids)
+    with pytest.raises(
+        ValueError, match=r"d\.parquet: the column 'qid' holds .*; ids must be numbers or text"
+    ):
+        rs.convert_dataset(path, tmp_path / "d.ranksieve")
+
+
+def test_columns_of_one_name(tmp_path):
+    path = parquet(tmp_path / "d.parquet", names=("qid", "label", "a", "a"))
+    with pytest.raises(ValueError, match=r"d\.parquet: two columns are called 'a'; rename one of them"):
+        rs.read_dataset(path)
+    twice = ("qid", "label", "a", "__index_level_0__", "__index_level_0__")
+    path = parquet(tmp_path / "d.parquet", names=twice, __index_level_0__=pa.array([0, 1]))
+    assert rs.read_dataset(path).feature_names == ("a",)
+
+
+@pytest.mark.parametrize(("name", "said"), [("bbbb", "is not a sound parquet file"), ("text", "not UTF-8")])
+def test_parquet_whose_text_is_not_utf8(name, said, tmp_path):
+    texts = pa.array(["text", "text"])
+    path = parquet(tmp_path / "d.parquet", names=("qid", "label", "a", "bbbb"), bbbb=texts)
+    path.write_bytes(path.read_bytes().replace(name.encode(), b"\xff" * 4))
+    for read in (rs.read_dataset, lambda given: rs.convert_dataset(given, tmp_path / "d.ranksieve")):
+        with pytest.raises(ValueError, match=said) as caught:
+            read(path)
+        assert type(caught.value) is ValueError
+
+
+# --- Sizes -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "read", [rs.read_letor, lambda *given, **options: list(rs.stream_letor(*given, **options))]
+)
+@pytest.mark.parametrize("sparse", [False, True])
+def test_more_features_than_can_have_names_are_refused_before_any_work(read, sparse, tmp_path):
+    (tmp_path / "d.txt").write_text("1 qid:1 1:1\n")
+    tracemalloc.start()
+    try:
+        with pytest.raises(
+            ValueError, match=f"n_features=3000000000 is beyond {LARGEST}; number the features"
+        ):
+            read(tmp_path / "d.txt", sparse=sparse, n_features=3 * 10**9)
+        assert tracemalloc.get_traced_memory()[1] < 2**20
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize("name", ["d.txt", "d.csv", "d.parquet"])
+def test_one_long_query_id_takes_no_room_in_other_rows(name, tmp_path):
+    n_rows, long = 3000, "q" * 20_000
+    ids = [long, *(f"q{row // 10}" for row in range(n_rows))]
+    data = rs.Dataset(np.ones((len(ids), 1)), np.zeros(len(ids)), ids)
+    rs.write_dataset(data, tmp_path / name)
+    rs.read_dataset(tmp_path / name)  # what is imported on the way does not count
+    tracemalloc.start()
+    try:
+        back = rs.read_dataset(tmp_path / name)
+        back.queries  # noqa: B018
+        assert tracemalloc.get_traced_memory()[1] < 20 * 2**20  # of fixed width they take 240 MB
+    finally:
+        tracemalloc.stop()
+    assert back.qid.tolist() == ids
+    assert back.n_queries == 1 + n_rows // 10
