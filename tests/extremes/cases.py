@@ -21,7 +21,7 @@ UNWEIGHTED = {"query_weight": "none", "document_weight": "none"}
 TABLES = {"shape": SHAPES, "features": FEATURES, "labels": LEVELS, "ids": IDS, "kind": KINDS}
 STRENGTHS = ("C", "alpha", "radius", "rate", "l1", "l2", "ridge", "similarity_weight", "learning_rate", "gamma")
 TOLERANCES = ("tol", "epsilon", "gap", "smoothing")
-NUMBERS = (1e-308, 1e-150, 1e-17, 1e-8, 1e8, 1e17, 1e150, 1e308)
+NUMBERS = (1e-308, 1e-28, 1e-17, 1e-8, 1e-4, 1e4, 1e8, 1e17, 1e28, 1e308)
 
 
 @dataclass(frozen=True)
