@@ -24,7 +24,7 @@ def one_of(names: Iterable[str]) -> OneOf:
 
 
 Positive: TypeAlias = Annotated[float, Interval(Real, LEAST, LARGEST, closed="both")]
-NotNegative: TypeAlias = Annotated[float, Interval(Real, 0, LARGEST, closed="both")]
+NotNegative: TypeAlias = Annotated[float, OneOf(Real, (0,)), Interval(Real, LEAST, LARGEST, closed="both")]
 Share: TypeAlias = Annotated[float, Interval(Real, 0, 1, closed="neither")]
 Count: TypeAlias = Annotated[int, Interval(Integral, 1, None, closed="left")]
 FoldCount: TypeAlias = (
