@@ -13,8 +13,8 @@ from ranksieve.preparation.normalise import NORMALISE
 from tests.extremes.data import FEATURES, IDS, KINDS, LEVELS, SHAPES, WEIGHTS, labels_of
 
 SMALL = {
-    "n_rounds": 5, "n_alphas": 5, "n_subsamples": 4, "n_epochs": 2, "max_nodes": 20, "k": 2, "t": 2,
-    "max_iter": 50, "cv": 2,
+    "n_rounds": 5, "n_alphas": 5, "n_subsamples": 4, "n_epochs": 2, "max_nodes": 5, "k": 2, "t": 2,
+    "max_iter": 50, "cv": 2, "max_features": 3,
 }  # fmt: skip
 PLAIN = {"shape": "plain", "features": "plain", "labels": "plain", "ids": "plain", "kind": "plain"}
 UNWEIGHTED = {"query_weight": "none", "document_weight": "none"}
@@ -48,7 +48,7 @@ class Case:
         method = METHODS[self.method]
         small = {name: value for name, value in SMALL.items() if name in method.parameters}
         if self.shape == "one feature":
-            small |= {name: 1 for name in ("k", "t") if name in small}
+            small |= {name: 1 for name in ("k", "t", "max_features") if name in small}
         return method.make(**{**small, **self.parameters})
 
     def arrays(self, seed=0):

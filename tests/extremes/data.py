@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 
 SHAPES = {  # documents per query, and features
-    "plain": ([7, 4, 9, 5, 8, 6, 3, 7], 5),
+    "plain": ([12, 4, 11, 5, 8, 6, 3, 7], 5),
     "one feature": ([5, 4, 6], 1),
     "one query": ([14], 4),
     "two documents": ([2], 3),

@@ -29,7 +29,7 @@ def check_features(spread: FloatArray, largest: FloatArray, names: Sequence[str]
             f"{_called(j, names)} has values as large as {largest[j]:.3g}, and rankers learn from features "
             f"up to {LARGEST:g}; divide it by a power of ten"
         )
-    if (little := np.flatnonzero(beyond(spread))).size:
+    if (little := np.flatnonzero((spread > 0) & (spread < LEAST))).size:
         j = int(little[0])
         raise ValueError(
             f"{_called(j, names)} varies by {spread[j]:.3g} within a query, and rankers learn from features "

@@ -40,7 +40,7 @@ class CuttingPlane(Solver):
         best, least, bound = point, np.inf, 0.0
         while True:
             value = problem.value(point)
-            if value < least or not np.isfinite(value):
+            if value <= least or not np.isfinite(value):  # of equals the later one: w = 0 ranks nothing
                 best, least = point, value
             gap = float(np.maximum(0.0, least - bound)) + problem.objective.value_error(best)
             if loop.ends(best.w, least, gap, gap, best):
