@@ -10,7 +10,7 @@ BENCH_READY := $(BENCH)/.ready
 # Tests start many processes; what one has compiled to bytecode the next need not.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test lint test-letor bench bench-full docs results clean
+.PHONY: demo test lint test-letor extremes bench bench-full docs results clean
 
 demo: $(READY)
 	@mkdir -p demo
@@ -31,6 +31,10 @@ lint: $(READY)
 
 test-letor: $(READY)
 	$(BIN)/pytest -m letor
+
+# Thousands of random fits of all methods to extreme data, some minutes; the seed is printed.
+extremes: $(READY)
+	OMP_NUM_THREADS=1 $(BIN)/python -m tests.extremes
 
 docs: $(READY)
 	$(BIN)/python -m benchmarks.methods_page > docs/methods/README.md

@@ -1,4 +1,4 @@
-"""Numbers at the ends of what they can be: finds of ``python -m tests.extremes``, and what all methods share."""
+"""Numbers at the ends of what they can be: finds of ``python -m tests.extremes``, and what methods share."""
 
 from __future__ import annotations
 
@@ -34,9 +34,18 @@ FITTED = [
     Case("fenchelrank", parameters={"radius": 1e28}),
 ]
 REFUSED = [
-    (Case("ranksvm-scad", parameters={"alpha": 1e-308}), "must be a float among {0} or a float in the range [1e-"),
-    (Case("bestsubset", parameters={"ridge": 1e308}), "The 'ridge' parameter of BestSubset must be a float in"),
-    (Case("ranksvm", document_weight="some 1e-310"), "the document weight of row 0 is 1e-310; weights must be 0"),
+    (
+        Case("ranksvm-scad", parameters={"alpha": 1e-308}),
+        "must be a float among {0} or a float in the",
+    ),
+    (
+        Case("bestsubset", parameters={"ridge": 1e308}),
+        "The 'ridge' parameter of BestSubset must be",
+    ),
+    (
+        Case("ranksvm", document_weight="some 1e-310"),
+        "the document weight of row 0 is 1e-310; weights must",
+    ),
     (Case("rankrls", features="one large constant"), "feature f1 has values as large as 1e+300"),
     (Case("rankrls", labels="large"), "is 1e+300; labels must be between -1e+30 and 1e+30"),
 ]
@@ -132,7 +141,7 @@ def test_the_ends_themselves_are_taken_and_what_is_beyond_is_not(size):
         lambda: rs.RankSVM().fit(data, query_weight=beyond * weight),
         lambda: rs.RankSVM(C=beyond * size).fit(data),
     ):
-        with pytest.raises(ValueError, match="1e[-+]30"):
+        with pytest.raises(ValueError, match=r"1e[-+]30"):
             learn()
 
 
@@ -151,7 +160,9 @@ def test_a_query_that_is_too_long_for_lightgbm_is_named(capfd):
     rng = np.random.default_rng(0)
     X, qid = rng.normal(size=(sum(sizes), 2)), np.repeat(["short", "long"], sizes)
     data = rs.Dataset(X, X[:, 0] > 1, qid)
-    with pytest.raises(ValueError, match="query long has 10001 documents, and LightGBM.* at most 10000 per query"):
+    with pytest.raises(
+        ValueError, match=r"query long has 10001 documents, and LightGBM.* at most 10000 per query"
+    ):
         rs.LambdaMART(2).fit(data)
     assert capfd.readouterr() == ("", "")
     assert rs.BRTree(1, n_rounds=2).fit(data).selected_.tolist() == [0]

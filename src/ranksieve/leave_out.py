@@ -165,7 +165,7 @@ class Folds:
 
 
 def _means_of(members: FloatArray, shares: FloatArray, pairs: FloatArray) -> FloatArray:
-    """Means over the pairs of some parts, for each row of ``members``, which has 1 for those and 0 for others.
+    """Means over the pairs of some parts: for each row of ``members``, of those where it has 1 and not 0.
 
     They are added up, not taken off the sum of all, in which a heavy part would drown the others.
     """

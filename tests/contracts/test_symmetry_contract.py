@@ -20,7 +20,7 @@ BY_QUERY = {
     "brtree": "draws queries by their numbers",
 }
 BY_COLUMN = {
-    "lambdamart": "LightGBM takes the first of equal splits, and documents in the order of a random projection",
+    "lambdamart": "documents of equal score are in the order of a random projection of features",
     "hierarchicalbem": "begins at features drawn by their numbers",
     "hierarchicaliltr": "begins at features drawn by their numbers",
     "bfswrapper": "climbs along one feature after another",

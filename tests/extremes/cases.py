@@ -16,10 +16,19 @@ SMALL = {
     "n_rounds": 5, "n_alphas": 5, "n_subsamples": 4, "n_epochs": 2, "max_nodes": 5, "k": 2, "t": 2,
     "max_iter": 50, "cv": 2, "max_features": 3,
 }  # fmt: skip
-PLAIN = {"shape": "plain", "features": "plain", "labels": "plain", "ids": "plain", "kind": "plain"}
-UNWEIGHTED = {"query_weight": "none", "document_weight": "none"}
 TABLES = {"shape": SHAPES, "features": FEATURES, "labels": LEVELS, "ids": IDS, "kind": KINDS}
-STRENGTHS = ("C", "alpha", "radius", "rate", "l1", "l2", "ridge", "similarity_weight", "learning_rate", "gamma")
+STRENGTHS = (
+    "C",
+    "alpha",
+    "radius",
+    "rate",
+    "l1",
+    "l2",
+    "ridge",
+    "similarity_weight",
+    "learning_rate",
+    "gamma",
+)
 TOLERANCES = ("tol", "epsilon", "gap", "smoothing")
 NUMBERS = (1e-308, 1e-28, 1e-17, 1e-8, 1e-4, 1e4, 1e8, 1e17, 1e28, 1e308)
 
@@ -41,7 +50,9 @@ class Case:
     def __str__(self) -> str:
         usual = Case(self.method)
         told = [f"{name}={value!r}" for name, value in vars(self).items() if value != getattr(usual, name)]
-        return f"Case({', '.join([repr(self.method), *(one for one in told if not one.startswith('method='))])})"
+        return (
+            f"Case({', '.join([repr(self.method), *(one for one in told if not one.startswith('method='))])})"
+        )
 
     def ranker(self):
         """With small budgets, unless the parameters say otherwise."""
@@ -79,7 +90,9 @@ def draw(seed, number, methods=tuple(METHODS)):
     def drawn(table, usual, share):
         return str(rng.choice([*table])) if rng.random() < share else usual
 
-    chosen = {name: drawn(table, "plain", 0.55 if name == "features" else 0.2) for name, table in TABLES.items()}
+    chosen = {
+        name: drawn(table, "plain", 0.55 if name == "features" else 0.2) for name, table in TABLES.items()
+    }
     weighs = {"query_weight": drawn(WEIGHTS, "none", 0.2)}
     if getattr(METHODS[method].make(), "weighs_documents", False):
         weighs["document_weight"] = drawn(WEIGHTS, "none", 0.1)

@@ -73,7 +73,10 @@ def faults_of(ranker, data, weight):
         again = read_model(Path(folder) / "model.json")
     if not np.array_equal(again.predict(data), scores):
         yield "the model file scores otherwise"
-    if not all(0 <= value <= 1 for value in evaluate(scores, data, ["ndcg@5", "map"], profile="standard").mean.values()):
+    if not all(
+        0 <= value <= 1
+        for value in evaluate(scores, data, ["ndcg@5", "map"], profile="standard").mean.values()
+    ):
         yield "metrics outside [0, 1]"
     if isinstance(ranker, LinearRanker):
         yield from faults_of_linear(ranker, again, data, weight)

@@ -51,7 +51,8 @@ def as_labels(y: Any, n_rows: int, first: int = 0) -> FloatArray:
     if (large := np.abs(labels) > LARGEST).any():
         row = int(np.argmax(large))
         raise ValueError(
-            f"the label of row {first + row} is {labels[row]}; labels must be between -{LARGEST:g} and {LARGEST:g}"
+            f"the label of row {first + row} is {labels[row]}; labels must be between {-LARGEST:g} and "
+            f"{LARGEST:g}"
         )
     return labels
 

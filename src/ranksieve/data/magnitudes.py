@@ -1,7 +1,7 @@
 """How large and how small the numbers may be that rankers learn from: 0, or from 1e-30 to 1e+30.
 
-Within these ends squares of squares, and sums and products of them, are ordinary numbers; and single precision,
-in which LightGBM keeps weights, holds the numbers themselves.
+Within these ends squares of squares, and sums and products of them, are ordinary numbers; and single
+precision, in which LightGBM keeps weights, holds the numbers themselves.
 """
 
 from __future__ import annotations

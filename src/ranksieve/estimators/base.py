@@ -351,8 +351,8 @@ def _finite(scores: FloatArray) -> FloatArray:
     if not np.isfinite(scores).all():
         row = int(np.argmin(np.isfinite(scores)))
         raise ValueError(
-            f"the score of row {row} overflows: its features are too large for the weights; bring them to the "
-            "scale of the data that the ranker learned from"
+            f"the score of row {row} overflows: its features are too large for the weights; bring them to "
+            "the scale of the data that the ranker learned from"
         )
     return scores
 
