@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-POSITIVE, NOT_NEGATIVE = "a float in the range (0.0, inf)", "a float in the range [0.0, inf)"
+POSITIVE = "a float in the range [1e-30, 1e+30]"
+NOT_NEGATIVE = f"a float among {{0}} or {POSITIVE}"
 COUNT, SEED = "an int in the range [1, inf)", "an int in the range [0, inf)"
 
 

@@ -67,7 +67,7 @@ FILES = {
     "half a letter": (
         rs.read_model,
         b'{"format": "\\ud800"}',
-        ": not a model file (damaged JSON: half a letter: line 1 column 13",
+        ": not a model file (damaged JSON: half of a pair of characters: line 1 column 13",
     ),
     "XGBoost without a list": (
         rs.read_model,

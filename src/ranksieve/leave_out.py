@@ -141,8 +141,7 @@ class Folds:
         pairs = self._pairs.reshape(-1, len(self.dealings)).sum(axis=1)
 
         def without(shares: FloatArray) -> FloatArray:
-            left = (pairs.sum() - pairs).reshape(-1, *[1] * (shares.ndim - 1))
-            return np.asarray((shares.sum(axis=0) - shares) / left)
+            return _means_of(1.0 - np.eye(len(pairs)), shares, pairs)
 
         parts = zip(without(gradients), without(hessians), without(values), strict=True)
         return [SecondOrder(point.w, g, H, columns, float(value)) for g, H, value in parts]
@@ -160,8 +159,15 @@ class Folds:
 
     def _without(self, shares: FloatArray) -> FloatArray:
         """Means over the pairs outside each fold, from the sums over those of each part."""
-        pairs = self._pairs.sum() - self._pairs[self._members].sum(axis=1)
-        inside = np.zeros((len(self), len(shares)))
-        np.put_along_axis(inside, self._members, 1.0, axis=1)
-        left = shares.sum(axis=0) - np.tensordot(inside, shares, axes=1)
-        return np.asarray(left / pairs.reshape(-1, *[1] * (shares.ndim - 1)))
+        outside = np.ones((len(self), len(shares)))
+        np.put_along_axis(outside, self._members, 0.0, axis=1)
+        return _means_of(outside, shares, self._pairs)
+
+
+def _means_of(members: FloatArray, shares: FloatArray, pairs: FloatArray) -> FloatArray:
+    """Means over the pairs of some parts: for each row of ``members``, of those where it has 1 and not 0.
+
+    They are added up, not taken off the sum of all, in which a heavy part would drown the others.
+    """
+    sums = np.tensordot(members, shares, axes=1)
+    return np.asarray(sums / (members @ pairs).reshape(-1, *[1] * (shares.ndim - 1)))

@@ -30,6 +30,7 @@ class Interval:
     def allows(self, value: Any) -> bool:
         if not _is_a(value, self.kind):
             return False
+        value = float(value) if self.kind is Real else value  # float32 may not reach the ends
         left, right = (float("-inf") if self.left is None else self.left), self.right
         above = value >= left if self.closed in ("left", "both") else value > left
         below = right is None or (value <= right if self.closed in ("right", "both") else value < right)

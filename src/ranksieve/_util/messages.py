@@ -12,7 +12,7 @@ from types import FrameType
 from typing import TypeVar
 
 Entry = TypeVar("Entry")
-LONGEST_SHOWN = 40
+LONGEST_SHOWN = 60
 
 
 def lookup(table: Mapping[str, Entry], name: str, kind: str) -> Entry:
@@ -26,8 +26,9 @@ def lookup(table: Mapping[str, Entry], name: str, kind: str) -> Entry:
 
 
 def shown(value: object) -> str:
-    """A value as Python writes it; of a long one the beginning."""
+    """A value as Python writes it, without control characters; of a long one the beginning."""
     text = repr(value)
+    text = text if text.isprintable() else ascii(value)
     return text if len(text) <= LONGEST_SHOWN else f"{text[:LONGEST_SHOWN]} …"
 
 
@@ -37,15 +38,9 @@ def shortened(names: Sequence[str], most: int) -> str:
     return ", ".join(names[:most]) + (f" and {more} more" if more > 0 else "")
 
 
-def shown(name: str, most: int = 60) -> str:
-    """A name in quotes, without control characters and not longer than a line."""
-    text = repr(name) if name.isprintable() else ascii(name)
-    return text if len(text) <= most else f"{text[:most]}…"
-
-
 def told(name: str) -> str:
     """A name inside a sentence: as it is, unless it would break the line or go on for ever."""
-    return name if name.isprintable() and len(name) <= 60 else shown(name)
+    return name if name.isprintable() and len(name) <= LONGEST_SHOWN else shown(name)
 
 
 def how_to_install(extra: str) -> str:

@@ -9,6 +9,7 @@ import numpy as np
 
 from ranksieve._parallel import map_blocks, map_shares, split_blocks
 from ranksieve._types import AnyArray, FloatArray, IntArray, Matrix
+from ranksieve.data.magnitudes import check_features
 from ranksieve.data.matrix import (
     dense_block,
     in_rows,
@@ -22,7 +23,6 @@ from ranksieve.kernels.linear import chosen_products, column_sums, gather, row_p
 
 FAR = 32.0  # times the spread of a feature: from here on an offset costs digits of its differences
 NOISY = 2.0**20  # times the least spread: a constant so large could pass for a feature by its rounding errors
-LARGEST = 1e150  # a feature whose square still fits into a float64
 KEPT_BYTES = 2**26  # of columns kept side by side
 COLUMN_CELLS = 2**23  # of single columns: 64 MB
 FEW = 4  # a weight vector with a fourth of its weights, or fewer, is multiplied weight by weight
@@ -69,7 +69,7 @@ class FeatureMatrix:
         self._far = np.flatnonzero(largest > np.where(self.varies, FAR * spread, NOISY * _least(spread)))
         self.reach = largest
         self.reach[self._far] = spread[self._far]
-        _check_size(self.reach, names)
+        check_features(spread, self.reach, names)
         self._centre_far()
         self._values = in_rows(self.X)
 
@@ -266,13 +266,3 @@ def _holds(kept: IntArray, columns: IntArray) -> bool:
 def _least(spread: FloatArray) -> float:
     """The smallest spread of a feature that varies: the scale on which a constant must not make noise."""
     return float(np.min(spread[spread > 0], initial=np.inf))
-
-
-def _check_size(reach: FloatArray, names: Sequence[str] | None) -> None:
-    if len(reach) and not reach.max() <= LARGEST:
-        j = int(np.argmax(reach))
-        name = f"the feature in column {j}" if names is None else f"feature {names[j]}"
-        raise ValueError(
-            f"{name} has values as large as {reach[j]:.3g}, whose square overflows; "
-            "divide it by a power of ten, or fit with normalise='min_max'"
-        )

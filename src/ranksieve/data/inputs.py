@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ranksieve._types import AnyArray, FloatArray, Matrix
+from ranksieve.data.magnitudes import ENDS, LARGEST, beyond
 from ranksieve.data.matrix import FLOATS, as_csr, is_sparse, is_streamed
 
 HALF_CHARACTER = re.compile(r"[\ud800-\udfff]")  # which no file in UTF-8 can hold
@@ -48,6 +49,12 @@ def as_labels(y: Any, n_rows: int, first: int = 0) -> FloatArray:
     if bad.any():
         row = int(np.argmax(bad))
         raise ValueError(f"the label of row {first + row} is {labels[row]}; labels must be finite numbers")
+    if (large := np.abs(labels) > LARGEST).any():
+        row = int(np.argmax(large))
+        raise ValueError(
+            f"the label of row {first + row} is {labels[row]}; labels must be between {-LARGEST:g} and "
+            f"{LARGEST:g}"
+        )
     return labels
 
 
@@ -70,6 +77,11 @@ def as_document_weight(weight: Any, n_rows: int, first: int = 0) -> FloatArray |
         raise ValueError(
             f"the document weight of row {first + row} is {weights[row]}; weights must be finite and not "
             "negative"
+        )
+    if (extreme := beyond(weights)).any():
+        row = int(np.argmax(extreme))
+        raise ValueError(
+            f"the document weight of row {first + row} is {weights[row]}; weights must be 0 or {ENDS}"
         )
     return weights
 

@@ -10,6 +10,7 @@ import numpy as np
 from ranksieve._types import AnyArray, FloatArray
 from ranksieve._util.messages import shortened
 from ranksieve.data.dataset import Dataset
+from ranksieve.data.magnitudes import ENDS, beyond
 
 QueryWeight: TypeAlias = FloatArray | Mapping[Any, float]
 """One number per query in order of first appearance, or numbers by query id: queries not named weigh 1."""
@@ -55,4 +56,6 @@ def checked_query_weight(weight: FloatArray | None, n_queries: int) -> FloatArra
         )
     if not np.isfinite(weight).all() or np.any(weight < 0):
         raise ValueError("query weights must be finite and not negative")
+    if (extreme := beyond(weight)).any():
+        raise ValueError(f"a query weight is {weight[extreme][0]:g}; weights must be 0 or {ENDS}")
     return weight

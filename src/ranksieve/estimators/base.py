@@ -119,7 +119,8 @@ class Ranker(Prepared):
         if isinstance(X, RemoteDataset):
             return X.predicted(self._scorer())  # type: ignore[no-any-return]
         features = self._checked_features(X, self._columns_read())
-        return self._scores_in_queries(features, X.qid if isinstance(X, Dataset) else qid)
+        scores = self._scores_in_queries(features, X.qid if isinstance(X, Dataset) else qid)
+        return _finite(scores)
 
     def _scores_in_queries(self, X: Matrix, qid: Any) -> FloatArray:
         """Scores of checked features, prepared as the training data were."""
@@ -343,6 +344,17 @@ class PlainFit(Ranker):
     @abstractmethod
     def _learn(self, data: Dataset, query_weight: FloatArray | None, callback: Callback | None) -> None:
         """Set the fitted attributes."""
+
+
+def _finite(scores: FloatArray) -> FloatArray:
+    """The scores, unless one is too large for a number."""
+    if not np.isfinite(scores).all():
+        row = int(np.argmin(np.isfinite(scores)))
+        raise ValueError(
+            f"the score of row {row} overflows: its features are too large for the weights; bring them to "
+            "the scale of the data that the ranker learned from"
+        )
+    return scores
 
 
 def _query_means(sample_weight: Any, data: Dataset) -> AnyArray | None:

@@ -22,6 +22,9 @@ from ranksieve.losses.base import NO_PAIRS
 from ranksieve.metrics import Evaluator
 from ranksieve.solvers import Callback
 
+LAMBDARANK = "lambdarank"
+MOST_DOCUMENTS = 10_000  # of one query: LightGBM's limit
+
 
 @dataclass(eq=False, repr=False)
 class LambdaMART(BoostedRanker):
@@ -82,6 +85,9 @@ class LambdaMART(BoostedRanker):
         weight = checked_query_weight(query_weight, data.n_queries)
         if not data.pairs_per_query @ weight > 0:
             raise ValueError(NO_PAIRS)
+        parameters = self._parameters(data.n_docs)
+        if parameters["objective"] == LAMBDARANK:
+            _check_sizes(data)
         label_gain, label = _levels(data)
         rows = _neutral_order(data)
         train = lightgbm.Dataset(
@@ -90,13 +96,13 @@ class LambdaMART(BoostedRanker):
             group=data.queries.sizes,
             weight=None if query_weight is None else np.repeat(weight, data.queries.sizes),
         )
-        parameters = {"label_gain": label_gain.tolist(), **self._parameters(data.n_docs)}
+        parameters = {"label_gain": label_gain.tolist(), **parameters}
         self.booster_ = lightgbm.train(parameters, train, self.n_rounds, callbacks=_told(callback))
         self.n_iter_ = int(self.booster_.num_trees())
 
     def _parameters(self, n_docs: int) -> dict[str, Any]:
         return {
-            "objective": "lambdarank",
+            "objective": LAMBDARANK,
             "learning_rate": self.learning_rate,
             "num_leaves": self.n_leaves,
             "min_data_in_leaf": self.min_leaf_docs,
@@ -129,6 +135,17 @@ class LambdaMART(BoostedRanker):
         tags = super().__sklearn_tags__()
         tags.target_tags.positive_only = True
         return tags
+
+
+def _check_sizes(data: Dataset) -> None:
+    """Refuse queries that are too long for LightGBM."""
+    longest = int(np.argmax(data.queries.sizes))
+    if data.queries.sizes[longest] > MOST_DOCUMENTS:
+        raise ValueError(
+            f"query {data.query_ids[longest]} has {data.queries.sizes[longest]} documents, and LightGBM, "
+            f"which LambdaMART works by, takes at most {MOST_DOCUMENTS} per query; keep the best of a first "
+            "ranking, or use another method"
+        )
 
 
 def _levels(data: Dataset) -> tuple[FloatArray, IntArray]:

@@ -12,9 +12,8 @@ from numbers import Integral, Real
 from types import NoneType, UnionType
 from typing import Annotated, Any, TypeAlias, Union, get_args, get_origin, get_type_hints
 
-import numpy as np
-
 from ranksieve._util.constraints import Constraint, Interval, Nothing, OneOf, TrueOrFalse, check
+from ranksieve.data.magnitudes import LARGEST, LEAST
 from ranksieve.preparation.missing import RANKER_POLICIES
 from ranksieve.preparation.normalise import NORMALISE
 
@@ -24,8 +23,8 @@ def one_of(names: Iterable[str]) -> OneOf:
     return OneOf(str, tuple(names))
 
 
-Positive: TypeAlias = Annotated[float, Interval(Real, 0, np.inf, closed="neither")]
-NotNegative: TypeAlias = Annotated[float, Interval(Real, 0, np.inf, closed="left")]
+Positive: TypeAlias = Annotated[float, Interval(Real, LEAST, LARGEST, closed="both")]
+NotNegative: TypeAlias = Annotated[float, OneOf(Real, (0,)), Interval(Real, LEAST, LARGEST, closed="both")]
 Share: TypeAlias = Annotated[float, Interval(Real, 0, 1, closed="neither")]
 Count: TypeAlias = Annotated[int, Interval(Integral, 1, None, closed="left")]
 FoldCount: TypeAlias = (

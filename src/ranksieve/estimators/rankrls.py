@@ -58,7 +58,7 @@ class RankRLS(PlainFit, LinearRanker):
         used = np.flatnonzero(varying_columns(data))
         products = sum_of_products(data, used, weight) / float(np.sum(data.row_weights(weight)))
         system, moment = products[:-1, :-1] + self.alpha * np.eye(len(used)), products[:-1, -1]
-        solution = cho_solve(cho_factor(system), moment) if len(used) else np.empty(0)
+        solution = _solved(system, moment)
         self.trace_, self.n_iter_ = Trace(), 1
         for step, w in enumerate((np.zeros(len(used)), solution)):
             self.coef_ = np.zeros(data.n_features)
@@ -69,6 +69,18 @@ class RankRLS(PlainFit, LinearRanker):
             self.trace_.record(self.objective_, self.gap_, self.coef_)
             if callback is not None:
                 callback(step, self.coef_.copy(), self.objective_, self.gap_)
+
+
+def _solved(system: FloatArray, moment: FloatArray) -> FloatArray:
+    """The solution of a positive definite system; the shortest one if rounding has left it singular."""
+    if not len(moment):
+        return np.empty(0)
+    try:
+        return np.asarray(cho_solve(cho_factor(system), moment))
+    except np.linalg.LinAlgError:
+        unit = 1.0 / np.sqrt(np.diagonal(system))  # features of any scale
+        scaled = unit[:, None] * system * unit
+        return np.asarray(unit * np.linalg.lstsq(scaled, unit * moment, rcond=None)[0])
 
 
 def sum_of_products(data: Dataset, columns: IntArray, query_weight: FloatArray) -> FloatArray:

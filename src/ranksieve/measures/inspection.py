@@ -139,7 +139,6 @@ def _figures(
     holes, infinite = np.isnan(column), np.isinf(column)
     present = column[~(holes | infinite)]
     filled = _finite(column, present)
-    centred = queries.centred(queries.group(filled))
     varies = _varies_within(filled, queries)
     value, direction = _alone(filled, evaluator, metric) if varies else (0.0, 0)
     ends, low, lower, median, upper, high = _quantiles(present)
@@ -150,7 +149,7 @@ def _figures(
         median=median,
         upper_quartile=upper,
         maximum=ends[1],
-        deviation=float(np.sqrt(np.mean(centred**2))) if varies else 0.0,
+        deviation=_deviation_within(filled, queries) if varies else 0.0,
         missing=float(holes.mean()),
         zeros=float(np.mean(column == 0)),
         n_infinite=int(infinite.sum()),
@@ -161,6 +160,13 @@ def _figures(
         histogram=tuple(_histogram(present, low, high)),
         histogram_range=None if low is None or high is None else (low, high),
     )
+
+
+def _deviation_within(column: FloatArray, queries: Queries) -> float:
+    """The root mean square of the distances from the mean of each query, for values of any size."""
+    unit = np.exp2(np.frexp(np.abs(column).max())[1] - 1)  # a power of two: dividing by it is exact
+    centred = queries.centred(queries.group(column / unit))
+    return float(unit * np.sqrt(np.mean(centred**2)))
 
 
 def _quantiles(present: FloatArray) -> tuple[Any, ...]:
@@ -207,7 +213,8 @@ def _histogram(present: FloatArray, low: float | None, high: float | None) -> li
         return []
     if low == high:
         return [len(present)]
-    counts, _ = np.histogram(np.clip(present, low, high), BINS, (low, high))
+    unit = 1.0 if np.isfinite(BINS * (high - low)) else 2.0**32  # a power of two: dividing by it is exact
+    counts, _ = np.histogram(np.clip(present, low, high) / unit, BINS, (low / unit, high / unit))
     return counts.tolist()  # type: ignore[no-any-return]
 
 

@@ -11,6 +11,7 @@ from ranksieve.data.dataset import Dataset, check_finite
 from ranksieve.data.queries import Queries
 from ranksieve.preparation.missing import KEPT, MissingPolicy, learn_missing
 from ranksieve.preparation.normalise import NOT_NORMALISED, Normalisation, learn_normalisation
+from ranksieve.preparation.scales import check_scales
 
 __all__ = ["KEPT", "NOT_NORMALISED", "UNPREPARED", "MissingPolicy", "Normalisation", "Preparation"]
 
@@ -47,6 +48,7 @@ class Preparation:
         """What :meth:`learn` gives, and the data without missing values, which it needed on the way."""
         filling = cls(learn_missing(data, missing, query_weight))
         filled = filling.filled(data)
+        check_scales(filled)
         return cls(filling.missing, learn_normalisation(filled, normalise, query_weight)), filled
 
     @property

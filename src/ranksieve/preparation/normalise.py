@@ -255,7 +255,8 @@ class Normalisation:
         """Normalised values of a dense float64 array whose columns are ``features``."""
         kind = NORMALISATIONS[self.kind]
         if kind.learns:
-            return np.asarray((values - np.array(self.centre)) / np.array(self.scale))
+            with np.errstate(over="ignore"):  # what is too large for a number becomes infinite
+                return np.asarray((values - np.array(self.centre)) / np.array(self.scale))
         if kind.statistics is None:
             return values
         grouped = queries.group(values)

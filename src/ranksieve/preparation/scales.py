@@ -8,6 +8,7 @@ from ranksieve._parallel import split_blocks
 from ranksieve._types import FloatArray
 from ranksieve._util.messages import warn_caller
 from ranksieve.data.dataset import Dataset
+from ranksieve.data.magnitudes import check_features
 from ranksieve.data.matrix import spread_and_largest
 
 TOO_DIFFERENT = 1000.0  # times the smallest scale
@@ -36,6 +37,12 @@ def warn_of_scales(data: Dataset) -> None:
     )
 
 
+def check_scales(data: Dataset) -> None:
+    """Refuse a feature whose values are too large to learn from, or differ too little."""
+    spread, largest = np.max(data.in_parts(_spread_and_largest), axis=0)
+    check_features(spread, largest, data.feature_names)
+
+
 def scales_differ(data: Dataset) -> bool:
     """Whether scales differ more than a thousandfold."""
     return _extremes(data) is not None
@@ -43,7 +50,7 @@ def scales_differ(data: Dataset) -> bool:
 
 def _extremes(data: Dataset) -> tuple[FloatArray, int, int] | None:
     """(scales, the feature with the largest, the one with the smallest) if these differ too much."""
-    spread = np.max(data.in_parts(_spread), axis=0)
+    spread = np.max(data.in_parts(_spread_and_largest), axis=0)[0]
     varying = np.flatnonzero(spread > 0)
     if not len(varying):
         return None
@@ -51,6 +58,6 @@ def _extremes(data: Dataset) -> tuple[FloatArray, int, int] | None:
     return (spread, int(large), int(small)) if spread[large] > TOO_DIFFERENT * spread[small] else None
 
 
-def _spread(data: Dataset) -> FloatArray:
-    """The largest range of each feature within a query."""
-    return spread_and_largest(data.X, data.queries, split_blocks(data.queries.offsets))[0]
+def _spread_and_largest(data: Dataset) -> FloatArray:
+    """The largest range of each feature within a query, and its largest |x|."""
+    return np.array(spread_and_largest(data.X, data.queries, split_blocks(data.queries.offsets)))

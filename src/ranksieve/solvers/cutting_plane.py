@@ -40,11 +40,13 @@ class CuttingPlane(Solver):
         best, least, bound = point, np.inf, 0.0
         while True:
             value = problem.value(point)
-            if value < least or not np.isfinite(value):
+            if value <= least or not np.isfinite(value):  # of equals the later one: w = 0 ranks nothing
                 best, least = point, value
             gap = float(np.maximum(0.0, least - bound)) + problem.objective.value_error(best)
             if loop.ends(best.w, least, gap, gap, best):
                 return
+            if point.value - planes.value(point.w) <= problem.objective.value_error(point):
+                return  # no plane at this point lies above those that are known
             g = problem.gradient(point)
             planes = planes.with_one(g, point.value - float(g @ point.w), mu, QP_SHARE * self.tol)
             bound = max(bound, planes.bound(mu))  # an inexact programme may let it fall
@@ -72,6 +74,10 @@ class Planes:
         products = np.block([[self.products, row[:-1, None]], [row]])
         shares = minimise_on_simplex(products / mu, offsets, np.append(self.shares, 0.0), tol)
         return Planes(slopes, offsets, products, shares)
+
+    def value(self, w: FloatArray) -> float:
+        """max_k (b_k + ⟨g_k, w⟩): no more than the loss."""
+        return float(np.max(self.offsets + self.slopes @ w))
 
     def minimiser(self, mu: float) -> FloatArray:
         """argmin_w ½μ‖w‖² + max_k (b_k + ⟨g_k, w⟩) = −Σ_k share_k g_k / μ."""
@@ -113,11 +119,13 @@ def minimise_on_simplex(Q: FloatArray, b: FloatArray, start: FloatArray, tol: fl
 def _face_minimum(Q: FloatArray, b: FloatArray, face: IntArray) -> FloatArray:
     """The minimum with Σβ = 1 over the coordinates in ``face``, of either sign.
 
-    A tiny ridge keeps planes that depend on one another from leaving the system singular.
+    The first coordinate is what the others leave of 1. A tiny ridge keeps planes that depend on one another
+    from leaving the system singular.
     """
-    m = len(face)
-    scale = float(Q.diagonal().max()) or 1.0
-    system = np.ones((m + 1, m + 1))
-    system[:m, :m] = Q[np.ix_(face, face)] / scale + TINY * np.eye(m)
-    system[m, m] = 0.0
-    return np.asarray(np.linalg.lstsq(system, np.append(b[face] / scale, 1.0), rcond=None)[0][:m])
+    first, others = face[0], face[1:]
+    along = Q[others] - Q[first]  # Q times the moves from the first coordinate to each of the others
+    system, moment = along[:, others] - along[:, [first]], b[others] - b[first] - along[:, first]
+    scale = float(np.max(np.abs(system), initial=0.0)) or 1.0
+    system = system / scale + TINY * np.eye(len(others))
+    rest = np.linalg.lstsq(system, moment / scale, rcond=None)[0]
+    return np.append(1.0 - rest.sum(), rest)

@@ -172,6 +172,10 @@ class FrankWolfe(Solver):
         while True:
             g = problem.gradient(point)
             gap = problem.gap(point, g)
+            if gap <= self.tol or len(loop.trace) >= self.max_iter:  # without the rounding errors of steps
+                point = objective.evaluate(point.w)
+                g = problem.gradient(point)
+                gap = problem.gap(point, g)
             if loop.ends(point.w, point.value, gap, gap, point):
                 return
             move = choose(atoms, g)

@@ -25,14 +25,22 @@ def first_decrease(
 ) -> Point | None:
     """The first of the steps 1, ½, ¼ … that lowers f + penalty by enough; None when rounding leaves none.
 
-    ``value`` is f + penalty at the point, ``decrease`` < 0 what the full step promises.
+    ``value`` is f + penalty at the point, ``decrease`` < 0 what the full step promises. The scores of the
+    point returned are those of its weights, free of the rounding errors of steps before.
     """
-    direction_scores, step = objective.scores(direction), 1.0
+
+    def is_enough(moved: Point, step: float) -> bool:
+        reached = moved.value + penalty(moved.w)
+        return reached <= value * (1.0 + ROUNDING) + SUFFICIENT * step * decrease
+
+    full = objective.evaluate(point.w + direction)
+    if is_enough(full, 1.0):
+        return full
+    direction_scores, step = objective.scores(direction), 0.5
     while step > SHORTEST:
         w = point.w + step * direction
-        moved = objective.evaluate_scores(w, point.scores + step * direction_scores)
-        if moved.value + penalty(w) <= value * (1.0 + ROUNDING) + SUFFICIENT * step * decrease:
-            return moved
+        if is_enough(objective.evaluate_scores(w, point.scores + step * direction_scores), step):
+            return objective.evaluate(w)
         step *= 0.5
     return None
 

@@ -41,6 +41,8 @@ class TruncatedNewton(Solver):
             if loop.ends(point.w, primal, gap, relative(gap, primal) if ranks else np.inf, point):
                 return
             total = g + problem.penalty.times(point.w)
+            if not np.any(total):
+                return
             first = first or float(np.linalg.norm(total))
             residual = min(LOOSEST, float(np.sqrt(np.linalg.norm(total) / first)))
             direction = _exact_direction(problem, point, total)

@@ -1,0 +1,41 @@
+"""How large and how small the numbers may be that rankers learn from: 0, or from 1e-30 to 1e+30.
+
+Within these ends squares of squares, and sums and products of them, are ordinary numbers; and single
+precision, in which LightGBM keeps weights, holds the numbers themselves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from ranksieve._types import BoolArray, FloatArray
+
+LEAST, LARGEST = 1e-30, 1e30
+ENDS = f"from {LEAST:g} to {LARGEST:g}"
+
+
+def beyond(sizes: FloatArray) -> BoolArray:
+    """Which sizes are neither 0 nor between the ends."""
+    return np.asarray((sizes != 0) & ~((sizes >= LEAST) & (sizes <= LARGEST)))
+
+
+def check_features(spread: FloatArray, largest: FloatArray, names: Sequence[str] | None = None) -> None:
+    """Refuse a feature that is too large, or varies too little; ``spread`` is max − min within a query."""
+    if (largest > LARGEST).any():
+        j = int(np.argmax(largest))
+        raise ValueError(
+            f"{_called(j, names)} has values as large as {largest[j]:.3g}, and rankers learn from features "
+            f"up to {LARGEST:g}; divide it by a power of ten"
+        )
+    if (little := np.flatnonzero((spread > 0) & (spread < LEAST))).size:
+        j = int(little[0])
+        raise ValueError(
+            f"{_called(j, names)} varies by {spread[j]:.3g} within a query, and rankers learn from features "
+            f"that vary by 0 or at least {LEAST:g}; multiply it by a power of ten, or leave it out"
+        )
+
+
+def _called(j: int, names: Sequence[str] | None) -> str:
+    return f"the feature in column {j}" if names is None else f"feature {names[j]}"

@@ -1,0 +1,109 @@
+"""One extreme fit: what is extreme in it, and the ranker and data that follow from that."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from ranksieve.data.dataset import Dataset
+from ranksieve.methods import METHODS
+from ranksieve.preparation.normalise import NORMALISE
+from tests.extremes.data import FEATURES, IDS, KINDS, LEVELS, SHAPES, WEIGHTS, labels_of
+
+SMALL = {
+    "n_rounds": 5, "n_alphas": 5, "n_subsamples": 4, "n_epochs": 2, "max_nodes": 5, "k": 2, "t": 2,
+    "max_iter": 50, "cv": 2, "max_features": 3,
+}  # fmt: skip
+TABLES = {"shape": SHAPES, "features": FEATURES, "labels": LEVELS, "ids": IDS, "kind": KINDS}
+STRENGTHS = (
+    "C",
+    "alpha",
+    "radius",
+    "rate",
+    "l1",
+    "l2",
+    "ridge",
+    "similarity_weight",
+    "learning_rate",
+    "gamma",
+)
+TOLERANCES = ("tol", "epsilon", "gap", "smoothing")
+NUMBERS = (1e-308, 1e-28, 1e-17, 1e-8, 1e-4, 1e4, 1e8, 1e17, 1e28, 1e308)
+
+
+@dataclass(frozen=True)
+class Case:
+    """A method by name, its parameters, and by name what its data are like (:mod:`tests.extremes.data`)."""
+
+    method: str
+    shape: str = "plain"
+    features: str = "plain"
+    labels: str = "plain"
+    ids: str = "plain"
+    kind: str = "plain"
+    query_weight: str = "none"
+    document_weight: str = "none"
+    parameters: dict[str, Any] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        usual = Case(self.method)
+        told = [f"{name}={value!r}" for name, value in vars(self).items() if value != getattr(usual, name)]
+        return (
+            f"Case({', '.join([repr(self.method), *(one for one in told if not one.startswith('method='))])})"
+        )
+
+    def ranker(self):
+        """With small budgets, unless the parameters say otherwise."""
+        method = METHODS[self.method]
+        small = {name: value for name, value in SMALL.items() if name in method.parameters}
+        if self.shape == "one feature":
+            small |= {name: 1 for name in ("k", "t", "max_features") if name in small}
+        return method.make(**{**small, **self.parameters})
+
+    def arrays(self, seed=0):
+        """Features, labels and query ids."""
+        rng = np.random.default_rng(seed)
+        sizes, width = SHAPES[self.shape]
+        query = np.repeat(np.arange(len(sizes)), sizes)
+        X = rng.normal(size=(len(query), width))
+        signal = X[:, 0] - X[:, -1] + 0.5 * rng.normal(size=len(query))
+        y = labels_of(signal, np.array(LEVELS[self.labels], dtype=float))
+        with np.errstate(all="ignore"):
+            return KINDS[self.kind](FEATURES[self.features](rng, X)), y, IDS[self.ids](query)
+
+    def data(self):
+        X, y, qid = self.arrays()
+        return Dataset(X, y, qid, document_weight=WEIGHTS[self.document_weight](len(y)))
+
+    def weights(self, data):
+        """One weight per query, or None."""
+        return WEIGHTS[self.query_weight](data.n_queries)
+
+
+def draw(seed, number, methods=tuple(METHODS)):
+    """The case of this number: a method, and about two things that are extreme."""
+    rng = np.random.default_rng([seed, number])
+    method = methods[number % len(methods)]
+
+    def drawn(table, usual, share):
+        return str(rng.choice([*table])) if rng.random() < share else usual
+
+    chosen = {
+        name: drawn(table, "plain", 0.55 if name == "features" else 0.2) for name, table in TABLES.items()
+    }
+    weighs = {"query_weight": drawn(WEIGHTS, "none", 0.2)}
+    if getattr(METHODS[method].make(), "weighs_documents", False):
+        weighs["document_weight"] = drawn(WEIGHTS, "none", 0.1)
+    return Case(method, **chosen, **weighs, parameters=_parameters(rng, method))
+
+
+def _parameters(rng, method):
+    known, given = METHODS[method].parameters, {}
+    if rng.random() < 0.4:
+        given["normalise"] = str(rng.choice(NORMALISE))
+    numbers = [name for name in (*STRENGTHS, *TOLERANCES) if name in known]
+    if numbers and rng.random() < 0.3:
+        given[str(rng.choice(numbers))] = float(rng.choice(NUMBERS))
+    return given

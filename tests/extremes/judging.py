@@ -1,0 +1,92 @@
+"""What came of an extreme fit: a ranker that keeps its promises, one clear sentence, or a fault."""
+
+from __future__ import annotations
+
+import linecache
+import pickle
+import tempfile
+import traceback
+import warnings
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from ranksieve.estimators import LinearRanker
+from ranksieve.foreign import read_model
+from ranksieve.metrics import evaluate
+from ranksieve.verification import verify
+
+LONGEST = 600  # characters of a sentence
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """``what`` is "fitted", "refused" or "fault"; ``words`` tell more."""
+
+    what: str
+    words: str = ""
+
+
+def judge(case) -> Outcome:
+    """Fit, and check all that is promised of a fit."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        for leak in (RuntimeWarning, DeprecationWarning, FutureWarning):
+            warnings.simplefilter("error", leak)
+        try:
+            data = case.data()
+            weight = case.weights(data)
+            ranker = case.ranker().fit(data, query_weight=weight)
+            faults = list(faults_of(ranker, data, weight))
+        except Exception as error:
+            return refusal(error)
+    return Outcome("fault", "; ".join(faults)) if faults else Outcome("fitted", shown(ranker))
+
+
+def shown(ranker):
+    return f"{len(ranker.support_)} features"
+
+
+def refusal(error) -> Outcome:
+    """A sentence of ours, raised on purpose, or a fault."""
+    words, where = str(error), traceback.extract_tb(error.__traceback__)[-1]
+    meant = linecache.getline(where.filename, where.lineno).strip().startswith("raise")
+    ours = "ranksieve" in where.filename or "sklearn/utils/validation" in where.filename
+    if type(error) is ValueError and meant and ours and 10 < len(words) < LONGEST:
+        return Outcome("refused", words)
+    frames = [f"{Path(f.filename).name}:{f.lineno}" for f in traceback.extract_tb(error.__traceback__)[-6:]]
+    return Outcome("fault", f"{type(error).__name__}: {words} ({' > '.join(frames)})")
+
+
+def faults_of(ranker, data, weight):
+    """What a fitted ranker does not keep of its promises."""
+    scores = ranker.predict(data)
+    if not np.isfinite(scores).all():
+        yield "scores are not finite"
+        return
+    if not np.array_equal(pickle.loads(pickle.dumps(ranker)).predict(data), scores):
+        yield "a pickled ranker scores otherwise"
+    model = ranker.to_model()
+    with tempfile.TemporaryDirectory() as folder:
+        model.save(Path(folder) / "model.json")
+        again = read_model(Path(folder) / "model.json")
+    if not np.array_equal(again.predict(data), scores):
+        yield "the model file scores otherwise"
+    if not all(
+        0 <= value <= 1
+        for value in evaluate(scores, data, ["ndcg@5", "map"], profile="standard").mean.values()
+    ):
+        yield "metrics outside [0, 1]"
+    if isinstance(ranker, LinearRanker):
+        yield from faults_of_linear(ranker, again, data, weight)
+
+
+def faults_of_linear(ranker, model, data, weight):
+    if not np.isfinite(ranker.coef_).all():
+        yield "weights are not finite"
+    if not (ranker.gap_ >= 0 or np.isnan(ranker.gap_)):
+        yield f"the gap is {ranker.gap_}"
+    for verdict in verify(model, data, query_weight=weight, refit=False).verdicts:
+        if verdict.holds is False:
+            yield f"{verdict.claim}: {verdict.words}"

@@ -1,0 +1,170 @@
+"""Numbers at the ends of what they can be: finds of ``python -m tests.extremes``, and what methods share."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import ranksieve as rs
+from ranksieve.data.magnitudes import LARGEST, LEAST
+from ranksieve.methods import METHODS
+from tests.conftest import random_dataset
+from tests.extremes.cases import Case, draw
+from tests.extremes.data import FEATURES, IDS, KINDS
+from tests.extremes.judging import judge
+
+FITTED = [
+    Case("ranksvmstruct", parameters={"C": 1e-17}),
+    Case("ranksvmstruct", parameters={"C": 1e17}),
+    Case("svmmap", features="1e+28", parameters={"max_iter": 1000}),
+    Case("svmmap", features="1e-28", parameters={"max_iter": 1000}),
+    Case("fenchelrank", features="1e+20"),
+    Case("fenchelrank", features="mixed within 1e±20"),
+    Case("ranksvm", shape="wide", parameters={"C": 1e8}),
+    Case("csranksvm", shape="wide", features="1e+28", parameters={"normalise": "none"}),
+    Case("ranksvm-l1", features="one 1e+20"),
+    Case("ranksvm", features="constant", parameters={"tol": 1e-28}),
+    Case("rankrls", features="opposite copies", parameters={"alpha": 1e-28}),
+    Case("greedyrankrls", features="1e+28", query_weight="all 1e+28"),
+    Case("fsmsvm", features="one 1e+28", parameters={"C": 1e8}),
+    Case("lambdamart", query_weight="all 1e+28"),
+    Case("fbpcrank", query_weight="all 1e-28", document_weight="all 1e-28"),
+    Case("rankboost", document_weight="some 1e+28"),
+    Case("sparseranker", shape="some queries of one document", query_weight="some 1e+28"),
+    Case("fenchelrank", parameters={"radius": 1e28}),
+]
+REFUSED = [
+    (
+        Case("ranksvm-scad", parameters={"alpha": 1e-308}),
+        "must be a float among {0} or a float in the",
+    ),
+    (
+        Case("bestsubset", parameters={"ridge": 1e308}),
+        "The 'ridge' parameter of BestSubset must be",
+    ),
+    (
+        Case("ranksvm", document_weight="some 1e-310"),
+        "the document weight of row 0 is 1e-310; weights must",
+    ),
+    (Case("rankrls", features="one large constant"), "feature f1 has values as large as 1e+300"),
+    (Case("rankrls", labels="large"), "is 1e+300; labels must be between -1e+30 and 1e+30"),
+]
+
+
+@pytest.mark.parametrize("case", FITTED, ids=str)
+def test_what_was_found_is_fitted_now(case):
+    outcome = judge(case)
+    assert outcome.what == "fitted", outcome
+
+
+@pytest.mark.parametrize(("case", "sentence"), REFUSED, ids=str)
+def test_what_was_found_is_refused_in_a_sentence_now(case, sentence):
+    outcome = judge(case)
+    assert (outcome.what, sentence in outcome.words) == ("refused", True), outcome
+
+
+def test_a_case_is_known_by_seed_and_number():
+    drawn = [draw(3, number) for number in range(2 * len(METHODS))]
+    assert drawn == [draw(3, number) for number in range(2 * len(METHODS))]
+    assert {case.method for case in drawn} == set(METHODS)
+    assert drawn != [draw(4, number) for number in range(2 * len(METHODS))]
+    assert eval(str(drawn[0])) == drawn[0]
+
+
+def test_a_weak_cost_gives_the_direction_of_the_gradient():
+    """With C = 1e-17 the optimum is w = −C·∇f(0) but for terms of the order of C²."""
+    data = random_dataset(seed=5)
+    weak = rs.RankSVMStruct(C=1e-17).fit(data).coef_
+    less_weak = rs.RankSVMStruct(C=1e-6).fit(data).coef_
+    np.testing.assert_allclose(weak * 1e11, less_weak, rtol=1e-9)
+
+
+@pytest.mark.parametrize("method", ["ranksvm-l1", "lambdamart", "rankboost", "gas"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_kinds_of_arrays_with_the_same_values_give_the_same_scores(method, kind):
+    case = Case(method, kind=kind, features="whole")
+    X, y, qid = case.arrays()
+    plain = np.array(X.toarray() if hasattr(X, "toarray") else X, dtype=np.float64)
+    given, same = (case.ranker().fit(features, y, qid=qid).predict(plain) for features in (X, plain))
+    np.testing.assert_allclose(given, same, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("ids", [name for name in IDS if name not in ("bool", "interleaved")])
+def test_ids_of_any_kind_tell_queries_apart(ids):
+    X, y, qid = Case("ranksvm", ids=ids).arrays()
+    plain = Case("ranksvm").data()
+    data = rs.Dataset(X, y, qid)
+    assert data.n_queries == plain.n_queries
+    np.testing.assert_array_equal(rs.RankSVM().fit(data).coef_, rs.RankSVM().fit(plain).coef_)
+    weights = dict.fromkeys(data.query_ids.tolist()[:3], 2.0)
+    assert np.isfinite(rs.RankSVM().fit(data, query_weight=weights).coef_).all()
+
+
+@pytest.mark.parametrize("features", FEATURES)
+def test_data_of_any_scale_can_be_looked_at(features):
+    data = Case("ranksvm", features=features).data()
+    figures = rs.inspect_features(data).features
+    assert all(np.isfinite([one.deviation, one.minimum, one.maximum]).all() for one in figures)
+    assert all(one.deviation > 0 or one.constant_within_queries for one in figures)
+    assert rs.describe(data)
+    column = np.asarray(data.X[:, 0])
+    values = rs.evaluate(column, data, ["ndcg@5", "map"], profile="standard").mean.values()
+    assert all(0 <= value <= 1 for value in values)
+
+
+@pytest.mark.parametrize("features", ["1e+150", "1e+160", "1e-150", "1e-160"])
+def test_what_learns_without_a_ranker_refuses_the_same(features):
+    data, plain = Case("ranksvm", features=features).data(), Case("ranksvm").data()
+    model = rs.SparseRanker(max_features=3, n_alphas=5, cv=2).fit(plain).to_model()
+    for learn in (
+        lambda: rs.sparse_path(data),
+        lambda: rs.sparse_path(data, normalise="z"),
+        lambda: rs.best_subset(data, 2),
+        lambda: rs.make_scorecard(model, data),
+        lambda: rs.MinBatSRank().partial_fit(data),
+        lambda: rs.verify(model, data),
+    ):
+        with pytest.raises(ValueError, match=r"^feature f\d (has values as large|varies by) .* power of ten"):
+            learn()
+
+
+@pytest.mark.parametrize("size", [LEAST, LARGEST])
+def test_the_ends_themselves_are_taken_and_what_is_beyond_is_not(size):
+    data = random_dataset(seed=6)
+    X = np.sign(data.X) * size
+    beyond = {LEAST: 0.2, LARGEST: 1.1}[size]
+    assert np.isfinite(rs.RankSVM().fit(data.replace_features(X)).coef_).all()
+    weight = np.full(data.n_queries, size)
+    assert np.isfinite(rs.RankSVM(average=True).fit(data, query_weight=weight).coef_).all()
+    for learn in (
+        lambda: rs.RankSVM().fit(data.replace_features(beyond * X)),
+        lambda: rs.RankSVM().fit(data, query_weight=beyond * weight),
+        lambda: rs.RankSVM(C=beyond * size).fit(data),
+    ):
+        with pytest.raises(ValueError, match=r"1e[-+]30"):
+            learn()
+
+
+@pytest.mark.parametrize("ranker", [rs.RankSVM(1e8), rs.SparseRanker(n_alphas=5, cv=2)], ids=repr)
+def test_scores_that_overflow_are_refused(ranker):
+    data = random_dataset(seed=7, n_queries=20)
+    ranker.fit(data.replace_features(1e-3 * data.X))
+    far = data.replace_features(1e307 * data.X)
+    for score in (ranker.predict, ranker.score):
+        with pytest.raises(ValueError, match=r"the score of row \d+ overflows: its features are too large"):
+            score(far)
+
+
+def test_a_query_that_is_too_long_for_lightgbm_is_named(capfd):
+    sizes = [30, 10_001]
+    rng = np.random.default_rng(0)
+    X, qid = rng.normal(size=(sum(sizes), 2)), np.repeat(["short", "long"], sizes)
+    data = rs.Dataset(X, X[:, 0] > 1, qid)
+    with pytest.raises(
+        ValueError, match=r"query long has 10001 documents, and LightGBM.* at most 10000 per query"
+    ):
+        rs.LambdaMART(2).fit(data)
+    assert capfd.readouterr() == ("", "")
+    assert rs.BRTree(1, n_rounds=2).fit(data).selected_.tolist() == [0]
+    within = data.select_rows(np.arange(sum(sizes) - 1))
+    assert rs.LambdaMART(2).fit(within).n_iter_ == 2
