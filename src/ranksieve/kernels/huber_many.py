@@ -1,0 +1,218 @@
+"""The modified Huber loss of a query with many documents, without a visit to each pair: O(n log² n).
+
+Uppers and lowers are parted by level, again and again, and each two such groups by discount, until in all
+pairs the upper has the larger discount, or in none: then a pair's weight is a sum of four products of a number
+of one document and a number of the other, and one sweep over the scores adds up all pairs. Small groups are
+added up pair by pair. Weight, x and h are those of :mod:`ranksieve.kernels.huber`.
+"""
+
+import numpy as np
+
+from ranksieve.kernels.compiling import helper, kernel
+from ranksieve.kernels.masses import mass_of
+
+FEW_PAIRS = 4096  # of two groups: so many are added up pair by pair
+TERMS = 4  # products in a pair's weight
+DEPTH = 512  # of a stack: groups that wait
+
+
+@helper
+def _add(sums, terms, u, sign):
+    """Add sign·terms·u^p to sums[p], p = 0, 1, 2."""
+    for k in range(TERMS):
+        term = sign * terms[k]
+        sums[0, k] += term
+        sums[1, k] += term * u
+        sums[2, k] += term * u * u
+
+
+@helper
+def _recentre(sums, shift):
+    """The sums of terms·(u − shift)^p, from those of terms·u^p."""
+    for k in range(TERMS):
+        sums[2, k] += shift * (shift * sums[0, k] - 2.0 * sums[1, k])
+        sums[1, k] -= shift * sums[0, k]
+
+
+@helper
+def sweep(s, factors, partner_s, terms, near, far):
+    """Per document Σ ω·(1, x, x²) over its partners with 0 < x < 2 (``near``) and with x ≥ 2 (``far``).
+
+    x = 1 + (partner's score) − s and ω = factors · terms; scores ascend. Scores count from a centre that
+    moves along, so that their squares stay as small as the parabola is wide.
+    """
+    inside, beyond = np.zeros((3, TERMS)), np.zeros((3, TERMS))
+    centre, first, end = 0.0, len(partner_s), len(partner_s)  # inside are first..end, beyond are the rest
+    for i in range(len(s) - 1, -1, -1):
+        while end > 0 and partner_s[end - 1] >= s[i] + 1.0:
+            end -= 1
+            u = partner_s[end] - centre
+            _add(beyond, terms[end], u, 1.0)
+            if first <= end:
+                _add(inside, terms[end], u, -1.0)
+        first = min(first, end)
+        if first == end:
+            inside[:] = 0.0
+        if abs(s[i] - centre) > 1.0:
+            _recentre(inside, s[i] - centre)
+            _recentre(beyond, s[i] - centre)
+            centre = s[i]
+        while first > 0 and partner_s[first - 1] > s[i] - 1.0:
+            first -= 1
+            _add(inside, terms[first], partner_s[first] - centre, 1.0)
+        c = 1.0 - (s[i] - centre)  # x = c + u
+        for sums, out in ((inside, near[i]), (beyond, far[i])):
+            e0, e1, e2 = 0.0, 0.0, 0.0
+            for k in range(TERMS):
+                e0 += factors[i, k] * sums[0, k]
+                e1 += factors[i, k] * sums[1, k]
+                e2 += factors[i, k] * sums[2, k]
+            out[0], out[1], out[2] = e0, c * e0 + e1, c * (c * e0 + 2.0 * e1) + e2
+
+
+@helper
+def _sweep_groups(uppers, lowers, sign, documents, floors, gradient):
+    """Σ ωψ and Σ ωh(2 − h) of two groups in which sign·(discount_i − discount_j) ≥ 0 throughout.
+
+    The gradient is added to; groups are given by ascending score. Lowers are swept with all signs changed.
+    """
+    s, mass, gain, discount = documents
+    n, m = len(uppers), len(lowers)
+    upper_s, upper_factors, upper_terms = np.empty(n), np.empty((n, TERMS)), np.empty((n, TERMS))
+    lower_s, lower_factors, lower_terms = np.empty(m), np.empty((m, TERMS)), np.empty((m, TERMS))
+    for k in range(n):
+        i = uppers[k]
+        g, b = floors[0] + gain[i], floors[1] + sign * discount[i]
+        upper_s[k] = s[i]
+        upper_factors[k, 0], upper_factors[k, 1] = g * b, -sign * g
+        upper_factors[k, 2], upper_factors[k, 3] = -b, sign
+        turned = upper_terms[n - 1 - k]
+        turned[0], turned[1], turned[2], turned[3] = mass[i] * g * b, mass[i] * g, mass[i] * b, mass[i]
+    for k in range(m):
+        j = lowers[k]
+        g, b = gain[j], discount[j]
+        lower_s[k] = s[j]
+        lower_terms[k, 0], lower_terms[k, 1] = mass[j], mass[j] * b
+        lower_terms[k, 2], lower_terms[k, 3] = mass[j] * g, mass[j] * g * b
+        turned = lower_factors[m - 1 - k]
+        turned[0], turned[1], turned[2], turned[3] = 1.0, -sign * b, -g, sign * g * b
+    near, far = np.empty((max(n, m), 3)), np.empty((max(n, m), 3))
+    sweep(upper_s, upper_factors, lower_s, lower_terms, near, far)
+    value, slack = 0.0, 0.0
+    for k in range(n):
+        i = uppers[k]
+        value += mass[i] * (near[k, 2] + 4.0 * (far[k, 1] - far[k, 0]))
+        slack += mass[i] * (2.0 * near[k, 1] - near[k, 2])
+        gradient[i] -= mass[i] * (2.0 * near[k, 1] + 4.0 * far[k, 0])
+    sweep(-lower_s[::-1], lower_factors, -upper_s[::-1], upper_terms, near, far)
+    for k in range(m):
+        j = lowers[m - 1 - k]
+        gradient[j] += mass[j] * (2.0 * near[k, 1] + 4.0 * far[k, 0])
+    return value, slack
+
+
+@helper
+def _pair_by_pair(uppers, lowers, documents, floors, gradient):
+    """The same of two groups of any discounts."""
+    s, mass, gain, discount = documents
+    value, slack = 0.0, 0.0
+    for i in uppers:
+        slope = 0.0
+        for j in lowers:
+            x = 1.0 - (s[i] - s[j])
+            if x > 0.0:
+                h = min(x, 2.0)
+                omega = (floors[0] + abs(gain[i] - gain[j])) * (floors[1] + abs(discount[i] - discount[j]))
+                omega *= mass[i] * mass[j]
+                value += omega * h * (2.0 * x - h)
+                slack += omega * h * (2.0 - h)
+                slope += 2.0 * omega * h
+                gradient[j] += 2.0 * omega * h
+        gradient[i] -= slope
+    return value, slack
+
+
+@helper
+def _part(group, place, middle, room):
+    """Those whose place is below the middle first, both in their order; returns how many these are."""
+    n_low, n_high = 0, 0
+    for member in group:
+        if place[member] < middle:
+            group[n_low] = member
+            n_low += 1
+        else:
+            room[n_high] = member
+            n_high += 1
+    for k in range(n_high):
+        group[n_low + k] = room[k]
+    return n_low
+
+
+@helper
+def _two_groups(uppers, lowers, place, documents, floors, room, gradient):
+    """Σ ωψ and Σ ωh(2 − h) of all pairs of two groups; ``place`` orders documents by discount."""
+    value, slack, discount = 0.0, 0.0, documents[3]
+    waiting, n_waiting = np.empty((DEPTH, 6), dtype=np.int64), 1
+    waiting[0] = (0, len(uppers), 0, len(lowers), 0, len(place))
+    while n_waiting:
+        n_waiting -= 1
+        a, b, c, d, low, high = waiting[n_waiting]
+        up, down = uppers[a:b], lowers[c:d]
+        if a == b or c == d:
+            continue
+        if len(up) * len(down) <= FEW_PAIRS:
+            found = _pair_by_pair(up, down, documents, floors, gradient)
+        elif np.ptp(discount[up]) == 0.0 and np.ptp(discount[down]) == 0.0:
+            sign = 1.0 if discount[up[0]] >= discount[down[0]] else -1.0
+            found = _sweep_groups(up, down, sign, documents, floors, gradient)
+        else:
+            middle = (low + high) // 2
+            u, v = a + _part(up, place, middle, room), c + _part(down, place, middle, room)
+            waiting[n_waiting] = (a, u, c, v, low, middle)
+            waiting[n_waiting + 1] = (u, b, v, d, middle, high)
+            n_waiting += 2
+            found = (0.0, 0.0)
+            if u < b and c < v:
+                found = _sweep_groups(uppers[u:b], lowers[c:v], 1.0, documents, floors, gradient)
+            value, slack = value + found[0], slack + found[1]
+            found = (0.0, 0.0)
+            if a < u and v < d:
+                found = _sweep_groups(uppers[a:u], lowers[v:d], -1.0, documents, floors, gradient)
+        value, slack = value + found[0], slack + found[1]
+    return value, slack
+
+
+@kernel
+def huber_of_many(s, floor, mass, gain, discount, gain_floor, discount_floor, lo, hi, gradient):
+    """Of the documents lo..hi of one query Σ ωψ and Σ ω(ψ − tψ′); their gradient is added to.
+
+    They stand by ascending level, and no gain is smaller than one of a lower level.
+    """
+    n = hi - lo
+    masses, level_start, place = np.empty(n), np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int64)
+    place[np.argsort(discount[lo:hi], kind="mergesort")] = np.arange(n)
+    for i in range(n):
+        masses[i], level_start[i] = mass_of(mass, lo + i), floor[lo + i] - lo
+    documents = (s[lo:hi], masses, gain[lo:hi], discount[lo:hi])
+    order, everyone = np.argsort(s[lo:hi], kind="mergesort"), np.arange(n)
+    room, value, slack = np.empty(n, dtype=np.int64), 0.0, 0.0
+    waiting, n_waiting = np.empty((DEPTH, 2), dtype=np.int64), 1
+    waiting[0] = (0, n)
+    while n_waiting:
+        n_waiting -= 1
+        a, b = waiting[n_waiting]  # order[a:b] are the documents a..b by ascending score
+        middle = level_start[(a + b) // 2]
+        if middle == a:
+            while middle < b and level_start[middle] == a:
+                middle += 1
+        if middle == b:
+            continue
+        _part(order[a:b], everyone, middle, room)
+        uppers, lowers = order[middle:b].copy(), order[a:middle].copy()
+        found = _two_groups(
+            uppers, lowers, place, documents, (gain_floor, discount_floor), room, gradient[lo:hi]
+        )
+        value, slack = value + found[0], slack + found[1]
+        waiting[n_waiting], waiting[n_waiting + 1] = (a, middle), (middle, b)
+        n_waiting += 2
+    return value, slack
