@@ -44,7 +44,7 @@ def sweep(s, factors, partner_s, terms, near, far):
     inside, beyond = np.zeros((3, TERMS)), np.zeros((3, TERMS))
     centre, first, end = 0.0, len(partner_s), len(partner_s)  # inside are first..end, beyond are the rest
     for i in range(len(s) - 1, -1, -1):
-        while end > 0 and partner_s[end - 1] >= s[i] + 1.0:
+        while end > 0 and partner_s[end - 1] - s[i] >= 1.0:
             end -= 1
             u = partner_s[end] - centre
             _add(beyond, terms[end], u, 1.0)
@@ -57,7 +57,7 @@ def sweep(s, factors, partner_s, terms, near, far):
             _recentre(inside, s[i] - centre)
             _recentre(beyond, s[i] - centre)
             centre = s[i]
-        while first > 0 and partner_s[first - 1] > s[i] - 1.0:
+        while first > 0 and partner_s[first - 1] - s[i] > -1.0:
             first -= 1
             _add(inside, terms[first], partner_s[first] - centre, 1.0)
         c = 1.0 - (s[i] - centre)  # x = c + u
@@ -71,64 +71,112 @@ def sweep(s, factors, partner_s, terms, near, far):
 
 
 @helper
-def _sweep_groups(uppers, lowers, sign, documents, floors, gradient):
-    """Σ ωψ and Σ ωh(2 − h) of two groups in which sign·(discount_i − discount_j) ≥ 0 throughout.
-
-    The gradient is added to; groups are given by ascending score. Lowers are swept with all signs changed.
-    """
+def _uppers_described(uppers, sign, documents, floors):
+    """Scores, factors and terms of uppers: their factors times the terms of a lower are the pair's weight."""
     s, mass, gain, discount = documents
-    n, m = len(uppers), len(lowers)
-    upper_s, upper_factors, upper_terms = np.empty(n), np.empty((n, TERMS)), np.empty((n, TERMS))
-    lower_s, lower_factors, lower_terms = np.empty(m), np.empty((m, TERMS)), np.empty((m, TERMS))
+    n = len(uppers)
+    factors, terms = np.empty((n, TERMS)), np.empty((n, TERMS))
     for k in range(n):
         i = uppers[k]
         g, b = floors[0] + gain[i], floors[1] + sign * discount[i]
-        upper_s[k] = s[i]
-        upper_factors[k, 0], upper_factors[k, 1] = g * b, -sign * g
-        upper_factors[k, 2], upper_factors[k, 3] = -b, sign
-        turned = upper_terms[n - 1 - k]
-        turned[0], turned[1], turned[2], turned[3] = mass[i] * g * b, mass[i] * g, mass[i] * b, mass[i]
-    for k in range(m):
+        factors[k, 0], factors[k, 1], factors[k, 2], factors[k, 3] = g * b, -sign * g, -b, sign
+        terms[k, 0], terms[k, 1], terms[k, 2], terms[k, 3] = mass[i] * g * b, mass[i] * g, mass[i] * b, mass[i]
+    return s[uppers], factors, terms
+
+
+@helper
+def _lowers_described(lowers, sign, documents):
+    """The same of lowers: their factors times the terms of an upper."""
+    s, mass, gain, discount = documents
+    n = len(lowers)
+    factors, terms = np.empty((n, TERMS)), np.empty((n, TERMS))
+    for k in range(n):
         j = lowers[k]
         g, b = gain[j], discount[j]
-        lower_s[k] = s[j]
-        lower_terms[k, 0], lower_terms[k, 1] = mass[j], mass[j] * b
-        lower_terms[k, 2], lower_terms[k, 3] = mass[j] * g, mass[j] * g * b
-        turned = lower_factors[m - 1 - k]
-        turned[0], turned[1], turned[2], turned[3] = 1.0, -sign * b, -g, sign * g * b
-    near, far = np.empty((max(n, m), 3)), np.empty((max(n, m), 3))
-    sweep(upper_s, upper_factors, lower_s, lower_terms, near, far)
+        factors[k, 0], factors[k, 1], factors[k, 2], factors[k, 3] = 1.0, -sign * b, -g, sign * g * b
+        terms[k, 0], terms[k, 1], terms[k, 2], terms[k, 3] = mass[j], mass[j] * b, mass[j] * g, mass[j] * g * b
+    return s[lowers], factors, terms
+
+
+@helper
+def _slopes(members, s, factors, partner_s, terms, sign, mass, out):
+    """Add sign·Σ 2ωh to ``out`` of each member; returns Σ ωψ and Σ ωh(2 − h)."""
+    near, far = np.empty((len(s), 3)), np.empty((len(s), 3))
+    sweep(s, factors, partner_s, terms, near, far)
     value, slack = 0.0, 0.0
-    for k in range(n):
-        i = uppers[k]
+    for k in range(len(s)):
+        i = members[k]
         value += mass[i] * (near[k, 2] + 4.0 * (far[k, 1] - far[k, 0]))
         slack += mass[i] * (2.0 * near[k, 1] - near[k, 2])
-        gradient[i] -= mass[i] * (2.0 * near[k, 1] + 4.0 * far[k, 0])
-    sweep(-lower_s[::-1], lower_factors, -upper_s[::-1], upper_terms, near, far)
-    for k in range(m):
-        j = lowers[m - 1 - k]
-        gradient[j] += mass[j] * (2.0 * near[k, 1] + 4.0 * far[k, 0])
+        out[i, 0] += sign * mass[i] * (2.0 * near[k, 1] + 4.0 * far[k, 0])
     return value, slack
 
 
 @helper
-def _pair_by_pair(uppers, lowers, documents, floors, gradient):
-    """The same of two groups of any discounts."""
+def _curvatures(members, s, factors, partners, partner_s, terms, mass, V, out):
+    """Add Σ ω(V_i − V_j) over the partners j on the parabola to ``out`` of each member i."""
+    near, far, degree = np.empty((len(s), 3)), np.empty((len(s), 3)), np.empty(len(s))
+    sweep(s, factors, partner_s, terms, near, far)
+    for k in range(len(s)):
+        degree[k] = near[k, 0]
+    scaled = np.empty_like(terms)
+    for c in range(V.shape[1]):
+        for k in range(len(partners)):
+            for t in range(TERMS):
+                scaled[k, t] = V[partners[k], c] * terms[k, t]
+        sweep(s, factors, partner_s, scaled, near, far)
+        for k in range(len(s)):
+            i = members[k]
+            out[i, c] += mass[i] * (degree[k] * V[i, c] - near[k, 0])
+
+
+@helper
+def _sweep_groups(uppers, lowers, sign, documents, floors, V, out):
+    """As :func:`huber_of_many` of two groups in which sign·(discount_i − discount_j) ≥ 0 throughout.
+
+    Both are given by ascending score. Seen from the lowers, all scores are negated: x stays the same.
+    """
+    mass = documents[1]
+    s, factors, terms = _uppers_described(uppers, sign, documents, floors)
+    lower_s, _, lower_terms = _lowers_described(lowers, sign, documents)
+    uppers_turned, lowers_turned = uppers[::-1].copy(), lowers[::-1].copy()
+    turned_s, turned_factors, _ = _lowers_described(lowers_turned, sign, documents)
+    partner_s, _, partner_terms = _uppers_described(uppers_turned, sign, documents, floors)
+    if V.shape[1]:
+        _curvatures(uppers, s, factors, lowers, lower_s, lower_terms, mass, V, out)
+        _curvatures(
+            lowers_turned, -turned_s, turned_factors, uppers_turned, -partner_s, partner_terms, mass, V, out
+        )
+        return 0.0, 0.0
+    _slopes(lowers_turned, -turned_s, turned_factors, -partner_s, partner_terms, 1.0, mass, out)
+    return _slopes(uppers, s, factors, lower_s, lower_terms, -1.0, mass, out)
+
+
+@helper
+def _pair_by_pair(uppers, lowers, documents, floors, V, out):
+    """As :func:`huber_of_many` of two groups of any discounts."""
     s, mass, gain, discount = documents
     value, slack = 0.0, 0.0
     for i in uppers:
         slope = 0.0
         for j in lowers:
             x = 1.0 - (s[i] - s[j])
-            if x > 0.0:
-                h = min(x, 2.0)
-                omega = (floors[0] + abs(gain[i] - gain[j])) * (floors[1] + abs(discount[i] - discount[j]))
-                omega *= mass[i] * mass[j]
+            if x <= 0.0:
+                continue
+            h = min(x, 2.0)
+            omega = (floors[0] + abs(gain[i] - gain[j])) * (floors[1] + abs(discount[i] - discount[j]))
+            omega *= mass[i] * mass[j]
+            if V.shape[1] == 0:
                 value += omega * h * (2.0 * x - h)
                 slack += omega * h * (2.0 - h)
                 slope += 2.0 * omega * h
-                gradient[j] += 2.0 * omega * h
-        gradient[i] -= slope
+                out[j, 0] += 2.0 * omega * h
+            elif x < 2.0:
+                for c in range(V.shape[1]):
+                    change = omega * (V[i, c] - V[j, c])
+                    out[i, c] += change
+                    out[j, c] -= change
+        out[i, 0] -= slope
     return value, slack
 
 
@@ -149,8 +197,8 @@ def _part(group, place, middle, room):
 
 
 @helper
-def _two_groups(uppers, lowers, place, documents, floors, room, gradient):
-    """Σ ωψ and Σ ωh(2 − h) of all pairs of two groups; ``place`` orders documents by discount."""
+def _two_groups(uppers, lowers, place, documents, floors, room, V, out):
+    """As :func:`huber_of_many` of two groups; ``place`` orders documents by discount."""
     value, slack, discount = 0.0, 0.0, documents[3]
     waiting, n_waiting = np.empty((DEPTH, 6), dtype=np.int64), 1
     waiting[0] = (0, len(uppers), 0, len(lowers), 0, len(place))
@@ -161,10 +209,10 @@ def _two_groups(uppers, lowers, place, documents, floors, room, gradient):
         if a == b or c == d:
             continue
         if len(up) * len(down) <= FEW_PAIRS:
-            found = _pair_by_pair(up, down, documents, floors, gradient)
+            found = _pair_by_pair(up, down, documents, floors, V, out)
         elif np.ptp(discount[up]) == 0.0 and np.ptp(discount[down]) == 0.0:
             sign = 1.0 if discount[up[0]] >= discount[down[0]] else -1.0
-            found = _sweep_groups(up, down, sign, documents, floors, gradient)
+            found = _sweep_groups(up, down, sign, documents, floors, V, out)
         else:
             middle = (low + high) // 2
             u, v = a + _part(up, place, middle, room), c + _part(down, place, middle, room)
@@ -173,20 +221,21 @@ def _two_groups(uppers, lowers, place, documents, floors, room, gradient):
             n_waiting += 2
             found = (0.0, 0.0)
             if u < b and c < v:
-                found = _sweep_groups(uppers[u:b], lowers[c:v], 1.0, documents, floors, gradient)
+                found = _sweep_groups(uppers[u:b], lowers[c:v], 1.0, documents, floors, V, out)
             value, slack = value + found[0], slack + found[1]
             found = (0.0, 0.0)
             if a < u and v < d:
-                found = _sweep_groups(uppers[a:u], lowers[v:d], -1.0, documents, floors, gradient)
+                found = _sweep_groups(uppers[a:u], lowers[v:d], -1.0, documents, floors, V, out)
         value, slack = value + found[0], slack + found[1]
     return value, slack
 
 
 @kernel
-def huber_of_many(s, floor, mass, gain, discount, gain_floor, discount_floor, lo, hi, gradient):
-    """Of the documents lo..hi of one query Σ ωψ and Σ ω(ψ − tψ′); their gradient is added to.
+def huber_of_many(s, floor, mass, gain, discount, gain_floor, discount_floor, lo, hi, V, out):
+    """Of the documents lo..hi of one query: Σ ωψ and Σ ω(ψ − tψ′), the gradient added to ``out``.
 
-    They stand by ascending level, and no gain is smaller than one of a lower level.
+    If V has columns: Σ ω (e_i − e_j)(V_i − V_j) over the pairs on the parabola, added to ``out``. Both arrays
+    hold these documents only. They stand by ascending level, and no gain is smaller than one of a lower level.
     """
     n = hi - lo
     masses, level_start, place = np.empty(n), np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int64)
@@ -209,9 +258,7 @@ def huber_of_many(s, floor, mass, gain, discount, gain_floor, discount_floor, lo
             continue
         _part(order[a:b], everyone, middle, room)
         uppers, lowers = order[middle:b].copy(), order[a:middle].copy()
-        found = _two_groups(
-            uppers, lowers, place, documents, (gain_floor, discount_floor), room, gradient[lo:hi]
-        )
+        found = _two_groups(uppers, lowers, place, documents, (gain_floor, discount_floor), room, V, out)
         value, slack = value + found[0], slack + found[1]
         waiting[n_waiting], waiting[n_waiting + 1] = (a, middle), (middle, b)
         n_waiting += 2

@@ -17,6 +17,7 @@ from ranksieve.losses.base import NO_PAIRS, Curvature, ScoreValue
 from ranksieve.losses.document_weights import grouped_weights
 
 MANY_DOCUMENTS = 2000  # of a query: with more, sweeps take less time than a visit to each pair
+NO_COLUMNS = np.empty((0, 0))
 NO_WEIGHT = (
     "every pair has weight 0: no two documents of different label differ in both gain and discount, "
     "so swapping them costs nothing; give queries longer lists or use a discount that falls at every rank"
@@ -55,7 +56,7 @@ class ModifiedHuber:
 class BoundModifiedHuber:
     """The loss of one data set: value, gradient and curvature take one visit to each pair.
 
-    Value and gradient of a query with many documents take O(n log² n), if gains do not fall with the level.
+    Those of a query with many documents take O(n log² n), if gains do not fall with the level.
     """
 
     name: ClassVar[str] = "modified_huber"
@@ -103,8 +104,7 @@ class BoundModifiedHuber:
             huber_pairs(by_level, self._visited, *factors, offsets, first, last, value, slack, sums)
             for q in self._many:
                 if first <= q < last:
-                    rows = int(offsets[q]), int(offsets[q + 1])
-                    value[q], slack[q] = huber_of_many(by_level, self._floor, *factors, *rows, sums)
+                    value[q], slack[q] = self._swept(by_level, q, NO_COLUMNS, sums[:, None])
 
         map_blocks(work, self.cuts)
         gradient[self._order] = self._row_weight * sums
@@ -115,10 +115,23 @@ class BoundModifiedHuber:
         start, stop = self.queries.offsets[first], self.queries.offsets[last]
         rows = self._order[start:stop] - start
         sums, R = np.zeros_like(V), np.empty_like(V)
-        pairs = (self._floor, *self._factors, self.queries.offsets)
-        huber_curvature(at.state, *pairs, first, last, V[rows], sums)
+        by_level = V[rows]
+        pairs = (self._visited, *self._factors, self.queries.offsets)
+        huber_curvature(at.state, *pairs, first, last, by_level, sums)
+        for q in self._many:
+            if first <= q < last:
+                self._swept(at.state, q, by_level, sums, start)
         R[rows] = self._row_weight[start:stop, None] * sums
         return Curvature(None, V, R)
+
+    def _swept(
+        self, s: FloatArray, q: int, V: FloatArray, out: FloatArray, start: int = 0
+    ) -> tuple[float, float]:
+        """Of one query of many documents, as :func:`huber_of_many`; V and ``out`` begin with row ``start``."""
+        lo, hi = int(self.queries.offsets[q]), int(self.queries.offsets[q + 1])
+        rows = slice(lo - start, hi - start)
+        value, slack = huber_of_many(s, self._floor, *self._factors, lo, hi, V[rows], out[rows])
+        return value, slack
 
     def _ascends(self, q: int) -> bool:
         """Whether no gain of a query is smaller than one of a lower level."""
