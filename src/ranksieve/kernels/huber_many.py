@@ -171,7 +171,7 @@ def _pair_by_pair(uppers, lowers, documents, floors, V, out):
                 slack += omega * h * (2.0 - h)
                 slope += 2.0 * omega * h
                 out[j, 0] += 2.0 * omega * h
-            elif x < 2.0:
+            elif abs(s[i] - s[j]) < 1.0:
                 for c in range(V.shape[1]):
                     change = omega * (V[i, c] - V[j, c])
                     out[i, c] += change
