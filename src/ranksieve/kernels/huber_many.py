@@ -9,18 +9,19 @@ added up pair by pair. Weight, x and h are those of :mod:`ranksieve.kernels.hube
 import numpy as np
 
 from ranksieve.kernels.compiling import helper, kernel
+from ranksieve.kernels.huber import lower_partners
 from ranksieve.kernels.masses import mass_of
 
-FEW_PAIRS = 4096  # of two groups: so many are added up pair by pair
+FEW_PAIRS = 2**18  # of two groups: so many are added up pair by pair
 TERMS = 4  # products in a pair's weight
 DEPTH = 512  # of a stack: groups that wait
 
 
 @helper
-def _add(sums, terms, u, sign):
+def _add(sums, terms, row, u, sign):
     """Add sign·terms·u^p to sums[p], p = 0, 1, 2."""
     for k in range(TERMS):
-        term = sign * terms[k]
+        term = sign * terms[row, k]
         sums[0, k] += term
         sums[1, k] += term * u
         sums[2, k] += term * u * u
@@ -32,6 +33,18 @@ def _recentre(sums, shift):
     for k in range(TERMS):
         sums[2, k] += shift * (shift * sums[0, k] - 2.0 * sums[1, k])
         sums[1, k] -= shift * sums[0, k]
+
+
+@helper
+def _weighted(sums, factors, row, c, out):
+    """Σ ω(c + u)^p from the sums of terms·u^p, p = 0, 1, 2."""
+    e0, e1, e2 = 0.0, 0.0, 0.0
+    for k in range(TERMS):
+        factor = factors[row, k]
+        e0 += factor * sums[0, k]
+        e1 += factor * sums[1, k]
+        e2 += factor * sums[2, k]
+    out[row, 0], out[row, 1], out[row, 2] = e0, c * e0 + e1, c * (c * e0 + 2.0 * e1) + e2
 
 
 @helper
@@ -47,9 +60,9 @@ def sweep(s, factors, partner_s, terms, near, far):
         while end > 0 and partner_s[end - 1] - s[i] >= 1.0:
             end -= 1
             u = partner_s[end] - centre
-            _add(beyond, terms[end], u, 1.0)
+            _add(beyond, terms, end, u, 1.0)
             if first <= end:
-                _add(inside, terms[end], u, -1.0)
+                _add(inside, terms, end, u, -1.0)
         first = min(first, end)
         if first == end:
             inside[:] = 0.0
@@ -59,15 +72,10 @@ def sweep(s, factors, partner_s, terms, near, far):
             centre = s[i]
         while first > 0 and partner_s[first - 1] - s[i] > -1.0:
             first -= 1
-            _add(inside, terms[first], partner_s[first] - centre, 1.0)
+            _add(inside, terms, first, partner_s[first] - centre, 1.0)
         c = 1.0 - (s[i] - centre)  # x = c + u
-        for sums, out in ((inside, near[i]), (beyond, far[i])):
-            e0, e1, e2 = 0.0, 0.0, 0.0
-            for k in range(TERMS):
-                e0 += factors[i, k] * sums[0, k]
-                e1 += factors[i, k] * sums[1, k]
-                e2 += factors[i, k] * sums[2, k]
-            out[0], out[1], out[2] = e0, c * e0 + e1, c * (c * e0 + 2.0 * e1) + e2
+        _weighted(inside, factors, i, c, near)
+        _weighted(beyond, factors, i, c, far)
 
 
 @helper
@@ -138,17 +146,15 @@ def _sweep_groups(uppers, lowers, sign, documents, floors, V, out):
     """
     mass = documents[1]
     s, factors, terms = _uppers_described(uppers, sign, documents, floors)
-    lower_s, _, lower_terms = _lowers_described(lowers, sign, documents)
+    lower_s, lower_factors, lower_terms = _lowers_described(lowers, sign, documents)
+    turned = -lower_s[::-1], lower_factors[::-1].copy()
+    partners = -s[::-1], terms[::-1].copy()
     uppers_turned, lowers_turned = uppers[::-1].copy(), lowers[::-1].copy()
-    turned_s, turned_factors, _ = _lowers_described(lowers_turned, sign, documents)
-    partner_s, _, partner_terms = _uppers_described(uppers_turned, sign, documents, floors)
     if V.shape[1]:
         _curvatures(uppers, s, factors, lowers, lower_s, lower_terms, mass, V, out)
-        _curvatures(
-            lowers_turned, -turned_s, turned_factors, uppers_turned, -partner_s, partner_terms, mass, V, out
-        )
+        _curvatures(lowers_turned, turned[0], turned[1], uppers_turned, partners[0], partners[1], mass, V, out)
         return 0.0, 0.0
-    _slopes(lowers_turned, -turned_s, turned_factors, -partner_s, partner_terms, 1.0, mass, out)
+    _slopes(lowers_turned, turned[0], turned[1], partners[0], partners[1], 1.0, mass, out)
     return _slopes(uppers, s, factors, lower_s, lower_terms, -1.0, mass, out)
 
 
@@ -156,27 +162,31 @@ def _sweep_groups(uppers, lowers, sign, documents, floors, V, out):
 def _pair_by_pair(uppers, lowers, documents, floors, V, out):
     """As :func:`huber_of_many` of two groups of any discounts."""
     s, mass, gain, discount = documents
-    value, slack = 0.0, 0.0
+    value, slack, m = 0.0, 0.0, len(lowers)
+    if V.shape[1]:
+        for i in uppers:
+            for j in lowers:
+                if abs(s[i] - s[j]) < 1.0:
+                    omega = (floors[0] + abs(gain[i] - gain[j])) * (floors[1] + abs(discount[i] - discount[j]))
+                    omega *= mass[i] * mass[j]
+                    for c in range(V.shape[1]):
+                        change = omega * (V[i, c] - V[j, c])
+                        out[i, c] += change
+                        out[j, c] -= change
+        return value, slack
+    masses, slopes = np.empty(m + 1), np.zeros(m)
+    masses[:m] = mass[lowers]
+    lower_s, lower_gain, lower_discount = s[lowers], gain[lowers], discount[lowers]
     for i in uppers:
-        slope = 0.0
-        for j in lowers:
-            x = 1.0 - (s[i] - s[j])
-            if x <= 0.0:
-                continue
-            h = min(x, 2.0)
-            omega = (floors[0] + abs(gain[i] - gain[j])) * (floors[1] + abs(discount[i] - discount[j]))
-            omega *= mass[i] * mass[j]
-            if V.shape[1] == 0:
-                value += omega * h * (2.0 * x - h)
-                slack += omega * h * (2.0 - h)
-                slope += 2.0 * omega * h
-                out[j, 0] += 2.0 * omega * h
-            elif abs(s[i] - s[j]) < 1.0:
-                for c in range(V.shape[1]):
-                    change = omega * (V[i, c] - V[j, c])
-                    out[i, c] += change
-                    out[j, c] -= change
+        masses[m] = mass[i]
+        total, dual, slope = lower_partners(
+            s[i], gain[i], discount[i], floors[0], floors[1], masses, m, 0, lower_s, lower_gain, lower_discount,
+            slopes,
+        )  # fmt: skip
+        value, slack = value + total, slack + dual
         out[i, 0] -= slope
+    for k in range(m):
+        out[lowers[k], 0] += slopes[k]
     return value, slack
 
 
