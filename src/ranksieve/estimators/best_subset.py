@@ -214,9 +214,7 @@ def _copies(objective: Objective, usable: BoolArray, support: IntArray, names: A
             row = np.searchsorted(columns, j)
             same = columns[np.abs(H[row]) >= (1.0 - ALIKE) * size[row] * size]
             found.setdefault(j, []).extend(same[same != j].tolist())
-    return {
-        str(names[j]): names[np.unique(same).tolist()].tolist() for j, same in found.items() if same
-    }
+    return {str(names[j]): names[np.unique(same).tolist()].tolist() for j, same in found.items() if same}
 
 
 def best_subset(

@@ -27,8 +27,9 @@ class RankRLS(PlainFit, LinearRanker):
 
     n is the number of documents, n_q that of query q. The sum over pairs of a query is n_q‖C(y − Xw)‖² with
     C = I − 11ᵀ/n_q, so it is ridge regression on documents centred within their queries, and one linear
-    system of one equation per feature gives w (per document, if there are fewer of these). With weights v of documents the sum is over v_i v_j times the
-    squares, n and n_q are sums of weights. Features that are constant within every query get exactly 0.
+    system of one equation per feature gives w (per document, if there are fewer of these). With
+    weights v of documents the sum is over v_i v_j times the squares, n and n_q are sums of weights. Features
+    that are constant within every query get exactly 0.
 
     Parameters
     ----------

@@ -1,18 +1,16 @@
 """The modified Huber loss of a query with many documents, without a visit to each pair: O(n log² n).
 
 Uppers and lowers are parted by level, again and again, and each two such groups by discount, until in all
-pairs the upper has the larger discount, or in none: then a pair's weight is a sum of four products of a number
-of one document and a number of the other, and one sweep over the scores adds up all pairs. Small groups are
-added up pair by pair. Weight, x and h are those of :mod:`ranksieve.kernels.huber`.
+pairs the upper has the larger discount, or in none: then a pair's weight is a sum of four products of a
+number of one document and a number of the other, and one sweep over the scores adds up all pairs. Small
+groups are added up pair by pair. Weight, x and h are those of :mod:`ranksieve.kernels.huber`.
 """
 
 import numpy as np
 
 from ranksieve.kernels.compiling import helper, kernel
 from ranksieve.kernels.huber import lower_partners
-from ranksieve.kernels.masses import mass_of
 
-FEW_PAIRS = 2**18  # of two groups: so many are added up pair by pair
 TERMS = 4  # products in a pair's weight
 DEPTH = 512  # of a stack: groups that wait
 
@@ -88,7 +86,8 @@ def _uppers_described(uppers, sign, documents, floors):
         i = uppers[k]
         g, b = floors[0] + gain[i], floors[1] + sign * discount[i]
         factors[k, 0], factors[k, 1], factors[k, 2], factors[k, 3] = g * b, -sign * g, -b, sign
-        terms[k, 0], terms[k, 1], terms[k, 2], terms[k, 3] = mass[i] * g * b, mass[i] * g, mass[i] * b, mass[i]
+        terms[k, 0], terms[k, 1] = mass[i] * g * b, mass[i] * g
+        terms[k, 2], terms[k, 3] = mass[i] * b, mass[i]
     return s[uppers], factors, terms
 
 
@@ -102,40 +101,37 @@ def _lowers_described(lowers, sign, documents):
         j = lowers[k]
         g, b = gain[j], discount[j]
         factors[k, 0], factors[k, 1], factors[k, 2], factors[k, 3] = 1.0, -sign * b, -g, sign * g * b
-        terms[k, 0], terms[k, 1], terms[k, 2], terms[k, 3] = mass[j], mass[j] * b, mass[j] * g, mass[j] * g * b
+        terms[k, 0], terms[k, 1] = mass[j], mass[j] * b
+        terms[k, 2], terms[k, 3] = mass[j] * g, mass[j] * g * b
     return s[lowers], factors, terms
 
 
 @helper
-def _slopes(members, s, factors, partner_s, terms, sign, mass, out):
-    """Add sign·Σ 2ωh to ``out`` of each member; returns Σ ωψ and Σ ωh(2 − h)."""
-    near, far = np.empty((len(s), 3)), np.empty((len(s), 3))
-    sweep(s, factors, partner_s, terms, near, far)
-    value, slack = 0.0, 0.0
-    for k in range(len(s)):
-        i = members[k]
-        value += mass[i] * (near[k, 2] + 4.0 * (far[k, 1] - far[k, 0]))
-        slack += mass[i] * (2.0 * near[k, 1] - near[k, 2])
-        out[i, 0] += sign * mass[i] * (2.0 * near[k, 1] + 4.0 * far[k, 0])
-    return value, slack
+def _one_side(members, s, factors, partners, partner_s, terms, sign, mass, V, out):
+    """What one group's members get of their partners; Σ ωψ and Σ ωh(2 − h).
 
-
-@helper
-def _curvatures(members, s, factors, partners, partner_s, terms, mass, V, out):
-    """Add Σ ω(V_i − V_j) over the partners j on the parabola to ``out`` of each member i."""
-    near, far, degree = np.empty((len(s), 3)), np.empty((len(s), 3)), np.empty(len(s))
-    sweep(s, factors, partner_s, terms, near, far)
-    for k in range(len(s)):
-        degree[k] = near[k, 0]
-    scaled = np.empty_like(terms)
-    for c in range(V.shape[1]):
-        for k in range(len(partners)):
-            for t in range(TERMS):
-                scaled[k, t] = V[partners[k], c] * terms[k, t]
+    Without columns of V, sign·Σ 2ωh is added to ``out`` of each member i, else Σ ω(V_i − V_j) over the
+    partners j on the parabola, for which Σ ω is found first.
+    """
+    n, value, slack = len(s), 0.0, 0.0
+    near, far, degree, scaled = np.empty((n, 3)), np.empty((n, 3)), np.empty(n), terms.copy()
+    for c in range(-1, V.shape[1]):
+        if c >= 0:
+            for k in range(len(partners)):
+                for t in range(TERMS):
+                    scaled[k, t] = V[partners[k], c] * terms[k, t]
         sweep(s, factors, partner_s, scaled, near, far)
-        for k in range(len(s)):
+        for k in range(n):
             i = members[k]
-            out[i, c] += mass[i] * (degree[k] * V[i, c] - near[k, 0])
+            if c >= 0:
+                out[i, c] += mass[i] * (degree[k] * V[i, c] - near[k, 0])
+            elif V.shape[1]:
+                degree[k] = near[k, 0]
+            else:
+                value += mass[i] * (near[k, 2] + 4.0 * (far[k, 1] - far[k, 0]))
+                slack += mass[i] * (2.0 * near[k, 1] - near[k, 2])
+                out[i, 0] += sign * mass[i] * (2.0 * near[k, 1] + 4.0 * far[k, 0])
+    return value, slack
 
 
 @helper
@@ -144,18 +140,18 @@ def _sweep_groups(uppers, lowers, sign, documents, floors, V, out):
 
     Both are given by ascending score. Seen from the lowers, all scores are negated: x stays the same.
     """
-    mass = documents[1]
     s, factors, terms = _uppers_described(uppers, sign, documents, floors)
-    lower_s, lower_factors, lower_terms = _lowers_described(lowers, sign, documents)
-    turned = -lower_s[::-1], lower_factors[::-1].copy()
-    partners = -s[::-1], terms[::-1].copy()
-    uppers_turned, lowers_turned = uppers[::-1].copy(), lowers[::-1].copy()
-    if V.shape[1]:
-        _curvatures(uppers, s, factors, lowers, lower_s, lower_terms, mass, V, out)
-        _curvatures(lowers_turned, turned[0], turned[1], uppers_turned, partners[0], partners[1], mass, V, out)
-        return 0.0, 0.0
-    _slopes(lowers_turned, turned[0], turned[1], partners[0], partners[1], 1.0, mass, out)
-    return _slopes(uppers, s, factors, lower_s, lower_terms, -1.0, mass, out)
+    partner_s, partner_factors, partner_terms = _lowers_described(lowers, sign, documents)
+    found = (0.0, 0.0)
+    for side in (-1.0, 1.0):
+        found = _one_side(
+            uppers, s, factors, lowers, partner_s, partner_terms, side, documents[1], V, out
+        )  # of both sides the same, but for rounding
+        uppers, lowers = lowers[::-1].copy(), uppers[::-1].copy()
+        s, partner_s = -partner_s[::-1], -s[::-1]
+        factors, partner_factors = partner_factors[::-1].copy(), factors[::-1].copy()
+        terms, partner_terms = partner_terms[::-1].copy(), terms[::-1].copy()
+    return found
 
 
 @helper
@@ -167,7 +163,9 @@ def _pair_by_pair(uppers, lowers, documents, floors, V, out):
         for i in uppers:
             for j in lowers:
                 if abs(s[i] - s[j]) < 1.0:
-                    omega = (floors[0] + abs(gain[i] - gain[j])) * (floors[1] + abs(discount[i] - discount[j]))
+                    omega = (floors[0] + abs(gain[i] - gain[j])) * (
+                        floors[1] + abs(discount[i] - discount[j])
+                    )
                     omega *= mass[i] * mass[j]
                     for c in range(V.shape[1]):
                         change = omega * (V[i, c] - V[j, c])
@@ -180,8 +178,8 @@ def _pair_by_pair(uppers, lowers, documents, floors, V, out):
     for i in uppers:
         masses[m] = mass[i]
         total, dual, slope = lower_partners(
-            s[i], gain[i], discount[i], floors[0], floors[1], masses, m, 0, lower_s, lower_gain, lower_discount,
-            slopes,
+            s[i], gain[i], discount[i], floors[0], floors[1], masses, m, 0,
+            lower_s, lower_gain, lower_discount, slopes,
         )  # fmt: skip
         value, slack = value + total, slack + dual
         out[i, 0] -= slope
@@ -207,52 +205,49 @@ def _part(group, place, middle, room):
 
 
 @helper
-def _two_groups(uppers, lowers, place, documents, floors, room, V, out):
+def _two_groups(uppers, lowers, place, documents, floors, room, few_pairs, V, out):
     """As :func:`huber_of_many` of two groups; ``place`` orders documents by discount."""
     value, slack, discount = 0.0, 0.0, documents[3]
-    waiting, n_waiting = np.empty((DEPTH, 6), dtype=np.int64), 1
-    waiting[0] = (0, len(uppers), 0, len(lowers), 0, len(place))
+    waiting, n_waiting = np.empty((DEPTH, 7), dtype=np.int64), 1
+    waiting[0] = (0, len(uppers), 0, len(lowers), 0, len(place), 0)
     while n_waiting:
         n_waiting -= 1
-        a, b, c, d, low, high = waiting[n_waiting]
-        up, down = uppers[a:b], lowers[c:d]
+        a, b, c, d, low, high, sign = waiting[n_waiting]  # the sign is 0 if it is not the same throughout
+        up, down, found = uppers[a:b], lowers[c:d], (0.0, 0.0)
         if a == b or c == d:
             continue
-        if len(up) * len(down) <= FEW_PAIRS:
+        if sign == 0 and np.ptp(discount[up]) == 0.0 and np.ptp(discount[down]) == 0.0:
+            sign = 1 if discount[up[0]] >= discount[down[0]] else -1
+        if len(up) * len(down) <= few_pairs:
             found = _pair_by_pair(up, down, documents, floors, V, out)
-        elif np.ptp(discount[up]) == 0.0 and np.ptp(discount[down]) == 0.0:
-            sign = 1.0 if discount[up[0]] >= discount[down[0]] else -1.0
-            found = _sweep_groups(up, down, sign, documents, floors, V, out)
+        elif sign != 0:
+            found = _sweep_groups(up, down, float(sign), documents, floors, V, out)
         else:
             middle = (low + high) // 2
             u, v = a + _part(up, place, middle, room), c + _part(down, place, middle, room)
-            waiting[n_waiting] = (a, u, c, v, low, middle)
-            waiting[n_waiting + 1] = (u, b, v, d, middle, high)
-            n_waiting += 2
-            found = (0.0, 0.0)
-            if u < b and c < v:
-                found = _sweep_groups(uppers[u:b], lowers[c:v], 1.0, documents, floors, V, out)
-            value, slack = value + found[0], slack + found[1]
-            found = (0.0, 0.0)
-            if a < u and v < d:
-                found = _sweep_groups(uppers[a:u], lowers[v:d], -1.0, documents, floors, V, out)
+            waiting[n_waiting] = (a, u, c, v, low, middle, 0)
+            waiting[n_waiting + 1] = (u, b, v, d, middle, high, 0)
+            waiting[n_waiting + 2] = (u, b, c, v, 0, 0, 1)  # before the others part these groups further
+            waiting[n_waiting + 3] = (a, u, v, d, 0, 0, -1)
+            n_waiting += 4
         value, slack = value + found[0], slack + found[1]
     return value, slack
 
 
 @kernel
-def huber_of_many(s, floor, mass, gain, discount, gain_floor, discount_floor, lo, hi, V, out):
+def huber_of_many(s, floor, mass, gain, discount, gain_floor, discount_floor, lo, hi, few_pairs, V, out):
     """Of the documents lo..hi of one query: Σ ωψ and Σ ω(ψ − tψ′), the gradient added to ``out``.
 
     If V has columns: Σ ω (e_i − e_j)(V_i − V_j) over the pairs on the parabola, added to ``out``. Both arrays
-    hold these documents only. They stand by ascending level, and no gain is smaller than one of a lower level.
+    hold these documents only, which stand by ascending level; no gain is smaller than one of a lower level.
+    Groups of at most ``few_pairs`` pairs are added up pair by pair.
     """
     n = hi - lo
-    masses, level_start, place = np.empty(n), np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int64)
+    level_start, place = np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int64)
     place[np.argsort(discount[lo:hi], kind="mergesort")] = np.arange(n)
     for i in range(n):
-        masses[i], level_start[i] = mass_of(mass, lo + i), floor[lo + i] - lo
-    documents = (s[lo:hi], masses, gain[lo:hi], discount[lo:hi])
+        level_start[i] = floor[lo + i] - lo
+    documents = (s[lo:hi], mass[lo:hi], gain[lo:hi], discount[lo:hi])
     order, everyone = np.argsort(s[lo:hi], kind="mergesort"), np.arange(n)
     room, value, slack = np.empty(n, dtype=np.int64), 0.0, 0.0
     waiting, n_waiting = np.empty((DEPTH, 2), dtype=np.int64), 1
@@ -268,7 +263,9 @@ def huber_of_many(s, floor, mass, gain, discount, gain_floor, discount_floor, lo
             continue
         _part(order[a:b], everyone, middle, room)
         uppers, lowers = order[middle:b].copy(), order[a:middle].copy()
-        found = _two_groups(uppers, lowers, place, documents, (gain_floor, discount_floor), room, V, out)
+        found = _two_groups(
+            uppers, lowers, place, documents, (gain_floor, discount_floor), room, few_pairs, V, out
+        )
         value, slack = value + found[0], slack + found[1]
         waiting[n_waiting], waiting[n_waiting + 1] = (a, middle), (middle, b)
         n_waiting += 2

@@ -17,6 +17,7 @@ from ranksieve.losses.base import NO_PAIRS, Curvature, ScoreValue
 from ranksieve.losses.document_weights import grouped_weights
 
 MANY_DOCUMENTS = 2000  # of a query: with more, sweeps take less time than a visit to each pair
+FEW_PAIRS = 2**18  # of two groups of documents: so many are visited there too
 NO_COLUMNS = np.empty((0, 0))
 NO_WEIGHT = (
     "every pair has weight 0: no two documents of different label differ in both gain and discount, "
@@ -127,16 +128,18 @@ class BoundModifiedHuber:
     def _swept(
         self, s: FloatArray, q: int, V: FloatArray, out: FloatArray, start: int = 0
     ) -> tuple[float, float]:
-        """Of one query of many documents, as :func:`huber_of_many`; V and ``out`` begin with row ``start``."""
+        """Of one query of many documents, as :func:`huber_of_many`; V and ``out`` begin with ``start``."""
         lo, hi = int(self.queries.offsets[q]), int(self.queries.offsets[q + 1])
         rows = slice(lo - start, hi - start)
-        value, slack = huber_of_many(s, self._floor, *self._factors, lo, hi, V[rows], out[rows])
+        mass, *factors = self._factors
+        mass = np.ones(self.queries.n_rows) if mass is None else mass
+        value, slack = huber_of_many(s, self._floor, mass, *factors, lo, hi, FEW_PAIRS, V[rows], out[rows])
         return value, slack
 
     def _ascends(self, q: int) -> bool:
         """Whether no gain of a query is smaller than one of a lower level."""
         rows = slice(self.queries.offsets[q], self.queries.offsets[q + 1])
-        gain, below = self._factors[1][rows], self._floor[rows] - rows.start
+        gain, below = np.asarray(self._factors[1])[rows], self._floor[rows] - rows.start
         largest = np.concatenate([[-np.inf], np.maximum.accumulate(gain)])  # of the documents before each
         return bool(np.all(gain >= largest[below]))
 

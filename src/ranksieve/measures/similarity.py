@@ -53,8 +53,8 @@ def kendall(data: Dataset, query_weight: FloatArray | None = None) -> FloatArray
     query this is |mean τ_q|, and copies have similarity 1. Signs are kept until after the mean, because two
     features are interchangeable in a linear model only if they agree (or disagree) throughout.
 
-    Cost: matrix products over all pairs of documents of a query, n_q²·d² operations; of a query with more than
-    1,000 documents, n_q·log n_q·d².
+    Cost: matrix products over all pairs of documents of a query, n_q²·d² operations; of a query with more
+    than 1,000 documents, n_q·log n_q·d².
     """
     data, weight = counted(data, query_weight)
     if data.document_weight is not None:
