@@ -18,7 +18,7 @@ from ranksieve.data.dataset import Dataset
 from ranksieve.kernels.linear import minimise_quadratic
 from ranksieve.objective import Objective, Point, make_objective
 from ranksieve.penalties.base import Slopes
-from ranksieve.solvers.prox_newton import model_minimum
+from ranksieve.solvers.prox_newton import model_minimum, most_columns, steepest
 
 SETTLED = 1e-2  # share of the largest violation
 MAX_SWEEPS = 1000  # of coordinate descent
@@ -155,7 +155,12 @@ class Folds:
         """Features in use, and those whose gradient without some fold comes near its slope."""
         without = self._without(gradients)
         facing = np.array([penalty.facing(g) for penalty, g in zip(slopes, without, strict=True)])
-        return np.flatnonzero((w != 0) | (np.abs(without) >= NEAR * facing).any(axis=0))
+        near = np.flatnonzero((w != 0) | (np.abs(without) >= NEAR * facing).any(axis=0))
+        share = np.full((len(self), len(near)), np.inf)
+        open_ = (w[near] == 0) & (facing[:, near] > 0)
+        np.divide(np.abs(without[:, near]), facing[:, near], out=share, where=open_)
+        most = max(most_columns(self.objective), 2 * int(np.count_nonzero(w)))
+        return steepest(near, share.max(axis=0, initial=0.0), most)
 
     def _without(self, shares: FloatArray) -> FloatArray:
         """Means over the pairs outside each fold, from the sums over those of each part."""

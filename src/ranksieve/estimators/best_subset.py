@@ -34,6 +34,7 @@ from ranksieve.solvers.base import Callback
 from ranksieve.subset import Effort, Found, SubsetSearch
 
 ALIKE = 1e-9  # share of a feature's curvature that a copy of it may leave unexplained
+COMPARED_AT_ONCE = 1000  # features
 
 
 @dataclass(eq=False, repr=False)
@@ -202,17 +203,18 @@ def _clock(progress: Progress | None, done: int, total: int, time_limit: float) 
 
 def _copies(objective: Objective, usable: BoolArray, support: IntArray, names: Any) -> dict[str, list[str]]:
     """For each feature of a set the others that differ from it by a factor alone, within queries."""
-    point, others = objective.at_zero, np.flatnonzero(usable)
-    columns = np.union1d(others, support)
-    H = objective.hessian(point, columns)
-    size = np.sqrt(np.maximum(H.diagonal(), np.finfo(float).tiny))
-    alike = np.abs(H) >= (1.0 - ALIKE) * np.outer(size, size)
-    copies: dict[str, list[str]] = {}
-    for j in support:
-        same = columns[alike[np.searchsorted(columns, j)]]
-        if len(same) > 1:
-            copies[str(names[j])] = names[same[same != j]].tolist()
-    return copies
+    point, found = objective.at_zero, dict[int, list[int]]()
+    candidates = np.setdiff1d(np.flatnonzero(usable), support)
+    for first in range(0, max(len(candidates), 1), COMPARED_AT_ONCE):
+        others = candidates[first : first + COMPARED_AT_ONCE]
+        columns = np.union1d(others, support)
+        H = objective.hessian(point, columns)
+        size = np.sqrt(np.maximum(H.diagonal(), np.finfo(float).tiny))
+        for j in support.tolist():
+            row = np.searchsorted(columns, j)
+            same = columns[np.abs(H[row]) >= (1.0 - ALIKE) * size[row] * size]
+            found.setdefault(j, []).extend(same[same != j].tolist())
+    return {str(names[j]): names[np.unique(same).tolist()].tolist() for j, same in found.items() if same}
 
 
 def best_subset(

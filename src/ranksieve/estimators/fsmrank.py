@@ -129,7 +129,7 @@ class FSMRank(SolvedRanker):
         if not np.any(self.importance_ > 0):
             measure = self.importance if isinstance(self.importance, str) else "the given array"
             raise ValueError(ALL_EXCLUDED.format(measure=measure))
-        similarity = similarity_measure(self.similarity, data.n_features)
+        similarity = similarity_measure(self.similarity, data.n_features, self.similarity_weight > 0)
         self.similarity_ = None
         if self.similarity_weight > 0:
             self.similarity_ = settle_definiteness(similarity(data, query_weight), self.psd)

@@ -27,8 +27,9 @@ class RankRLS(PlainFit, LinearRanker):
 
     n is the number of documents, n_q that of query q. The sum over pairs of a query is n_q‖C(y − Xw)‖² with
     C = I − 11ᵀ/n_q, so it is ridge regression on documents centred within their queries, and one linear
-    system of one equation per feature gives w. With weights v of documents the sum is over v_i v_j times the
-    squares, n and n_q are sums of weights. Features that are constant within every query get exactly 0.
+    system of one equation per feature gives w (per document, if there are fewer of these). With
+    weights v of documents the sum is over v_i v_j times the squares, n and n_q are sums of weights. Features
+    that are constant within every query get exactly 0.
 
     Parameters
     ----------
@@ -56,15 +57,14 @@ class RankRLS(PlainFit, LinearRanker):
         if not data.pair_weights @ weight > 0:
             raise ValueError(NO_PAIRS)
         used = np.flatnonzero(varying_columns(data))
-        products = sum_of_products(data, used, weight) / float(np.sum(data.row_weights(weight)))
-        system, moment = products[:-1, :-1] + self.alpha * np.eye(len(used)), products[:-1, -1]
-        solution = _solved(system, moment)
+        kind = FewDocuments if len(used) > data.n_docs else FewFeatures
+        ridge = kind(data, used, weight, self.alpha)
+        solution = ridge.solution()
         self.trace_, self.n_iter_ = Trace(), 1
         for step, w in enumerate((np.zeros(len(used)), solution)):
             self.coef_ = np.zeros(data.n_features)
             self.coef_[used] = w
-            half_slope = system @ w - moment
-            self.objective_ = max(0.0, float(products[-1, -1] + w @ (half_slope - moment)))
+            self.objective_, half_slope = ridge.at(w)
             self.gap_ = float(half_slope @ half_slope) / self.alpha
             self.trace_.record(self.objective_, self.gap_, self.coef_)
             if callback is not None:
@@ -81,6 +81,46 @@ def _solved(system: FloatArray, moment: FloatArray) -> FloatArray:
         unit = 1.0 / np.sqrt(np.diagonal(system))  # features of any scale
         scaled = unit[:, None] * system * unit
         return np.asarray(unit * np.linalg.lstsq(scaled, unit * moment, rcond=None)[0])
+
+
+class FewFeatures:
+    """The ridge regression of RankRLS, by one equation per feature."""
+
+    def __init__(self, data: Dataset, columns: IntArray, query_weight: FloatArray, alpha: float) -> None:
+        self._products = sum_of_products(data, columns, query_weight) / float(
+            np.sum(data.row_weights(query_weight))
+        )
+        self._system = self._products[:-1, :-1] + alpha * np.eye(len(columns))
+        self._moment = self._products[:-1, -1]
+
+    def solution(self) -> FloatArray:
+        """The best weights."""
+        return _solved(self._system, self._moment)
+
+    def at(self, w: FloatArray) -> tuple[float, FloatArray]:
+        """The objective, and half its gradient."""
+        half_slope = self._system @ w - self._moment
+        return max(0.0, float(self._products[-1, -1] + w @ (half_slope - self._moment))), half_slope
+
+
+class FewDocuments:
+    """The same by one equation per document: w = Rᵀ(RRᵀ + αI)⁻¹t, R and t the centred rows and labels."""
+
+    def __init__(self, data: Dataset, columns: IntArray, query_weight: FloatArray, alpha: float) -> None:
+        rows = data.queries.group(data.row_weights(query_weight))
+        Z = centred_rows(data, columns, 0, data.n_queries)
+        Z *= np.sqrt(rows / np.sum(rows))[:, None]
+        self._R, self._t, self._alpha = Z[:, :-1], Z[:, -1], alpha
+
+    def solution(self) -> FloatArray:
+        """The best weights."""
+        system = self._R @ self._R.T + self._alpha * np.eye(len(self._t))
+        return self._R.T @ _solved(system, self._t)
+
+    def at(self, w: FloatArray) -> tuple[float, FloatArray]:
+        """The objective, and half its gradient."""
+        off = self._R @ w - self._t
+        return float(off @ off + self._alpha * (w @ w)), self._R.T @ off + self._alpha * w
 
 
 def sum_of_products(data: Dataset, columns: IntArray, query_weight: FloatArray) -> FloatArray:

@@ -20,8 +20,15 @@ from ranksieve.penalties import PENALTIES, Penalty, offering
 from ranksieve.solvers import Fista, Problem, ProxNewton, Reweighted, Solver
 
 L1_SOLVERS: dict[str, Callable[[float, int], Solver]] = {"path": ProxNewton, "fista": Fista}
+ROUND_STEPS = 50  # of Newton's: with more features than documents a round may have no end, and need not
+
+
+def _newton_round(tol: float, max_iter: int) -> Solver:
+    return ProxNewton(tol, min(max_iter, ROUND_STEPS))
+
+
 ROUND_SOLVERS: dict[str, Callable[[float, int], Solver]] = {
-    "path": ProxNewton,
+    "path": _newton_round,
     # A round may hold features with next to no penalty, whose gap FISTA closes last: the mapping ends it.
     "fista": partial(Fista, mapping_tol=1e-6),
 }
@@ -56,7 +63,7 @@ class SparseRankSVM(SolvedRanker):
         Largest duality gap of each ℓ1 problem, as a share of its objective; a concave penalty's rounds stop
         when the objective falls by less than this share.
     max_iter : int
-        Most iterations of a solver.
+        Most iterations of a solver; a round of proximal Newton ends after 50 at the latest.
     max_rounds : int
         Most rounds of reweighting.
     warm_start : bool

@@ -12,7 +12,7 @@ from ranksieve.kernels.masses import mass_of
 
 
 @kernel(fastmath={"reassoc", "nsz"})  # sums in any, but a fixed, order: vectorised
-def _lower_partners(
+def lower_partners(
     s, gain, discount, gain_floor, discount_floor, mass, i, lo, lower, gains, discounts, lower_slopes
 ):  # fmt: skip
     """Of one upper document, Σ ωψ, Σ ωh(2 − h), which is Σ ω(ψ − tψ′), and Σ 2ωh, each also put to its j.
@@ -43,7 +43,7 @@ def huber_pairs(
         value[q], slack[q] = 0.0, 0.0
         for i in range(lo, offsets[q + 1]):
             end = floor[i]
-            total, dual, upper_slope = _lower_partners(
+            total, dual, upper_slope = lower_partners(
                 s[i], gain[i], discount[i], gain_floor, discount_floor, mass, i, lo,
                 s[lo:end], gain[lo:end], discount[lo:end], gradient[lo:end],
             )  # fmt: skip

@@ -180,6 +180,9 @@ def squared_hinge(
     t = np.empty(_longest_query(offsets, first, last))
     for q in range(first, last):
         lo, hi, here = offsets[q], offsets[q + 1], 0.0
+        if hi - lo == 2 and lists.first[q + 1] - lists.first[q] == 1:
+            _pair_alone(s, weight, mass, q, lo, lists, uppers, above, active, gradient, sums)
+            continue
         _centre(s[lo:hi], t)
         for i in range(lo, hi):
             active[i], gradient[i] = 0, 0.0
@@ -218,6 +221,27 @@ def squared_hinge(
             product += t[i - lo] * gradient[i]
             gradient[i] *= 2.0 * weight[q]
         sums[q, 0], sums[q, 1] = weight[q] * here, weight[q] * (here + product)
+
+
+@helper
+def _pair_alone(s, weight, mass, q, lo, lists, uppers, above, active, gradient, sums):
+    """As :func:`squared_hinge` of a query that is one pair, with the same bits."""
+    k = lists.first[q]
+    i, j = uppers[lists.begin[k]], lists.members[lists.member_begin[k]]
+    mean = (s[lo + 1] - s[lo]) / 2 + s[lo]
+    t_i, t_j = s[i] - mean, s[j] - mean
+    above[j] = 1 if _is_active(t_i, t_j) else 0
+    active[i], active[j], gradient[i], gradient[j] = 0, 0, 0.0, 0.0
+    if above[j]:
+        m_i, m_j = mass_of(mass, i), mass_of(mass, j)
+        active[i], active[j] = m_i * m_j, m_j * m_i
+        gradient[j] = m_j * (m_i * (1.0 + t_j) - m_i * t_i)
+        gradient[i] = -m_i * (m_j * (1.0 - t_i) + m_j * t_j)
+    here, product = gradient[j], 0.0
+    for p in (lo, lo + 1):
+        product += (s[p] - mean) * gradient[p]
+        gradient[p] *= 2.0 * weight[q]
+    sums[q, 0], sums[q, 1] = weight[q] * here, weight[q] * (here + product)
 
 
 @helper

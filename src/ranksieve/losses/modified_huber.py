@@ -12,9 +12,13 @@ from ranksieve._types import FloatArray, IntArray
 from ranksieve.data.queries import Queries, local_levels, pair_weights
 from ranksieve.data.query_weights import checked_query_weight
 from ranksieve.kernels.huber import huber_curvature, huber_pairs
+from ranksieve.kernels.huber_many import huber_of_many
 from ranksieve.losses.base import NO_PAIRS, Curvature, ScoreValue
 from ranksieve.losses.document_weights import grouped_weights
 
+MANY_DOCUMENTS = 2000  # of a query: with more, sweeps take less time than a visit to each pair
+FEW_PAIRS = 2**18  # of two groups of documents: so many are visited there too
+NO_COLUMNS = np.empty((0, 0))
 NO_WEIGHT = (
     "every pair has weight 0: no two documents of different label differ in both gain and discount, "
     "so swapping them costs nothing; give queries longer lists or use a discount that falls at every rank"
@@ -51,7 +55,10 @@ class ModifiedHuber:
 
 
 class BoundModifiedHuber:
-    """The loss of one data set: value, gradient and curvature take one visit to each pair."""
+    """The loss of one data set: value, gradient and curvature take one visit to each pair.
+
+    Those of a query with many documents take O(n log² n), if gains do not fall with the level.
+    """
 
     name: ClassVar[str] = "modified_huber"
     offers: ClassVar[frozenset[str]] = frozenset({"hessian"})
@@ -75,13 +82,16 @@ class BoundModifiedHuber:
         self._weight, self._row_weight = weight, np.repeat(weight, queries.sizes)
         self._order = np.lexsort((level, queries.query_of_grouped))  # by level within each query
         factors = [("gain", gain), ("discount", discount)]
-        self._pairs = (
-            _first_of_level(level[self._order], queries),
+        self._floor = _first_of_level(level[self._order], queries)
+        self._factors = (
             None if mass is None else mass[self._order],
             *(_per_document(name, values, queries)[self._order] for name, values in factors),
             *(float(values is None) for _, values in factors),
-            queries.offsets,
         )
+        self._many = [q for q in np.flatnonzero(queries.sizes > MANY_DOCUMENTS).tolist() if self._ascends(q)]
+        self._visited = self._floor.copy()
+        for q in self._many:  # no pair of these is visited
+            self._visited[queries.offsets[q] : queries.offsets[q + 1]] = queries.offsets[q]
         self.normaliser = self.evaluate(np.zeros(queries.n_rows)).value  # ψ(0) = 1
         if not self.normaliser > 0:
             raise ValueError(NO_WEIGHT)
@@ -91,7 +101,11 @@ class BoundModifiedHuber:
         value, slack = np.empty(self.queries.n_queries), np.empty(self.queries.n_queries)
 
         def work(first: int, last: int) -> None:
-            huber_pairs(by_level, *self._pairs, first, last, value, slack, sums)
+            offsets, factors = self.queries.offsets, self._factors
+            huber_pairs(by_level, self._visited, *factors, offsets, first, last, value, slack, sums)
+            for q in self._many:
+                if first <= q < last:
+                    value[q], slack[q] = self._swept(by_level, q, NO_COLUMNS, sums[:, None])
 
         map_blocks(work, self.cuts)
         gradient[self._order] = self._row_weight * sums
@@ -102,9 +116,32 @@ class BoundModifiedHuber:
         start, stop = self.queries.offsets[first], self.queries.offsets[last]
         rows = self._order[start:stop] - start
         sums, R = np.zeros_like(V), np.empty_like(V)
-        huber_curvature(at.state, *self._pairs, first, last, V[rows], sums)
+        by_level = V[rows]
+        pairs = (self._visited, *self._factors, self.queries.offsets)
+        huber_curvature(at.state, *pairs, first, last, by_level, sums)
+        for q in self._many:
+            if first <= q < last:
+                self._swept(at.state, q, by_level, sums, start)
         R[rows] = self._row_weight[start:stop, None] * sums
         return Curvature(None, V, R)
+
+    def _swept(
+        self, s: FloatArray, q: int, V: FloatArray, out: FloatArray, start: int = 0
+    ) -> tuple[float, float]:
+        """Of one query of many documents, as :func:`huber_of_many`; V and ``out`` begin with ``start``."""
+        lo, hi = int(self.queries.offsets[q]), int(self.queries.offsets[q + 1])
+        rows = slice(lo - start, hi - start)
+        mass, *factors = self._factors
+        mass = np.ones(self.queries.n_rows) if mass is None else mass
+        value, slack = huber_of_many(s, self._floor, mass, *factors, lo, hi, FEW_PAIRS, V[rows], out[rows])
+        return value, slack
+
+    def _ascends(self, q: int) -> bool:
+        """Whether no gain of a query is smaller than one of a lower level."""
+        rows = slice(self.queries.offsets[q], self.queries.offsets[q + 1])
+        gain, below = np.asarray(self._factors[1])[rows], self._floor[rows] - rows.start
+        largest = np.concatenate([[-np.inf], np.maximum.accumulate(gain)])  # of the documents before each
+        return bool(np.all(gain >= largest[below]))
 
     def dual(self, value: float, slack: float, scale: float) -> float:
         """D = c·(1/Ω) Σ ω(2h − h²), h = −ψ′/2, a lower bound of the dual value −f*(c∇f).

@@ -25,6 +25,9 @@ SIMILARITIES: dict[str, similarity.Similarity] = {
     "identity": similarity.identity,
 }
 
+MOST_COMPARED = (
+    5000  # features: of more, their similarities take too much memory, and their eigenvalues too long
+)
 SYMMETRIC = 1e-8  # largest |A_ij − A_ji|, as a share of the largest entry
 
 __all__ = ["IMPORTANCES", "SIMILARITIES", "feature_importance", "feature_similarity", "similarity_measure"]
@@ -55,9 +58,14 @@ def feature_similarity(measure: Any, data: Dataset, query_weight: FloatArray | N
     return similarity_measure(measure, data.n_features)(data, query_weight)
 
 
-def similarity_measure(measure: Any, n_features: int) -> similarity.Similarity:
-    """The measure of that name, or one that gives the given matrix; checked, but nothing computed yet."""
+def similarity_measure(measure: Any, n_features: int, used: bool = True) -> similarity.Similarity:
+    """The measure of that name, or one that gives the given matrix; checked, but nothing computed yet.
+
+    Too many features are refused, unless it will not be ``used``.
+    """
     if isinstance(measure, str):
+        if used:
+            _check_width(n_features)
         return lookup(SIMILARITIES, measure, "similarity")
     matrix = _symmetric(_numbers("similarity", measure), n_features)
 
@@ -65,6 +73,15 @@ def similarity_measure(measure: Any, n_features: int) -> similarity.Similarity:
         return matrix
 
     return given
+
+
+def _check_width(n_features: int) -> None:
+    if n_features > MOST_COMPARED:
+        raise ValueError(
+            f"the similarity of {n_features:,} features is a matrix of {8e-9 * n_features**2:.1f} GB; at "
+            f"most {MOST_COMPARED:,} features can be compared with each other, so choose among them first, "
+            "for example by FSRank"
+        )
 
 
 def _symmetric(matrix: FloatArray, d: int) -> FloatArray:

@@ -7,9 +7,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from ranksieve._types import FloatArray, IntArray
+from ranksieve._types import BoolArray, FloatArray, IntArray
 from ranksieve.kernels.linear import minimise_quadratic
-from ranksieve.objective import Point
+from ranksieve.objective import Objective, Point
 from ranksieve.penalties.base import Slopes, duality_gap
 from ranksieve.solvers.base import Loop, Problem, Solver
 from ranksieve.solvers.line_search import ROUNDING, first_decrease
@@ -17,6 +17,7 @@ from ranksieve.solvers.sample import minimum_of_sample
 
 NEAR = 0.8  # a feature whose gradient reaches this share of its slope joins the working set
 WIDE = 0.6  # from this share on its values are kept at hand: it may join soon
+FEWEST, MOST = 256, 1000  # features that a working set may hold beyond those in use, whatever the data
 MAX_SWEEPS = 1000  # of coordinate descent per step
 STALLED = 5  # steps without a change that can be told from none end the iteration
 
@@ -53,11 +54,10 @@ class ProxNewton(Solver):
 
 def _step(problem: Problem, slopes: Slopes, point: Point, g: FloatArray, primal: float) -> Point | None:
     """One Newton step, or None when rounding leaves no decrease to be had."""
-    objective, columns = problem.objective, working_set(slopes, point.w, g)
-    if problem.usable is not None:
-        columns = columns[problem.usable[columns]]  # a slope of 0 lets in all others
+    objective, most = problem.objective, most_columns(problem.objective)
+    columns = working_set(slopes, point.w, g, NEAR, most, problem.usable)
     if not objective.features.keeps(columns):
-        objective.features.keep(working_set(slopes, point.w, g, WIDE))
+        objective.features.keep(working_set(slopes, point.w, g, WIDE, 2 * most))
     target = point.w.copy()
     target[columns] = model_minimum(objective.hessian(point, columns), slopes, point.w, g, columns)
     direction = target - point.w
@@ -67,9 +67,33 @@ def _step(problem: Problem, slopes: Slopes, point: Point, g: FloatArray, primal:
     return first_decrease(objective, slopes.value, point, direction, decrease, primal)
 
 
-def working_set(slopes: Slopes, w: FloatArray, g: FloatArray, near: float = NEAR) -> IntArray:
-    """Features in use, and those whose gradient is near the slope that would bring them in."""
-    return np.flatnonzero((w != 0) | (np.abs(g) >= near * slopes.facing(g)))
+def most_columns(objective: Objective) -> int:
+    """Features that a working set may hold: an ℓ1 optimum needs no more of them than there are documents."""
+    return int(np.clip(objective.loss.queries.n_rows, FEWEST, MOST))
+
+
+def working_set(
+    slopes: Slopes, w: FloatArray, g: FloatArray, near: float, most: int, usable: BoolArray | None = None
+) -> IntArray:
+    """Features in use, and those whose gradient is near the slope that would bring them in.
+
+    Of more than ``most``, and twice as many as are in use, the ones with the steepest gradient for their
+    slope: so its Hessian stays small however many features there are.
+    """
+    facing = slopes.facing(g)
+    chosen = np.flatnonzero((w != 0) | (np.abs(g) >= near * facing))
+    if usable is not None:
+        chosen = chosen[usable[chosen]]  # a slope of 0 lets in all others
+    share = np.full(len(chosen), np.inf)
+    np.divide(np.abs(g[chosen]), facing[chosen], out=share, where=(w[chosen] == 0) & (facing[chosen] > 0))
+    return steepest(chosen, share, max(most, 2 * int(np.count_nonzero(w))))
+
+
+def steepest(columns: IntArray, share: FloatArray, most: int) -> IntArray:
+    """At most so many of the columns, those of the largest share, in their order."""
+    if len(columns) <= most:
+        return columns
+    return np.sort(columns[np.argsort(-share, kind="stable")[:most]])
 
 
 def model_minimum(

@@ -1,0 +1,288 @@
+"""Many features, long lists, many queries: the same numbers, without work or memory that grows as squares."""
+
+from __future__ import annotations
+
+import tracemalloc
+
+import numpy as np
+import pytest
+
+import ranksieve as rs
+from ranksieve.kernels.concordance import concordances
+from ranksieve.kernels.huber import huber_curvature, huber_pairs
+from ranksieve.kernels.huber_many import huber_of_many
+from ranksieve.losses import modified_huber
+from ranksieve.measures import feature_similarity, similarity
+from ranksieve.objective import Objective, make_objective
+from ranksieve.penalties import L1
+from ranksieve.solvers import Problem, ProxNewton, prox_newton
+
+WIDE = 4000  # features
+
+
+@pytest.fixture(scope="module")
+def wide():
+    """Many features, few documents."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((60, WIDE))
+    scores = X[:, 0] - X[:, 1] + 0.5 * X[:, 2] + 0.3 * rng.standard_normal(60)
+    return rs.Dataset(X, np.digitize(scores, [-1.0, 0.0, 1.0]).astype(float), np.repeat(np.arange(6), 10))
+
+
+def long_list(n, n_levels, seed=0):
+    """One query."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, 4))
+    scores = X @ [1.0, -0.5, 0.2, 0.0] + rng.standard_normal(n)
+    return rs.Dataset(X, np.argsort(np.argsort(scores)) * n_levels // n * 1.0, np.zeros(n, dtype=int))
+
+
+def largest_blocks(monkeypatch):
+    """The widths of all Hessian blocks that are computed from now on."""
+    widths, hessian, hessians = [0], Objective.hessian, Objective.hessians
+
+    def counted(self, point, columns):
+        widths.append(len(columns))
+        return hessian(self, point, columns)
+
+    def counted_parts(self, point, columns, cuts):
+        widths.append(len(columns))
+        return hessians(self, point, columns, cuts)
+
+    monkeypatch.setattr(Objective, "hessian", counted)
+    monkeypatch.setattr(Objective, "hessians", counted_parts)
+    return widths
+
+
+def peak(work):
+    """The most memory that some work takes, and what it returns."""
+    tracemalloc.start()
+    try:
+        result = work()
+        return tracemalloc.get_traced_memory()[1], result
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize("penalty", ["l1", "log", "mcp", "lp", "scad"])
+def test_no_penalty_needs_a_matrix_of_all_features(penalty, wide, monkeypatch):
+    widths = largest_blocks(monkeypatch)
+    rs.SparseRankSVM(penalty, alpha=0.5).fit(wide)  # compiled functions take memory once
+    memory, model = peak(lambda: rs.SparseRankSVM(penalty, alpha=0.02).fit(wide))
+    assert 0 < len(model.support_) <= wide.n_docs
+    assert max(widths) <= 2 * prox_newton.FEWEST
+    assert memory < 8 * wide.X.nbytes  # a matrix of all features would be 66 times X
+
+
+def test_a_small_working_set_finds_the_same_optimum(wide, monkeypatch):
+    some = rs.Dataset(wide.X[:, :1000], wide.y, wide.qid)
+    problem = Problem(make_objective(some), L1(0.02))
+    whole = ProxNewton(1e-9).solve(problem)
+    monkeypatch.setattr(prox_newton, "FEWEST", 16)
+    monkeypatch.setattr(prox_newton, "MOST", 16)
+    small = ProxNewton(1e-9).solve(problem)
+    assert whole.converged
+    assert small.converged
+    assert abs(small.objective - whole.objective) <= small.gap + whole.gap  # what the certificates prove
+
+
+def test_a_working_set_has_the_features_in_use_and_the_steepest_others():
+    g = np.linspace(1.0, 2.0, 1000)
+    w = np.zeros(1000)
+    w[:3] = 1.0
+    slopes = L1(1.0).slopes(1000)
+    few = prox_newton.working_set(slopes, w, g, 0.8, 10)
+    np.testing.assert_array_equal(few, [0, 1, 2, *range(993, 1000)])
+    np.testing.assert_array_equal(prox_newton.working_set(slopes, w, g, 0.8, 1000), np.arange(1000))
+    usable = np.arange(1000) < 500
+    assert prox_newton.working_set(slopes, w, g, 0.8, 10, usable).tolist() == [0, 1, 2, *range(493, 500)]
+
+
+def test_as_many_features_as_documents_may_be_in_a_working_set(wide):
+    long = make_objective(long_list(3000, 3))
+    assert prox_newton.most_columns(long) == prox_newton.MOST
+    assert prox_newton.most_columns(make_objective(wide)) == prox_newton.FEWEST
+
+
+def test_the_choice_among_models_needs_no_matrix_of_all_features(wide, monkeypatch):
+    ranker = rs.SparseRanker(max_features=5, n_alphas=15, metric="map").fit(wide)  # compiled once
+    widths = largest_blocks(monkeypatch)
+    memory, model = peak(lambda: ranker.fit(wide))
+    assert 0 < len(model.support_) <= 5
+    assert max(widths) <= 2 * prox_newton.FEWEST
+    assert memory < 8 * WIDE**2 / 2  # half of one matrix of all features
+
+
+def test_rankrls_of_few_documents_is_that_of_few_features(wide):
+    few = rs.Dataset(wide.X[:, :200], wide.y, wide.qid, document_weight=np.linspace(0.5, 2.0, 60))
+    by_documents = rs.RankRLS(alpha=0.1).fit(few, query_weight=np.arange(1.0, 7.0))
+    twice = np.concatenate([wide.X[:, :200]] * 4)  # the same problem, of more documents than features
+    repeated = rs.Dataset(
+        twice, np.tile(wide.y, 4), np.concatenate([wide.qid + 10 * k for k in range(4)]),
+        document_weight=np.tile(few.document_weight, 4),
+    )  # fmt: skip
+    by_features = rs.RankRLS(alpha=0.1).fit(repeated, query_weight=np.tile(np.arange(1.0, 7.0), 4))
+    np.testing.assert_allclose(by_documents.coef_, by_features.coef_, rtol=1e-9, atol=1e-12)
+    assert by_documents.objective_ == pytest.approx(by_features.objective_, rel=1e-10)
+    assert by_documents.gap_ < 1e-20
+
+
+def test_rankrls_of_many_features_takes_little_memory(wide):
+    memory, model = peak(lambda: rs.RankRLS().fit(wide))
+    assert np.all(model.coef_ != 0)
+    assert memory < 8 * wide.X.nbytes
+
+
+def test_copies_of_chosen_features_are_found_among_many(wide, monkeypatch):
+    X = wide.X.copy()
+    X[:, -1] = -3.0 * X[:, 0]
+    widths = largest_blocks(monkeypatch)
+    model = rs.BestSubset(1, max_nodes=1).fit(rs.Dataset(X, wide.y, wide.qid))
+    assert set(model.ties_) | {name for names in model.ties_.values() for name in names} == {"f1", "f4000"}
+    assert max(widths) <= 1001
+
+
+@pytest.mark.parametrize("kind", [rs.GAS, rs.FSMRank, rs.FBPCRank, rs.HierarchicalBEM, rs.HierarchicalILTR])
+def test_more_features_than_can_be_compared_are_refused(kind):
+    X = np.random.default_rng(0).standard_normal((20, 5001))
+    data = rs.Dataset(X, np.arange(20) % 2.0, np.repeat([0, 1], 10))
+    with pytest.raises(
+        ValueError, match=r"^the similarity of 5,001 features is a matrix of 0\.2 GB; at most 5,000"
+    ):
+        kind().fit(data)
+
+
+def test_without_similarity_any_number_of_features_will_do():
+    X = np.random.default_rng(0).standard_normal((20, 5001))
+    data = rs.Dataset(X, np.arange(20) % 2.0, np.repeat([0, 1], 10))
+    assert rs.FSMRank(similarity_weight=0.0, max_iter=3, tol=1.0).fit(data).similarity_ is None
+
+
+# --- Long lists --------------------------------------------------------------------------------------------
+
+
+def weighted_documents(
+    n, n_levels, seed, scale=1.0, offset=0.0, digits=17, gains=True, discounts=True, mass=False
+):
+    """What the kernels take of the documents of one query, by level."""
+    rng = np.random.default_rng(seed)
+    level = np.sort(rng.integers(0, n_levels, n))
+    starts = np.concatenate([[True], level[1:] != level[:-1]])
+    return (
+        np.round(offset + scale * rng.standard_normal(n), digits),
+        np.flatnonzero(starts)[np.cumsum(starts) - 1],
+        rng.uniform(0.1, 2.0, n) if mass else np.ones(n),
+        (2.0 ** np.minimum(level, 12) - 1.0) / 100.0 if gains else np.zeros(n),
+        1.0 / np.log2(2.0 + rng.permutation(n)) if discounts else np.zeros(n),
+        float(not gains),
+        float(not discounts),
+    )
+
+
+@pytest.mark.parametrize("few_pairs", [1, 300])
+@pytest.mark.parametrize("n_levels", [1, 2, 5, 100])
+@pytest.mark.parametrize(
+    "how",
+    [
+        {},
+        {"scale": 10.0, "mass": True},
+        {"scale": 0.0},
+        {"scale": 0.1, "discounts": False},
+        {"scale": 1e4, "offset": 1e7, "gains": False},
+        {"scale": 2.0, "digits": 1},
+        {"gains": False, "discounts": False, "mass": True},
+    ],
+)
+def test_sweeps_add_up_all_pairs(how, n_levels, few_pairs):
+    documents = weighted_documents(400, n_levels, seed=n_levels, **how)
+    value, slack, gradient = np.empty(1), np.empty(1), np.zeros(400)
+    huber_pairs(*documents, np.array([0, 400]), 0, 1, value, slack, gradient)
+    swept = np.zeros((400, 1))
+    found = huber_of_many(*documents, 0, 400, few_pairs, np.empty((400, 0)), swept)
+    np.testing.assert_allclose(found, [value[0], slack[0]], rtol=1e-12, atol=1e-12 * value[0])
+    np.testing.assert_allclose(swept[:, 0], gradient, rtol=0, atol=1e-12 * np.max(np.abs(gradient)))
+
+    V = 3.0 + np.random.default_rng(1).standard_normal((400, 2))
+    expected, curved = np.zeros((400, 2)), np.zeros((400, 2))
+    huber_curvature(*documents, np.array([0, 400]), 0, 1, V, expected)
+    huber_of_many(*documents, 0, 400, few_pairs, V, curved)
+    np.testing.assert_allclose(curved, expected, rtol=0, atol=1e-12 * np.max(np.abs(expected)))
+
+
+def test_a_ranker_of_long_lists_learns_the_same(monkeypatch):
+    lists = [long_list(n, 4, seed=n) for n in (30, 180, 120)]
+    data = rs.Dataset(
+        np.concatenate([one.X for one in lists]), np.concatenate([one.y for one in lists]),
+        np.repeat([3, 1, 2], [30, 180, 120]),
+    )  # fmt: skip
+    visited = rs.RSRank(n_rounds=2).fit(data)
+    monkeypatch.setattr(modified_huber, "MANY_DOCUMENTS", 100)
+    monkeypatch.setattr(modified_huber, "FEW_PAIRS", 50)
+    swept = rs.RSRank(n_rounds=2).fit(data)
+    np.testing.assert_allclose(swept.coef_, visited.coef_, rtol=1e-9, atol=1e-12)
+    assert swept.objective_ == pytest.approx(visited.objective_, rel=1e-11)
+
+
+def test_long_lists_whose_gains_fall_with_the_level_are_visited_pair_by_pair(monkeypatch):
+    data = long_list(200, 4)
+    loss = modified_huber.ModifiedHuber(gain=-data.y)
+    s = np.random.default_rng(0).standard_normal(200)
+    visited = loss.bind(data.y, data.queries).evaluate(s)
+    monkeypatch.setattr(modified_huber, "MANY_DOCUMENTS", 100)
+    again = loss.bind(data.y, data.queries).evaluate(s)
+    assert again.value == visited.value
+    np.testing.assert_array_equal(again.gradient, visited.gradient)
+
+
+def test_no_pair_of_a_long_list_is_visited(monkeypatch):
+    data, rows = long_list(5000, 5), []
+
+    def seen(s, floor, *others):
+        rows.append(int(np.sum(floor)))
+        return huber_pairs(s, floor, *others)
+
+    monkeypatch.setattr(modified_huber, "huber_pairs", seen)
+    rs.RSRank(n_rounds=1, max_iter=2).fit(data)
+    assert set(rows) == {0}  # where lower partners end: every document has none
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 64, 333])
+def test_sorting_counts_what_all_pairs_do(n):
+    rng = np.random.default_rng(n)
+    x = rng.standard_normal((n, 7))
+    x[:, 1], x[:, 2], x[:, 5] = np.round(x[:, 1]), 0.0, rng.integers(0, 3, n)
+    x[:, 3], x[:, 4] = x[:, 0], -x[:, 1]
+    ranks, total = similarity._ranks(x), np.zeros((7, 7))
+    concordances(np.ascontiguousarray(ranks.T, dtype=np.int32), total)
+    np.testing.assert_array_equal(total, similarity._concordance(ranks))
+
+
+def test_similarities_of_long_lists_have_the_same_bits_and_take_no_room_for_pairs(monkeypatch):
+    data = long_list(1200, 5)
+    memory, sorted_ = peak(lambda: feature_similarity("kendall", data))
+    assert memory < 20 * data.X.nbytes  # the signs of all pairs would be 300 times X
+    monkeypatch.setattr(similarity, "MANY_DOCUMENTS", 2000)
+    np.testing.assert_array_equal(sorted_, feature_similarity("kendall", data))
+
+
+# --- Many queries of two documents -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_queries_of_one_pair_add_up(weighted):
+    rng = np.random.default_rng(0)
+    s, y = rng.standard_normal(200), np.tile([1.0, 0.0, 0.0, 1.0], 50)
+    mass = rng.uniform(0.5, 2.0, 200) if weighted else None
+    pairs = rs.Dataset(s[:, None], y, np.repeat(np.arange(100), 2), document_weight=mass)
+    point = make_objective(pairs).evaluate(np.ones(1))
+    difference = s.reshape(-1, 2) @ [1.0, -1.0] * np.tile([1.0, -1.0], 50)
+    xi, omega = (
+        np.maximum(0.0, 1.0 - difference),
+        np.ones(100) if mass is None else mass.reshape(-1, 2).prod(axis=1),
+    )
+    assert point.value == pytest.approx(omega @ xi**2 / omega.sum(), rel=1e-13)
+    assert point.slack == pytest.approx(omega @ xi / omega.sum(), rel=1e-13)
+    upper = point.at.gradient.reshape(-1, 2)[np.arange(100), np.arange(100) % 2]
+    np.testing.assert_allclose(upper, -2.0 * omega * xi, rtol=1e-12, atol=1e-14)
+    np.testing.assert_allclose(point.at.gradient.reshape(-1, 2).sum(axis=1), 0.0, atol=1e-14)
+    np.testing.assert_allclose(point.at.state.active.reshape(-1, 2), ((xi > 0) * omega)[:, None] * [1.0, 1.0])
