@@ -170,8 +170,11 @@ def _show_pair(pair: PairExplanation, top: int | None, as_json: bool) -> None:
         for p in pair.parts[:top]
     ]  # fmt: skip
     table(["feature", str(pair.a), str(pair.b), *scaled, "weight", "contribution"], rows)
+    all_of_them = (
+        "The contribution adds" if len(pair.parts) == 1 else f"All {len(pair.parts)} contributions add"
+    )
     words(
-        f"All {len(pair.parts)} contributions add up to {pair.difference:+.6g} = {pair.score_a:.6g} - "
+        f"{all_of_them} up to {pair.difference:+.6g} = {pair.score_a:.6g} - "
         f"{pair.score_b:.6g}. {pair.a} is at rank {pair.rank_a}, {pair.b} at rank {pair.rank_b}."
     )
 

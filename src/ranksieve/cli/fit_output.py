@@ -163,11 +163,9 @@ def show_model(
         words(f"{model.method} uses {len(model.terms)} of {model.n_features} features.")
     else:
         words(f"{model.method} uses none of the {model.n_features} features, so all scores are equal.")
-    verb = "chosen" if model.chosen_by else "measured"
+    how = f", {'chosen' if model.chosen_by else 'measured'} {choice}" if choice else ""
     measured = [
-        f"{name.capitalize()}: {value:.4f}, {verb} {choice}."
-        for name, value in model.metrics.items()
-        if name != "cost"
+        f"{name.capitalize()}: {value:.4f}{how}." for name, value in model.metrics.items() if name != "cost"
     ]
     for sentence in choice_sentences(ranker, choice) or measured:
         words(sentence)

@@ -15,6 +15,7 @@ from ranksieve.estimators.held_out import Validation
 from ranksieve.metrics import evaluate
 from ranksieve.model import LinearModel
 
+ROUNDING = 1e-9  # of a metric that is a mean over ties and dealings of folds
 SHOWN_QUERIES = 10
 
 
@@ -56,12 +57,12 @@ class Changes:
     @property
     def won(self) -> int:
         """Queries that the new model ranks better."""
-        return int(np.count_nonzero(self.after > self.before))
+        return int(np.count_nonzero(self.after - self.before > ROUNDING))
 
     @property
     def lost(self) -> int:
         """Queries that it ranks worse."""
-        return int(np.count_nonzero(self.after < self.before))
+        return int(np.count_nonzero(self.before - self.after > ROUNDING))
 
     @property
     def gain(self) -> tuple[float, float, float]:
@@ -106,8 +107,8 @@ def most_changed(
     """The queries whose value fell most, at most so many, then those whose value rose most, by the change."""
     gain, ids = after - before, query_ids.tolist()
     order = np.argsort(gain, kind="stable").tolist()
-    lost = [k for k in order[:most] if gain[k] < 0]
-    won = [k for k in order[-most:] if gain[k] > 0]
+    lost = [k for k in order[:most] if gain[k] < -ROUNDING]
+    won = [k for k in order[-most:] if gain[k] > ROUNDING]
     return [(ids[k], float(before[k]), float(after[k])) for k in (*lost, *won)]
 
 

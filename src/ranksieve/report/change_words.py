@@ -6,6 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from ranksieve.report.words import counted
+
 if TYPE_CHECKING:
     from ranksieve.estimators.changes import Changes
 
@@ -52,7 +54,8 @@ def change_sentences(found: Changes, file: str) -> Iterator[str]:
     entered, left = ([one.feature for one in found.features if one.status == s] for s in ("in", "out"))
     kept = sum(one.status == "kept" for one in found.features)
     if not entered and not left:
-        yield f"The {kept} features of {file} are kept: no other candidate is better by more than chance."
+        same = f"{counted(kept, 'feature')} of {file} {'is' if kept == 1 else 'are'} kept"
+        yield f"The {same}: no other candidate is better by more than chance."
     else:
         yield f"Of the features of {file} {kept} are kept; in: {_listed(entered)}; out: {_listed(left)}."
     if not len(found.after):
