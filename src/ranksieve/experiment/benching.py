@@ -266,8 +266,9 @@ def _run(
 
 def _in_processes(tasks: Sequence[Task], n_jobs: int) -> Iterator[Done]:
     """By processes of this machine, which end with this one."""
-    jobs = (delayed(_do_for)(os.getpid(), task.label, task.worth, task.work, n_jobs > 1) for task in tasks)
-    yield from Parallel(n_jobs=n_jobs, return_as="generator_unordered")(jobs)
+    jobs = (delayed(_do)(task.label, task.worth, task.work, n_jobs > 1) for task in tasks)
+    ended = {"initializer": end_with, "initargs": (os.getpid(),)} if n_jobs > 1 else {}
+    yield from Parallel(n_jobs=n_jobs, return_as="generator_unordered", **ended)(jobs)
 
 
 def _on_workers(cluster: Any, folder: Path, tasks: Sequence[Task]) -> Iterator[Done]:
@@ -283,11 +284,6 @@ def _on_workers(cluster: Any, folder: Path, tasks: Sequence[Task]) -> Iterator[D
         jobs.append((task.label, task.worth, task.work.func, first, *rest))
         labels.append(task.label)
     yield from cluster.as_done(_do_there, jobs, labels)
-
-
-def _do_for(employer: int, *job: Any) -> Done:
-    end_with(employer)
-    return _do(*job)
 
 
 def _do_there(label: str, worth: int, work: Callable[..., None], *args: Any) -> Done:
