@@ -14,8 +14,8 @@ from ranksieve.kernels.huber_many import huber_of_many
 from ranksieve.losses import modified_huber
 from ranksieve.measures import feature_similarity, similarity
 from ranksieve.objective import Objective, make_objective
-from ranksieve.penalties import L1
-from ranksieve.solvers import Problem, ProxNewton, prox_newton
+from ranksieve.penalties import L1, Ridge
+from ranksieve.solvers import Problem, ProxNewton, TruncatedNewton, prox_newton, sample
 
 WIDE = 4000  # features
 
@@ -263,6 +263,15 @@ def test_similarities_of_long_lists_have_the_same_bits_and_take_no_room_for_pair
     assert memory < 20 * data.X.nbytes  # the signs of all pairs would be 300 times X
     monkeypatch.setattr(similarity, "MANY_DOCUMENTS", 2000)
     np.testing.assert_array_equal(sorted_, feature_similarity("kendall", data))
+
+
+@pytest.mark.parametrize("solver", [ProxNewton(), TruncatedNewton()])
+def test_a_query_that_is_all_there_is_is_no_sample_of_itself(solver, monkeypatch):
+    problem = Problem(make_objective(long_list(300, 3)), Ridge(0.1))
+    whole = solver.solve(problem)
+    monkeypatch.setattr(sample, "MANY", 100)
+    assert sample.minimum_of_sample(problem, solver) is None
+    np.testing.assert_array_equal(solver.solve(problem).w, whole.w)
 
 
 # --- Many queries of two documents -------------------------------------------------------------------------
