@@ -152,6 +152,14 @@ def test_more_features_than_can_be_compared_are_refused(kind):
         kind().fit(data)
 
 
+@pytest.mark.parametrize("kind", [rs.RankFilter, rs.RankWrapper])
+def test_more_documents_than_relief_can_compare_are_refused(kind):
+    X = np.random.default_rng(0).standard_normal((10_004, 2))
+    data = rs.Dataset(X, np.arange(10_004) % 2.0, np.repeat(["short", "long"], [3, 10_001]))
+    with pytest.raises(ValueError, match=r"^query long has 10,001 documents, and Relief .* at most 10,000"):
+        kind(k=1).fit(data)
+
+
 def test_without_similarity_any_number_of_features_will_do():
     X = np.random.default_rng(0).standard_normal((20, 5001))
     data = rs.Dataset(X, np.arange(20) % 2.0, np.repeat([0, 1], 10))

@@ -19,6 +19,7 @@ from ranksieve.estimators.parameters import Count
 from ranksieve.selection.base import FeatureSelector, check_size, fit_on, largest, levelled
 
 PAIRS_AT_ONCE = 2**14  # pairs of documents whose differences are held at a time
+MOST_DOCUMENTS = 10_000  # of a query: 0.8 GB of distances
 
 
 class Relief(FeatureSelector):
@@ -149,6 +150,12 @@ def scaled_queries(data: Dataset, columns: IntArray) -> Iterator[tuple[int, IntA
     """Every query: its number, its rows, and its values of some columns over their ranges in the data."""
     ranges = np.array([np.ptp(column) for column in dense_columns(data.X[:, columns])])
     order, offsets = data.queries.order, data.queries.offsets
+    longest = int(np.argmax(sizes := np.diff(offsets)))
+    if sizes[longest] > MOST_DOCUMENTS:
+        raise ValueError(
+            f"query {data.queries.ids[longest]} has {sizes[longest]:,} documents, and Relief measures the "
+            f"distance of every two of at most {MOST_DOCUMENTS:,}; leave some of them out or take another selector"
+        )
     for query in range(data.n_queries):
         rows = order[offsets[query] : offsets[query + 1]]
         yield query, rows, dense_block(data.X, rows, columns) / ranges
