@@ -1,58 +1,129 @@
-"""docs/methods/README.md from the table of methods: ``make docs``."""
+"""docs/methods from the table of methods: ``make docs``.
+
+README.md is made whole. Of the page of each method, what stands between ``<!-- facts -->`` or
+``<!-- output -->`` and ``<!-- end -->`` is made; all other text is written by hand, there.
+"""
 
 from __future__ import annotations
 
+import contextlib
+import os
+import re
+import shlex
 import sys
+import tempfile
+import textwrap
+from collections.abc import Iterator
+from pathlib import Path
 
+from benchmarks.method_facts import facts, grid_words
 from ranksieve.methods import METHODS, Method
 
+FOLDER = Path(__file__).resolve().parent.parent / "docs" / "methods"
+LINE, MOST_ROWS = 100, 8
 PAGE_INTRODUCTION = """# Methods
 
 Made from the table `ranksieve.methods.METHODS` by `make docs`. Every linear method works with
 `ranksieve fit --method NAME`; "choice" is the metric by which its paper chooses parameters.
+Which one to take: [choosing a method and a penalty](../choosing.md).
 
-In depth: [FenchelRank](fenchelrank.md), [FSMRank](fsmrank.md), [MinBatSRank](minbatsrank.md),
-[SparseRankSVM](sparse_ranksvm.md), [SparseListMLE](sparse_listmle.md); baselines: [SVMs](ranksvm.md),
-[first-order methods](first_order.md), [boosting and structural SVM](boosting.md); [selectors](selectors.md);
-the [certified path](../path.md) of SparseRanker.
+What is common to several: [first-order methods](first_order.md), [boosting and structural SVM](boosting.md),
+[SVMs and least squares](svms.md), [sparse SVMs](sparse_ranksvm.md), [selectors](selectors.md).
 
 | name | method | source | loss | penalty | solver | linear | grid | choice |
 |---|---|---|---|---|---|---|---|---|
 """
+EXAMPLE_DATA = """
+## Example data
+
+The pages of the methods show what `fit` says of these data, where five of twenty features matter:
+
+```python
+{code}
+```
+"""
+EXAMPLE_CODE = """
+import ranksieve as rs
+
+data = rs.make_ranking(n_queries=60, n_features=20, n_informative=5, seed=0)
+rs.write_letor(data.select_queries(range(40)), "train.txt")
+rs.write_letor(data.select_queries(range(40, 60)), "test.txt")
+print("informative:", [name for name, weight in zip(data.feature_names, data.truth, strict=True) if weight])
+""".strip()
 
 
 def methods_page() -> str:
-    """The page."""
-    return PAGE_INTRODUCTION + "".join(_page_line(name, method) for name, method in METHODS.items())
+    """The page of the table."""
+    lines = "".join(_page_line(name, method) for name, method in METHODS.items())
+    return PAGE_INTRODUCTION + lines + EXAMPLE_DATA.format(code=EXAMPLE_CODE)
+
+
+def method_page(name: str, text: str) -> str:
+    """The page of a method with its facts, and with what its command says in this folder."""
+    command = re.search(r"^\$ ranksieve (.*?)$", text.replace("\\\n", " "), flags=re.M)
+    if command is None:
+        raise ValueError(f"docs/methods/{name}.md shows no command")
+    said = f"```\n{output_of(shlex.split(command[1]))}```\n"
+    return replaced(replaced(text, "facts", facts(name)), "output", said)
+
+
+def replaced(text: str, part: str, made: str) -> str:
+    """The text with another part between its markers."""
+    pattern = rf"(<!-- {part} -->\n).*?(<!-- end -->)"
+    found, count = re.subn(pattern, lambda m: f"{m[1]}\n{made}\n{m[2]}", text, flags=re.S)
+    if count != 1:
+        raise ValueError(f"a page has {count} parts <!-- {part} --> instead of one")
+    return found
+
+
+def output_of(command: list[str]) -> str:
+    """What a command prints, in short lines; of a long table the first rows."""
+    from typer.testing import CliRunner
+
+    from ranksieve.cli import app
+
+    result = CliRunner().invoke(app, command)
+    if result.exit_code:
+        raise ValueError(f"ranksieve {shlex.join(command)}: {result.stderr}")
+    lines = [textwrap.fill(line.rstrip(), LINE) for line in result.stdout.splitlines()]
+    rows = [number for number, line in enumerate(lines) if re.match(r" f\d+ ", line)]
+    if len(rows) > MOST_ROWS:
+        lines[rows[MOST_ROWS] : rows[-1] + 1] = [" …"]
+    return re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).strip("\n") + "\n"
+
+
+@contextlib.contextmanager
+def example_folder() -> Iterator[None]:
+    """A folder with the example data, as the current one."""
+    with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
+        with open(os.devnull, "w") as nothing, contextlib.redirect_stdout(nothing):
+            exec(EXAMPLE_CODE, {})
+        yield
 
 
 def _page_line(name: str, method: Method) -> str:
     linear = "yes" if method.linear else "no"
     cells = (
-        method.title,
+        f"[{method.title}]({name}.md)",
         method.source,
         method.loss,
         method.penalty,
         method.solver,
         linear,
-        _grid_words(method),
+        grid_words(method),
     )
     return f"| `{name}` | {' | '.join(cells)} | {method.select} |\n"
 
 
-def _grid_words(method: Method) -> str:
-    values: dict[str, list[object]] = {}
-    for point in method.grid:
-        for key, value in point.items():
-            if value not in values.setdefault(key, []):
-                values[key].append(value)
-    return "; ".join(f"`{key}`: {_span(seen)}" for key, seen in values.items()) or "–"
-
-
-def _span(seen: list[object]) -> str:
-    words = [f"{value:.3g}" if isinstance(value, float) else str(value) for value in seen]
-    return ", ".join(words) if len(words) <= 3 else f"{words[0]} … {words[-1]} ({len(words)})"
+def main() -> None:
+    """Write all pages again."""
+    (FOLDER / "README.md").write_text(methods_page(), encoding="utf-8")
+    with example_folder():
+        for name in METHODS:
+            page = FOLDER / f"{name}.md"
+            page.write_text(method_page(name, page.read_text(encoding="utf-8")), encoding="utf-8")
+            sys.stdout.write(f"{page.name}\n")
 
 
 if __name__ == "__main__":
-    sys.stdout.write(methods_page())
+    main()

@@ -140,13 +140,15 @@ def vespa(folder, columns):
             need(entry is not None, f"syntax: {line}")
             constants[entry[1]] = float(entry[2])
     score = np.zeros(len(next(iter(columns.values()))))
-    for summand in re.split(r"\s*\+\s*", frame[4].strip()):
+    for summand in re.split(r"\n\s*\+ ", frame[4].strip()):
         constant, _, feature = summand.partition(" * ")
         need(constant in constants, f"unknown constant {constant}")
         scaled = re.fullmatch(r"normalize_linear\((.*)\)", feature)
         need(scaled is None or frame[3] == "global", "normalize_linear is for the global phase")
         feature = scaled[1] if scaled else feature
         need(not feature or feature in columns, f"unknown rank feature {feature}")
+        words = re.findall(r"\w+", re.sub(r'"[^"]*"', "", feature))
+        need(not constants.keys() & set(words), f"{feature} names a constant")
         values = np.asarray(columns[feature]) if feature else 1.0
         score = score + constants[constant] * (vespa_normalised(values) if scaled else values)
     return score

@@ -24,7 +24,13 @@ def only_file(folder):
 
 def field_of(query):
     """The column that a sub-query's score is, by the only field that it names."""
-    return re.search(r'"(?:match": \{"|path": "|field": ")([^"]+)"', json.dumps(query, ensure_ascii=False))[1]
+    if isinstance(query, dict):
+        if "match" in query:
+            return next(iter(query["match"]))
+        if isinstance(found := query.get("path", query.get("field")), str):
+            return found
+    parts = query.values() if isinstance(query, dict) else query if isinstance(query, list) else ()
+    return next(filter(None, map(field_of, parts)), None)
 
 
 def size(columns):

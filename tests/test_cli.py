@@ -133,7 +133,7 @@ def test_demo_writes_a_page_and_a_model(here):
         "Time:",
     ):
         assert words in text
-    assert sorted(os.listdir(here)) == ["model.json", "report.html"]
+    assert sorted(os.listdir(here)) == ["model.json", "report.html", "test.txt", "train.txt", "vali.txt"]
     model = rs.load_model("model.json")
     assert f"chosen model ({len(model.terms)} features)" in text
     truth = rs.make_ranking(seed=0).truth
@@ -144,7 +144,7 @@ def test_demo_writes_a_page_and_a_model(here):
 def test_demo_takes_seed_folder_and_page(here):
     run("demo", "--seed", 5, "--out", "a/b", "-o", "page.html")
     assert sorted(os.listdir(here)) == ["a", "page.html"]
-    assert os.listdir("a/b") == ["model.json"]
+    assert sorted(os.listdir("a/b")) == ["model.json", "test.txt", "train.txt", "vali.txt"]
     other = rs.load_model("a/b/model.json")
     run("demo", "--out", "c")
     assert rs.load_model("c/model.json").fingerprint != other.fingerprint
@@ -153,7 +153,7 @@ def test_demo_takes_seed_folder_and_page(here):
 def test_demo_without_the_report_extra(here, monkeypatch):
     monkeypatch.setattr("ranksieve.report.page.find_spec", lambda name: None)
     assert 'pip install ".[report]"' in run("demo").stdout
-    assert os.listdir(here) == ["model.json"]
+    assert sorted(os.listdir(here)) == ["model.json", "test.txt", "train.txt", "vali.txt"]
 
 
 # --- fit and path ----------------------------------------------------------------------------------------

@@ -1,47 +1,87 @@
-"""Every Python block of the README and of docs/ runs, page by page, in an empty folder."""
+"""The code of the README and of docs/ runs, page by page, in an empty folder, and says what is shown."""
 
 from __future__ import annotations
 
+import json
 import re
-from pathlib import Path
 
 import pytest
-from benchmarks.methods_page import methods_page
+import typer
+import yaml
+from benchmarks.methods_page import FOLDER, example_folder, method_page, methods_page
 
 from ranksieve._util.messages import how_to_install
+from ranksieve.cli import app
+from ranksieve.methods import METHODS
+from tests.pages import PAGES, ROOT, alike, blocks, commands, is_within, name_of, python_blocks, run_page
 
-ROOT = Path(__file__).resolve().parent.parent
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 RUN_ELSEWHERE = {"shop.md"}  # by test_shop_tutorial
-
-
-def python_blocks(page: Path) -> list[str]:
-    return re.findall(r"^```python\n(.*?)^```", page.read_text(encoding="utf-8"), flags=re.S | re.M)
+TUTORIALS = ROOT / "docs" / "tutorials"
+PARSERS = {"json": json.loads, "yaml": yaml.safe_load}
 
 
 @pytest.mark.parametrize(
-    "page",
-    [p for p in PAGES if python_blocks(p) and p.name not in RUN_ELSEWHERE],
-    ids=lambda p: p.relative_to(ROOT).as_posix(),
+    "page", [p for p in PAGES if python_blocks(p) and p.name not in RUN_ELSEWHERE], ids=name_of
 )
 def test_page_runs(page, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    names: dict[str, object] = {"__name__": "__page__"}
-    for block in python_blocks(page):
-        exec(compile(block, page.name, "exec"), names)
+    run_page(page, with_commands=page.is_relative_to(TUTORIALS))
     assert capsys.readouterr().out.strip()
 
 
-def test_the_readme_example_is_about_ten_lines():
-    lines = [line for line in python_blocks(ROOT / "README.md")[0].splitlines() if line.strip()]
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_other_blocks_can_be_read(page):
+    for block in blocks(page):
+        assert block.language in {"python", "console", "", *PARSERS}, block.language
+        PARSERS.get(block.language, str)(block.text)
+
+
+def test_every_command_that_is_shown_exists_with_its_options():
+    known = typer.main.get_command(app)
+    shown = [(page, words) for page in PAGES for block in blocks(page) for words in commands(block.text)]
+    assert len(shown) > 100
+    for page, (name, *words) in shown:
+        if name.startswith("-"):
+            continue
+        command = known.commands[name]
+        context = command.context_class(command, info_name=name)
+        try:
+            command.make_parser(context).parse_args(words)
+        except Exception as error:
+            pytest.fail(f"{name_of(page)}: ranksieve {name} {' '.join(words)}: {error}")
+
+
+def test_what_is_shown_is_compared():
+    said = "Test NDCG@10: 0.69781, over 60 queries.\n f1   +0.78774   100 %\n"
+    assert is_within("0.6978, over 60", said)
+    assert is_within("queries.\n f1 +0.7877", said)
+    assert not is_within("0.7000, over 60", said)
+    assert not is_within("over 61 queries", said)
+    assert not is_within("f2 +0.78774", said)
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/index.md"])
+def test_the_first_example_is_about_ten_lines(page):
+    lines = [line for line in python_blocks(ROOT / page)[0].splitlines() if line.strip()]
     assert len(lines) <= 10
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda p: p.relative_to(ROOT).as_posix())
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_links_lead_somewhere(page):
-    for target in re.findall(r"\]\(([^)#]+)\)", page.read_text(encoding="utf-8")):
+    text = re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.S | re.M)
+    for target, anchor in re.findall(r"\]\(([^)#\s]*)#?([^)\s]*)\)", text):
         if not target.startswith(("http://", "https://")):
-            assert (page.parent / target).exists(), target
+            place = page.parent / target if target else page
+            assert place.exists(), target
+            if anchor:
+                assert anchor in anchors(place), f"{target}#{anchor}"
+
+
+def anchors(page):
+    """What headings are called in links, on GitHub and in the site."""
+    text = re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.S | re.M)
+    heads = re.findall(r"^#+ (.*)$", text, flags=re.M)
+    return {re.sub(r"[^\w -]", "", head.lower()).replace(" ", "-") for head in heads}
 
 
 def test_nothing_promises_an_install_from_a_registry():
@@ -55,6 +95,13 @@ def test_nothing_promises_an_install_from_a_registry():
 
 
 def test_the_table_of_methods_is_current():
-    assert (ROOT / "docs" / "methods" / "README.md").read_text(encoding="utf-8") == methods_page(), (
-        "run make docs"
-    )
+    assert (FOLDER / "README.md").read_text(encoding="utf-8") == methods_page(), "run make docs"
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_the_page_of_a_method_is_current(name):
+    """Facts, parameters and the output of its command; ``make docs`` writes them."""
+    text = (FOLDER / f"{name}.md").read_text(encoding="utf-8")
+    assert "## When to use it" in text
+    with example_folder():
+        assert alike(method_page(name, text), text), "run make docs"

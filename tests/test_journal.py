@@ -68,7 +68,7 @@ def test_a_line_that_is_no_row_is_named(tmp_path, line):
     path = tmp_path / "Fold1.jsonl"
     make(path)
     path.write_text(path.read_text() + line + "\n")
-    for read in (read_journal, make, lambda path: check_begun(path, IDENTITY)):
+    for read in (read_journal, make, lambda path: check_begun(path, IDENTITY, path.parent)):
         with pytest.raises(ValueError, match=r"Fold1\.jsonl:2: damaged line \(no row of results\)"):
             read(path)
 

@@ -49,7 +49,8 @@ def test_page_needs_no_network(page):
     links.feed(page)
     assert [link for link in links.found if not link.startswith("#")] == []
     rest = without_scripts(page)
-    assert "http" not in rest
+    assert "http:" not in rest
+    assert "https:" not in rest
     assert "url(" not in rest
 
 

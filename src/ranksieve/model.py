@@ -302,6 +302,8 @@ def model_from_dict(content: Any, source: str = "model") -> LinearModel:
         shape = SHAPE if content["format_version"] >= 3 else OLDER_SHAPE
         model = _model(checked(content, shape, "the model"))
         _check(model)
+    except RecursionError:
+        raise ValueError(f"{source}: damaged model file (nested too deeply)") from None
     except ValueError as error:
         raise ValueError(f"{source}: damaged model file ({error})") from None
     return model

@@ -13,8 +13,8 @@ import numpy as np
 from ranksieve._types import FloatArray
 from ranksieve._util.messages import shown
 
+HALF = re.compile(r"\\u[dD]")
 LONGEST = 308  # digits of a whole number that fits into a float
-HALF_LETTER = re.compile(r"\\u[dD][89a-fA-F]")  # of those that UTF-16 writes in two
 KINDS: dict[type, str] = {
     str: "text", int: "a whole number", float: "a finite number", list: "a list", dict: "an object"
 }  # fmt: skip
@@ -25,12 +25,12 @@ def decode_json(text: str, **options: Any) -> Any:
     """What a text says; every fault is a JSONDecodeError, and a whole number beyond floats is infinite."""
     try:
         value = json.loads(text, parse_int=_whole, **options)
-        if half := HALF_LETTER.search(text):
-            json.dumps(value, ensure_ascii=False).encode()  # two halves make a letter
+        if HALF.search(text):  # one of a pair of codes that make a character
+            json.dumps(value, ensure_ascii=False).encode()
     except RecursionError:
         raise json.JSONDecodeError("nested too deeply", text, 0) from None
     except UnicodeEncodeError:
-        raise json.JSONDecodeError("half a letter", text, half.start() if half else 0) from None
+        raise json.JSONDecodeError("a text holds half of a pair of characters", text, 0) from None
     return value
 
 

@@ -12,7 +12,6 @@ from types import FrameType
 from typing import TypeVar
 
 Entry = TypeVar("Entry")
-LONGEST_SHOWN = 40
 
 
 def lookup(table: Mapping[str, Entry], name: str, kind: str) -> Entry:
@@ -25,16 +24,21 @@ def lookup(table: Mapping[str, Entry], name: str, kind: str) -> Entry:
     raise ValueError(f"unknown {kind} {shown(name)}{hint}; known are {', '.join(table)}")
 
 
-def shown(value: object) -> str:
-    """A value as Python writes it; of a long one the beginning."""
-    text = repr(value)
-    return text if len(text) <= LONGEST_SHOWN else f"{text[:LONGEST_SHOWN]} …"
-
-
 def shortened(names: Sequence[str], most: int) -> str:
     """The names with commas between them; of more than ``most`` the first ones: "f1, f2 and 3 more"."""
     more = len(names) - most
     return ", ".join(names[:most]) + (f" and {more} more" if more > 0 else "")
+
+
+def shown(value: object, most: int = 60) -> str:
+    """A name in quotes, or another value, without control characters and not longer than a line."""
+    text = ascii(value) if isinstance(value, str) and not value.isprintable() else repr(value)
+    return text if len(text) <= most else f"{text[:most]}…"
+
+
+def told(name: str) -> str:
+    """A name inside a sentence: as it is, unless it would break the line or go on for ever."""
+    return name if name.isprintable() and len(name) <= 60 else shown(name)
 
 
 def how_to_install(extra: str) -> str:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:  # these take long to load
     from ranksieve.metrics import Evaluation
 
 SHARES = (0.6, 0.2)  # of the queries, for training and validation; the rest is the test set
+PARTS = ("train.txt", "vali.txt", "test.txt")
 METRIC, OTHER_METRIC, PROFILE, MAX_FEATURES = "ndcg@10", "map", "standard", 10
 
 
@@ -24,14 +25,15 @@ METRIC, OTHER_METRIC, PROFILE, MAX_FEATURES = "ndcg@10", "map", "standard", 10
 def demo(
     *,
     seed: Annotated[int, typer.Option(metavar="N", min=0, help="Another number, other data.")] = 0,
-    out: Annotated[str, typer.Option(metavar="DIR", help="Folder for report.html and model.json.")] = ".",
+    out: Annotated[str, typer.Option(metavar="DIR", help="Folder for page, model and data.")] = ".",
     report: Annotated[
         str | None, typer.Option("-o", "--report", metavar="FILE", help="Where the page goes instead.")
     ] = None,
 ) -> None:
     """Plant a few features in synthetic data and find them again.
 
-    Writes a model file and, with the extra "report" installed, a page about it.
+    Writes the data as train.txt, vali.txt and test.txt, a model file and, with the extra "report"
+    installed, a page about it.
     """
     import numpy as np
 
@@ -40,13 +42,17 @@ def demo(
 
     Path(out).mkdir(parents=True, exist_ok=True)
     page, model_file = Path(report or Path(out, "report.html")), Path(out, "model.json")
-    check_outputs([page, model_file])
+    data_files = [Path(out, name) for name in PARTS]
+    check_outputs([page, model_file, *data_files])
     data = rs.make_ranking(seed=seed)
     truth, (train, valid, test) = np.asarray(data.truth), split_queries(data, seed)
     words(
         f"Synthetic data: {data.n_docs} documents, {data.n_queries} queries, {data.n_features} features, "
         f"of which {np.count_nonzero(truth)} matter."
     )
+    for part, file in zip((train, valid, test), data_files, strict=True):
+        rs.write_letor(part, file)
+    words(f"Wrote {', '.join(map(str, data_files))}.")
     ranker = rs.SparseRanker(MAX_FEATURES, METRIC, profile=PROFILE)
     started = time.perf_counter()
     with progress("fitting the data") as bar:

@@ -39,6 +39,7 @@ ARGUMENTS = {  # of options that have another name than the argument they set
     "doc_column": "doc_id",
     "data": "sample",
 }
+COMMANDS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 QUOTED = r"""(?:"[^"]*"|'[^']*')"""
 QUOTE_MARKS = "[\"']"
 VALUES = rf"{QUOTED}(?:(?:, | or ){QUOTED})*"
@@ -58,11 +59,14 @@ def table(
     from rich.table import Table
     from rich.text import Text
 
-    cells = [[f"{value:.4g}" if isinstance(value, float) else str(value) for value in row] for row in rows]
-    view = Table(title=title, title_justify="left", box=box.SIMPLE, pad_edge=False)
+    cells = [
+        [f"{value:.4g}" if isinstance(value, float) else harmless(str(value)) for value in row]
+        for row in rows
+    ]
+    view = Table(title=title and Text(harmless(title)), title_justify="left", box=box.SIMPLE, pad_edge=False)
     for column, name in enumerate(columns):
         numeric = bool(cells) and all(_is_number(row[column]) for row in cells)
-        view.add_column(Text(name), justify="right" if numeric else "left", overflow="fold")
+        view.add_column(Text(harmless(name)), justify="right" if numeric else "left", overflow="fold")
     for number, row in enumerate(cells):
         styles = ["bold" if bold and bold[number][column] else "" for column in range(len(row))]
         view.add_row(*(Text(cell, style) for cell, style in zip(row, styles, strict=True)))
@@ -73,7 +77,12 @@ def words(text: str) -> None:
     """Print a line of prose."""
     from rich.text import Text
 
-    _console().print(Text(text), soft_wrap=True)
+    _console().print(Text(harmless(text)), soft_wrap=True)
+
+
+def harmless(text: str) -> str:
+    """Text whose characters that command a terminal, or turn the direction of reading, are shown as codes."""
+    return COMMANDS.sub(lambda found: ascii(found[0])[1:-1], text)
 
 
 def emit_json(content: Any) -> None:
@@ -182,7 +191,7 @@ def while_doing(what: str) -> Iterator[None]:
 
 def say(text: str) -> None:
     """One line on stderr."""
-    typer.echo(f"ranksieve: {' '.join(text.split())}", err=True)
+    typer.echo(f"ranksieve: {harmless(' '.join(text.split()))}", err=True)
 
 
 def with_options(text: str, options: Mapping[str, str]) -> str:

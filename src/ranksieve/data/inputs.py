@@ -11,6 +11,7 @@ import numpy as np
 from ranksieve._types import AnyArray, FloatArray, Matrix
 from ranksieve.data.matrix import FLOATS, as_csr, is_sparse, is_streamed
 
+HALF_CHARACTER = re.compile(r"[\ud800-\udfff]")  # which no file in UTF-8 can hold
 NUMBERED = re.compile(r"f[1-9]\d*")  # what features without a name are called
 
 
@@ -130,4 +131,6 @@ def checked_names(names: Sequence[str] | None, n_features: int) -> tuple[str, ..
     duplicates = {name for name in names if names.count(name) > 1} if len(set(names)) < len(names) else set()
     if duplicates:
         raise ValueError(f"feature names must differ, but these occur more than once: {sorted(duplicates)}")
+    if half := HALF_CHARACTER.search("".join(names)):
+        raise ValueError(f"a feature name holds {half[0]!a}, which is half of a character; rename it")
     return names

@@ -13,6 +13,7 @@ import numpy as np
 
 from ranksieve._types import FloatArray, PathLike
 from ranksieve._util.atomic import atomic_write
+from ranksieve._util.json_values import decode_json
 from ranksieve._util.messages import warn_caller
 from ranksieve.data.dataset import Dataset, check_finite
 from ranksieve.data.inputs import numbered_names
@@ -291,7 +292,7 @@ def _read_state(path: PathLike) -> tuple[dict[str, Any], list[str] | None, Prepa
     with plain_file_errors(path):
         written = Path(path).read_bytes()
     try:
-        content = json.loads(written)
+        content = decode_json(written.decode())
         if content["format"] != FORMAT or content["format_version"] != FORMAT_VERSION:
             raise ValueError(f"its format is not {FORMAT}, version {FORMAT_VERSION}")
         state, names = FtrlState.from_dict(content["state"]), content["feature_names"]

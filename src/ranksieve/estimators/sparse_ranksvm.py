@@ -42,6 +42,7 @@ class SparseRankSVM(SolvedRanker):
     Parameters
     ----------
     penalty : "l1", "log", "mcp", "lp" or "scad"
+        g: |w| itself, or one of four concave functions, which charge large weights less.
     alpha : float
         α, the weight of the penalty on the mean loss; the paper's C is 1/(α·p).
     weights : sequence of float, optional

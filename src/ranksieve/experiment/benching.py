@@ -15,9 +15,10 @@ import numpy as np
 from joblib import Parallel, delayed
 
 from ranksieve._parallel import use_threads
-from ranksieve._util.messages import lookup, warn_caller
+from ranksieve._util.file_names import fault_of_file_name
+from ranksieve._util.messages import lookup, shown, warn_caller
 from ranksieve.experiment.fold_run import Place, Plan, make_places, run_fold
-from ranksieve.experiment.results import STUDIES_FOLDER, Results, load_results
+from ranksieve.experiment.results import STAND_INS_FOLDER, STUDIES_FOLDER, Results, load_results
 from ranksieve.experiment.studies import run_studies, wanted_studies
 from ranksieve.experiment.studies.stand_ins import STAND_INS_STUDY, check_stand_in, run_stand_in
 from ranksieve.experiment.variants import VARIANTS
@@ -125,6 +126,7 @@ def bench(
     if profile is not None:
         as_profile(profile)
     for name, method in chosen.items():
+        _check_name(name, "method", STUDIES_FOLDER)
         if not method.grid:
             raise ValueError(f"the grid of {name} is empty: give at least one set of parameters")
     if n_seeds is not None and n_seeds < 1:
@@ -148,9 +150,10 @@ def bench(
     wanted = wanted_studies(studies, chosen)
     tasks: list[Task] = []
     for data_set, folds in found.items():
+        _check_name(data_set, "data set", STAND_INS_FOLDER)
         by = fitting_profile(data_set, folds, profile)
         prepared = _prepared_folds(data_set, folds, normalise, missing)
-        for place in make_places(folder, _checked_name(data_set), prepared, by):
+        for place in make_places(folder, data_set, prepared, by):
             tasks += _tasks(place, plans, wanted)
     if STAND_INS_STUDY in wanted:
         for name in SHAPES:
@@ -219,10 +222,11 @@ def default_seeds(method: Method, grid: str) -> int:
     return 1 if grid == "fast" else method.n_seeds
 
 
-def _checked_name(data_set: str) -> str:
-    if data_set in ("", "..") or Path(data_set).name != data_set:
-        raise ValueError(f"the data set {data_set!r} needs a name that a folder can have; rename it")
-    return data_set
+def _check_name(name: str, what: str, reserved: str) -> None:
+    """Refuse a name whose folder would not stay in the folder of results, or has another use there."""
+    fault = fault_of_file_name(name) or (f"{reserved} has another use there" if name == reserved else None)
+    if fault:
+        raise ValueError(f"the {what} {shown(name)} needs a name that a folder can have: {fault}; rename it")
 
 
 def _tasks(place: Place, plans: Sequence[Plan], studies: Sequence[str]) -> Iterator[Task]:

@@ -79,8 +79,8 @@ class Place:
             yield Journal(self._path(what), {**self._shared, **identity}, {**self.notes, "title": title})
 
     def check(self, what: str, identity: Mapping[str, Any]) -> None:
-        """Refuse a file of this work that was begun with other data or options."""
-        check_begun(self._path(what), {**self._shared, **identity})
+        """Refuse a file of this work that is elsewhere, or was begun with other data or options."""
+        check_begun(self._path(what), {**self._shared, **identity}, self.folder)
 
     def _path(self, what: str) -> Path:
         return self.folder / self.data_set / what / f"Fold{self.number}.jsonl"

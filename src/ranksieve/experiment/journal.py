@@ -15,7 +15,8 @@ from typing import Any
 
 from filelock import FileLock
 
-from ranksieve._util.json_values import plain
+from ranksieve._util.file_names import check_inside
+from ranksieve._util.json_values import decode_json, plain
 from ranksieve._version import __version__
 
 FORMAT = "ranksieve-results"
@@ -58,12 +59,19 @@ class Journal:
 def only_writer(path: Path) -> Iterator[None]:
     """Wait for other processes that write the file, and keep others waiting; a killed process lets go."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    with FileLock(path.with_name(f".{path.name}.lock")):
+    with FileLock(_lock_of(path)):
         yield
 
 
-def check_begun(path: Path, identity: Mapping[str, Any]) -> None:
-    """Refuse a file that is there already but damaged or begun by others."""
+def _lock_of(path: Path) -> Path:
+    """The file that the writer of a journal holds."""
+    return path.with_name(f".{path.name}.lock")
+
+
+def check_begun(path: Path, identity: Mapping[str, Any], folder: Path) -> None:
+    """Refuse a file that a link leads out of the folder, or that is there but damaged or begun by others."""
+    for file in (path, _lock_of(path)):
+        check_inside(file, folder)
     if path.exists() and (rows := _whole_rows(path)[0]):
         _check_same(path, rows[0], _header(identity, {}))
 
@@ -125,7 +133,7 @@ def _whole_rows(path: Path) -> tuple[list[Entry], int]:
 
 
 def _row(line: bytes, number: int) -> Entry:
-    row = json.loads(line)
+    row = decode_json(line.decode())
     if not isinstance(row, dict) or (number > 1 and "kind" not in row):
         raise ValueError("no row of results")
     return row

@@ -16,9 +16,12 @@ LATEX = {
     "&": r"\&", "%": r"\%", "_": r"\_", "#": r"\#", "$": r"\$", "{": r"\{", "}": r"\}",
     "\\": r"\textbackslash{}", "^": r"\textasciicircum{}", "~": r"\textasciitilde{}",
     "<": r"\textless{}", ">": r"\textgreater{}", "|": r"\textbar{}",
-    "ℓ": r"$\ell$", "λ": r"$\lambda$", "–": "--", "−": "$-$", "±": r"$\pm$",
+    "\n": " ", "\r": " ", "ℓ": r"$\ell$", "λ": r"$\lambda$", "–": "--", "−": "$-$", "±": r"$\pm$",
 }  # fmt: skip
-MARKDOWN = str.maketrans({letter: f"\\{letter}" for letter in "\\`*_[]<>|&"})
+ONE_LINE = {"\n": " ", "\r": " "}
+MARKDOWN = str.maketrans({letter: f"\\{letter}" for letter in "\\`*_[]<>|&"} | ONE_LINE)
+MARKDOWN_CELL = str.maketrans({letter: f"\\{letter}" for letter in "\\`[<|"} | ONE_LINE)
+FORMULA = tuple("=+-@\t＝＋－＠")  # what a spreadsheet takes for the beginning of one
 LATEX_MARKS = {"*": "*", "†": r"\dagger", "‡": r"\ddagger"}
 
 
@@ -50,7 +53,10 @@ def latex(tables: Sequence[Table]) -> str:
 
 
 def csv_text(tables: Sequence[Table]) -> str:
-    """One line per cell: table, row, column, value, best, marks, spread; values in full precision."""
+    """One line per cell: table, row, column, value, best, marks, spread; values in full precision.
+
+    Text that a spreadsheet would take for a formula has an apostrophe in front, which makes it text there.
+    """
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(["table", "title", "row", "column", "value", "best", "marks", "spread"])
@@ -59,8 +65,16 @@ def csv_text(tables: Sequence[Table]) -> str:
             for column, cell in zip(table.columns, row, strict=True):
                 value, spread = ("" if v is None else v for v in (cell.value, cell.spread))
                 place = [table.name, table.title, number, column]
-                writer.writerow([*place, value, int(cell.bold), cell.marks, spread])
+                writer.writerow(map(_as_text, [*place, value, int(cell.bold), cell.marks, spread]))
     return text.getvalue()
+
+
+def _as_text(value: object) -> object:
+    """Text that stays on its line, which csv does not see to for a carriage return, and is no formula."""
+    if not isinstance(value, str):
+        return value
+    line = value.replace("\r", " ").replace("\n", " ")
+    return f"'{line}" if line.startswith(FORMULA) else line
 
 
 def json_text(tables: Sequence[Table]) -> str:
@@ -78,14 +92,15 @@ TABLE_FORMATS: dict[str, Callable[[Sequence[Table]], str]] = {
 
 def _markdown_table(table: Table) -> str:
     rule = ["---:" if right else "---" for right in table.numeric_columns]
-    lines = [table.columns, rule, *([_markdown_cell(cell) for cell in row] for row in table.rows)]
+    columns = [column.translate(MARKDOWN_CELL) for column in table.columns]
+    lines = [columns, rule, *([_markdown_cell(cell) for cell in row] for row in table.rows)]
     body = "\n".join("| " + " | ".join(line) + " |" for line in lines)
     heading = f"### {table.title.translate(MARKDOWN)}"
     return f"{heading}\n\n{body}\n" + (f"\n{table.note}" if table.note else "")
 
 
 def _markdown_cell(cell: Cell) -> str:
-    text = cell.text.replace("|", r"\|") + cell.marks.replace("*", r"\*")
+    text = cell.text.translate(MARKDOWN_CELL) + cell.marks.replace("*", r"\*")
     return f"**{text}**" if cell.bold else text
 
 

@@ -133,9 +133,13 @@ def make_export(model: LinearModel, target: str, options: Mapping[str, Any]) -> 
 def write_export(product: Product, target: str, path: str | os.PathLike[str]) -> Exported:
     """Write the files of an export."""
     place = Path(path)
+    contents = paths_of(product, EXPORTS[target], place)
+    for file in contents:
+        if file != place and file.is_symlink():
+            reason = "is a link, but an export writes into its folder only; remove the link"
+            raise OSError(errno.ELOOP, reason, str(file))
     if EXPORTS[target].folder:
         _make_folder(place)
-    contents = paths_of(product, EXPORTS[target], place)
     for file, content in contents.items():
         with atomic_write(file, "wb") as stream:
             stream.write(content.encode() if isinstance(content, str) else content)  # type: ignore[arg-type]

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ranksieve._types import FloatArray
+from ranksieve._util.file_names import fault_of_file_name
+from ranksieve._util.messages import shown, told
 
 if TYPE_CHECKING:  # these take long to load
     from ranksieve.data.dataset import Dataset
@@ -72,18 +74,23 @@ class NameRule:
 
     def check(self, name: str, what: str, advice: str) -> None:
         if not re.fullmatch(self.pattern, name):
-            raise ValueError(f"{what} {name!r} cannot be used, because {self.words}; {advice}")
+            raise ValueError(f"{what} {shown(name)} cannot be used, because {self.words}; {advice}")
 
 
-ANY_NAME = NameRule(r"(?=.*\S)[^\x00-\x1f\x7f]+", "a name is visible text without control characters")
+ANY_NAME = NameRule(
+    r"(?=.*\S)[^\x00-\x1f\x7f-\x9f\ud800-\udfff]+", "a name is visible text without control characters"
+)
 FILE_NAME = NameRule(
     r"\w[\w.-]*", "a name consists of letters, digits, _, . and - and does not begin with . or -"
 )
 
 
 def check_model_name(rule: NameRule, name: str) -> None:
-    """Refuse a name that the engine would not take for a model."""
-    rule.check(name, "the model name", "choose another one (option name)")
+    """Refuse a name that the engine would not take for a model, or that no file can have."""
+    what, advice = "the model name", "choose another one (option name)"
+    rule.check(name, what, advice)
+    if fault := fault_of_file_name(name):
+        raise ValueError(f"{what} {shown(name)} cannot be used, because {fault}; {advice}")
 
 
 def exportable(
@@ -101,10 +108,10 @@ def exportable(
     left = folded.preparation.missing.indicators
     if left and not indicators:
         source = next(iter(left.values()))
-        alone = "" if scales_vary else f" but not {source} itself"
+        alone = "" if scales_vary else f" but not {told(source)} itself"
         raise ValueError(
-            f"the model uses whether {source} is missing{alone}, which {engine} cannot compute; export to "
-            "python, onnx or json, or fit with missing='column_mean'"
+            f"the model uses whether {told(source)} is missing{alone}, which {engine} cannot compute; export "
+            "to python, onnx or json, or fit with missing='column_mean'"
         )
     return folded
 
@@ -136,7 +143,7 @@ def warn_of_means(model: LinearModel, engine: str, cure: str = "") -> None:
     if not missing.learns:
         return
     pairs = zip(model.names, missing.means, strict=True)
-    means = ", ".join(f"{name} {mean:.6g}" for name, mean in pairs)
+    means = ", ".join(f"{told(name)} {mean:.6g}" for name, mean in pairs)
     cure = cure or f"give each feature this default value in its own definition ({means})"
     warnings.warn(
         f"the model replaces a missing feature by a number that it learned but {engine} puts 0; {cure}",
@@ -152,12 +159,12 @@ def engine_names(
     theirs = [names.get(name, name) for name in own]
     for name, given in zip(own, theirs, strict=True):
         if not isinstance(given, str):
-            raise ValueError(f"names must map feature {name!r} to text, got {given!r}")
+            raise ValueError(f"names must map feature {shown(name)} to text, got {given!r}")
         rule.check(given, f"{engine} feature", advice or "give another name with the option names")
     doubles = sorted({name for name in theirs if theirs.count(name) > 1})
     if doubles:
         raise ValueError(
-            f"features must have different names in {engine}, but {', '.join(doubles)} occurs more than once "
+            f"features must have different names in {engine}, but {shown(doubles[0])} occurs more than once "
             "after renaming; correct the map of names"
         )
     return [str(name) for name in theirs]  # NumPy's text shows its type in source code
@@ -221,20 +228,20 @@ def float32(value: float, what: str) -> float:
 
 def scale32(scale: float, name: str) -> float:
     """A scale in float32; one that becomes 0 is refused."""
-    rounded = float32(scale, f"the scale of {name}")
+    rounded = float32(scale, f"the scale of {told(name)}")
     if rounded == 0:
         raise ValueError(
-            f"the scale of {name} is {scale:.6g}, which is 0 in 32-bit numbers; rescale the feature"
+            f"the scale of {told(name)} is {scale:.6g}, which is 0 in 32-bit numbers; rescale the feature"
         )
     return rounded
 
 
 def weight32(weight: float, name: str) -> float:
     """A weight in float32; a warning names one that becomes 0."""
-    rounded = float32(weight, f"the weight of {name}")
+    rounded = float32(weight, f"the weight of {told(name)}")
     if rounded == 0 != weight:
         warnings.warn(
-            f"the weight of {name} is {weight:.6g}, which is 0 in 32-bit numbers; rescale the feature",
+            f"the weight of {told(name)} is {weight:.6g}, which is 0 in 32-bit numbers; rescale the feature",
             UserWarning,
             stacklevel=2,
         )

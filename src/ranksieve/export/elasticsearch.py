@@ -12,9 +12,9 @@ if TYPE_CHECKING:  # these take long to load
     from ranksieve.model import LinearModel
 
 MODEL_NAME = NameRule(
-    r"[^\s/\\?#%&\"'<>|*,:_-][^\s/\\?#%&\"'<>|*,:]{0,199}",
-    "it becomes part of an address: at most 200 characters, no blanks, quotes or any of /\\?#%&<>|*,: and no "
-    "_ or - in front",
+    r"(?![_.-])[^\s\x00-\x1f\x7f-\x9f/\\?#%&\"'<>|*,:;$`!()\[\]{}]{1,200}",
+    "it becomes part of an address: at most 200 characters, no blanks, quotes or any of "
+    "/\\?#%&<>|*,:;$`!()[]{} and no _, - or . in front",
 )
 STORE_NAME = NameRule(
     r"(?!(features?|feature_?sets?|models?)$)[a-z0-9][a-z0-9_.-]{0,199}",

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from ranksieve._util.messages import told
 from ranksieve.export.base import (
     ANY_NAME,
     Options,
@@ -64,13 +66,15 @@ def hybrid(model: LinearModel, options: Options, engine: str, query_of: Callable
     warn_of_means(model, engine, f"fit with --missing {'query_min' if by_range else 'zero'}")
     folded, window = model if by_range else model.folded(), window_of(options, WINDOW)
     used = [term for term in folded.terms if term.weight]
+    names = engine_names([term.name for term in used], options.names, ANY_NAME, engine)
     for term in used:
         if term.weight < 0:
+            name = told(term.name)
             raise ValueError(
-                f"the weight of {term.name} is {term.weight:.6g}, but {engine} takes no negative weights; "
-                f"fit with --signs {term.name}=+, or leave the feature out with --must-not {term.name}"
+                f"the weight of {name} is {term.weight:.6g}, but {engine} takes no negative weights; "
+                f"fit with --signs {shlex.quote(f'{name}=+')}, or leave the feature out with "
+                f"--must-not {shlex.quote(name)}"
             )
-    names = engine_names([term.name for term in used], options.names, ANY_NAME, engine)
     queries = [query_of(name) for name in names]
     if options.featureset is not None:
         queries = _queries_of(sub_queries(options.featureset), names)
@@ -115,7 +119,7 @@ def _queries_of(queries: dict[str, Any], names: Sequence[str]) -> list[Any]:
     lacking = [name for name in names if name not in queries]
     if lacking:
         raise ValueError(
-            f"there is no query for {', '.join(lacking)}, which the model uses; add them, or give the option "
-            "names if they are called otherwise there"
+            f"there is no query for {', '.join(map(told, lacking))}, which the model uses; add them, "
+            "or give the option names if they are called otherwise there"
         )
     return [queries[name] for name in names]

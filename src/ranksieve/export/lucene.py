@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ranksieve._util.messages import told
 from ranksieve.export.base import (
     ANY_NAME,
     Options,
@@ -70,7 +71,7 @@ def lucene_terms(
         normalisers[carrier] = _carrying(model, carrier, constant, names[carrier])
         notes = (
             *notes,
-            f"The constant {constant:.6g} is in the normaliser of {names[carrier]}: a linear model in "
+            f"The constant {constant:.6g} is in the normaliser of {told(names[carrier])}: a linear model in "
             f"{engine} has no intercept.",
         )
     weights = [weight32(term.weight, name) for term, name in zip(model.terms, names, strict=True)]
@@ -129,7 +130,7 @@ def _normalisers(model: LinearModel, names: Sequence[str]) -> list[Normaliser | 
 
 def _normaliser(ranged: bool, centre: float, scale: float, name: str) -> Normaliser:
     """In float32; "standard" also for a range that the difference of least and greatest would not give."""
-    standard = Normaliser("standard", float32(centre, f"the centre of {name}"), scale32(scale, name))
+    standard = Normaliser("standard", float32(centre, f"the centre of {told(name)}"), scale32(scale, name))
     if not ranged:
         return standard
     by_range = replace(standard, kind="min_max")
@@ -172,8 +173,8 @@ def trimmed(features: Sequence[dict[str, Any]], wanted: Sequence[str]) -> list[d
     lacking = [name for name in wanted if name not in by_name]
     if lacking:
         raise ValueError(
-            f"the feature set lacks {', '.join(lacking)}, which the model uses; add them, or give the option "
-            "names if they are called otherwise there"
+            f"the feature set lacks {', '.join(map(told, lacking))}, which the model uses; add them, "
+            "or give the option names if they are called otherwise there"
         )
     kept: set[str] = set()
     open_names = list(wanted)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ranksieve._util.messages import told
 from ranksieve.export.base import Options, Product, as_json, check_model_name, float32
 from ranksieve.export.elasticsearch import MODEL_NAME
 from ranksieve.export.hybrid import BY_RANGE, SHOWN, Hybrid, hybrid, match
@@ -63,7 +64,8 @@ def _check_normalisation(model: LinearModel) -> None:
 
 
 def _pipeline(search: Hybrid, total: float) -> dict[str, Any]:
-    weights = [float32(clause.weight / total, f"the weight of {clause.name}") for clause in search.clauses]
+    shares = [(clause.weight / total, told(clause.name)) for clause in search.clauses]
+    weights = [float32(share, f"the weight of {name}") for share, name in shares]
     processor = {
         "normalization": {"technique": "min_max"},
         "combination": {"technique": "arithmetic_mean", "parameters": {"weights": weights}},

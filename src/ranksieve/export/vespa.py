@@ -29,8 +29,10 @@ if TYPE_CHECKING:  # these take long to load
 PROFILE_NAME = NameRule(
     r"[A-Za-z_][A-Za-z0-9_-]*", "a rank profile has letters, digits, _ and - and begins with a letter or _"
 )
-REFERENCE = r"[A-Za-z_][A-Za-z0-9_@$]*"
-ARGUMENTS = r"\([^(){}#\n]*(\([^(){}#\n]*\)[^(){}#\n]*)*\)"
+REFERENCE = r"(?!(?:true|false|if|in)\b)[A-Za-z_][A-Za-z0-9_@$]*"
+QUOTED = r'"[^"\\{}#\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]*"'
+PART = rf"(?:[A-Za-z0-9_.,:@$<>=! -]|{QUOTED})*"
+ARGUMENTS = rf"\({PART}(\({PART}\){PART})*\)"
 OUTPUTS = r"(\.[A-Za-z0-9_]+)*"
 MAPPED_NAME = NameRule(
     f"{REFERENCE}({ARGUMENTS})?{OUTPUTS}",
@@ -97,14 +99,14 @@ def _features(model: LinearModel, options: Options) -> list[str]:
 
 
 def _profile(name: str, model: LinearModel, features: Sequence[str], phase: str, window: int | None) -> str:
-    constants = _constants(model.terms)
+    *constants, intercept = _constants(model.terms, features)
     values = [
         f"{constant}: {decimal(term.weight)}" for constant, term in zip(constants, model.terms, strict=True)
     ]
     summands = [f"{constant} * {feature}" for constant, feature in zip(constants, features, strict=True)]
     if model.intercept:
-        values.append(f"intercept: {decimal(model.intercept)}")
-        summands.append("intercept")
+        values.append(f"{intercept}: {decimal(model.intercept)}")
+        summands.append(intercept)
     lines = [
         f"rank-profile {name} {{",
         "    constants {",
@@ -126,15 +128,20 @@ def decimal(value: float) -> str:
     return np.format_float_positional(value, unique=True, trim="0")
 
 
-def _constants(terms: Sequence[Term]) -> list[str]:
-    """Names of the weights."""
-    return told_apart(["w_" + re.sub(r"[^A-Za-z0-9_]", "_", term.name) for term in terms])
+def _constants(terms: Sequence[Term], features: Sequence[str]) -> list[str]:
+    """Names of the weights and of the intercept, none of which is a word in the features."""
+    names = told_apart(["w_" + re.sub(r"[^A-Za-z0-9_]", "_", term.name) for term in terms])
+    taken = set(re.findall(r"[A-Za-z0-9_]+", " ".join(features)))
+    ending = ""
+    while any(name + ending in taken for name in (*names, "intercept")):
+        ending += "_"
+    return [name + ending for name in (*names, "intercept")]
 
 
 def _load(folder: str, name: str) -> tuple[str, ...]:
     profile = shlex.quote(f"{folder}/{name}.profile")
     return (
-        f"cp {profile} YOUR_APPLICATION/schemas/YOUR_SCHEMA/",
+        f"cp -- {profile} YOUR_APPLICATION/schemas/YOUR_SCHEMA/",
         "vespa deploy YOUR_APPLICATION",
         f"vespa query --file {shlex.quote(f'{folder}/query.json')}",
     )

@@ -73,10 +73,16 @@ class ModelFile:
         if isinstance(self.content, bytes) or is_xgboost(self.content):
             return read_xgboost(self.content, self.name)
         if not isinstance(self.content, str):
-            return self.own or read_fastrank(self.content, self.name, feature_names, first_feature)
+            return self.own or self._fastrank(feature_names, first_feature)
         if is_lightgbm(self.content):
             return read_lightgbm(self.content, self.name)
         return read_ranklib(self.content, self.name, feature_names)
+
+    def _fastrank(self, feature_names: Sequence[str] | None, first_feature: int | None) -> Scorer:
+        try:
+            return read_fastrank(self.content, self.name, feature_names, first_feature)
+        except RecursionError:
+            raise ValueError(f"{self.name}: the fastrank model is nested too deeply") from None
 
 
 def open_model(path: PathLike) -> ModelFile:

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from ranksieve._types import PathLike
 from ranksieve._util.atomic import atomic_write
+from ranksieve._util.messages import shown
 from ranksieve.data.dataset import Dataset
 from ranksieve.formats.columns import DOC_ID, ColumnChoice, columns_matching, extra
 from ranksieve.formats.frames import arrow_tables, from_frame
@@ -86,6 +87,9 @@ def write_csv(dataset: Dataset, path: PathLike) -> None:
     options = arrow_csv.WriteOptions(delimiter="\t" if name.endswith(".tsv") else ",")
     tables = arrow_tables(dataset)
     first = next(tables)
+    for column in first.column_names:
+        if "\n" in column or "\r" in column:
+            raise ValueError(f"the column {shown(column)} cannot be in a header of one line; rename it")
     with (
         atomic_write(path, "wb") as file,
         maybe_gzip(file, path) as out,

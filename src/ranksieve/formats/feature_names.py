@@ -106,6 +106,8 @@ def names_written(dataset: Dataset, path: PathLike) -> Iterator[None]:
         yield
         beside.unlink(missing_ok=True)
         return
+    if beside.is_symlink():
+        raise ValueError(f"{beside}: is a link, but the names of features are written there; remove the link")
     for name in names:
         if name.strip() != name or not name or len(name.splitlines()) > 1:
             raise ValueError(f"the feature name {name!r} does not fit on a line of {beside}; rename it")

@@ -15,7 +15,9 @@ import numpy as np
 
 from ranksieve._types import AnyArray, BoolArray, PathLike
 from ranksieve._util.atomic_folder import identity
+from ranksieve._util.file_names import fault_of_file_name
 from ranksieve._util.json_values import checked, decode_json
+from ranksieve._util.messages import shown
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.disk_dataset import DiskDataset
 from ranksieve.data.disk_matrix import DiskMatrix
@@ -174,6 +176,8 @@ def edges_of(path: Path) -> int:
 def _opened(folder: Path, header: dict[str, Any]) -> DiskDataset:
     try:
         for name, about in header["files"].items():
+            if fault := fault_of_file_name(name):
+                raise ValueError(f"{shown(name)} is no file of a data set: {fault}; {AGAIN}")
             _check_file(folder / name, checked(about, FILE, f"the entry of {name}"))
         return _assembled(folder, header)
     except (ValueError, TypeError) as error:

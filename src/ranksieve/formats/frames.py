@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -29,6 +30,7 @@ from ranksieve.formats.columns import (
     weights_of,
 )
 from ranksieve.formats.text_files import plain_file_errors, source_name
+from ranksieve.formats.unpacking import check_announced
 from ranksieve.preparation.missing import check_policy, fill_missing
 
 CELLS_AT_ONCE = 2**22  # of features on disk
@@ -112,7 +114,10 @@ def open_parquet(path: PathLike) -> Iterator[Any]:
     parquet, arrow = extra("pyarrow.parquet"), extra("pyarrow")
     with plain_file_errors(path), open(path, "rb") as file:
         try:
-            yield parquet.ParquetFile(file)
+            opened = parquet.ParquetFile(file)
+            about, n_bytes = opened.metadata, os.fstat(file.fileno()).st_size
+            check_announced(about.num_rows, about.num_columns, n_bytes, source_name(path))
+            yield opened
         except (arrow.ArrowException, OSError, UnicodeDecodeError) as error:
             if isinstance(error, OSError) and error.errno is not None:
                 raise

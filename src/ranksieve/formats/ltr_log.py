@@ -82,8 +82,11 @@ def read_ltr_log(
             f"ranksieve convert {name} train.parquet --judgements FILE"
         )
     judged = judgements if isinstance(judgements, Judgements) else read_judgements(judgements)
-    with _no_search_for_cycles():
-        logged = list(_logged(read_text(path), name, judged, entry))
+    try:
+        with _no_search_for_cycles():
+            logged = list(_logged(read_text(path), name, judged, entry))
+    except RecursionError:
+        raise ValueError(f"{name}: damaged JSON (nested too deeply); fetch it again") from None
     grades = [_grades(one, judged, UNJUDGED[unjudged]) for one in logged]
     kept = sum(int((~np.isnan(some)).sum()) for some in grades)
     if not kept:

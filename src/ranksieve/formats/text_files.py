@@ -16,11 +16,13 @@ from pathlib import Path
 from typing import IO, Any, NamedTuple, cast
 
 from ranksieve._types import PathLike
+from ranksieve.formats.unpacking import Unpacked, unpacked
 
 GZIP_MAGIC = b"\x1f\x8b"
 PARQUET_MAGIC = b"PAR1"
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 STANDARD_INPUT = "-"
+LONGEST_LINE = 2**27  # bytes: eight million features of one document
 NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 
 
@@ -53,7 +55,7 @@ def read_bytes(path: PathLike) -> bytes:
     """The content of a file, plain or gzip; ``-`` is standard input."""
     with plain_file_errors(path):
         raw = sys.stdin.buffer.read() if str(path) == STANDARD_INPUT else Path(path).read_bytes()
-        return gzip.decompress(raw) if raw.startswith(GZIP_MAGIC) else raw
+        return unpacked(raw, source_name(path)) if raw.startswith(GZIP_MAGIC) else raw
 
 
 def read_text(path: PathLike) -> str:
@@ -156,7 +158,7 @@ def text_chunks(path: PathLike, chunk_bytes: int) -> Iterator[Chunk]:
                 f"{source_name(path)}: is parquet, not LETOR text; name a file ending in .parquet"
             )
         zipped = start.startswith(GZIP_MAGIC) or os.fspath(path).endswith(".gz")
-        stream = gzip.GzipFile(fileobj=raw) if zipped else raw
+        stream = Unpacked(raw, source_name(path)) if zipped else raw
         yield from _whole_lines(stream, source_name(path), chunk_bytes)
 
 
@@ -171,7 +173,7 @@ def _open(path: PathLike) -> Iterator[io.BufferedReader]:
         yield io.BufferedReader(io.BytesIO(sys.stdin.buffer.read()))
 
 
-def _whole_lines(stream: io.BufferedIOBase, name: str, size: int) -> Iterator[Chunk]:
+def _whole_lines(stream: io.BufferedIOBase | io.RawIOBase, name: str, size: int) -> Iterator[Chunk]:
     """Fill a buffer, hand out the lines that end in it, move the rest to its front."""
     buffer, kept, first = bytearray(size + 1), 0, True
     while count := _fill(stream, buffer, kept, name):
@@ -184,6 +186,10 @@ def _whole_lines(stream: io.BufferedIOBase, name: str, size: int) -> Iterator[Ch
         buffer[:rest] = buffer[end : end + rest]
         kept = rest
         if kept == len(buffer) - 1:  # one line fills the buffer
+            if kept >= LONGEST_LINE:
+                raise ValueError(
+                    f"{name}: a line has over {LONGEST_LINE} bytes; expected a document per line"
+                )
             buffer = buffer + bytearray(len(buffer))
     if kept:
         begin = len(BYTE_ORDER_MARK) if first and buffer.startswith(BYTE_ORDER_MARK) else 0
@@ -191,7 +197,7 @@ def _whole_lines(stream: io.BufferedIOBase, name: str, size: int) -> Iterator[Ch
         yield Chunk(buffer, begin, kept + 1)
 
 
-def _fill(stream: io.BufferedIOBase, buffer: bytearray, kept: int, name: str) -> int:
+def _fill(stream: io.BufferedIOBase | io.RawIOBase, buffer: bytearray, kept: int, name: str) -> int:
     """Read behind the ``kept`` bytes, leaving one byte for a last newline; return how many came."""
     count = stream.readinto(memoryview(buffer)[kept:-1])
     if buffer.find(0, kept, kept + count) >= 0:

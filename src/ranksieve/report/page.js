@@ -121,8 +121,10 @@ function bar(span, value, largest) {
 }
 
 // --- the path explorer -------------------------------------------------------------------------------------
+const colourOf = ({colours, features}, feature) =>  // a feature may be called constructor
+  Object.hasOwn(colours, features[feature]) ? colours[features[feature]] : undefined;
 function withWeights(path) {  // its figure with a line for the weights of each feature, the chosen ones on top
-  const points = path.points.map(point => new Map(point)), colour = feature => path.colours[path.features[feature]];
+  const points = path.points.map(point => new Map(point)), colour = feature => colourOf(path, feature);
   const lines = path.lines.map(feature => ({
     type: "scatter", mode: "lines", name: path.features[feature], hover: path.hover,
     x: path.alphas, y: points.map(point => point.get(feature) ?? 0),
@@ -190,7 +192,7 @@ function weights(body, path, k) {
   body.replaceChildren(...path.points[k].map(([feature, weight]) => {
     const span = element("span");
     bar(span, weight, largest);
-    span.style.background = path.colours[path.features[feature]] ?? OTHER;
+    span.style.background = colourOf(path, feature) ?? OTHER;
     return element("tr", {className: k > 0 && fresh.has(feature) ? "entered" : ""},
       element("td", {className: "name", textContent: path.features[feature]}),
       element("td", {className: "number", textContent: minus((weight > 0 ? "+" : "") + weight.toPrecision(4))}),

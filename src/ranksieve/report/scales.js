@@ -26,7 +26,7 @@ function widthOf(text, size) {
 }
 function cut(text, room, size) {  // in the middle, until it fits
   if (widthOf(text, size) <= room) return text;
-  let half = Math.floor(text.length / 2);
+  let half = Math.floor(Math.min(text.length, room) / 2);  // no letter is narrower than a pixel
   const shorter = () => `${text.slice(0, half)}…${text.slice(1 - half)}`;
   while (half > 2 && widthOf(shorter(), size) > room) half--;
   return shorter();

@@ -108,8 +108,8 @@ def run_stand_in(folder: Path, name: str) -> None:
 
 
 def check_stand_in(folder: Path, name: str) -> None:
-    """Refuse a file that was begun with other settings."""
-    check_begun(stand_in_file(folder, name), _identity(name))
+    """Refuse a file that is elsewhere, or was begun with other settings."""
+    check_begun(stand_in_file(folder, name), _identity(name), folder)
 
 
 def stand_in_file(folder: Path, name: str) -> Path:

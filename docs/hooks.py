@@ -1,0 +1,95 @@
+"""What the site holds beside docs/: the changelog, how to contribute, and the files that pages link to."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGES = {"CONTRIBUTING.md": "contributing.md", "CHANGELOG.md": "changelog.md", "README.md": "index.md"}
+LINK = re.compile(r"(?<=\]\()(?!https?:|mailto:|#)([^)#\s]+)")
+SHOWN_AS_TEXT = {".py", ".toml", ""}
+
+
+def place_in_site(path: str) -> str:
+    """Where the site has a file of the project, given from the root."""
+    if path in PAGES:
+        return PAGES[path]
+    if path.startswith("docs/"):
+        return path.removeprefix("docs/")
+    if (ROOT / path).is_dir():
+        return f"files/{path}/README.md"
+    if Path(path).suffix in SHOWN_AS_TEXT:
+        return f"files/{path}.md"
+    return f"files/{path}"
+
+
+def with_site_links(text: str, path: str) -> str:
+    """The text of a page (its ``path`` is from the root), with links to where the site has the files."""
+    here = posixpath.dirname(place_in_site(path))
+
+    def moved(match: re.Match[str]) -> str:
+        target = _target(match[1], path)
+        return posixpath.relpath(place_in_site(target), here or ".") if (ROOT / target).exists() else match[1]
+
+    return LINK.sub(moved, text)
+
+
+def linked_files(text: str, path: str) -> list[str]:
+    """Files and folders outside docs/ that a page links to, from the root."""
+    found = dict.fromkeys(_target(link, path) for link in LINK.findall(text))
+    outside = [target for target in found if target not in PAGES and not target.startswith("docs/")]
+    return [target for target in outside if (ROOT / target).exists()]
+
+
+def _target(link: str, path: str) -> str:
+    return posixpath.normpath(posixpath.join(posixpath.dirname(path), link))
+
+
+def files_beside_docs() -> dict[str, str]:
+    """Contents by place in the site: pages from the root of the project, and all that pages link to."""
+    made: dict[str, str] = {}
+    texts = {f"docs/{page.relative_to(ROOT / 'docs').as_posix()}" for page in (ROOT / "docs").rglob("*.md")}
+    waiting = sorted(texts | {"CONTRIBUTING.md", "CHANGELOG.md"})
+    while waiting:
+        path = waiting.pop()
+        text = text_of(path)
+        if not path.startswith("docs/"):
+            made[place_in_site(path)] = with_site_links(text, path)
+        if path.endswith(".md") or (ROOT / path).is_dir():
+            new = [target for target in linked_files(text, path) if place_in_site(target) not in made]
+            waiting += [target for target in new if target not in waiting]
+    return made
+
+
+def text_of(path: str) -> str:
+    """A file as the text of a page; of a folder its README, or a list of its files."""
+    place = ROOT / path
+    if place.is_dir():
+        names = sorted(file.name for file in place.iterdir() if file.is_file())
+        return f"# {path}\n\n" + "".join(f"- [{name}]({posixpath.basename(path)}/{name})\n" for name in names)
+    text = place.read_text(encoding="utf-8")
+    return f"# {path}\n\n````python\n{text}````\n" if place.suffix in SHOWN_AS_TEXT else text
+
+
+def on_files(files: Any, config: Any) -> Any:
+    """Called by mkdocs once it has collected the files of docs/."""
+    from mkdocs.structure.files import File
+
+    for place, content in files_beside_docs().items():
+        files.append(File.generated(config, place, content=content))
+    return files
+
+
+def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
+    """Called by mkdocs for every page: links of the pages of docs/ to files outside lead into the site."""
+    if page.file.generated_by is not None:
+        return markdown
+    return with_site_links(markdown, f"docs/{page.file.src_uri}")
+
+
+def on_page_content(html: str, **_: Any) -> str:
+    """Called by mkdocs for every page: names in docstrings lose the role that Sphinx would read."""
+    return re.sub(r":(?:func|class|meth|mod|attr):(?=<code)", "", html)

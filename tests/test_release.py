@@ -1,0 +1,55 @@
+"""What a release consists of: a README that runs, one version, a citation, workflows that call make."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+
+import ranksieve as rs
+from tests import readme
+
+ROOT = Path(__file__).resolve().parent.parent
+WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+
+
+def test_the_readme_runs_as_it_is_written(tmp_path):
+    readme.run(tmp_path)
+    made = {path.name for path in (tmp_path / "demo").iterdir()}
+    assert {"train.txt", "model.json", "report.html", "ltr", "results.html"} <= made
+
+
+def test_the_readme_leads_to_a_fitted_explained_exported_model():
+    text = "\n".join(readme.commands())
+    for command in ("inspect", "fit", "evaluate", "explain", "export", "verify"):
+        assert f"ranksieve {command} " in text
+
+
+def test_citation_and_changelog_name_the_version():
+    assert f"\nversion: {rs.__version__}\n" in (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+    assert f"## {rs.__version__} " in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    "workflow", sorted((ROOT / ".github" / "workflows").glob("*.yml")), ids=lambda p: p.stem
+)
+def test_workflows_call_targets_that_exist(workflow):
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    targets = set(re.findall(r"^([a-z][a-z-]*):", makefile, flags=re.M))
+    text = workflow.read_text(encoding="utf-8")
+    called = set(re.findall(r"make ([a-z-]+)", text))
+    for listed in re.findall(r"target: \[([^\]]*)\]", text):
+        called |= set(listed.split(", "))
+    assert called
+    assert called <= targets
+
+
+def test_classifiers_and_workflow_name_the_same_pythons():
+    text = (ROOT / ".github" / "workflows" / "test.yml").read_text(encoding="utf-8")
+    tested = set(re.findall(r'"(3\.\d+)"', text))
+    named = {c.rsplit(" ", 1)[1] for c in PROJECT["project"]["classifiers"] if re.search(r":: 3\.\d+$", c)}
+    assert tested == named
+    assert PROJECT["project"]["requires-python"] == f">={min(named, key=lambda v: int(v[2:]))}"

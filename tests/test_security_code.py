@@ -1,0 +1,138 @@
+"""The package's own source: nothing that runs what a file says, starts a program or opens a connection."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+import ranksieve
+from ranksieve._util.file_names import MOST_BYTES
+from ranksieve._util.json_values import LONGEST
+from ranksieve.formats import text_files, unpacking
+from tests.conftest import ROOT
+
+ALWAYS = unpacking.ALWAYS // 2**20
+SOURCE = Path(ranksieve.__file__).parent
+MODULES = {  # that can run what a file says, start programs, open connections or unpack archives
+    "pickle", "cPickle", "dill", "cloudpickle", "shelve", "marshal", "yaml", "xml", "subprocess", "socket",
+    "urllib", "http", "requests", "ftplib", "smtplib", "webbrowser", "zipfile", "tarfile", "runpy", "code",
+    "importlib", "ctypes", "joblib", "imp", "pty", "asyncio",
+}  # fmt: skip
+CALLS = {
+    "eval", "exec", "compile", "__import__", "system", "popen", "import_module", "startfile", "breakpoint",
+    "execv", "execve", "spawnv", "fork", "unpack_archive", "extractall", "literal_eval", "from_string",
+}  # fmt: skip
+KEYWORDS = {"allow_pickle", "shell"}
+LOADS = {("pickle", "load"), ("pickle", "loads"), ("joblib", "load"), ("np", "load"), ("numpy", "load")}
+LOADS |= {("marshal", "loads"), ("yaml", "load")}
+PERMITTED = {
+    "_util/atomic_folder.py": {"ctypes": "lets two folders change places"},
+    "_util/memory.py": {"ctypes": "asks the C library to keep freed memory"},
+    "boosted/lightgbm_text.py": {
+        "importlib": "the optional package lightgbm, by a fixed name",
+        "import_module": "the same",
+    },
+    "cli/fit.py": {"literal_eval": "values of --set: numbers, text, lists; no code"},
+    "distributed/cluster.py": {
+        "pickle": "measures how many bytes go over the wire; dumps only",
+        "importlib": "versions of packages on the workers, from a fixed list",
+        "import_module": "the same",
+    },
+    "experiment/benching.py": {"joblib": "processes"},
+    "experiment/fold_run.py": {"importlib": "versions of packages"},
+    "experiment/published.py": {"importlib": "reads a file of the package"},
+    "experiment/studies/base.py": {"importlib": "reads a file of the package"},
+    "export/onnx_graph.py": {"importlib": "whether onnx is installed"},
+    "foreign/ranklib.py": {"xml": "trees of RankLib by expat, which refuses to expand entities without end"},
+    "foreign/xgboost_model.py": {
+        "importlib": "the optional package xgboost, by a fixed name",
+        "import_module": "the same",
+    },
+    "formats/columns.py": {
+        "importlib": "optional packages, by fixed names",
+        "import_module": "the same",
+    },
+    "report/page.py": {"importlib": "whether jinja2 is installed"},
+    "selection/stability.py": {"joblib": "processes"},
+}
+
+
+def dangers(tree: ast.AST) -> set[str]:
+    """Modules, calls and keywords of the tables above that a file uses."""
+    found = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            found |= {alias.name.partition(".")[0] for alias in node.names} & MODULES
+        elif isinstance(node, ast.ImportFrom) and not node.level:
+            found |= {(node.module or "").partition(".")[0]} & MODULES
+        elif isinstance(node, ast.Call):
+            found |= dangers_of_call(node)
+    return found
+
+
+def dangers_of_call(node: ast.Call) -> set[str]:
+    called = node.func
+    is_method = isinstance(called, ast.Attribute)
+    name = called.attr if is_method else getattr(called, "id", "")
+    owner = getattr(called.value, "id", "") if is_method else ""
+    of_re = owner == "re" or (is_method and name == "compile")
+    found = set() if of_re else {name} & CALLS
+    found |= {f"{owner}.{name}"} if (owner, name) in LOADS else set()
+    return found | {word.arg for word in node.keywords if word.arg in KEYWORDS}
+
+
+def test_only_what_is_listed_with_its_reason_is_used():
+    files = {path.relative_to(SOURCE).as_posix(): path for path in SOURCE.rglob("*.py")}
+    found = {name: dangers(ast.parse(path.read_text(encoding="utf-8"))) for name, path in files.items()}
+    assert {name: uses for name, uses in found.items() if uses} == {
+        name: set(reasons) for name, reasons in PERMITTED.items()
+    }
+    assert len(files) > 200
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "eval(text)",
+        "import pickle",
+        "from xml.etree import ElementTree",
+        "np.load(path)",
+        "f(path, allow_pickle=True)",
+        "os.system('x')",
+        "run(x, shell=True)",
+        "exec(compile(a, b, 'exec'))",
+    ],
+)
+def test_the_search_sees_what_it_is_for(code):
+    assert dangers(ast.parse(code))
+
+
+def test_the_search_knows_patterns_from_code():
+    assert not dangers(ast.parse("import re\nre.compile('x')"))
+
+
+def test_pickle_is_written_and_never_read():
+    tree = ast.parse((SOURCE / "distributed" / "cluster.py").read_text(encoding="utf-8"))
+    attributes = [node for node in ast.walk(tree) if isinstance(node, ast.Attribute)]
+    uses = {node.attr for node in attributes if ast.unparse(node.value) == "pickle"}
+    assert uses == {"dumps", "HIGHEST_PROTOCOL"}
+
+
+def test_the_page_names_tests_that_exist():
+    page = (ROOT / "docs" / "security.md").read_text(encoding="utf-8")
+    tests = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "tests").glob("test_security_*.py"))
+    named = set(re.findall(r"`(test_\w+)`", page))
+    assert len(named) > 20
+    assert [name for name in sorted(named) if f"def {name}(" not in tests] == []
+
+
+def test_the_page_names_the_bounds():
+    page = (ROOT / "docs" / "security.md").read_text(encoding="utf-8")
+    assert f"{unpacking.MOST_TIMES} times what was read of it, once that is over {ALWAYS} MiB" in page
+    assert f"numbers of {unpacking.MOST_TIMES_BY_COLUMN:,} times the size of the file" in page
+    assert f"| a line of LETOR text | {text_files.LONGEST_LINE // 2**20} MiB |" in page
+    assert f"names over {MOST_BYTES} bytes are refused" in " ".join(page.split())
+    assert f"| {LONGEST} digits |" in page

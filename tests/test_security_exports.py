@@ -1,0 +1,154 @@
+"""Hostile names in every export: carried exactly, or refused in one sentence; never more than a name."""
+
+from __future__ import annotations
+
+import shlex
+
+import numpy as np
+import pytest
+
+from ranksieve.data.dataset import Dataset
+from ranksieve.export import EXPORTS, export_model
+from ranksieve.model import LinearModel, Term
+from ranksieve.preparation import Preparation
+from tests.contracts.test_export_contract import VESPA
+from tests.engine_readers import READERS, python_process
+from tests.hostile import CONTROLS, HALVES, SHOWN
+from tests.injection.__main__ import tried
+from tests.injection.round_trip import Fault, check_sentence, check_structure, round_trip
+
+ANY_NAMES = [target for target in EXPORTS if target not in (*VESPA, "qdrant", "ranklib", "opensearch_hybrid")]
+VALUES = np.random.default_rng(0).gamma(2.0, 1.0, (4, len(SHOWN)))
+DATA = Dataset(VALUES, [0, 1, 0, 2], [1, 1, 1, 1], SHOWN)
+
+
+def model_of(names, kind="none"):
+    terms = tuple(Term(name, j, 0.25 + 0.01 * j) for j, name in enumerate(names))
+    learned = Preparation.learn(DATA.select_features(np.arange(len(names))), kind, "keep").of(names)
+    return LinearModel(terms, len(names), 0.0, learned)
+
+
+def place_of(target, folder):
+    return folder / ("out" if EXPORTS[target].folder else "file.py")
+
+
+@pytest.mark.parametrize("target", ANY_NAMES)
+def test_all_hostile_names_in_one_model(target, tmp_path):
+    assert round_trip(model_of(SHOWN), target, place_of(target, tmp_path), DATA, {})
+
+
+@pytest.mark.parametrize("target", ["ranklib", *VESPA])
+def test_our_hostile_names_beside_the_engines_own(target, tmp_path):
+    form = "{}" if target == "ranklib" else "attribute(a{})"
+    names = {name: form.format(j + 1) for j, name in enumerate(SHOWN)}
+    assert round_trip(model_of(SHOWN), target, place_of(target, tmp_path), DATA, names)
+
+
+@pytest.mark.parametrize("target", [target for target in EXPORTS if target not in ("json", "onnx", "python")])
+def test_each_name_is_carried_or_refused(target, tmp_path):
+    kind = "query_min_max" if target == "opensearch_hybrid" else "none"
+    model, data = model_of(["f1"], kind), Dataset(VALUES[:, :1], DATA.y, DATA.qid, ["f1"])
+    taken = []
+    for number, name in enumerate((*SHOWN, *CONTROLS, *HALVES)):
+        if round_trip(model, target, tmp_path / str(number), data, {"f1": name}):
+            taken.append(name)
+    assert not {*CONTROLS, *HALVES} & set(taken)
+    if target in ("ranklib", "qdrant", *VESPA):
+        assert len(taken) < 10
+    else:
+        assert set(taken) == set(SHOWN)
+
+
+def test_the_python_module_runs_nothing_of_its_names_in_a_bare_interpreter(tmp_path):
+    result = export_model(model_of(SHOWN), "python", tmp_path / "m.py")
+    check_structure("python", result, None)
+    columns = {name: VALUES[:, j].tolist() for j, name in enumerate(SHOWN)}
+    done = python_process(result.files[0], columns)
+    np.testing.assert_array_equal(done["scores"], model_of(SHOWN).predict(DATA))
+    assert "subprocess" not in done["modules"]
+    text = result.files[0].read_text(encoding="utf-8")
+    assert not {"\u2028", "\u2029", "\u202e", "\u2066", "\u200b"} & set(text)  # what hides code from readers
+
+
+COLLISIONS = [
+    {"a": "intercept", "b": "w_a", "c": "w_b"},
+    {"a": "w_c", "b": "w_c_", "c": "intercept_"},
+    {"a": "max(w_a,1)", "b": "bm25(intercept)", "c": "w_a__1"},
+]
+
+
+@pytest.mark.parametrize("names", COLLISIONS)
+@pytest.mark.parametrize("own", [("a", "b", "c"), ("a", "a-b", "a_b")])
+@pytest.mark.parametrize("target", VESPA)
+def test_constants_of_a_vespa_profile_have_names_of_their_own(target, names, own, tmp_path):
+    mapped = dict(zip(own, names.values(), strict=True))
+    model = LinearModel(tuple(Term(name, j, 2.0**j) for j, name in enumerate(own)), 3, 8.0)
+    export_model(model, target, tmp_path / "out", names=mapped)
+    columns = {name: [10.0**j] for j, name in enumerate(mapped.values())}
+    np.testing.assert_allclose(READERS[target](tmp_path / "out", columns), [429.0])
+
+
+EXPRESSIONS = ["true", "false", "if", "in", "f(a+b)", "f(a*2)", 'f("a)', "f(a;b)", "f(`a`)", "f('a')"]
+
+
+@pytest.mark.parametrize("name", EXPRESSIONS)
+def test_expressions_are_no_vespa_features(name, tmp_path):
+    with pytest.raises(ValueError, match="is not a Vespa rank feature"):
+        export_model(model_of(["f1"]), "vespa", tmp_path / "out", names={"f1": name})
+
+
+@pytest.mark.parametrize("name", ['foreach(terms,N,term(N).weight,">1",count)', 'query("a + b")', "truth(x)"])
+def test_quoted_and_nested_arguments_are(name, tmp_path):
+    export_model(model_of(["f1"]), "vespa", tmp_path / "out", names={"f1": name})
+    assert f"* {name}\n" in (tmp_path / "out" / "ranker.profile").read_text()
+
+
+def test_what_is_said_of_a_hostile_name_can_be_pasted(tmp_path):
+    model = LinearModel((Term("$(id); x", 0, -1.0),), 1)
+    with pytest.raises(ValueError, match=r"fit with --signs '\$\(id\); x=\+', .* --must-not '\$\(id\); x'"):
+        export_model(model, "mongodb", tmp_path / "out")
+
+
+def test_commands_that_load_an_export_quote_the_folder(tmp_path):
+    folder = tmp_path / "a'b $(id)"
+    for target in ("elasticsearch", "solr", "vespa", "mongodb", "qdrant"):
+        names = {"f1": "attribute(f1)"} if target == "vespa" else {}
+        load = export_model(model_of(["f1"]), target, folder, names=names).load
+        words = [word for line in load for word in shlex.split(line)]
+        assert any(str(folder) in word for word in words)
+        assert "$(id)" not in words
+
+
+def test_random_models_with_hostile_names(tmp_path):
+    taken = sum((tried(number, 7, tmp_path) for number in range(15)), start=tried(0, 8, tmp_path))
+    assert set(taken) == set(EXPORTS)
+    assert min(taken.values()) > 0
+
+
+def test_the_campaign_sees_what_it_is_for(tmp_path):
+    model, place = model_of(["f1", "f2"]), tmp_path / "m.py"
+    result = export_model(model, "python", place)
+    place.write_text(place.read_text() + "import os\n")
+    with pytest.raises(Fault, match="other statements"):
+        check_structure("python", result, model)
+    for text in ("a\nb", "x" * 2000, "'utf-8' codec can't encode"):
+        with pytest.raises(Fault, match="no sentence"):
+            check_sentence(text)
+    wrong = Dataset(DATA.X[:, [1, 0]], DATA.y, DATA.qid, ["f1", "f2"])
+    with pytest.raises(Fault, match="instead of"):
+        round_trip(
+            SwappedModel(model, wrong), "qdrant", tmp_path / "out", DATA.select_features(np.array([0, 1])), {}
+        )
+
+
+class SwappedModel:
+    """A model whose scores are those of other data."""
+
+    def __init__(self, model, data):
+        self.model, self.data = model, data
+
+    def __getattr__(self, name):
+        return getattr(self.model, name)
+
+    def predict(self, data):
+        return self.model.predict(self.data)

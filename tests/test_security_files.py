@@ -1,0 +1,204 @@
+"""Small files that would fill the memory, and JSON, XML and numbers without end, are refused."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import tracemalloc
+import zlib
+
+import numpy as np
+import pytest
+
+import ranksieve as rs
+from ranksieve._util.json_values import decode_json
+from ranksieve.foreign import read_model
+from ranksieve.foreign.ubjson import decode_ubjson
+from ranksieve.formats import text_files, unpacking
+from ranksieve.formats.frames import read_parquet
+from ranksieve.formats.text_files import read_bytes, text_chunks
+
+MEGABYTE = 2**20
+ALWAYS, LINE = 4 * MEGABYTE, 2 * MEGABYTE
+
+
+@pytest.fixture
+def small_bounds(monkeypatch):
+    """The bounds of the package, made small, so that the bombs of tests may be small."""
+    monkeypatch.setattr(unpacking, "ALWAYS", ALWAYS)
+    monkeypatch.setattr(text_files, "LONGEST_LINE", LINE)
+
+
+def bomb(path, begin, piece, times):
+    """Gzip of a beginning and of a piece again and again."""
+    packer = zlib.compressobj(9, zlib.DEFLATED, 31)
+    with path.open("wb") as file:
+        file.write(packer.compress(begin))
+        for _ in range(times):
+            file.write(packer.compress(piece))
+        file.write(packer.flush())
+    assert path.stat().st_size < times * len(piece) / 500
+    return path
+
+
+def peak_of(read, *args, **options):
+    """The memory at most of a call that is refused, and the sentence."""
+    tracemalloc.start()
+    with pytest.raises(ValueError) as said:
+        read(*args, **options)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert len(str(said.value).splitlines()) == 1
+    return peak, str(said.value)
+
+
+READERS = {
+    "judgements.csv.gz": rs.read_judgements,
+    "features.names.gz": lambda path: rs.read_letor(path.with_name("x.txt"), names=path),
+    "costs.json.gz": rs.read_costs,
+    "data.csv.gz": rs.read_csv,
+    "log.jsonl.gz": lambda path: rs.read_ltr_log(
+        path, judgements=rs.read_judgements(path.with_name("q.txt"))
+    ),
+    "qrels.txt.gz": rs.read_qrels,
+}
+
+
+@pytest.mark.parametrize("name", READERS)
+def test_gzip_that_holds_far_more_than_its_size(name, small_bounds, tmp_path):
+    (tmp_path / "x.txt").write_text("1 qid:1 1:1\n0 qid:1 1:0\n")
+    (tmp_path / "q.txt").write_text("q 0 d 1\n")
+    path = bomb(tmp_path / name, b"qid,label,a\n", b"1,2,3\n" * (MEGABYTE // 6), 16)
+    peak, said = peak_of(READERS[name], path)
+    assert f"{path}: unpacks to" in said
+    assert "MB of gzip, as no data do" in said
+    assert peak < 3 * ALWAYS  # of 16 MB
+
+
+def test_letor_rows_without_end(small_bounds, tmp_path):
+    path = bomb(tmp_path / "train.txt.gz", b"", b"0 qid:1 1:0\n" * (MEGABYTE // 12), 16)
+    _, said = peak_of(rs.read_letor, path)
+    assert "MB of gzip, as no data do; if sound, unpack it" in said
+
+
+@pytest.mark.parametrize("name", ["one.txt", "one.txt.gz"])
+def test_a_line_without_end(name, small_bounds, tmp_path):
+    path, piece = tmp_path / name, b" 2:0" * (MEGABYTE // 4)
+    if name.endswith(".gz"):
+        bomb(path, b"1 qid:1 1:1", piece, 16)
+    else:
+        path.write_bytes(b"1 qid:1 1:1" + 16 * piece)
+    peak, said = peak_of(lambda: list(text_chunks(path, MEGABYTE)))
+    assert said == f"{path}: a line has over {LINE} bytes; expected a document per line"
+    assert peak < 5 * LINE  # of 16 MB
+
+
+def test_data_that_pack_well_are_read(small_bounds, tmp_path):
+    content = "".join(f"0 qid:{q} 1:{q % 7}\n" for q in range(20_000)).encode() * 20
+    path = tmp_path / "much.txt.gz"
+    path.write_bytes(gzip.compress(content, 1))
+    assert len(content) > ALWAYS
+    assert read_bytes(path) == content
+
+
+def test_several_members_and_padding_are_read_as_ever(tmp_path):
+    path = tmp_path / "parts.gz"
+    path.write_bytes(gzip.compress(b"a\n") + gzip.compress(b"b\n") + bytes(512))
+    assert read_bytes(path) == b"a\nb\n"
+    path.write_bytes(gzip.compress(b"a\n" * 9999)[:-9])
+    with pytest.raises(ValueError, match="the gzip data break off"):
+        read_bytes(path)
+
+
+def test_parquet_of_more_rows_than_its_size_can_mean(small_bounds, tmp_path):
+    arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    n, path = 2 * MEGABYTE, tmp_path / "rows.parquet"
+    zeros = arrow.array(np.zeros(n, dtype=np.int8))
+    parquet.write_table(arrow.table({"qid": zeros, "label": zeros, "a": zeros}), path)
+    assert path.stat().st_size < 8 * n * 3 / unpacking.MOST_TIMES_BY_COLUMN
+    sentence = rf"announces {n:,} rows of 3 columns in {path.stat().st_size:,} bytes, as no data do"
+    for read in (read_parquet, lambda source: rs.convert_dataset(source, tmp_path / "folder.ranksieve")):
+        with pytest.raises(ValueError, match=sentence):
+            read(path)
+    assert [file.name for file in tmp_path.iterdir()] == ["rows.parquet"]
+
+
+DEPTHS = (200, 400, 900, 5_000, 200_000)
+NESTED = {
+    "lists": ("[", "]", ""),
+    "fastrank": ('{"Ensemble":{"weights":[1],"models":[', "]}}", '{"SingleFeature":{"fid":0,"dir":1}}'),
+    "parameters": ('{"a":', "}", "1"),
+}
+
+
+@pytest.mark.parametrize("depth", DEPTHS)
+@pytest.mark.parametrize("kind", NESTED)
+def test_models_nested_without_end(kind, depth, tmp_path):
+    begin, end, inside = NESTED[kind]
+    text = begin * depth + inside + end * depth
+    if kind == "parameters":
+        own = rs.LinearModel((rs.model.Term("a", 0, 1.0),), 1).to_dict()
+        text = json.dumps(own | {"parameters": "HERE"}).replace('"HERE"', text)
+    path = tmp_path / "model.json"
+    path.write_text(text)
+    try:
+        model = read_model(path, ["a", "b"])
+    except ValueError as error:
+        said = str(error)
+        assert said.startswith(f"{path}: ")
+        assert "nested too deeply" in said or kind == "lists"
+    else:
+        assert depth < 1000
+        assert model.predict([[1.0, 2.0]] if kind == "fastrank" else [[1.0]]) == [1.0]
+
+
+@pytest.mark.parametrize("depth", DEPTHS)
+def test_logs_nested_without_end(depth, tmp_path):
+    (tmp_path / "log.json").write_text('{"response":' * depth + "[]" + "}" * depth)
+    (tmp_path / "q.txt").write_text("q 0 d 1\n")
+    with pytest.raises(ValueError, match=r"nested too deeply|no logged document has a judgement"):
+        rs.read_ltr_log(tmp_path / "log.json", judgements=tmp_path / "q.txt")
+
+
+def test_numbers_of_a_million_digits():
+    assert decode_json("1" * 10**6) == np.inf
+    assert decode_json("[-" + "9" * 5000 + "]") == [-np.inf]
+
+
+@pytest.mark.parametrize("text", [r'"\ud83d"', r'{"\udc00": 1}', r'["a", {"b": "\uD83D x"}]'])
+def test_half_of_a_character_is_damage(text):
+    with pytest.raises(json.JSONDecodeError, match="half of a pair of characters"):
+        decode_json(text)
+
+
+def test_a_whole_character_in_two_codes_is_text():
+    assert decode_json(r'"\ud83d\ude00"') == "😀"
+
+
+ENTITIES = "<!DOCTYPE x [<!ENTITY a 'aaaaaaaaaa'>" + "".join(
+    f"<!ENTITY {b} '{f'&{a};' * 10}'>" for a, b in zip("abcdefghi", "bcdefghij", strict=True)
+)
+
+
+def test_entities_of_xml_are_not_expanded(tmp_path):
+    path = tmp_path / "model.txt"
+    path.write_text(f"## LambdaMART\n{ENTITIES}]>\n<ensemble>&j;</ensemble>\n")
+    peak, said = peak_of(read_model, path)
+    assert "damaged XML" in said
+    assert peak < MEGABYTE
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"[$D#L\x7f\xff\xff\xff\xff\xff\xff\xff",
+        b"[#L\x00\x00\x00\x10\x00\x00\x00\x00",
+        b"SL\x00\x00\x00\x10\x00\x00\x00\x00",
+        b"[$Z#L\x00\x00\x00\x10\x00\x00\x00\x00",
+        b"[#L\xff\xff\xff\xff\xff\xff\xff\xff",
+        b"[" * 100_000,
+    ],
+)
+def test_lengths_that_binary_models_announce(content):
+    peak, _ = peak_of(decode_ubjson, content)
+    assert peak < MEGABYTE

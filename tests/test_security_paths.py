@@ -1,0 +1,139 @@
+"""Names of data sets, methods and models, and links that wait in a folder, lead nowhere else."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+import ranksieve as rs
+from ranksieve._util.file_names import fault_of_file_name
+from ranksieve.experiment.benching import bench
+from ranksieve.export import EXPORTS, export_model
+from ranksieve.methods import METHODS
+from ranksieve.model import LinearModel, Term
+from ranksieve.preparation import Preparation
+from tests.hostile import CONTROLS, PATHS
+from tests.test_cli import refused
+
+MODEL = LinearModel((Term("f1", 0, 0.5),), 1)
+NAMES = {"f1": "attribute(f1)"}
+
+
+def all_files(folder):
+    return sorted(path for path in folder.rglob("*"))
+
+
+@pytest.mark.parametrize("name", ["shop", "MQ2008 (small)", "l0.5", "名", "x" * 200, "common", "console.log"])
+def test_names_that_files_can_have(name):
+    assert fault_of_file_name(name) is None
+
+
+@pytest.mark.parametrize("name", PATHS)
+def test_names_that_no_file_gets(name):
+    assert fault_of_file_name(name)
+
+
+def test_no_name_leads_out_of_the_results(synthetic_folds, tmp_path):
+    out = tmp_path / "in" / "out"
+    method = METHODS["ranksvm"]
+    for name in PATHS:
+        with pytest.raises(ValueError, match=r"the data set .* needs a name that a folder can have") as said:
+            bench({name: synthetic_folds}, ["ranksvm"], out=out)
+        with pytest.raises(ValueError, match=r"the method .* needs a name that a folder can have"):
+            bench({"toy": synthetic_folds}, {name: method}, out=out)
+        assert len(str(said.value)) < 250
+        assert str(said.value).isprintable()
+    assert all_files(tmp_path) == []
+
+
+def test_names_of_the_results_own_folders_are_taken(synthetic_folds, tmp_path):
+    with pytest.raises(ValueError, match="stand_ins has another use there; rename it"):
+        bench({"stand_ins": synthetic_folds}, ["ranksvm"], out=tmp_path)
+    with pytest.raises(ValueError, match="studies has another use there; rename it"):
+        bench({"toy": synthetic_folds}, {"studies": METHODS["ranksvm"]}, out=tmp_path)
+
+
+PLANTED = ("toy", "toy/ranksvm", "toy/ranksvm/Fold1.jsonl", "toy/ranksvm/.Fold2.jsonl.lock")
+
+
+@pytest.mark.parametrize("planted", PLANTED)
+def test_links_that_wait_among_results_are_not_followed(planted, synthetic_folds, tmp_path):
+    outside, link = tmp_path / "outside", tmp_path / "out" / planted
+    link.parent.mkdir(parents=True)
+    if planted.endswith(("jsonl", "lock")):
+        outside.write_text("mine")
+    else:
+        outside.mkdir()
+    link.symlink_to(outside)
+    before = all_files(tmp_path)
+    with pytest.raises(ValueError, match=r"leads out of .*out by a link; remove the link"):
+        bench({"toy": synthetic_folds}, ["ranksvm"], out=tmp_path / "out", studies=False)
+    assert all_files(tmp_path) == before
+    assert not outside.is_file() or outside.read_text() == "mine"
+
+
+def test_a_folder_of_results_may_be_a_link_itself(synthetic_folds, tmp_path):
+    (tmp_path / "there").mkdir()
+    (tmp_path / "here").symlink_to(tmp_path / "there")
+    bench({"toy": synthetic_folds[:1]}, ["ranksvm"], out=tmp_path / "here", grid="fast", studies=False)
+    assert (tmp_path / "there" / "toy" / "ranksvm" / "Fold1.jsonl").is_file()
+
+
+@pytest.mark.parametrize("target", EXPORTS)
+def test_no_model_name_leads_out_of_the_folder(target, tmp_path):
+    options = {"names": NAMES} if target.startswith("vespa") else {}
+    for name in (*PATHS, *CONTROLS, "a b", "$(id)", "'; id; '", "[1-9]", "{a,b}"):
+        with pytest.raises(ValueError, match=r"the model name .* cannot be used, because"):
+            export_model(MODEL, target, tmp_path / "in" / "out", name=name, **options)
+    assert all_files(tmp_path) == []
+
+
+@pytest.mark.parametrize("target", [target for target in EXPORTS if EXPORTS[target].folder])
+def test_links_that_wait_in_the_folder_of_an_export_are_not_followed(target, tmp_path):
+    model = MODEL
+    if target == "opensearch_hybrid":
+        data = rs.Dataset([[0.0], [1.0], [2.0]], [0, 1, 2], [1, 1, 1])
+        by_range = Preparation.learn(data, "query_min_max", "keep")
+        model = LinearModel(MODEL.terms, 1, 0.0, by_range.of(["f1"]))
+    options = {"names": NAMES} if target.startswith("vespa") else {}
+    names = [file.name for file in export_model(model, target, tmp_path / "first", **options).files]
+    (tmp_path / "mine.txt").write_text("mine")
+    for name in names:
+        folder = tmp_path / f"with {name}"
+        folder.mkdir()
+        (folder / name).symlink_to(tmp_path / "mine.txt")
+        with pytest.raises(OSError, match="is a link, but an export writes into its folder only"):
+            export_model(model, target, folder, **options)
+        assert [path.name for path in folder.iterdir()] == [name]
+    assert (tmp_path / "mine.txt").read_text() == "mine"
+
+
+def test_a_link_that_waits_for_names_of_features_is_not_followed(tmp_path):
+    data = rs.make_ranking(n_queries=4, n_features=2, n_informative=1, seed=0, feature_names=["a", "b"])
+    (tmp_path / "mine.txt").write_text("mine")
+    (tmp_path / "train.txt.names").symlink_to(tmp_path / "mine.txt")
+    with pytest.raises(ValueError, match=r"train\.txt\.names: is a link, .*; remove the link"):
+        rs.write_letor(data, tmp_path / "train.txt")
+    assert (tmp_path / "mine.txt").read_text() == "mine"
+    assert not (tmp_path / "train.txt").exists()
+
+
+@pytest.mark.parametrize("name", ["../mine.bin", "/etc/passwd", "a\0b", "CON"])
+def test_a_header_names_no_files_outside_its_folder(name, tmp_path):
+    data = rs.make_ranking(n_queries=4, n_features=3, n_informative=2, seed=0)
+    rs.write_dataset(data, tmp_path / "data.ranksieve")
+    header = tmp_path / "data.ranksieve" / "dataset.json"
+    content = json.loads(header.read_text())
+    content["files"][name] = {"bytes": 1, "edges": 0}
+    header.write_text(json.dumps(content))
+    with pytest.raises(ValueError, match=r"is no file of a data set: .*; convert the data again"):
+        rs.open_dataset(tmp_path / "data.ranksieve")
+
+
+def test_the_command_line_says_it_in_a_sentence(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    MODEL.save("model.json")
+    said = refused("export", "model.json", "--to", "python", "-o", "m.py", "--name", "../up")
+    assert "the model name '../up' cannot be used, because" in said
+    assert [path.name for path in tmp_path.iterdir()] == ["model.json"]

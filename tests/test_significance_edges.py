@@ -1,0 +1,20 @@
+"""Paired tests where their cases meet: one permutation, pairs without a difference."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ranksieve.significance import randomisation
+
+
+def test_one_permutation_is_enough_to_ask_for():
+    """Of one random pattern beside the observed one, p is ½ or 1."""
+    assert randomisation(np.array([3.0, 2.0, 1.0]), np.zeros(3), n_permutations=1) in (0.5, 1.0)
+
+
+def test_pairs_without_a_difference_leave_the_test_exact():
+    """Three of forty pairs differ, so eight patterns are all there are, and two are as extreme."""
+    a = np.zeros(40)
+    a[[4, 17, 31]] = [1.0, 2.0, 4.0]
+    assert randomisation(a, np.zeros(40), n_permutations=8) == 0.25
+    assert randomisation(a, np.zeros(40), n_permutations=8, alternative="greater") == 0.125

@@ -1,0 +1,86 @@
+"""The site: every page is in the navigation, every public name in the API, every link leads into the site."""
+
+from __future__ import annotations
+
+import importlib.util
+import posixpath
+import re
+
+import pytest
+import yaml
+
+import ranksieve as rs
+from ranksieve.methods import METHODS
+from tests.pages import ROOT
+
+DOCS = ROOT / "docs"
+SITE = yaml.safe_load((ROOT / "mkdocs.yml").read_text(encoding="utf-8"))
+
+
+def pages_of(nav):
+    """The pages of a navigation, in order."""
+    for entry in nav:
+        value = next(iter(entry.values())) if isinstance(entry, dict) else entry
+        yield from pages_of(value) if isinstance(value, list) else [value]
+
+
+@pytest.fixture(scope="module")
+def hooks():
+    spec = importlib.util.spec_from_file_location("site_hooks", DOCS / "hooks.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_every_page_is_in_the_navigation_exactly_once():
+    written = {page.relative_to(DOCS).as_posix() for page in DOCS.rglob("*.md")}
+    listed = list(pages_of(SITE["nav"]))
+    assert sorted(listed) == sorted(written | {"contributing.md", "changelog.md"})
+
+
+def test_every_method_has_a_page():
+    assert {name for name in METHODS if not (DOCS / "methods" / f"{name}.md").exists()} == set()
+
+
+def test_every_public_name_is_in_the_api_exactly_once():
+    text = "".join(page.read_text(encoding="utf-8") for page in (DOCS / "api").glob("*.md"))
+    listed = re.findall(r"^::: ranksieve\.(\w+)$", text, flags=re.M)
+    assert sorted(listed) == sorted(set(rs.__all__) - {"__version__"})
+    overview = (DOCS / "api" / "README.md").read_text(encoding="utf-8")
+    assert [name for name in rs.__all__ if name not in overview] == []
+
+
+def test_the_site_asks_nobody_else_when_it_is_read():
+    assert SITE["theme"]["font"] is False
+    text = (DOCS / "site.css").read_text(encoding="utf-8") + str(SITE.get("extra_javascript", ""))
+    assert "http" not in text
+
+
+def test_every_link_leads_into_the_site(hooks):
+    beside = hooks.files_beside_docs()
+    inside = {path.relative_to(DOCS).as_posix() for path in DOCS.rglob("*") if path.is_file()} | set(beside)
+    texts = {
+        page.relative_to(DOCS).as_posix(): hooks.with_site_links(
+            page.read_text(encoding="utf-8"), page.relative_to(ROOT).as_posix()
+        )
+        for page in DOCS.rglob("*.md")
+    } | {place: text for place, text in beside.items() if place.endswith(".md") and ".py" not in place}
+    for place, text in texts.items():
+        prose = re.sub(r"^```.*?^```", "", text, flags=re.S | re.M)
+        for link in hooks.LINK.findall(prose):
+            assert posixpath.normpath(posixpath.join(posixpath.dirname(place), link)) in inside, (place, link)
+
+
+def test_links_out_of_docs_bring_their_files_along(hooks):
+    beside = hooks.files_beside_docs()
+    assert {"contributing.md", "changelog.md", "files/benchmarks/README.md"} <= set(beside)
+    assert "def " in beside["files/src/ranksieve/kernels/uppers.py.md"]
+    moved = hooks.with_site_links("[a](../src/ranksieve/kernels/uppers.py) f[0](x)", "docs/performance.md")
+    assert moved == "[a](files/src/ranksieve/kernels/uppers.py.md) f[0](x)"
+
+
+def test_a_warning_fails_the_build():
+    """mkdocs counts no warnings when it is quiet."""
+    build = re.search(r"mkdocs build.*", (ROOT / "Makefile").read_text(encoding="utf-8"))
+    assert build is not None
+    assert build[0].split() == ["mkdocs", "build", "--strict"]

@@ -1,0 +1,71 @@
+"""Small kernels against their definitions."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from ranksieve.kernels.perspective import descend
+from ranksieve.kernels.top_ranks import dcg_along
+
+
+@pytest.mark.parametrize("k", [1, 3, 10])
+def test_dcg_along_a_line_is_that_of_sorted_scores(k):
+    rng = np.random.default_rng(31)
+    offsets = np.concatenate(([0], np.cumsum([1, 5, 2, 8, 6])))
+    scores = rng.integers(-2, 3, offsets[-1]).astype(float)  # many ties
+    column, gains = rng.integers(-1, 2, offsets[-1]).astype(float), rng.uniform(1, 9, offsets[-1])
+    steps, worth = np.array([-1.0, 0.0, 0.5, 1.0]), np.array([1.0, 2.0, 0.5, 0.0, 3.0])
+    discounts, values = 1.0 / np.log2(np.arange(2.0, k + 2)), np.empty(4)
+    dcg_along(scores, column, steps, gains, offsets, discounts, worth, values)
+    for step, value in zip(steps, values, strict=True):
+        expected = 0.0
+        for q in range(5):
+            rows = np.arange(offsets[q], offsets[q + 1])
+            order = rows[np.argsort(-(scores + step * column)[rows], kind="stable")][:k]
+            expected += worth[q] * float(gains[order] @ discounts[: len(order)])
+        assert value == pytest.approx(expected, rel=1e-13)
+
+
+def penalty(w, t, ridge, inside):
+    """½μw² inside; else the line t|w| up to |w| = t/μ and the parabola beyond."""
+    line = np.where(np.abs(w) <= t / ridge, t * np.abs(w), 0.5 * ridge * w**2 + 0.5 * t**2 / ridge)
+    return float(np.sum(np.where(inside, 0.5 * ridge * w**2, line)))
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_descent_on_a_perspective_reaches_its_minimum(seed):
+    rng = np.random.default_rng(seed)
+    d, ridge = 5, [0.3, 2.0][seed % 2]
+    A = rng.normal(size=(d + 3, d))
+    H, b, t = A.T @ A, 4.0 * rng.normal(size=d), rng.uniform(0.2, 1.5, d)
+    inside, signs = rng.random(d) < 0.4, rng.choice([-1.0, 0.0, 1.0], d)
+    w = np.where(signs == 0, rng.normal(size=d), signs * rng.random(d))
+    slope = H @ w + b
+    descend(H, slope, w, t, ridge, inside, signs, 1e-13, 10_000)
+    np.testing.assert_allclose(slope, H @ w + b, atol=1e-9)
+    assert np.all(signs * w >= 0)
+
+    def value(v):
+        return 0.5 * v @ H @ v + b @ v + penalty(v, t, ridge, inside)
+
+    least = value(w)
+    for size in (1e-3, 1e-2, 0.1, 1.0):
+        for _ in range(100):
+            v = w + size * rng.normal(size=d) * (rng.random(d) < 0.5)
+            assert least <= value(np.where(signs * v < 0, 0.0, v)) + 1e-12
+
+
+def test_descent_stops_after_so_many_sweeps_or_when_little_moves():
+    H, inside = np.array([[2.0, 1.0], [1.0, 2.0]]), np.array([True, True])
+    start, b = np.zeros(2), np.array([-3.0, 1.0])
+
+    def reached(tol, sweeps):
+        w, slope = start.copy(), H @ start + b
+        descend(H, slope, w, np.ones(2), 1.0, inside, np.zeros(2), tol, sweeps)
+        return w
+
+    np.testing.assert_allclose(reached(0.0, 1), [1.0, -2.0 / 3.0])  # one sweep: −b/(h + μ), one after another
+    np.testing.assert_array_equal(reached(3.0, 100), reached(0.0, 1))  # it moved slopes by 3 and by 2
+    np.testing.assert_array_equal(reached(2.999, 2), reached(0.0, 2))
+    assert np.any(reached(0.0, 2) != reached(0.0, 1))
