@@ -40,8 +40,8 @@ lint: $(READY)
 test-letor: $(READY)
 	$(BIN)/pytest -m letor
 
-# Hostile inputs at random for every reader: more than a million, about twenty minutes on an idle core. The seed is
-# printed first; SEED=7 draws the same again, MINUTES=5 stops early, FUZZ="--target csv" takes further options.
+# Hostile inputs at random for every reader: more than a million, about a quarter of an hour. The seed is printed
+# first; SEED=7 draws the same again, MINUTES=5 stops early, FUZZ="--target csv" takes further options.
 fuzz: $(READY)
 	$(BIN)/python -m tests.fuzz $(if $(SEED),--seed $(SEED)) $(if $(MINUTES),--minutes $(MINUTES)) $(FUZZ)
 

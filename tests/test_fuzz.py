@@ -87,9 +87,9 @@ FILES = {
     "long cost": (
         rs.read_costs,
         json.dumps({"a": "x" * 3000}).encode(),
-        f":1: the cost of 'a' is '{'x' * 39} …, which is not a number",
+        f":1: the cost of 'a' is '{'x' * 59}…, which is not a number",
     ),
-    "long header": (rs.read_costs, b"y" * 3000, f":1: the header is '{'y' * 39} …; expected feature,cost"),
+    "long header": (rs.read_costs, b"y" * 3000, f":1: the header is '{'y' * 59}…; expected feature,cost"),
     "huge number of a name": (
         read_names, b"1:a\n99999999:b\n", ":2: 'b' has number 99999999; features count from 1 to 10000000"
     ),

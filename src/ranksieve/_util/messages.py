@@ -29,7 +29,7 @@ def shown(value: object) -> str:
     """A value as Python writes it, without control characters; of a long one the beginning."""
     text = repr(value)
     text = text if text.isprintable() else ascii(value)
-    return text if len(text) <= LONGEST_SHOWN else f"{text[:LONGEST_SHOWN]} …"
+    return text if len(text) <= LONGEST_SHOWN else f"{text[:LONGEST_SHOWN]}…"
 
 
 def shortened(names: Sequence[str], most: int) -> str:

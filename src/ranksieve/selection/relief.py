@@ -154,7 +154,7 @@ def scaled_queries(data: Dataset, columns: IntArray) -> Iterator[tuple[int, IntA
     if sizes[longest] > MOST_DOCUMENTS:
         raise ValueError(
             f"query {data.queries.ids[longest]} has {sizes[longest]:,} documents, and Relief measures the "
-            f"distance of every two of at most {MOST_DOCUMENTS:,}; leave some of them out or take another selector"
+            f"distance of every two of at most {MOST_DOCUMENTS:,}; leave some out or take another selector"
         )
     for query in range(data.n_queries):
         rows = order[offsets[query] : offsets[query + 1]]
