@@ -87,7 +87,7 @@ def kill(
     job: Job, folder: Path, reference: Reference, old: dict[str, object], draw: random.Random, tally: Tally
 ) -> None:
     """Start a job, send it a signal, and look at what is left."""
-    number = draw.choice(SIGNALS)
+    number, known = draw.choice(SIGNALS), hidden_files(folder) | reference.hidden
     before = {} if job.resumes else {name: content(folder / name) for name in job.outputs}
     with start(job, folder) as process:
         _wait_for_moment(process, folder, reference.seconds, draw)
@@ -101,10 +101,10 @@ def kill(
     tally.counts[number.name] += 1
     if process.returncode == 0:
         tally.counts["ended before"] += 1
-    elif hidden_files(folder) - reference.hidden:
+    elif hidden_files(folder) - known:
         tally.counts["left hidden files"] += 1
     if number != signal.SIGKILL:
-        _check_orderly(process.returncode, said, number, hidden_files(folder) - reference.hidden, tally)
+        _check_orderly(process.returncode, said, number, hidden_files(folder) - known, tally)
     if left := _processes_of(folder):
         tally.faults.append(f"processes stay after {number.name}: {left}")
     if job.resumes:
