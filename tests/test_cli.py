@@ -845,12 +845,13 @@ def test_warnings_are_one_line(here):
 def test_interrupt_leaves_no_output(home, here):
     put(here / "m.json", "old")
     code = (
-        "import os, signal, ranksieve.cli.options as options\n"
+        "import os, signal, threading, ranksieve.cli.options as options\n"
+        "threading.Thread(target=threading.Event().wait).start()\n"  # ends never, and is not waited for
         "options.read_data = lambda *args: os.kill(os.getpid(), signal.SIGINT)\n" + MAIN
     )
     arguments = ["fit", str(home / "train.txt"), "-o", "m.json"]
     done = subprocess.run(
-        [sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=False
+        [sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=False, timeout=120
     )
     assert done.returncode == 130
     assert done.stderr == "ranksieve: interrupted, the output was not written\n"

@@ -18,7 +18,7 @@ from tests.faults.jobs import LOCKS, Job, content
 MAIN = "from ranksieve.cli import main; main()"
 MARK = "RANKSIEVE_FAULTS_TRIAL"
 SIGNALS = (*(signal.SIGKILL,) * 8, signal.SIGTERM, signal.SIGINT)
-LONGEST = 600.0  # seconds for a command, on a machine that is busy
+LONGEST = 300.0  # seconds for a command, on a machine that is busy
 PATIENCE = 60.0  # seconds for workers to see that their parent is gone
 
 
@@ -87,19 +87,24 @@ def kill(
     job: Job, folder: Path, reference: Reference, old: dict[str, object], draw: random.Random, tally: Tally
 ) -> None:
     """Start a job, send it a signal, and look at what is left."""
-    number = draw.choice(SIGNALS)
+    number, known = draw.choice(SIGNALS), hidden_files(folder) | reference.hidden
     before = {} if job.resumes else {name: content(folder / name) for name in job.outputs}
     with start(job, folder) as process:
         _wait_for_moment(process, folder, reference.seconds, draw)
         process.send_signal(number)
-        said = process.communicate(timeout=LONGEST)[1]
+        try:
+            said = process.communicate(timeout=LONGEST)[1]
+        except subprocess.TimeoutExpired:
+            tally.faults.append(f"does not end after {number.name}")
+            process.kill()
+            said = process.communicate()[1]
     tally.counts[number.name] += 1
     if process.returncode == 0:
         tally.counts["ended before"] += 1
-    elif hidden_files(folder) - reference.hidden:
+    elif hidden_files(folder) - known:
         tally.counts["left hidden files"] += 1
     if number != signal.SIGKILL:
-        _check_orderly(process.returncode, said, number, hidden_files(folder) - reference.hidden, tally)
+        _check_orderly(process.returncode, said, number, hidden_files(folder) - known, tally)
     if left := _processes_of(folder):
         tally.faults.append(f"processes stay after {number.name}: {left}")
     if job.resumes:

@@ -17,7 +17,7 @@ import typer
 
 from ranksieve._util.messages import how_to_install
 from ranksieve._util.written import outputs_noted
-from ranksieve.cli.process import Ended
+from ranksieve.cli.process import BY_SIGNAL, Ended
 
 if TYPE_CHECKING:  # these take long to load
     from rich.console import Console
@@ -25,7 +25,6 @@ if TYPE_CHECKING:  # these take long to load
     from ranksieve.path import Progress
 
 FAILURE = 2
-BY_SIGNAL = 128  # and the number of the signal
 WrongUsage: Any = typer.BadParameter.__base__  # UsageError of the click that typer brings along
 WIDTH_WITHOUT_TERMINAL = 120
 MARKS = " %*†‡"  # what may stand beside a number in a table

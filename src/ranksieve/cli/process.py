@@ -11,6 +11,7 @@ from contextlib import suppress
 from typing import Any
 
 ENDING = ("SIGTERM", "SIGHUP")  # as far as the system has them
+BY_SIGNAL = 128  # and the number of the signal is the exit code
 ESCAPES = "backslashreplace"
 
 
@@ -34,6 +35,18 @@ def end_orderly() -> None:
 
 def _end(number: int, frame: Any) -> None:
     raise Ended(number)
+
+
+def leave_if_ended(code: object) -> None:
+    """After a signal, end at once: all that had to be cleaned up is cleaned up by now.
+
+    An exception while a thread is being started can leave one that waits for ever, and Python waits for it.
+    """
+    if isinstance(code, int) and code > BY_SIGNAL:
+        for stream in (sys.stdout, sys.stderr):
+            with suppress(OSError):
+                stream.flush()
+        os._exit(code)
 
 
 class StandardOutput(io.FileIO):
