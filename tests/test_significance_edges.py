@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ranksieve.significance import randomisation
+from ranksieve.significance import paired_t, randomisation
 
 
 def test_one_permutation_is_enough_to_ask_for():
@@ -18,3 +18,7 @@ def test_pairs_without_a_difference_leave_the_test_exact():
     a[[4, 17, 31]] = [1.0, 2.0, 4.0]
     assert randomisation(a, np.zeros(40), n_permutations=8) == 0.25
     assert randomisation(a, np.zeros(40), n_permutations=8, alternative="greater") == 0.125
+
+
+def test_large_differences_are_the_same_up_to_their_own_rounding():
+    assert paired_t(np.array([1000.0, 1000.0 * (1.0 + 4e-13), 1000.0]), np.zeros(3)) == 0.0
