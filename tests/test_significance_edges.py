@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ranksieve.significance import randomisation
+from ranksieve.significance import paired_t, randomisation
 
 
 def test_one_permutation_is_enough_to_ask_for():
@@ -18,3 +18,23 @@ def test_pairs_without_a_difference_leave_the_test_exact():
     a[[4, 17, 31]] = [1.0, 2.0, 4.0]
     assert randomisation(a, np.zeros(40), n_permutations=8) == 0.25
     assert randomisation(a, np.zeros(40), n_permutations=8, alternative="greater") == 0.125
+
+
+def test_large_differences_are_the_same_up_to_their_own_rounding():
+    assert paired_t(np.array([1000.0, 1000.0 * (1.0 + 4e-13), 1000.0]), np.zeros(3)) == 0.0
+
+
+def test_random_signs_are_the_bits_of_the_seeds_bytes():
+    """Nine pairs need two bytes per pattern; the same seed gives the same p-value in every version."""
+    difference = np.random.default_rng(5).normal(0.4, 1.0, 9)
+    bits = np.random.default_rng(3).integers(0, 256, size=(300, 2), dtype=np.uint8)
+    flipped = np.unpackbits(bits, axis=1)[:, :9].astype(float)
+    extreme = np.sum(np.abs((1.0 - 2.0 * flipped) @ difference) >= abs(difference.sum()) - 1e-9)
+    assert randomisation(difference, np.zeros(9), n_permutations=300, seed=3) == (1 + extreme) / 301
+
+
+def test_pieces_of_random_signs_are_as_many_as_asked_for(monkeypatch):
+    """The observed sum is 0, so every pattern is as extreme."""
+    monkeypatch.setattr("ranksieve.significance._CHUNK_CELLS", 8)
+    difference = np.array([1.0, -1.0, 1.0, -1.0])
+    assert randomisation(difference, np.zeros(4), n_permutations=10) == 1.0

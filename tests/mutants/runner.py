@@ -25,6 +25,7 @@ ROOT = Path(__file__).resolve().parents[2]
 SOURCE = ROOT / "src" / "ranksieve"
 EXAMPLES = 30  # of each property
 KILLED, TIMED_OUT, SURVIVED = "killed", "timed out", "survived"
+NOT_TRIED, REFUSED = "not tried", 3  # the exit code of a child that could not put the mutant in
 OPTIONS = ["-s", "--assert=plain", "-oaddopts=", "-pno:cacheprovider", "-pno:terminal", "-pno:xdist"]
 
 
@@ -91,6 +92,8 @@ class Runner:
         _, status = os.waitpid(child, 0)
         if os.WIFEXITED(status) and os.WEXITSTATUS(status) == 0:
             return SURVIVED
+        if os.WIFEXITED(status) and os.WEXITSTATUS(status) == REFUSED:
+            return NOT_TRIED
         if reached:
             item = order[int(reached[-1])]
             first[:] = [item, *(other for other in first if other is not item)][:5]
@@ -102,7 +105,10 @@ class Runner:
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, 1)
         os.dup2(nowhere, 2)
-        self._change(tree)
+        try:
+            self._change(tree)
+        except ValueError:  # without super() a method has other variables
+            os._exit(REFUSED)
         for number, (item, following) in enumerate(_in_turn(order)):
             os.write(write, f"{number} ".encode())
             limit = 2.0 + 10.0 * self.costs[item]

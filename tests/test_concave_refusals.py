@@ -1,0 +1,38 @@
+"""Concave penalties: what they refuse, at no strength, and that they prove nothing."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from ranksieve.penalties import MCP, SCAD, Log, Lp
+
+
+@pytest.mark.parametrize(
+    ("make", "sentence"),
+    [
+        (lambda: Log(1.0, epsilon=0.0), "epsilon must be > 0, got 0.0"),
+        (lambda: Lp(1.0, p=1.0), "p must be between 0 and 1, got 1.0"),
+        (lambda: Lp(1.0, p=0.0), "p must be between 0 and 1, got 0.0"),
+        (lambda: Lp(1.0, smoothing=0.0), "smoothing must be > 0, got 0.0"),
+        (lambda: MCP(1.0, gamma=0.0), "gamma must be > 0, got 0.0"),
+        (lambda: SCAD(1.0, a=2.0), "a must be > 2, got 2.0"),
+        (lambda: Log(-1.0), "alpha must be a finite number ≥ 0, got -1.0"),
+    ],
+)
+def test_bad_parameters_are_refused(make, sentence):
+    with pytest.raises(ValueError) as error:
+        make()
+    assert str(error.value) == sentence
+
+
+@pytest.mark.parametrize("kind", [Log, Lp, MCP, SCAD])
+def test_many_local_minima_have_no_gap_and_no_strength_no_value(kind):
+    w = np.array([1.0, -0.2, 0.0])
+    assert np.isnan(kind(1.0).gap(None, None, w))
+    assert kind(0.0).value(w) == 0.0
+
+
+@pytest.mark.parametrize("kind", [MCP, SCAD])
+def test_without_strength_nothing_is_weighed(kind):
+    np.testing.assert_array_equal(kind(0.0).weights(np.array([1.0, -0.2, 0.0])), np.zeros(3))
