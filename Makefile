@@ -72,7 +72,7 @@ mutants: $(READY)
 
 docs: $(READY)
 	$(BIN)/python -m benchmarks.methods_page
-	$(BIN)/python -m benchmarks.licences_page > docs/licences.md
+	$(BIN)/python -m benchmarks.licences_page > docs/licences.md.new && mv docs/licences.md.new docs/licences.md
 
 # The documentation as a site, in site/; a warning is an error.
 docs-site: $(SITE_READY)

@@ -47,7 +47,7 @@ REFUSED = [
         "the document weight of row 0 is 1e-310; weights must",
     ),
     (Case("rankrls", features="one large constant"), "feature f1 has values as large as 1e+300"),
-    (Case("rankrls", labels="large"), "is 1e+300; labels must be between -1e+30 and 1e+30"),
+    (Case("rankrls", labels="large"), "a label is 1e+300; labels must be between -1e+30 and 1e+30"),
 ]
 
 

@@ -20,6 +20,9 @@ class Line:
     def scores(self, w):
         return 3.0 * w
 
+    def evaluate(self, w):
+        return self.evaluate_scores(w, self.scores(w))
+
     def evaluate_scores(self, w, scores):
         np.testing.assert_allclose(scores, 3.0 * w, rtol=1e-15)
         self.evaluated.append(float(w[0]))
@@ -60,13 +63,13 @@ def test_the_full_step_if_it_descends():
 def test_else_its_half_and_quarter():
     line = Line(value=lambda w: w * w)
     assert decreased(line, 1.0, -4.0, -8.0, 1.0).w == 0.0
-    assert line.evaluated == [-3.0, -1.0, 0.0]
+    assert line.evaluated == [-3.0, -1.0, 0.0, 0.0]  # what is found is evaluated at its weights
 
 
 def test_the_penalty_counts_where_the_step_leads():
     line = Line(value=lambda w: 0.0)
     assert decreased(line, 4.0, -8.0, -4.0, 4.0, lambda w: abs(w[0])).w == 0.0
-    assert line.evaluated == [-4.0, 0.0]
+    assert line.evaluated == [-4.0, 0.0, 0.0]
 
 
 @pytest.mark.parametrize(("share", "found"), [(0.9e-4, False), (1.1e-4, True)])

@@ -194,7 +194,7 @@ def test_failed_write_keeps_the_old_page(fitted, tmp_path, monkeypatch):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "replace", full)
-    with pytest.raises(OSError, match="No space"):
+    with pytest.raises(OSError, match="the disk is full"):
         write_report(build_content(fitted[0]), target)
     assert target.read_text() == "old"
     assert os.listdir(tmp_path) == ["r.html"]

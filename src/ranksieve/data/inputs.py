@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ranksieve._types import AnyArray, FloatArray, Matrix
-from ranksieve.data.magnitudes import ENDS, LARGEST, beyond
+from ranksieve.data.magnitudes import ENDS, beyond
 from ranksieve.data.matrix import FLOATS, as_csr, is_sparse, is_streamed
 
 HALF_CHARACTER = re.compile(r"[\ud800-\udfff]")  # which no file in UTF-8 can hold
@@ -49,12 +49,6 @@ def as_labels(y: Any, n_rows: int, first: int = 0) -> FloatArray:
     if bad.any():
         row = int(np.argmax(bad))
         raise ValueError(f"the label of row {first + row} is {labels[row]}; labels must be finite numbers")
-    if (large := np.abs(labels) > LARGEST).any():
-        row = int(np.argmax(large))
-        raise ValueError(
-            f"the label of row {first + row} is {labels[row]}; labels must be between {-LARGEST:g} and "
-            f"{LARGEST:g}"
-        )
     return labels
 
 

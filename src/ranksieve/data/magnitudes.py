@@ -37,5 +37,14 @@ def check_features(spread: FloatArray, largest: FloatArray, names: Sequence[str]
         )
 
 
+def check_labels(extremes: FloatArray) -> None:
+    """Refuse labels that are too large to learn from; given are those of both ends."""
+    largest = float(extremes[np.argmax(np.abs(extremes))])
+    if abs(largest) > LARGEST:
+        raise ValueError(
+            f"a label is {largest:g}; labels must be between {-LARGEST:g} and {LARGEST:g} to learn from them"
+        )
+
+
 def _called(j: int, names: Sequence[str] | None) -> str:
     return f"the feature in column {j}" if names is None else f"feature {names[j]}"

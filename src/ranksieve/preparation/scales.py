@@ -8,7 +8,7 @@ from ranksieve._parallel import split_blocks
 from ranksieve._types import FloatArray
 from ranksieve._util.messages import warn_caller
 from ranksieve.data.dataset import Dataset
-from ranksieve.data.magnitudes import check_features
+from ranksieve.data.magnitudes import check_features, check_labels
 from ranksieve.data.matrix import spread_and_largest
 
 TOO_DIFFERENT = 1000.0  # times the smallest scale
@@ -38,7 +38,8 @@ def warn_of_scales(data: Dataset) -> None:
 
 
 def check_scales(data: Dataset) -> None:
-    """Refuse a feature whose values are too large to learn from, or differ too little."""
+    """Refuse labels or a feature too large to learn from, and a feature that varies too little."""
+    check_labels(np.ravel(data.in_parts(_ends_of_labels)))
     spread, largest = np.max(data.in_parts(_spread_and_largest), axis=0)
     check_features(spread, largest, data.feature_names)
 
@@ -61,3 +62,7 @@ def _extremes(data: Dataset) -> tuple[FloatArray, int, int] | None:
 def _spread_and_largest(data: Dataset) -> FloatArray:
     """The largest range of each feature within a query, and its largest |x|."""
     return np.array(spread_and_largest(data.X, data.queries, split_blocks(data.queries.offsets)))
+
+
+def _ends_of_labels(data: Dataset) -> FloatArray:
+    return np.array([data.y.min(), data.y.max()])
