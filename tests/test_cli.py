@@ -846,7 +846,8 @@ def test_interrupt_leaves_no_output(home, here):
     put(here / "m.json", "old")
     code = (
         "import os, signal, threading, ranksieve.cli.options as options\n"
-        "threading.Thread(target=threading.Event().wait).start()\n"  # ends never, and is not waited for
+        "import ranksieve.cli.process as process; process.SECONDS_TO_LEAVE = 0.1\n"
+        "threading.Thread(target=threading.Event().wait).start()\n"  # it never ends
         "options.read_data = lambda *args: os.kill(os.getpid(), signal.SIGINT)\n" + MAIN
     )
     arguments = ["fit", str(home / "train.txt"), "-o", "m.json"]

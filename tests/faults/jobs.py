@@ -60,7 +60,7 @@ JOBS = (
     Job(
         "export",
         ("export", _in("model.json"), "--to", "elasticsearch", "-o", "ltr", "--data", _in("test.txt")),
-        ("ltr/model.json", "ltr/features.json"),
+        ("ltr/model.json", "ltr/query.json"),
     ),
     Job(
         "subset",

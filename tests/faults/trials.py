@@ -55,6 +55,8 @@ def measure(job: Job, folder: Path) -> Reference:
     if said:
         raise RuntimeError(f"{job.name} fails undisturbed: {said}")
     outputs = {name: content(folder / name) for name in job.outputs}
+    if lacking := [name for name, found in outputs.items() if found is None]:
+        raise RuntimeError(f"{job.name} does not write {', '.join(lacking)}")
     return Reference(outputs, hidden_files(folder), time.monotonic() - began)
 
 

@@ -20,7 +20,7 @@ from typer.core import TyperCommand, TyperGroup
 from ranksieve._util.program import run_as_program
 from ranksieve._version import __version__
 from ranksieve.cli.output import WrongUsage, one_sentence, say
-from ranksieve.cli.process import end_orderly, leave_if_ended, open_streams
+from ranksieve.cli.process import end_orderly, leave_soon_if_ended, open_streams
 
 CYCLE_SEARCH = 50_000  # new objects before Python looks for cycles; with its own 700 a tenth of a short run
 
@@ -105,7 +105,7 @@ def main() -> None:
     try:
         app(prog_name="ranksieve")
     except SystemExit as end:
-        leave_if_ended(end.code)
+        leave_soon_if_ended(end.code)
         raise
     finally:
         gc.freeze()  # a process that ends need not search its modules for cycles: 0.3 s

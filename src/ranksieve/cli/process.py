@@ -12,6 +12,7 @@ from typing import Any
 
 ENDING = ("SIGTERM", "SIGHUP")  # as far as the system has them
 BY_SIGNAL = 128  # and the number of the signal is the exit code
+SECONDS_TO_LEAVE = 10.0
 ESCAPES = "backslashreplace"
 
 
@@ -37,8 +38,8 @@ def _end(number: int, frame: Any) -> None:
     raise Ended(number)
 
 
-def leave_if_ended(code: object) -> None:
-    """After a signal, end at once: all that had to be cleaned up is cleaned up by now.
+def leave_soon_if_ended(code: object) -> None:
+    """After a signal, end within seconds: all that had to be cleaned up is cleaned up by now.
 
     An exception while a thread is being started can leave one that waits for ever, and Python waits for it.
     """
@@ -46,7 +47,9 @@ def leave_if_ended(code: object) -> None:
         for stream in (sys.stdout, sys.stderr):
             with suppress(OSError):
                 stream.flush()
-        os._exit(code)
+        last = threading.Timer(SECONDS_TO_LEAVE, os._exit, (code,))
+        last.daemon = True
+        last.start()
 
 
 class StandardOutput(io.FileIO):
