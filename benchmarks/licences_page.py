@@ -72,7 +72,7 @@ STATED = {  # by projects whose packages are not installed with the others
     "xgboost": "Apache-2.0",
 }
 WORDS = {  # in which packages without an expression of SPDX say it
-    r"Apache (Software )?License": "Apache-2.0",
+    r"Apache(-2| (Software )?License)": "Apache-2.0",
     r"BSD 2-Clause": "BSD-2-Clause",
     r"BSD": "BSD-3-Clause",
     r"MIT": "MIT",
