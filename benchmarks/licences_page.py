@@ -11,7 +11,7 @@ from pathlib import Path
 
 PROJECT = Path(__file__).resolve().parent.parent / "pyproject.toml"
 OWN = "ranksieve"
-PERMISSIVE = ("Apache-2.0", "BSD-2-Clause", "BSD-3-Clause", "MIT")
+PERMISSIVE = ("Apache-2.0", "BSD-2-Clause", "BSD-3-Clause", "ISC", "MIT")
 TOOLS = ("MPL-2.0",)  # of programs that only develop it: they are no part of what is given on
 BASE = "base"
 USES = {
