@@ -89,6 +89,9 @@ def export_model(
 ) -> Exported:
     """Write a model for a search engine: ``rs.export_model(model, "solr", "out")``.
 
+    What the format cannot say is refused with the reason, before anything is written. Each file appears whole
+    or not at all.
+
     Parameters
     ----------
     model : LinearModel
@@ -111,9 +114,6 @@ def export_model(
         Numbers of an ONNX graph.
     window : int, optional
         How many of the first documents are scored again, or returned by each sub-query.
-
-    What the format cannot say is refused with the reason, before anything is written. Each file appears whole
-    or not at all.
     """
     given = {"name": name, "names": names, "featureset": featureset, "sample": sample, "store": store}
     given |= {"dtype": dtype, "window": window}
