@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import subprocess
 import tomllib
 from pathlib import Path
 
@@ -10,16 +11,29 @@ import pytest
 
 import ranksieve as rs
 from tests import readme
+from tests.pages import blocks, commands, is_within, said_by
 
 ROOT = Path(__file__).resolve().parent.parent
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 
 
-def test_the_readme_runs_as_it_is_written(tmp_path):
-    readme.run(tmp_path)
-    made = {path.name for path in (tmp_path / "demo").iterdir()}
-    assert {"train.txt", "model.json", "report.html", "ltr", "results.html"} <= made
+def test_the_commands_of_the_readme_run_where_the_demo_left_its_data(tmp_path, monkeypatch):
+    """In one process; ``make dist`` types them into a shell."""
+    monkeypatch.chdir(tmp_path)
+    said = said_by(["demo"])
+    enter, *typed = readme.commands()
+    assert enter.startswith("cd demo && ")
+    for line in typed:
+        if ours := commands(line):
+            said += said_by(*ours)
+        else:
+            subprocess.run(["bash", "-c", line], check=True)
+    shown = next(block for block in blocks(readme.README) if block.text.startswith("SparseRanker uses"))
+    assert is_within(shown.text, said)
+    assert {"inspect.html", "report.html", "ltr", "results.html"} <= {
+        path.name for path in tmp_path.iterdir()
+    }
 
 
 def test_the_readme_leads_to_a_fitted_explained_exported_model():
