@@ -1,4 +1,4 @@
-"""ℓ1 and the elastic net with weights and signs: slopes by hand, first strengths by search, what is refused."""
+"""ℓ1 and the elastic net with weights and signs: slopes by hand, first strengths by search, refusals."""
 
 from __future__ import annotations
 
