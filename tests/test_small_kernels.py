@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 
+from ranksieve.kernels.ordering import sort_by_key
 from ranksieve.kernels.perspective import descend
 from ranksieve.kernels.top_ranks import dcg_along
 
@@ -25,6 +28,25 @@ def test_dcg_along_a_line_is_that_of_sorted_scores(k):
             order = rows[np.argsort(-(scores + step * column)[rows], kind="stable")][:k]
             expected += worth[q] * float(gains[order] @ discounts[: len(order)])
         assert value == pytest.approx(expected, rel=1e-13)
+
+
+def test_every_short_list_is_sorted():
+    """Of all keys with ties and from all orders; a longer list, which is merged, from a few."""
+    starts = [
+        (key, item)
+        for key in ([1, 1, 0, 2], [0, 0, 0, 0], [2, 0, 1, 0])
+        for item in itertools.permutations(range(4))
+    ]
+    rng = np.random.default_rng(37)
+    starts += [
+        (rng.integers(0, 9, n), rng.permutation(n)) for n in (24, 25, 48, 73, 120, 200) for _ in range(3)
+    ]
+    for keys, items in starts:
+        key, item, n = np.array(keys, dtype=float), np.array(items), len(keys)
+        expected, key = np.lexsort((np.arange(n), key)), key[item]
+        sort_by_key(key, item, np.empty(n), np.empty(n, dtype=np.int64))
+        np.testing.assert_array_equal(item, expected)
+        np.testing.assert_array_equal(key, np.sort(keys))
 
 
 def penalty(w, t, ridge, inside):

@@ -1,0 +1,49 @@
+"""Concave penalties by hand, on both sides of their knees and on them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from ranksieve.penalties import MCP, SCAD, Log, Lp
+
+W = np.array([0.0, -0.5, 2.0])
+
+
+def test_log_by_hand():
+    penalty = Log(3.0, epsilon=0.5)
+    assert penalty.value(W) == pytest.approx(3.0 * (np.log(2.0) + np.log(5.0)), rel=1e-15)
+    np.testing.assert_array_equal(penalty.weights(W), [2.0, 1.0, 0.4])
+
+
+def test_lp_by_hand():
+    penalty = Lp(3.0, p=0.5, smoothing=0.25)
+    assert penalty.value(np.array([2.0, -3.75])) == pytest.approx(3.0 * (1.5 - 0.5 + 2.0 - 0.5), rel=1e-15)
+    np.testing.assert_allclose(penalty.weights(np.array([0.0, -3.75])), [1.0, 0.25], rtol=1e-15)
+
+
+def test_mcp_by_hand():
+    """γα = 4: t − t²/8 up to there, then 2."""
+    penalty = MCP(2.0, gamma=2.0)
+    for t, g, slope in [(0.0, 0.0, 1.0), (2.0, 1.5, 0.5), (4.0, 2.0, 0.0), (9.0, 2.0, 0.0)]:
+        for sign in (1.0, -1.0):
+            assert penalty.value(np.array([sign * t, 0.0])) == 2.0 * g
+            np.testing.assert_array_equal(penalty.weights(np.array([sign * t, 0.0])), [slope, 1.0])
+    assert penalty.value(np.array([2.0, 9.0])) == 2.0 * 3.5
+
+
+def test_scad_by_hand():
+    """α = 2, a = 3: t up to 2, then less and less, 4 from 6 on."""
+    penalty = SCAD(2.0, a=3.0)
+    for t, g, slope in [(1.0, 1.0, 1.0), (2.0, 2.0, 1.0), (4.0, 3.5, 0.5), (6.0, 4.0, 0.0), (9.0, 4.0, 0.0)]:
+        for sign in (1.0, -1.0):
+            assert penalty.value(np.array([sign * t, 0.0])) == 2.0 * g
+            np.testing.assert_array_equal(penalty.weights(np.array([sign * t, 0.0])), [slope, 1.0])
+    assert penalty.value(np.array([1.0, 4.0])) == 2.0 * 4.5
+
+
+@pytest.mark.parametrize("kind", [Log, Lp, MCP, SCAD])
+@pytest.mark.parametrize("alpha", [-1.0, np.nan])
+def test_bad_strengths_are_refused(kind, alpha):
+    with pytest.raises(ValueError, match="alpha must be a finite number ≥ 0"):
+        kind(alpha)

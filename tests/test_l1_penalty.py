@@ -1,0 +1,96 @@
+"""ℓ1 and the elastic net with weights and signs: slopes by hand, first strengths by search, refusals."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from ranksieve.penalties import L1, ElasticNet
+
+WEIGHTS, SIGNS = [1.0, 2.0, 0.0, np.inf, 0.5], [0, 1, -1, 0, -1]
+GRADIENTS = [  # and the largest |g_j|/v_j among the features that may follow −g_j
+    ([3.0, -4.0, 0.0, 9.0, 1.0], 3.0),
+    ([-3.0, 6.0, 0.0, -9.0, 2.0], 4.0),
+    ([1.0, -4.0, 0.0, 9.0, -7.0], 2.0),
+    ([0.0, 4.0, 0.0, 9.0, -7.0], 0.0),
+]
+
+
+def is_zero_optimal(penalty, g):
+    """No step to either side of 0 is cheaper than what it gains along −g."""
+    slopes = penalty.slopes(len(g))
+    return bool(np.all((-g <= slopes.up) & (g <= slopes.down)))
+
+
+def test_slopes_by_hand():
+    slopes = L1(4.0, weights=WEIGHTS, signs=SIGNS).slopes(5)
+    np.testing.assert_array_equal(slopes.up, [4.0, 8.0, np.inf, np.inf, np.inf])
+    np.testing.assert_array_equal(slopes.down, [4.0, np.inf, 0.0, np.inf, 2.0])
+    assert slopes.ridge == 0.0
+
+
+@pytest.mark.parametrize(("sign", "up", "down"), [(1, 3.0, np.inf), (0, 3.0, 3.0), (-1, np.inf, 3.0)])
+def test_one_sign_is_for_all_features(sign, up, down):
+    slopes = L1(3.0, signs=sign).slopes(2)
+    np.testing.assert_array_equal((slopes.up, slopes.down), ([up, up], [down, down]))
+
+
+def test_slopes_of_an_elastic_net_by_hand():
+    slopes = ElasticNet(4.0, weights=WEIGHTS, signs=SIGNS, l1_ratio=0.25).slopes(5)
+    np.testing.assert_array_equal(slopes.up, [1.0, 2.0, np.inf, np.inf, np.inf])
+    np.testing.assert_array_equal(slopes.down, [1.0, np.inf, 0.0, np.inf, 0.5])
+    assert slopes.ridge == 3.0
+    assert ElasticNet(4.0).slopes(1).ridge == 2.0
+
+
+def test_what_is_forbidden_stays_so_at_no_strength():
+    for penalty in (L1(0.0, weights=WEIGHTS), ElasticNet(1.0, weights=WEIGHTS, l1_ratio=0.0)):
+        np.testing.assert_array_equal(penalty.slopes(5).up, [0.0, 0.0, 0.0, np.inf, 0.0])
+
+
+@pytest.mark.parametrize(("g", "largest"), GRADIENTS)
+@pytest.mark.parametrize("ratio", [0.25, 1.0])
+def test_the_first_strength_is_the_least_at_which_zero_is_optimal(g, largest, ratio):
+    g = np.array(g)
+    plain, net = L1(weights=WEIGHTS, signs=SIGNS), ElasticNet(weights=WEIGHTS, signs=SIGNS, l1_ratio=ratio)
+    for penalty, expected in ((plain, largest), (net, largest / ratio)):
+        assert penalty.alpha_max(g) == expected
+        assert is_zero_optimal(penalty.scaled(expected), g)
+        if expected > 0:
+            assert not is_zero_optimal(penalty.scaled(expected * (1 - 1e-9)), g)
+
+
+def test_no_strength_holds_an_unpenalised_feature_nor_a_ridge():
+    g = np.array([1.0, 0.0, 0.5])
+    assert L1(weights=[1.0, 1.0, 0.0]).alpha_max(g) == np.inf
+    assert L1(weights=[1.0, 0.0, 1.0]).alpha_max(g) == 1.0
+    assert ElasticNet(l1_ratio=0.0).alpha_max(g) == np.inf
+    assert L1().alpha_max(np.zeros(3)) == 0.0
+
+
+@pytest.mark.parametrize(
+    ("use", "sentence"),
+    [
+        (lambda: L1(1.0, weights=[1.0, 2.0]).slopes(3), "2 penalty weights were given for 3 features"),
+        (lambda: L1(1.0, signs=[1, 0]).slopes(3), "2 signs were given for 3 features"),
+        (lambda: L1(signs=[1, 0]).alpha_max(np.ones(3)), "2 signs were given for 3 features"),
+        (lambda: ElasticNet(1.0, l1_ratio=1.5), "l1_ratio must be in [0, 1], got 1.5"),
+        (lambda: ElasticNet(1.0, l1_ratio=-0.5), "l1_ratio must be in [0, 1], got -0.5"),
+        (lambda: ElasticNet(-1.0), "alpha must be a finite number ≥ 0, got -1.0"),
+        (lambda: L1(signs=[1, 2]), "signs must be +1, −1 or 0 for each feature, got [1, 2]"),
+        (lambda: L1(signs=[[1, 0]]), "signs must be +1, −1 or 0 for each feature, got [[1, 0]]"),
+    ],
+)
+def test_refusals(use, sentence):
+    with pytest.raises(ValueError) as error:
+        use()
+    assert str(error.value) == sentence
+
+
+@pytest.mark.parametrize("weights", [2.0, [[1.0, 2.0]], [1.0, np.nan], [1.0, -0.5]])
+def test_weights_that_are_none_are_refused(weights):
+    with pytest.raises(ValueError) as error:
+        L1(weights=weights)
+    assert str(error.value) == (
+        "penalty weights must be one number ≥ 0 per feature (0: unpenalised, infinity: forbidden)"
+    )

@@ -1,0 +1,126 @@
+"""Sets within limits: what fits by hand, and the largest sums against all sets of a region."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+
+from ranksieve.data.costs import ColumnCosts
+from ranksieve.subset.limits import Limits, Region, _golden
+
+COSTS = ColumnCosts(np.array([0, 0, 1, 2, 3]), np.array([2.0, 1.0, 4.0, 0.0]), ("pair", "b", "c", "free"))
+DEAR = Limits(3, COSTS, 5.0)
+
+
+def region(inside="", free="01234"):
+    return Region(*(np.isin(np.arange(5), [int(j) for j in part]) for part in (inside, free)))
+
+
+def test_regions_by_hand():
+    here = region("0", "1234")
+    for found, inside, free in ((here.holding(2), "02", "134"), (here.lacking([1, 2]), "0", "34")):
+        np.testing.assert_array_equal(found.inside, region(inside).inside)
+        np.testing.assert_array_equal(found.free, region(free=free).free)
+    np.testing.assert_array_equal(here.free, region(free="1234").free)  # as it was
+
+
+def test_places_money_and_prices_by_hand():
+    here = region("0", "1234")
+    assert (DEAR.places(here), DEAR.money(here)) == (2, 3.0)
+    np.testing.assert_array_equal(DEAR.prices(here), [0.0, 0.0, 1.0, 4.0, 0.0])
+    assert Limits(3).money(here) == np.inf
+    np.testing.assert_array_equal(Limits(3).prices(here), np.zeros(5))
+
+
+@pytest.mark.parametrize(
+    ("limits", "inside", "free", "left"),
+    [
+        (Limits(3, COSTS, 3.0), "0", "1234", "124"),  # 1 is paid already, 3 is too dear
+        (Limits(3, COSTS, 6.0), "0", "1234", "1234"),  # all that is left
+        (Limits(1, COSTS, 9.0), "0", "1234", ""),  # no place
+        (Limits(2), "0", "1234", "1234"),
+        (Limits(1), "0", "1234", ""),
+    ],
+)
+def test_what_a_region_can_still_hold(limits, inside, free, left):
+    narrowed = limits.narrowed(region(inside, free))
+    np.testing.assert_array_equal(narrowed.free, region(free=left).free)
+    np.testing.assert_array_equal(narrowed.inside, region(inside).inside)
+
+
+@pytest.mark.parametrize(
+    ("limits", "inside", "free", "possible", "fit"),
+    [
+        (Limits(2), "01", "", True, True),
+        (Limits(2), "012", "", False, False),
+        (Limits(2), "0", "1", True, True),
+        (Limits(2), "0", "12", True, False),
+        (Limits(5, COSTS, 7.0), "0123", "4", True, True),  # 2 + 1 + 4, to the last
+        (Limits(5, COSTS, 6.9), "0", "1234", True, False),
+        (Limits(5, COSTS, 6.9), "023", "", False, False),
+        (Limits(3, COSTS, 7.0), "023", "", True, True),
+    ],
+)
+def test_what_is_possible_and_whether_all_fits(limits, inside, free, possible, fit):
+    assert limits.possible(region(inside, free)) == possible
+    assert limits.all_fit(region(inside, free)) == fit
+
+
+def test_a_set_is_filled_by_worth():
+    worth = np.array([1.0, 2.0, 3.0, 5.0, 4.0])
+    assert Limits(3).filled(region("0", "124"), worth).tolist() == [0, 2, 4]
+    assert Limits(5).filled(region("0", "12"), worth).tolist() == [0, 1, 2]
+    assert DEAR.filled(region(), worth).tolist() == [2, 3, 4]
+    assert Limits(3, COSTS, 4.0).filled(region(), worth).tolist() == [3, 4]  # neither 2 nor 1 fits beside 3
+    assert Limits(3, COSTS, 6.0).filled(region("0", "1234"), worth).tolist() == [0, 3, 4]
+
+
+def sums(limits, here, a):
+    """(set, its sum) of all allowed sets of a region."""
+    inside, free = np.flatnonzero(here.inside), np.flatnonzero(here.free)
+    for size in range(len(free) + 1):
+        for more in itertools.combinations(free, size):
+            chosen = np.array([*inside, *more], dtype=int)
+            if len(chosen) <= limits.max_features and (
+                limits.costs is None or limits.costs.of(chosen) <= limits.max_cost
+            ):
+                yield chosen, float(a[chosen].sum())
+
+
+@pytest.mark.parametrize("limits", [Limits(3), Limits(2), Limits(5), Limits(5, COSTS, 9.0), DEAR])
+@pytest.mark.parametrize(("inside", "free"), [("", "01234"), ("1", "0234"), ("13", "024"), ("4", "12")])
+def test_the_largest_sums(limits, inside, free):
+    """By count they are exact, within costs they are bounds, exact where all features fit."""
+    here = limits.narrowed(region(inside, free))
+    exact = limits.costs is None or limits.all_fit(here)
+    for a in np.random.default_rng(7).integers(1, 64, (6, 5)) / 8.0:
+        most, found = limits.most(a, here), list(sums(limits, here, a))
+        with_each = [max((s for chosen, s in found if j in chosen), default=-np.inf) for j in range(5)]
+        without = [max((s for chosen, s in found if j not in chosen), default=-np.inf) for j in range(5)]
+        true = np.array([max((s for _, s in found), default=-np.inf), *with_each, *without])
+        bounds = np.array([most.total, *most.joined, *most.left])
+        assert np.all(bounds >= true - 1e-12)
+        if exact:
+            np.testing.assert_array_equal(bounds, true)
+
+
+def test_bounds_within_costs_by_hand():
+    """The units {0, 1}, {2}, {3}, {4} are worth 6, 1, 8, 1 for 2, 1, 4, 0; places are many."""
+    most = Limits(4, COSTS, 5.0).most(np.array([2.0, 4.0, 1.0, 8.0, 1.0]), region())
+    assert most.total == 1.0 + 6.0 + 0.75 * 8.0  # 4, the pair, and of 3 what is left buys: 2 per cost
+    np.testing.assert_array_equal(most.joined, [13.0, 13.0, 12.0, 13.0, 13.0])
+    np.testing.assert_array_equal(most.left, [11.0, 11.0, 13.0, 13.0, 12.0])
+
+
+def test_no_set_is_in_an_impossible_region():
+    most = Limits(1).most(np.ones(5), region("01", "2"))
+    assert most.total == -np.inf
+    np.testing.assert_array_equal((most.joined, most.left), np.full((2, 5), -np.inf))
+
+
+def test_the_least_of_a_convex_function():
+    assert _golden(lambda x: (x - 1.25) ** 2, 0.0, 4.0) == pytest.approx(1.25, abs=1e-6)
+    assert _golden(lambda x: x, 1.0, 4.0) == pytest.approx(1.0, abs=1e-6)
+    assert _golden(lambda x: -x, 1.0, 4.0) == pytest.approx(4.0, abs=1e-6)
