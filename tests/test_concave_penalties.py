@@ -47,3 +47,10 @@ def test_scad_by_hand():
 def test_bad_strengths_are_refused(kind, alpha):
     with pytest.raises(ValueError, match="alpha must be a finite number ≥ 0"):
         kind(alpha)
+
+
+def test_small_parameters_are_fine():
+    assert Log(epsilon=1e-9).epsilon == Lp(smoothing=1e-9).smoothing == MCP(gamma=1e-9).gamma == 1e-9
+    assert Lp(p=1e-9).p == 1e-9
+    assert Lp(p=1 - 1e-9).p == 1 - 1e-9
+    assert SCAD(a=2 + 1e-9).a == 2 + 1e-9

@@ -92,6 +92,10 @@ def test_letor_discount_is_one_for_the_first_two_ranks():
     np.testing.assert_allclose(PROFILES["letor"].discount(ranks), expected, rtol=1e-15)
 
 
+def test_the_standard_discount_by_hand():
+    np.testing.assert_array_equal(PROFILES["standard"].discount(np.array([1, 3, 7])), [1.0, 0.5, 1.0 / 3.0])
+
+
 def test_letor_by_hand():
     # Ranked labels 0 2 1: DCG@3 = 0 + 3 + 1/log2(3), ideal 3 + 1 + 0; precisions at the relevant 1/2 and 2/3.
     labels = [0.0, 2.0, 1.0]

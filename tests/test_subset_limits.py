@@ -6,6 +6,7 @@ import itertools
 
 import numpy as np
 import pytest
+from scipy.optimize import linprog
 
 from ranksieve.data.costs import ColumnCosts
 from ranksieve.subset.limits import Limits, Region, _golden
@@ -112,6 +113,25 @@ def test_bounds_within_costs_by_hand():
     assert most.total == 1.0 + 6.0 + 0.75 * 8.0  # 4, the pair, and of 3 what is left buys: 2 per cost
     np.testing.assert_array_equal(most.joined, [13.0, 13.0, 12.0, 13.0, 13.0])
     np.testing.assert_array_equal(most.left, [11.0, 11.0, 13.0, 13.0, 12.0])
+
+
+def least_lagrangian(limits, a):
+    """min νk + λB + Σ_u z_u, all ≥ 0, with y_j ≥ a_j − ν and z_u ≥ Σ_{j of u} y_j − λ·price_u."""
+    costs, n, m = limits.costs, len(a), len(limits.costs.prices)
+    worths, units = np.zeros((n, 2 + n + m)), np.zeros((m, 2 + n + m))
+    worths[:, 0], worths[:, 2 : 2 + n] = -1.0, -np.eye(n)
+    units[:, 1], units[costs.unit, 2 + np.arange(n)], units[:, 2 + n :] = -costs.prices, 1.0, -np.eye(m)
+    price = np.concatenate([[limits.max_features, limits.max_cost], np.zeros(n), np.ones(m)])
+    return linprog(price, np.vstack([worths, units]), np.concatenate([-a, np.zeros(m)])).fun
+
+
+@pytest.mark.parametrize("max_cost", [3.0, 5.0, 6.0, 9.0])
+@pytest.mark.parametrize("size", [1, 2, 3])
+def test_bounds_within_costs_are_the_least_of_their_kind(size, max_cost):
+    limits = Limits(size, COSTS, max_cost)
+    everything = region()
+    for a in np.random.default_rng(8).exponential(size=(2, 5)):
+        assert limits.most(a, everything).total == pytest.approx(least_lagrangian(limits, a), rel=1e-7)
 
 
 def test_no_set_is_in_an_impossible_region():

@@ -52,7 +52,7 @@ def test_a_damaged_line_is_named(damaged):
 
 def test_what_a_bound_leaves_open():
     """Feature 0 must be out, feature 1 in, and of feature 2 nothing is known."""
-    left, closed = screened(ALL, Bounds(1.0, np.array([9.0, 2.0, 7.9]), np.array([2.0, 8.0, 1.0])), 8.0)
+    left, closed = screened(ALL, Bounds(1.0, np.array([8.0, 2.0, 7.9]), np.array([2.0, 8.0, 1.0])), 8.0)
     assert left.inside.tolist() == [False, True, False]
     assert left.free.tolist() == [False, False, True]
     assert closed == 8.0
@@ -74,6 +74,7 @@ SCREENS = (1.0, [11.0, 3.0, 4.0], [5.0, 6.0, 7.0])
         ([node(0)], [HIGH], 10.0),
         ([node(0)], [(12.0, [12.0] * 3, [12.0] * 3)], 10.0),  # no more than is claimed
         ([node(0)], [(10.0 - 1e-10, [0.0] * 3, [0.0] * 3)], 10.0 - 1e-10),  # within the tolerance
+        ([node(0, 1)], [(10.0 - 1e-10, [11.0] * 3, [12.0] * 3)], 10.0 - 1e-10),
         ([node(0, 1)], [LOW], 3.0),  # split without children: the lower of both sides
         ([node(0, 1, holds=1), node(1)], [LOW, HIGH], 6.0),
         ([node(0, 1, lacks=1), node(1)], [LOW, HIGH], 3.0),

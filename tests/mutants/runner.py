@@ -27,6 +27,8 @@ EXAMPLES = 30  # of each property
 KILLED, TIMED_OUT, SURVIVED = "killed", "timed out", "survived"
 NOT_TRIED, REFUSED = "not tried", 3  # the exit code of a child that could not put the mutant in
 OPTIONS = ["-s", "--assert=plain", "-oaddopts=", "-pno:cacheprovider", "-pno:terminal", "-pno:xdist"]
+if os.environ.get("NUMBA_DISABLE_JIT"):  # compiled arithmetic does not warn
+    OPTIONS.append("-Wignore::RuntimeWarning")
 
 
 def with_runner(module: str, tests: list[str], use: Callable[[Runner], None]) -> None:

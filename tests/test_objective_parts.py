@@ -1,0 +1,128 @@
+"""What else an objective knows, against sums over explicit pairs: parts, samples, lines, errors."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from ranksieve.objective import base, make_objective
+from tests.conftest import random_dataset
+from tests.pairs import explicit_pairs, squared_hinge
+
+CUTS = np.array([0, 2, 2, 5, 9])
+
+
+def drawn(scattered=False):
+    """Nine queries; feature 2 is constant within each."""
+    data = random_dataset(seed=1, n_queries=9)
+    X = data.X.copy()
+    X[:, 2] = data.qid
+    data = data.replace_features(X)
+    return data.select_rows(np.random.default_rng(0).permutation(data.n_docs)) if scattered else data
+
+
+def explicit(data, w, queries=None):
+    """(value, gradient, Hessian, gradient in scores) of the sum over the pairs of some queries."""
+    pairs = explicit_pairs(data.y, data.qid)
+    if queries is not None:
+        pairs = pairs[np.isin(data.qid[pairs[:, 0]], queries)]
+    value, gradient, hessian, _ = squared_hinge(data.X @ w, pairs, np.ones(len(pairs)))
+    varies = np.arange(5) != 2
+    block = (data.X.T @ hessian @ data.X) * np.outer(varies, varies)
+    return value, data.X.T @ gradient * varies, block, gradient
+
+
+@pytest.fixture(params=[False, True], ids=["together", "scattered"])
+def case(request):
+    """(data, objective, point, number of pairs)."""
+    data = drawn(request.param)
+    objective = make_objective(data)
+    point = objective.evaluate(np.random.default_rng(2).normal(size=5))
+    return data, objective, point, len(explicit_pairs(data.y, data.qid))
+
+
+@pytest.mark.parametrize("case", [False], ids=["together"], indirect=True)
+def test_what_the_queries_between_cuts_add(case):
+    data, objective, point, _ = case
+    columns = np.array([0, 2, 3])
+    found = objective.gradients(point, CUTS), objective.hessians(point, columns, CUTS)
+    for k in range(4):
+        _, gradient, hessian, _ = explicit(data, point.w, data.queries.ids[CUTS[k] : CUTS[k + 1]])
+        varies = [0, 1, 3, 4]
+        np.testing.assert_allclose(found[0][k][varies], gradient[varies], atol=1e-11)
+        np.testing.assert_allclose(found[1][k], hessian[np.ix_(columns, columns)], atol=1e-11)
+
+
+def test_a_hessian_that_is_known_is_that_of_the_point(case):
+    """After hessians: of the same columns, fewer, others, and at another point."""
+    data, objective, point, n_pairs = case
+    elsewhere = objective.evaluate(-point.w)
+    whole, other = (explicit(data, w)[2] / n_pairs for w in (point.w, -point.w))
+    objective.hessians(point, np.array([0, 1, 3]), CUTS)
+    for columns in ([0, 1, 3], [1, 3], [3, 0], [0, 4], [4], [1, 2]):
+        expected = whole[np.ix_(columns, columns)]
+        np.testing.assert_allclose(objective.hessian(point, np.array(columns)), expected, atol=1e-12)
+        expected = other[np.ix_(columns, columns)]
+        np.testing.assert_allclose(objective.hessian(elsewhere, np.array(columns)), expected, atol=1e-12)
+
+
+def test_diagonal_products_and_lines(case):
+    data, objective, point, n_pairs = case
+    _, gradient, hessian, _ = (part / n_pairs for part in explicit(data, point.w))
+    v = np.array([0.5, -1.0, 0.0, 2.0, 0.25])
+    along = objective.scores(v)
+    np.testing.assert_allclose(objective.curvatures(point), np.diag(hessian), atol=1e-12)
+    np.testing.assert_allclose(objective.hessian_product(point, v)[[0, 1, 3, 4]], (hessian @ v)[[0, 1, 3, 4]])
+    assert objective.slope_along(point, along) == pytest.approx(gradient @ v, rel=1e-11)
+    assert objective.curvature_along(point, along) == pytest.approx(v @ hessian @ v, rel=1e-11)
+    slope, curvature = objective.slopes_along(point, along)(0.0)
+    assert (slope, curvature) == pytest.approx((gradient @ v, v @ hessian @ v), rel=1e-11)
+
+
+def test_errors_by_their_formulas(case):
+    data, objective, point, n_pairs = case
+    value, *_, of_scores = explicit(data, point.w)
+    size, reach = np.abs(of_scores).sum() / n_pairs, objective.features.reach
+    extent = np.abs(point.w) @ reach
+    np.testing.assert_allclose(objective.gradient_error(point), base.ROUNDING * size * (1 + extent) * reach)
+    assert objective.value_error(point) == pytest.approx(base.ROUNDING * (value / n_pairs + size * extent))
+
+
+def test_weights_of_some_columns(case):
+    data, objective, _, n_pairs = case
+    columns, w = np.array([4, 1]), np.array([0.5, -1.5])
+    objective.gradient(objective.at_zero)
+    part, full = objective.restricted(columns), np.zeros(5)
+    full[columns] = w
+    assert part.n_features == 2
+    assert part.at_zero.w.shape == (2,)
+    value, gradient, *_ = explicit(data, np.zeros(5))
+    np.testing.assert_allclose(part.gradient(part.at_zero), gradient[columns] / n_pairs, atol=1e-12)
+    value, gradient, *_ = explicit(data, full)
+    point = part.evaluate(w)
+    assert point.value == pytest.approx(value / n_pairs, rel=1e-12)
+    np.testing.assert_allclose(part.gradient(point), gradient[columns] / n_pairs, atol=1e-12)
+
+
+@pytest.mark.parametrize("every", [2, 4])
+def test_a_sample_is_the_mean_of_its_queries(case, every):
+    data, objective, point, _ = case
+    chosen = data.queries.ids[::every]
+    pairs = explicit_pairs(data.y, data.qid)
+    n_pairs = np.isin(data.qid[pairs[:, 0]], chosen).sum()
+    value, gradient, *_ = explicit(data, point.w, chosen)
+    sample = objective.sample(every)
+    found = sample.evaluate(point.w)
+    assert found.value == pytest.approx(value / n_pairs, rel=1e-12)
+    np.testing.assert_allclose(
+        sample.gradient(found)[[0, 1, 3, 4]], gradient[[0, 1, 3, 4]] / n_pairs, atol=1e-12
+    )
+
+
+def test_zero_is_remembered_unless_there_are_many_documents(monkeypatch):
+    data = drawn()
+    assert (objective := make_objective(data)).at_zero is objective.at_zero
+    monkeypatch.setattr(base, "KEPT_DOCUMENTS", data.n_docs)
+    assert (objective := make_objective(data)).at_zero is objective.at_zero
+    monkeypatch.setattr(base, "KEPT_DOCUMENTS", data.n_docs - 1)
+    assert (objective := make_objective(data)).at_zero is not objective.at_zero
