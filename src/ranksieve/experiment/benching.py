@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 from joblib import Parallel, delayed
+from joblib.parallel import LokyBackend
 
 from ranksieve._parallel import use_threads
 from ranksieve._util.messages import lookup, warn_caller
@@ -262,8 +263,15 @@ def _run(
 
 def _in_processes(tasks: Sequence[Task], n_jobs: int) -> Iterator[Done]:
     """By processes of this machine, which end with this one."""
-    jobs = (delayed(_do_for)(os.getpid(), task.label, task.worth, task.work, n_jobs > 1) for task in tasks)
-    yield from Parallel(n_jobs=n_jobs, return_as="generator_unordered")(jobs)
+    jobs = (delayed(_do)(task.label, task.worth, task.work, n_jobs > 1) for task in tasks)
+    yield from Parallel(n_jobs=n_jobs, backend=Employer(), return_as="generator_unordered")(jobs)
+
+
+class Employer(LokyBackend):  # type: ignore[misc]
+    """joblib's processes, each of which first sees to it that it ends with this one."""
+
+    def configure(self, *args: Any, **options: Any) -> Any:
+        return super().configure(*args, **options, initializer=end_with, initargs=(os.getpid(),))
 
 
 def _on_workers(cluster: Any, folder: Path, tasks: Sequence[Task]) -> Iterator[Done]:
@@ -279,11 +287,6 @@ def _on_workers(cluster: Any, folder: Path, tasks: Sequence[Task]) -> Iterator[D
         jobs.append((task.label, task.worth, task.work.func, first, *rest))
         labels.append(task.label)
     yield from cluster.as_done(_do_there, jobs, labels)
-
-
-def _do_for(employer: int, *job: Any) -> Done:
-    end_with(employer)
-    return _do(*job)
 
 
 def _do_there(label: str, worth: int, work: Callable[..., None], *args: Any) -> Done:
