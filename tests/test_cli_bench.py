@@ -158,10 +158,15 @@ def test_an_output_that_is_a_file_is_refused(letor, tmp_path):
     assert (tmp_path / "out").read_text() == "mine"
 
 
-def started(letor, out, *options):
-    """A run of bench that has written its first results."""
+def begun(letor, out, *options):
+    """A run of bench."""
     command = [sys.executable, "-c", MAIN, "bench", str(letor), "--studies", "none", "-o", str(out), *options]
-    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    return subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+
+
+def with_results(letor, out, *options):
+    """A run of bench that has written its first results."""
+    process = begun(letor, out, *options)
     while process.poll() is None and not list(out.glob("toy/*/*.jsonl")):
         time.sleep(0.01)
     assert process.poll() is None, "the run ended before it could be stopped"
@@ -174,16 +179,18 @@ def started(letor, out, *options):
 )
 def test_interrupted_runs_say_how_to_go_on(letor, tmp_path, stop, how, code):
     out = tmp_path / "out"
-    process = started(letor, out, "--methods", "fsmrank")
+    process = with_results(letor, out, "--methods", "fsmrank")
     process.send_signal(stop)
     said = f"ranksieve: {how}; finished fits are kept in {out}, the same command goes on from there\n"
     assert process.communicate(timeout=60)[1] == said
     assert process.returncode == code
 
 
-def children_of(pid):
-    statuses = {path.parent.name: path for path in Path("/proc").glob("[0-9]*/stat")}
-    return [int(child) for child, status in statuses.items() if parent_in(status) == pid]
+def workers_of(pid):
+    """The processes that joblib has started for one."""
+    statuses = {path.parent: path for path in Path("/proc").glob("[0-9]*/stat")}
+    children = [place for place, status in statuses.items() if parent_in(status) == pid]
+    return [int(place.name) for place in children if b"LokyProcess" in (place / "cmdline").read_bytes()]
 
 
 def parent_in(status):
@@ -203,9 +210,11 @@ def lives(pid):
 
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs /proc to see processes")
 def test_workers_end_with_a_parent_that_is_killed(letor, tmp_path):
-    process = started(letor, tmp_path / "out", "--methods", "fsmrank,sparseranker", "--jobs", "2")
-    workers = children_of(process.pid)
-    assert len(workers) >= 2
+    """Also before they have got any work."""
+    process = begun(letor, tmp_path / "out", "--methods", "fsmrank", "--jobs", "2")
+    while process.poll() is None and len(workers := workers_of(process.pid)) < 2:
+        time.sleep(0.1)
+    assert process.poll() is None, "the run ended before it could be killed"
     process.kill()
     process.wait()
     until = time.monotonic() + 120
