@@ -96,6 +96,17 @@ def test_processes_change_nothing(synthetic_folds, results, tmp_path):
     assert tables_without_times(two) == tables_without_times(results)
 
 
+def test_processes_write_to_the_folder_of_the_call(synthetic_folds, tmp_path, monkeypatch):
+    """They live on from call to call, in the directory where the first one was made."""
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        monkeypatch.chdir(tmp_path / name)
+        found = bench(
+            {"toy": synthetic_folds[:2]}, ["rankrls"], out="out", grid="fast", studies=False, n_jobs=2
+        )
+        assert list(found.data_sets["toy"].methods) == ["rankrls"]
+
+
 def test_a_folder_grows_by_data_sets_and_methods(synthetic_folds, tmp_path):
     how = {"out": tmp_path, "grid": "fast", "studies": ["single_features"]}
     bench({"a": synthetic_folds}, ["ranksvm"], **how)

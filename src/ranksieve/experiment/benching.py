@@ -151,17 +151,18 @@ def bench(
         for name, method in chosen.items()
     ]
     wanted = wanted_studies(studies, chosen)
+    place_of_all = folder.absolute()  # processes may be older than the current directory
     tasks: list[Task] = []
     for data_set, folds in found.items():
         _check_name(data_set, "data set", STAND_INS_FOLDER)
         by = fitting_profile(data_set, folds, profile)
         prepared = _prepared_folds(data_set, folds, normalise, missing)
-        for place in make_places(folder, data_set, prepared, by):
+        for place in make_places(place_of_all, data_set, prepared, by):
             _check_measurable(place, plans)
             tasks += _tasks(place, plans, wanted)
     if STAND_INS_STUDY in wanted:
         for name in SHAPES:
-            check, work = (partial(of, folder, name) for of in (check_stand_in, run_stand_in))
+            check, work = (partial(of, place_of_all, name) for of in (check_stand_in, run_stand_in))
             tasks.append(Task(f"stand-in for {name}", 1, check, work))
     for task in tasks:  # all of them before any begins: what is refused leaves nothing behind
         task.check()
