@@ -153,7 +153,7 @@ bench(sys.argv[1], ["ranksvm", "fsmrank"], out=sys.argv[2], studies=["single_fea
 
 
 def test_kill_and_resume_give_the_same_tables(synthetic_folds, tmp_path):
-    for number, fold in enumerate(synthetic_folds[:2], start=1):
+    for number, fold in enumerate(synthetic_folds[:1], start=1):
         folder = tmp_path / "letor" / "toy" / f"Fold{number}"
         folder.mkdir(parents=True)
         for part, data in zip(("train", "vali", "test"), fold, strict=True):
