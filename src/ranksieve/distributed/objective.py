@@ -266,6 +266,6 @@ def merged(facts: list[Facts]) -> Facts:
     """What all parts together say."""
     return Facts(
         float(sum(one.normaliser for one in facts)),
-        np.max([one.spread for one in facts], axis=0),
-        np.max([one.largest for one in facts], axis=0),
+        np.max(np.array([one.spread for one in facts]), axis=0),
+        np.max(np.array([one.largest for one in facts]), axis=0),
     )
