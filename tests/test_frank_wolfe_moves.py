@@ -5,7 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from ranksieve.objective import make_objective
+from ranksieve.penalties import L1Ball
 from ranksieve.solvers.frank_wolfe import Atoms, away, classic, pairwise
+from tests.conftest import random_dataset
+from tests.solving import frank_wolfe
 
 
 def atoms():
@@ -102,3 +106,11 @@ def test_there_is_no_way_from_the_only_atom():
     only = Atoms.of(np.array([0.0, 4.0]), 4.0)
     move = away(only, np.array([-1.0, -1.0 - 1e-12]))
     assert (dict(move.amounts), move.share, move.limit) == ({0: 4.0}, -1.0, 1.0)
+
+
+@pytest.mark.parametrize("scale", [1e-3, 50.0])
+def test_a_start_outside_the_ball_begins_at_its_nearest_point(scale):
+    begun, ball, start = [], L1Ball(2.0), scale * np.array([1.0, -2.0, 0.0, 0.5, 0.0])
+    objective = make_objective(random_dataset(seed=3, n_queries=6))
+    frank_wolfe(objective, ball, start, max_iter=1, callback=lambda n, w, *_: begun.append(w.copy()))
+    np.testing.assert_allclose(begun[0], ball.prox(start, 1.0), rtol=1e-14)
