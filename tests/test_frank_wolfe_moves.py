@@ -5,7 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from ranksieve.objective import make_objective
+from ranksieve.penalties import L1Ball
 from ranksieve.solvers.frank_wolfe import Atoms, away, classic, pairwise
+from tests.conftest import random_dataset
+from tests.solving import frank_wolfe
 
 
 def atoms():
@@ -35,6 +39,7 @@ def test_weights_as_atoms_and_back():
     ("g", "worst"),
     [
         ([1.0, 1.0, 5.0], (0, 1.0, 0.25)),  # 4 of +0, −4 of −1, 0 of the origin; 2 is not in use
+        ([0.125, 1.0, 5.0], (0, 1.0, 0.25)),  # ½ of +0
         ([1.0, -2.0, 0.0], (1, -1.0, 0.5)),
         ([-1.0, 1.0, 0.0], (-1, 0.0, 0.25)),
         ([1.0, -1.0, 0.0], (0, 1.0, 0.25)),  # of two as large the first
@@ -94,3 +99,18 @@ def test_the_away_move():
     np.testing.assert_array_equal(move.direction(near.w), [-3.5, 3.5, 0.0])
     move.apply(near, 0.0625)
     assert weights(near) == [0.125 * 1.0625 - 0.0625, 0.875 * 1.0625, 0.0, 0.0, 0.0, 0.0, 0.0]
+
+
+def test_there_is_no_way_from_the_only_atom():
+    """Rounding makes feature 0 as steep as feature 1, where all weight is: the way there goes up a little."""
+    only = Atoms.of(np.array([0.0, 4.0]), 4.0)
+    move = away(only, np.array([-1.0, -1.0 - 1e-12]))
+    assert (dict(move.amounts), move.share, move.limit) == ({0: 4.0}, -1.0, 1.0)
+
+
+@pytest.mark.parametrize("scale", [1e-3, 50.0])
+def test_a_start_outside_the_ball_begins_at_its_nearest_point(scale):
+    begun, ball, start = [], L1Ball(2.0), scale * np.array([1.0, -2.0, 0.0, 0.5, 0.0])
+    objective = make_objective(random_dataset(seed=3, n_queries=6))
+    frank_wolfe(objective, ball, start, max_iter=1, callback=lambda n, w, *_: begun.append(w.copy()))
+    np.testing.assert_allclose(begun[0], ball.prox(start, 1.0), rtol=1e-14)

@@ -66,6 +66,22 @@ def test_a_hessian_that_is_known_is_that_of_the_point(case):
         np.testing.assert_allclose(objective.hessian(elsewhere, np.array(columns)), expected, atol=1e-12)
 
 
+def test_a_hessian_that_is_known_reads_nothing(case, monkeypatch):
+    _, objective, point, _ = case
+    objective.hessians(point, np.array([0, 1, 3]), CUTS)
+    monkeypatch.setattr(objective.features, "reader", None)
+    for columns in ([0, 1, 3], [0, 3], [1]):
+        assert objective.hessian(point, np.array(columns)).shape == (len(columns), len(columns))
+
+
+def test_the_dual_value_of_explicit_pairs(case):
+    """2c·mean ξ − c²·mean ξ²."""
+    data, objective, point, n_pairs = case
+    pairs = explicit_pairs(data.y, data.qid)
+    value, *_, slack = squared_hinge(data.X @ point.w, pairs, np.ones(n_pairs))
+    assert objective.dual(point, 0.25) == pytest.approx((0.5 * slack - value / 16.0) / n_pairs, rel=1e-11)
+
+
 def test_diagonal_products_and_lines(case):
     data, objective, point, n_pairs = case
     _, gradient, hessian, _ = (part / n_pairs for part in explicit(data, point.w))
@@ -85,7 +101,8 @@ def test_errors_by_their_formulas(case):
     size, reach = np.abs(of_scores).sum() / n_pairs, objective.features.reach
     extent = np.abs(point.w) @ reach
     np.testing.assert_allclose(objective.gradient_error(point), base.ROUNDING * size * (1 + extent) * reach)
-    assert objective.value_error(point) == pytest.approx(base.ROUNDING * (value / n_pairs + size * extent))
+    expected = base.ROUNDING * (value / n_pairs + size * extent)
+    assert objective.value_error(point) == pytest.approx(expected, rel=1e-12, abs=0.0)
 
 
 def test_weights_of_some_columns(case):

@@ -1,0 +1,96 @@
+"""The bounds of a relaxation by hand, and its Newton step on a quadratic, where it is exact."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from ranksieve.subset import relaxation as module
+from ranksieve.subset.limits import Limits, Region
+from ranksieve.subset.relaxation import Bounds, Relaxation
+
+
+def region(inside, free, n=4):
+    return Region(np.isin(np.arange(n), inside), np.isin(np.arange(n), free))
+
+
+def test_bounds_that_are_known_too_and_those_of_a_part():
+    bounds = Bounds(2.0, np.array([1.0, 5.0, 3.0, 4.0]), np.array([6.0, 2.0, 3.0, 1.0]))
+    raised = bounds.at_least(3.0)
+    assert raised.least == 3.0
+    np.testing.assert_array_equal((raised.joined, raised.left), ([3, 5, 3, 4], [6, 3, 3, 3]))
+    assert bounds.at_least(1.0).least == 2.0
+    part = bounds.over(region([0], [1, 2]))
+    assert part.least == 2.0
+    np.testing.assert_array_equal(part.joined, [1, 5, 3, np.inf])
+    np.testing.assert_array_equal(part.left, [np.inf, 2, 3, 1])
+
+
+def test_what_a_point_proves_by_hand():
+    """(mean ξ)²/(mean ξ² + T): with rounding 1/(1 + T), T the largest (|g| + error)²; the ridge is ½."""
+    objective = SimpleNamespace(
+        gradient=lambda point: np.array([1.0, -2.0, 3.0, 9.0]),
+        gradient_error=lambda point: np.array([0.0, 0.0, 0.5, 0.0]),
+        value_error=lambda point: 0.25,
+    )
+    signs = np.array([0.0, -1.0, 0.0, 0.0])  # feature 1 cannot follow
+    relaxation = Relaxation(objective, 0.5, signs, Limits(1), np.arange(4))
+    here, point = region([], [0, 1, 2]), SimpleNamespace(slack=1.25, value=0.75)
+    bounds = relaxation.bounds(point, here)
+    assert bounds.least == 1.0 / 13.25
+    np.testing.assert_array_equal(bounds.joined, [1.0 / 2.0, 1.0, 1.0 / 13.25, np.inf])
+    np.testing.assert_array_equal(bounds.left, [1.0 / 13.25, 1.0 / 13.25, 1.0 / 2.0, 1.0 / 13.25])
+    assert relaxation.bounds(point, here, np.array([2.0, 0.0, 0.0, 0.0])).least == 1.0 / 5.0
+    assert relaxation.bounds(SimpleNamespace(slack=0.2, value=0.75), here).least == 0.0
+
+
+@pytest.mark.parametrize(("most", "columns"), [(1000, [0, 1, 3]), (2, [1, 3]), (1, [3])])
+def test_a_hessian_knows_what_is_inside_and_the_steepest(most, columns, monkeypatch):
+    monkeypatch.setattr(module, "MOST_COLUMNS", most)
+    steep = np.array([-1.0, 2.0, 9.0, 0.0])
+    objective = SimpleNamespace(n_features=4, at_zero=None, gradient=lambda point: steep)
+    relaxation = Relaxation.of(objective, 0.5, None, Limits(2), region([3], [0, 1]))
+    assert relaxation.columns.tolist() == columns
+    np.testing.assert_array_equal(relaxation.signs, np.zeros(4))
+
+
+def test_shares_by_hand():
+    relaxation = Relaxation(None, 0.5, np.zeros(4), Limits(2), np.arange(4))
+    shares = relaxation._shares(region([0], [1, 2]), np.array([1.0, -2.0, 9.0, 1.0]), 2.0)
+    np.testing.assert_array_equal(shares, [1.0, 0.5, 1.0, 0.0])
+
+
+def quadratic(signs=(0.0, 0.0, 0.0, 0.0), columns=(0, 1, 2)):
+    """(relaxation, what is known at some weights, H, b) of ½wᵀHw + bᵀw + 7."""
+    rng = np.random.default_rng(5)
+    A = rng.normal(size=(6, 4))
+    H, b, columns = A.T @ A, rng.normal(size=4), np.array(columns)
+
+    def evaluate(w):
+        return SimpleNamespace(w=w, value=0.5 * float(w @ H @ w) + float(b @ w) + 7.0)
+
+    point = evaluate(np.array([0.5, -1.0, 0.25, 0.0]))
+    relaxation = Relaxation(SimpleNamespace(evaluate=evaluate), 0.3, np.array(signs), Limits(2), columns)
+    known = SimpleNamespace(point=point, gradient=H @ point.w + b, hessian=H[np.ix_(columns, columns)])
+    return relaxation, known, H, b
+
+
+def test_a_step_is_exact_on_a_quadratic():
+    relaxation, known, H, b = quadratic()
+    chosen = np.array([0, 2])
+    best = -np.linalg.solve(H[np.ix_(chosen, chosen)] + 0.3 * np.eye(2), b[chosen])
+    least = 7.0 + 0.5 * b[chosen] @ best
+    assert relaxation.step(known, chosen, np.inf) == pytest.approx(least, rel=1e-12)  # evaluated there
+    assert relaxation.step(known, chosen, -np.inf) == pytest.approx(least, rel=1e-12)  # predicted
+    assert relaxation.step(known, np.array([0, 3]), np.inf) == np.inf  # the Hessian does not know 3
+
+
+def test_a_step_keeps_signs():
+    free = quadratic()[0].step(quadratic()[1], np.array([0]), np.inf)
+    follows = -np.sign(quadratic()[3][0])
+    for sign, expected in ((follows, free), (-follows, 7.0)):  # at 0 the value is 7
+        relaxation, known, *_ = quadratic(signs=(sign, 0.0, 0.0, 0.0))
+        assert relaxation.step(known, np.array([0]), np.inf) == pytest.approx(expected, rel=1e-12)
+    assert free < 7.0
