@@ -7,6 +7,7 @@ import itertools
 import numpy as np
 import pytest
 
+from ranksieve.kernels.listmle import _share_levels
 from ranksieve.kernels.ordering import sort_by_key
 from ranksieve.kernels.perspective import descend
 from ranksieve.kernels.top_ranks import dcg_along
@@ -91,3 +92,12 @@ def test_descent_stops_after_so_many_sweeps_or_when_little_moves():
     np.testing.assert_array_equal(reached(3.0, 100), reached(0.0, 1))  # it moved slopes by 3 and by 2
     np.testing.assert_array_equal(reached(2.999, 2), reached(0.0, 2))
     assert np.any(reached(0.0, 2) != reached(0.0, 1))
+
+
+def test_shares_of_levels_by_hand():
+    """log Σ m·e^t of each level, and the share of each document; one without mass has none."""
+    log_sum, peak, softmax = np.empty(2), np.empty(2), np.full(5, np.nan)
+    t, mass = np.log([1.0, 3.0, 9.0, 5.0, 2.0]), np.array([1.0, 1.0, 0.0, 2.0, 5.0])
+    _share_levels(t, np.array([0, 0, 0, 1, 1]), mass, 0, 5, 2, log_sum, peak, softmax)
+    np.testing.assert_allclose(log_sum, np.log([4.0, 20.0]), rtol=1e-14)
+    np.testing.assert_allclose(softmax, [0.25, 0.75, 0.0, 0.5, 0.5], rtol=1e-14)

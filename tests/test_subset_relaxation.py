@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
+from ranksieve.data.costs import ColumnCosts
 from ranksieve.subset import relaxation as module
 from ranksieve.subset.limits import Limits, Region
 from ranksieve.subset.relaxation import Bounds, Relaxation
@@ -94,3 +96,31 @@ def test_a_step_keeps_signs():
         relaxation, known, *_ = quadratic(signs=(sign, 0.0, 0.0, 0.0))
         assert relaxation.step(known, np.array([0]), np.inf) == pytest.approx(expected, rel=1e-12)
     assert free < 7.0
+
+
+def test_where_all_features_fit_the_model_is_a_ridge():
+    relaxation, known, H, b = quadratic(columns=(0, 1, 2, 3))
+    relaxation = replace(relaxation, limits=Limits(4))
+    start, best = known.point.w, -np.linalg.solve(H + 0.3 * np.eye(4), b)
+    for here in (region([0], [1, 2, 3]), region([0, 1, 2, 3], [])):
+        found, _ = relaxation._model_minimum(H, known.gradient, start, here, np.arange(4), 0.1)
+        np.testing.assert_allclose(found, best, rtol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("w", "price"),
+    [
+        ([2.0, 0.0, 1.0, 0.0], [3.0 * 2.002 / 2.004, 3.0 * 0.002 / 2.004, 5.0, 0.0]),
+        ([0.0] * 4, [1.5, 1.5, 5.0, 0.0]),
+    ],
+)
+def test_features_share_the_price_of_their_unit(w, price, monkeypatch):
+    """By their weights and a little; feature 3 costs nothing."""
+    asked = []
+    model = SimpleNamespace(within=lambda w, threshold, price, money: asked.append((price, money)))
+    monkeypatch.setattr(module, "Perspective", lambda *problem: model)
+    costs = ColumnCosts(np.array([0, 0, 1, 2]), np.array([3.0, 5.0, 0.0]), ("a", "b", "c"))
+    relaxation = Relaxation(None, 0.5, np.zeros(4), Limits(2, costs, 7.0), np.arange(4))
+    relaxation._model_minimum(np.eye(4), np.ones(4), np.array(w), region([], range(4)), np.arange(4), 1.0)
+    np.testing.assert_allclose(asked[0][0], price, rtol=1e-12)
+    assert asked[0][1] == 7.0

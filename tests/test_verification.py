@@ -156,6 +156,8 @@ def test_a_forged_proof_of_a_set(train):
     less = 0.5 * proof["gap"]
     assert claims() is True
     assert claims(gap=less, relative_gap=less / proof["objective"]) is False
+    forged = entry(fitted, "certificate", gap=less, relative_gap=less / proof["objective"])
+    assert "the proof gives the bound" in words(forged, train, "subset")
     assert claims(relative_gap=0.0) is False
     assert claims(objective=0.99 * proof["objective"]) is False
     assert claims(max_features=1) is False

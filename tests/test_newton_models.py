@@ -1,0 +1,83 @@
+"""Second-order models: working sets by hand, and minima that meet the conditions of optimality exactly."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from ranksieve.penalties.base import Slopes
+from ranksieve.solvers.prox_newton import model_minimum, steepest, working_set
+from ranksieve.subset import perspective as module
+from ranksieve.subset.perspective import Perspective
+
+ONES = Slopes(np.ones(4), np.ones(4))
+
+
+@pytest.mark.parametrize(
+    ("w", "g", "most", "chosen"),
+    [
+        ([1.0, 0.0, 0.0, 0.0], [0.0, 0.8, -0.79, -0.8], 9, [0, 1, 3]),  # in use, or near the slope of 1
+        (
+            [0.5, 0.0, 0.0, 0.0],
+            [0.0, 2.0, 3.0, 0.0],
+            2,
+            [0, 2],
+        ),  # of too many what is in use, and the steepest
+        ([0.5, 0.0, 0.0, 0.0], [0.0, 2.0, 3.0, 4.0], 1, [0, 3]),  # twice as many as are in use
+        ([0.0, 0.0, 0.0, 0.0], [1.0, 2.0, 2.0, 1.0], 1, [1]),
+    ],
+)
+def test_working_sets_by_hand(w, g, most, chosen):
+    assert working_set(ONES, np.array(w), np.array(g), 0.8, most).tolist() == chosen
+
+
+def test_working_sets_of_other_slopes_by_hand():
+    slopes = Slopes(np.array([1.0, 9.0, 0.0, np.inf]), np.array([9.0, 2.0, 0.0, 1.0]))
+    w, g = np.zeros(4), np.array([-1.5, 2.0, 0.1, -5.0])
+    assert working_set(slopes, w, g, 0.8, 9).tolist() == [0, 1, 2]
+    assert working_set(slopes, w, g, 0.8, 2).tolist() == [0, 2]  # without a slope, then by the share of it
+    usable = np.array([True, True, False, True])
+    assert working_set(slopes, w, g, 0.8, 9, usable).tolist() == [0, 1]
+    assert steepest(np.array([3, 5, 8]), np.array([1.0, 2.0, 2.0]), 2).tolist() == [5, 8]
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("ridge", [0.0, 0.5])
+def test_the_minimum_of_a_model_is_exact(seed, ridge):
+    rng = np.random.default_rng(seed)
+    A = rng.normal(size=(9, 6)) * 10.0 ** rng.integers(-2, 3, 6)  # features of any scale
+    H, w, columns = A.T @ A, np.zeros(8), np.array([0, 2, 3, 4, 6, 7])
+    slopes = Slopes(rng.uniform(0.1, 1.0, 8), rng.uniform(0.1, 1.0, 8), ridge)
+    g = 3.0 * rng.normal(size=8)
+    w[columns[:3]] = rng.normal(size=3)
+    z = w.copy()
+    z[columns] = model_minimum(H, slopes, w, g, columns)
+    there = g.copy()
+    there[columns] += H @ (z - w)[columns]
+    assert np.any(z[columns] != 0)
+    assert np.max(slopes.violation(z, there)[columns]) <= 1e-9 * np.max(np.abs(g))
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_the_minimum_of_a_perspective_is_exact_and_soon_found(seed, monkeypatch):
+    rng, calls = np.random.default_rng(seed), []
+    descend = module.descend
+    monkeypatch.setattr(module, "descend", lambda *problem: (calls.append(1), descend(*problem)))
+    A = rng.normal(size=(9, 6))
+    H, b, ridge = A.T @ A, 5.0 * rng.normal(size=6), 2.0
+    inside, signs = np.arange(6) == 1, np.where(np.arange(6) == 2, 1.0, 0.0)
+    model = Perspective(H, b, ridge, inside, signs, 2)
+    w, t = model.within(np.zeros(6), 0.5, np.zeros(6), np.inf)
+    slope, size = H @ w + b, np.abs(w)
+    pull = np.where(inside | (ridge * size > t), ridge * size, t)
+    follows = np.where(signs * slope > 0, 0.0, np.abs(slope))
+    off = np.where(w == 0, np.maximum(0.0, follows - t), np.abs(slope + np.sign(w) * pull))
+    assert np.max(off) <= 1e-5 * t
+    assert np.sum(np.minimum(1.0, ridge * size / t)[~inside]) == pytest.approx(2.0, abs=1e-5)
+    assert np.all(signs * w >= 0)
+    assert len(calls) <= 8
+
+
+def test_thresholds_by_hand():
+    model = Perspective(np.eye(2), np.ones(2), 0.5, np.zeros(2, bool), np.zeros(2), 1)
+    np.testing.assert_array_equal(model._thresholds(3.0, np.array([0.0, 7.0])), [3.0, 4.0])
