@@ -137,7 +137,7 @@ class Objective:
         return np.array([point.at.by_query[a:b].sum() for a, b in pairwise(cuts.tolist())])
 
     def gradients(self, point: Point, cuts: IntArray) -> FloatArray:
-        """What the queries between each two cuts add to the gradient, as a sum."""
+        """What the queries between each two cuts add to the gradient, as a sum; rows are grouped by query."""
         g = self.loss.queries.restore(point.at.gradient)
         return self.features.transposed_parts(g, self.loss.queries.offsets[cuts])
 
