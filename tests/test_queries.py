@@ -140,7 +140,7 @@ def test_one_query():
         (np.array([5, "NaT"], dtype="timedelta64[s]"), "the query id of row 1 is missing"),
         (pd.Series([pd.Timestamp(2020, 1, 1), pd.NaT]), r"row 1 is missing \(None, NaN or NaT\)"),
         ([pd.Timestamp(2020, 1, 1), pd.NaT], "the query id of row 1 is missing"),
-        ([np.datetime64("2020-01-01"), np.datetime64("NaT")], "the query id of row 1 is missing"),
+        ([np.datetime64("2020-01-01"), np.datetime64("NaT", "D")], "the query id of row 1 is missing"),
         (np.array([1j, complex("nan")]), "the query id of row 1 is missing"),
         ([1, float("nan")], "the query id of row 1 is missing"),
         (np.zeros((2, 2)), "qid must hold one query id per row, got an array of shape"),
