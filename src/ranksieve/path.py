@@ -13,6 +13,7 @@ from ranksieve._types import BoolArray, FloatArray, IntArray
 from ranksieve._util.json_values import plain
 from ranksieve.data.counted import counted
 from ranksieve.data.dataset import Dataset
+from ranksieve.data.on_device import on_device
 from ranksieve.data.query_weights import QueryWeight, query_weights
 from ranksieve.data.streamed_features import Passes
 from ranksieve.losses import Loss
@@ -116,6 +117,7 @@ def sparse_path(
     normalise: str = "none",
     missing: str = "auto",
     max_iter: int = 100,
+    device: str = "cpu",
     progress: Progress | None = None,
 ) -> SparsePath:
     """Fit min_w f(w) + α·penalty(w) along a falling grid of α, each point with its duality gap.
@@ -152,6 +154,8 @@ def sparse_path(
     normalise, missing
         How features are scaled and missing ones replaced, as in :class:`ranksieve.SparseRanker`; by default
         they stay as they are, and missing ones get their mean, with a word.
+    device : "cpu" or "cuda"
+        Where to fit; see docs/gpu.md. Data that are on a card already are fitted there.
     """
     if not tol > 0:
         raise ValueError(f"tol must be a number > 0, got {tol}")
@@ -159,7 +163,7 @@ def sparse_path(
     data, of_queries = counted(data, weight)
     weight = None if weight is None else of_queries
     preparation, data = _prepared(data, normalise, missing, weight)
-    objective = make_objective(data, loss, weight)
+    objective = make_objective(on_device(data, device), loss, weight)
     constraints = make_constraints(data.feature_names, must_have, must_not, signs)
     family = as_penalty(penalty, constraints.weights(weights), l1_ratio, constraints.signs)
     with single_threaded_blas():

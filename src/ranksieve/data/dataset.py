@@ -18,7 +18,7 @@ from ranksieve.data.inputs import (
     checked_names,
     numbered_names,
 )
-from ranksieve.data.matrix import buffers, first_not_finite, is_sparse, is_streamed, stack, widened
+from ranksieve.data.matrix import buffers, first_not_finite, is_sparse, is_streamed, stack, taken_rows, widened
 from ranksieve.data.parts import Parts, PartsInMemory
 from ranksieve.data.queries import (
     Queries,
@@ -180,7 +180,8 @@ class Dataset:
         if len(index) == 0:
             raise ValueError("no row was chosen: a data set needs at least one document")
         return Dataset(
-            self.X[index], self.y[index], self.qid[index], self.feature_names, take_rows(self.doc_ids, index),
+            taken_rows(self.X, index), self.y[index], self.qid[index], self.feature_names,
+            take_rows(self.doc_ids, index),
             truth=self.truth, **self._beside_features(index),
         )  # fmt: skip
 

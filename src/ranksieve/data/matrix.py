@@ -84,6 +84,11 @@ def _row_slices(X: Matrix) -> Iterator[tuple[int, Matrix]]:
         yield start, X[start : start + step]
 
 
+def taken_rows(X: Matrix, rows: IntArray) -> Matrix:
+    """Some rows as a matrix of the same kind; of one on disk in memory."""
+    return X.taken(rows) if is_streamed(X) else X[rows]
+
+
 # Finding values
 
 
@@ -279,6 +284,8 @@ def spread_and_largest(X: Matrix, queries: Queries, cuts: IntArray) -> tuple[Flo
         sparse_extremes(X.data, X.indices, X.indptr, queries.order, queries.offsets, spread, largest)
         return spread, largest
 
+    if is_streamed(X) and (known := X.spread_and_largest(queries)) is not None:
+        return known  # type: ignore[no-any-return]
     order = queries.order
 
     def work(first: int, last: int) -> tuple[FloatArray, FloatArray]:

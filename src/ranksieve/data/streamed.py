@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ranksieve._types import AnyArray, IntArray
+from ranksieve._types import AnyArray, FloatArray, IntArray
 
 ROWS_AT_ONCE = 16384  # of gathered rows
 NEAR_ROWS = 64  # rows wanted of a run: a gap of this many is read with them
@@ -38,6 +38,14 @@ class StreamedMatrix(ABC):
     @abstractmethod
     def read_ahead(self, first: int, last: int, columns: IntArray) -> None:
         """Say that these will be wanted soon."""
+
+    def spread_and_largest(self, queries: Any) -> tuple[FloatArray, FloatArray] | None:
+        """Of each column the largest max − min within a query, and the largest |x|; None: they must be read."""
+        return None
+
+    def taken(self, rows: IntArray) -> Any:
+        """Some rows."""
+        return self[rows]
 
     def pieces(self, first: int, last: int, most: int) -> Iterator[tuple[int, int]]:
         """The runs of at most so many rows, of one block each, that hold the rows first..last."""

@@ -309,18 +309,12 @@ class WeightedSquaredHinge(ManyLabels):
         document_weight: FloatArray | None,
         level_weights: FloatArray,
     ) -> None:
-        table = np.tril(_checked_table(level_weights), -1)
+        table = np.tril(checked_table(level_weights), -1)
         self._table = table + table.T  # [level of a document, level of its partner]
         super().__init__(y, queries, query_weight, document_weight)
 
     def _levels(self, y: FloatArray) -> IntArray:
-        levels, n = y.astype(np.int64), len(self._table)
-        if np.any(levels != y) or levels.min() < 0 or levels.max() >= n:
-            raise ValueError(
-                f"level weights of shape {n}×{n} need integer labels 0 to {n - 1}, "
-                f"but labels run from {y.min():g} to {y.max():g}"
-            )
-        return levels
+        return checked_levels(y, len(self._table))
 
     def _n_pairs(self) -> FloatArray:
         counts = np.zeros((self.queries.n_queries, len(self._table)))
@@ -347,7 +341,19 @@ def _not_negative(value: float) -> float:
     return float(np.maximum(0.0, value))
 
 
-def _checked_table(level_weights: FloatArray) -> FloatArray:
+def checked_levels(y: FloatArray, n: int) -> IntArray:
+    """Labels as rows of a table of n level weights."""
+    levels = y.astype(np.int64)
+    if np.any(levels != y) or levels.min() < 0 or levels.max() >= n:
+        raise ValueError(
+            f"level weights of shape {n}×{n} need integer labels 0 to {n - 1}, "
+            f"but labels run from {y.min():g} to {y.max():g}"
+        )
+    return levels
+
+
+def checked_table(level_weights: FloatArray) -> FloatArray:
+    """A square table of weights, finite and not negative."""
     table = np.array(level_weights, dtype=np.float64)
     if table.ndim != 2 or table.shape[0] != table.shape[1]:
         raise ValueError(f"level_weights must be a square table, got shape {table.shape}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ranksieve.data.dataset import Dataset, check_finite
+from ranksieve.data.device_matrix import DeviceMatrix
 from ranksieve.data.matrix import is_streamed
 from ranksieve.data.query_weights import QueryWeight, query_weights
 from ranksieve.data.remote import RemoteDataset
@@ -23,6 +24,10 @@ def make_objective(
     weight = query_weights(query_weight, data)
     if isinstance(data, RemoteDataset):
         return data.objective(family, weight)  # type: ignore[no-any-return]
+    if isinstance(data.X, DeviceMatrix):
+        from ranksieve.objective.on_device import device_objective  # loads PyTorch
+
+        return device_objective(data, family, weight)
     bound = family.bind(data.y, data.queries, weight, data.document_weight)
     kind = StreamedObjective if is_streamed(data.X) else Objective
     return kind(data.X, bound, data.feature_names)

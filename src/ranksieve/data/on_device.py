@@ -1,0 +1,58 @@
+"""Data sets whose features are on a graphics card."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ranksieve._parallel import split_blocks
+from ranksieve._types import AnyArray
+from ranksieve._util.messages import warn_caller
+from ranksieve.data.dataset import Dataset
+from ranksieve.data.device_matrix import DeviceMatrix, on_card
+from ranksieve.data.feature_matrix import FAR
+from ranksieve.data.matrix import dense_block, spread_and_largest
+from ranksieve.data.queries import queries_in_order
+from ranksieve.data.remote import RemoteDataset
+
+ROUNDED = (
+    "the features are float64 and the GPU takes float32: it fits, and certifies, the rounded ones; give "
+    "float32 to leave this out"
+)
+
+
+def on_device(data: Dataset, device: str = "cpu") -> Dataset:
+    """Data to learn from, with their features on the card of that name, query after query.
+
+    A feature whose values lie far from zero for their range within queries is read less its value in the
+    query's first document: float32 would not keep its differences, which are all that losses see.
+    """
+    if device == "cpu":
+        return data
+    if isinstance(data, RemoteDataset):
+        raise ValueError(f"device={device!r} needs the data in memory, and these are distributed")
+    queries = data.queries
+    if data.X.dtype == np.float64:
+        warn_caller(ROUNDED)
+    X = on_card(data.X, queries, device, _origin(data))
+    weight = data.document_weight
+    moved = Dataset(
+        X, queries.group(data.y), queries.group(data.qid), data.feature_names, truth=data.truth,
+        source=data.source, profile=data.profile,
+        document_weight=None if weight is None else queries.group(weight),
+    )  # fmt: skip
+    moved.__dict__["queries"] = queries_in_order(queries.ids, queries.sizes)
+    return moved
+
+
+def _origin(data: Dataset) -> AnyArray | None:
+    """For each query what its rows are read less, if there is a feature far from zero."""
+    if isinstance(data.X, DeviceMatrix):
+        return None
+    queries = data.queries
+    spread, largest = spread_and_largest(data.X, queries, split_blocks(queries.offsets))
+    far = np.flatnonzero(largest > FAR * spread)
+    if not len(far):
+        return None
+    origin = np.zeros((queries.n_queries, data.n_features))
+    origin[:, far] = dense_block(data.X, queries.order[queries.offsets[:-1]], far)
+    return origin

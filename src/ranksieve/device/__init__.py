@@ -1,0 +1,5 @@
+"""What runs on a graphics card, by PyTorch and Triton; neither is loaded before it is asked for."""
+
+from ranksieve.device.torch_device import find_device
+
+__all__ = ["find_device"]

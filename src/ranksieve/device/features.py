@@ -1,0 +1,131 @@
+"""The feature matrix as an objective on a card reads it: float32 in rows, sums in float64."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import torch
+
+from ranksieve._types import BoolArray, FloatArray, IntArray
+from ranksieve.device.kernels import linear as kernels
+from ranksieve.device.lists import Lists
+
+ROWS, COLUMNS = 32, 32  # of X that a program reads at a time
+PARTS = 2112  # sums of rows that are added up at the end: 16 for each multiprocessor of a large card
+WIDTH = 16  # columns of Hessians come in so many
+MANY_DOCUMENTS = 2**18  # from here on Hessians are of float16: rounding errors average out
+FEWEST_ROWS = 256  # of such a part
+
+
+class DeviceFeatures:
+    """X on a card, and what solvers ask of it.
+
+    Attributes
+    ----------
+    reach : array
+        max |x_j| of each feature.
+    spread : array
+        Of each feature the largest max − min within a list.
+    varies : array of bool
+        Features that are not constant within every list.
+    """
+
+    def __init__(self, X: Any, lists: Lists, extremes: tuple[FloatArray, FloatArray] | None = None) -> None:
+        self.X, self.lists, self.n_features = X, lists, int(X.shape[1])
+        self.spread, self.reach = extremes or extremes_of(X, lists)
+        self._kept: tuple[IntArray, Any] | None = None
+
+    @property
+    def varies(self) -> BoolArray:
+        return self.spread > 0
+
+    def scores(self, w: FloatArray) -> Any:
+        """Xw, on the card."""
+        out = torch.empty(self.lists.n_rows, dtype=torch.float64, device=self.X.device)
+        kernels.row_products[(-(-len(out) // ROWS),)](
+            self.X, self.lists.moved(w, np.float64), out, *self.X.shape, ROWS=ROWS, COLUMNS=COLUMNS
+        )
+        return out
+
+    def transposed(self, g: Any) -> FloatArray:
+        """Xᵀg, of a vector on the card."""
+        return np.asarray(self.transposed_parts(g, np.array([0, self.lists.n_rows]))[0])
+
+    def transposed_parts(self, g: Any, cuts: IntArray) -> FloatArray:
+        """Xᵀg of the rows between each two cuts."""
+        edges = parts_between(cuts, PARTS, FEWEST_ROWS)
+        firsts, lasts = (self.lists.moved(np.concatenate([part[ends] for part in edges]))
+                         for ends in (slice(None, -1), slice(1, None)))  # fmt: skip
+        out = torch.empty((len(firsts), self.n_features), dtype=torch.float64, device=g.device)
+        grid = (len(firsts), -(-self.n_features // COLUMNS))
+        kernels.column_sums[grid](
+            self.X, g, firsts, lasts, out, self.n_features, ROWS=ROWS, COLUMNS=COLUMNS
+        )
+        return summed(out, [len(part) - 1 for part in edges])
+
+    def keep(self, columns: IntArray) -> None:
+        """Prepare some columns for Hessians."""
+        kept = np.sort(columns)
+        size = np.where(self.varies[kept], self.spread[kept], 1.0)
+        width = -(-len(kept) // WIDTH) * WIDTH
+        kind = torch.float16 if self.lists.n_rows >= MANY_DOCUMENTS else torch.float32
+        values = torch.empty((self.lists.n_rows, width), dtype=kind, device=self.X.device)
+        grid = (-(-self.lists.n_rows // ROWS), width // WIDTH)
+        kernels.columns_in_units[grid](
+            self.X, self.lists.moved(kept), self.lists.moved(1.0 / size, np.float32), self.lists.query_of_row,
+            self.lists.offsets, values, *self.X.shape, len(kept), width, ROWS=ROWS, COLUMNS=WIDTH,
+        )  # fmt: skip
+        self._kept = (kept, values)
+
+    def keeps(self, columns: IntArray) -> bool:
+        """Whether these columns are prepared."""
+        return self._kept is not None and bool(np.isin(columns, self._kept[0], assume_unique=True).all())
+
+    def prepared(self, columns: IntArray) -> tuple[IntArray, Any]:
+        """Columns that hold the given ones, and their values.
+
+        These are differences from the query's first document, in units of ``spread``; zeros fill the last
+        ones up.
+        """
+        if self._kept is None or not self.keeps(columns):
+            self.keep(columns)
+        assert self._kept is not None
+        return self._kept
+
+    def column(self, j: int) -> Any:
+        """Feature ``j`` of every document, on the card."""
+        return self.X[:, j].to(torch.float64)
+
+    def restricted(self, columns: IntArray) -> DeviceFeatures:
+        """Some columns only."""
+        X = self.X[:, self.lists.moved(columns)].contiguous()
+        return DeviceFeatures(X, self.lists, (self.spread[columns], self.reach[columns]))
+
+
+def extremes_of(X: Any, lists: Lists) -> tuple[FloatArray, FloatArray]:
+    """Of each column the largest max − min within a list, and the largest |x|."""
+    edges = np.unique(np.linspace(0, lists.n_queries, min(PARTS, lists.n_queries) + 1).astype(np.int64))
+    firsts, lasts = lists.moved(edges[:-1]), lists.moved(edges[1:])
+    found = torch.empty((2, len(firsts), X.shape[1]), dtype=torch.float32, device=X.device)
+    grid = (len(firsts), -(-X.shape[1] // COLUMNS))
+    kernels.extremes[grid](
+        X, lists.offsets, firsts, lasts, found[0], found[1], X.shape[1], ROWS=ROWS, COLUMNS=COLUMNS
+    )
+    spread, largest = found.amax(1).cpu().numpy().astype(np.float64)
+    return spread, largest
+
+
+def parts_between(cuts: IntArray, most: int, fewest: int) -> list[IntArray]:
+    """The edges of about ``most`` runs of rows in all, of at least ``fewest`` each, between each two cuts."""
+    length = max(fewest, -(-int(cuts[-1] - cuts[0]) // most))
+    return [
+        np.linspace(a, b, max(1, -(-(b - a) // length)) + 1).astype(np.int64)
+        for a, b in pairwise(cuts.tolist())
+    ]
+
+
+def summed(parts: Any, counts: list[int]) -> FloatArray:
+    """Sums of so many neighbouring rows each, as an array of the host."""
+    return np.array([some.sum(0).cpu().numpy() for some in torch.split(parts, counts)])

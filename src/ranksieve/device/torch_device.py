@@ -1,0 +1,72 @@
+"""The card: whether there is one, and how much memory it has left."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any
+
+DEVICES = ("cpu", "cuda")
+NO_TORCH = 'device="{device}" needs PyTorch with Triton; install ranksieve[gpu]'
+NO_CARD = (
+    'device="{device}" needs an NVIDIA GPU that PyTorch can use, and there is none; leave device out, or look '
+    "at torch.cuda.is_available()"
+)
+
+
+def find_device(device: str) -> Any:
+    """The torch device of that name; a sentence where there is none.
+
+    Where Triton interprets its kernels (TRITON_INTERPRET=1), the processor stands in for the card.
+    """
+    if device != "cpu" and device.partition(":")[0] not in DEVICES:
+        raise ValueError(f'unknown device {device!r}; known: "cpu", "cuda", "cuda:0", "cuda:1", …')
+    try:
+        import torch
+        import triton  # noqa: F401
+    except ImportError:
+        raise ValueError(NO_TORCH.format(device=device)) from None
+    if is_interpreted():
+        return torch.device("cpu")
+    if not torch.cuda.is_available():
+        raise ValueError(NO_CARD.format(device=device))
+    try:
+        found = torch.device(device)
+    except RuntimeError:
+        raise ValueError(f'unknown device {device!r}; known: "cpu", "cuda", "cuda:0", "cuda:1", …') from None
+    number = found.index or 0
+    if number >= torch.cuda.device_count():
+        raise ValueError(f"there is no {device}: this machine has {torch.cuda.device_count()} GPUs")
+    return torch.device("cuda", number)
+
+
+def is_interpreted() -> bool:
+    """Whether Triton interprets kernels instead of compiling them."""
+    return os.environ.get("TRITON_INTERPRET") == "1"
+
+
+def check_memory(device: Any, needed: Mapping[str, int]) -> None:
+    """Refuse what does not fit on the card, before any of it is copied; ``needed`` in bytes."""
+    if device.type != "cuda":
+        return
+    import torch
+
+    free = torch.cuda.mem_get_info(device)[0] + _unused(device)
+    total = sum(needed.values())
+    if total > free:
+        parts = ", ".join(f"{in_gigabytes(n)} for {what}" for what, n in needed.items())
+        raise ValueError(
+            f"the data need {in_gigabytes(total)} of memory on the GPU ({parts}), and {in_gigabytes(free)} "
+            "are free; leave device out, or fit on a part of the queries"
+        )
+
+
+def _unused(device: Any) -> int:
+    """Memory that PyTorch holds for later."""
+    import torch
+
+    return int(torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device))
+
+
+def in_gigabytes(n_bytes: int) -> str:
+    return f"{n_bytes / 1e9:.3g} GB"
