@@ -20,7 +20,8 @@ from ranksieve._util.messages import lookup, shown, warn_caller
 from ranksieve._util.orphans import end_with
 from ranksieve._util.written import make_folder
 from ranksieve.experiment.fold_run import Place, Plan, make_places, run_fold
-from ranksieve.experiment.results import STAND_INS_FOLDER, STUDIES_FOLDER, Results, load_results
+from ranksieve.experiment.results import Results
+from ranksieve.experiment.results_folder import STAND_INS_FOLDER, STUDIES_FOLDER, load_results
 from ranksieve.experiment.studies import run_studies, wanted_studies
 from ranksieve.experiment.studies.stand_ins import STAND_INS_STUDY, check_stand_in, run_stand_in
 from ranksieve.experiment.variants import VARIANTS
