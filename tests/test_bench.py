@@ -16,7 +16,7 @@ import pytest
 from ranksieve.data.dataset import Dataset
 from ranksieve.experiment.benching import bench
 from ranksieve.experiment.fold_run import ALL_METRICS, truncated
-from ranksieve.experiment.results import load_results
+from ranksieve.experiment.results_folder import load_results
 from ranksieve.experiment.table_files import json_text
 from ranksieve.experiment.tables import accuracy_table, all_tables, significance_table
 from ranksieve.formats.folds import Fold, deal_folds

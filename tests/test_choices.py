@@ -13,7 +13,7 @@ from ranksieve.data.dataset import Dataset
 from ranksieve.estimators import MinBatSRank, RankSVM
 from ranksieve.experiment.benching import bench
 from ranksieve.experiment.fold_run import ALL_METRICS
-from ranksieve.experiment.results import load_results
+from ranksieve.experiment.results_folder import load_results
 from ranksieve.formats.folds import Fold
 from ranksieve.methods import METHODS, Method, parameter_grid
 from ranksieve.metrics import Evaluator, evaluate

@@ -535,7 +535,7 @@ def until(what, seconds=60.0):
 SCHEDULER = """
 import sys
 from distributed import LocalCluster
-options = dict(n_workers=1, threads_per_worker=1, processes=False, protocol="tcp", dashboard_address=None)
+options = dict(n_workers=1, threads_per_worker=1, processes=False, protocol="tcp", dashboard_address=":0")
 with LocalCluster(**options) as cluster:
     print(cluster.scheduler_address, flush=True)
     sys.stdin.read()

@@ -10,7 +10,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from ranksieve.kernels import uppers
+from ranksieve.kernels import upper_hessians, uppers
 from ranksieve.kernels.linear import minimise_quadratic
 from ranksieve.kernels.ordering import centre_and_sort, sort_by_key
 from ranksieve.kernels.pairs import (
@@ -109,8 +109,8 @@ def test_the_squared_hinge_and_its_derivatives_from_lists_of_upper_documents(cas
     uppers.squared_hinge(s, level, *fixed, listed, above, active, gradient, sums)
     state = (offsets, 0, last, lists, listed.copy(), above.copy(), weight, None, active)
     product, parts = np.empty(n), [np.empty(rows.shape) for _ in range(3)]
-    uppers.hessian_product(*state, v, product)
-    n_scaled, n_upper = uppers.hessian_parts(
+    upper_hessians.hessian_product(*state, v, product)
+    n_scaled, n_upper = upper_hessians.hessian_parts(
         level, *state, np.hstack([v[:, None], rows]), np.arange(1, 4), *parts
     )
     A, U, N = parts[0][:n_scaled], parts[1][:n_upper], parts[2][:n_upper]

@@ -267,6 +267,7 @@ def test_sorting_counts_what_all_pairs_do(n):
 
 def test_similarities_of_long_lists_have_the_same_bits_and_take_no_room_for_pairs(monkeypatch):
     data = long_list(1200, 5)
+    feature_similarity("kendall", long_list(1200, 2))  # loads the kernel
     memory, sorted_ = peak(lambda: feature_similarity("kendall", data))
     assert memory < 20 * data.X.nbytes  # the signs of all pairs would be 300 times X
     monkeypatch.setattr(similarity, "MANY_DOCUMENTS", 2000)

@@ -14,7 +14,7 @@ import ranksieve as rs
 from ranksieve.cli.subset import how_measured, subset_data
 from ranksieve.estimators.best_subset import held_out_sizes
 from ranksieve.experiment.benching import bench
-from ranksieve.experiment.results import load_results
+from ranksieve.experiment.results_folder import load_results
 from ranksieve.formats.folds import Fold
 from ranksieve.report import build_content, write_report
 from ranksieve.report.explain_page import ExplainPage, explain_page

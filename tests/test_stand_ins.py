@@ -8,7 +8,7 @@ import pytest
 from ranksieve.experiment.benching import bench
 from ranksieve.experiment.claims import of_stand_ins
 from ranksieve.experiment.claims.base import NO, YES
-from ranksieve.experiment.results import load_results
+from ranksieve.experiment.results_folder import load_results
 from ranksieve.experiment.studies import stand_ins
 from ranksieve.generators import stand_ins as generator
 from ranksieve.generators.stand_ins import SHAPES, Shape, make_stand_in, spread

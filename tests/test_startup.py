@@ -15,7 +15,7 @@ from ranksieve.cli import app
 from ranksieve.estimators.base_class import WithParameters
 
 SLOW = {"jinja2", "joblib", "numba", "pandas", "polars", "pyarrow", "rich", "scipy", "sklearn"}
-KERNELS_OF_A_FIT = {"letor_text", "linear", "number_text", "ordering", "uppers"}
+KERNELS_OF_A_FIT = {"letor_text", "linear", "number_text", "ordering", "upper_hessians", "uppers"}
 
 ALL_HELP = """
 from contextlib import redirect_stdout

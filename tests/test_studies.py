@@ -13,7 +13,8 @@ from ranksieve.data.describe import varying_columns
 from ranksieve.experiment.benching import bench
 from ranksieve.experiment.claims import of_studies
 from ranksieve.experiment.claims.base import IN_DIRECTION, NO, YES
-from ranksieve.experiment.results import PAPER_METRICS, load_results
+from ranksieve.experiment.results import PAPER_METRICS
+from ranksieve.experiment.results_folder import load_results
 from ranksieve.experiment.studies import (
     STUDIES,
     fenchelrank,

@@ -14,7 +14,8 @@ from scipy.stats import ttest_rel
 
 from ranksieve.experiment.benching import bench
 from ranksieve.experiment.cells import Cell, Table, number
-from ranksieve.experiment.results import Results, load_results
+from ranksieve.experiment.results import Results
+from ranksieve.experiment.results_folder import load_results
 from ranksieve.experiment.table_files import TABLE_FORMATS, latex, markdown, write_tables
 from ranksieve.experiment.tables import (
     TABLES,

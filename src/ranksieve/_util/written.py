@@ -79,10 +79,15 @@ def make_folder(path: PathLike) -> None:
     try:
         os.makedirs(path, exist_ok=True)
     except FileExistsError:
-        what = "file" if os.path.exists(path) else "link that leads nowhere"
-        raise ValueError(f"{os.fspath(path)}: is a {what}; name a folder") from None
+        raise not_a_folder(path, "name a folder") from None
     except OSError as error:
         raise OSError(error.errno, why_not(error), os.fspath(path)) from None
+
+
+def not_a_folder(path: PathLike, advice: str) -> ValueError:
+    """What to raise where something else is in the place of a folder."""
+    what = "file" if os.path.exists(path) else "link that leads nowhere"
+    return ValueError(f"{os.fspath(path)}: is a {what}; {advice}")
 
 
 def why_not(error: OSError) -> str:

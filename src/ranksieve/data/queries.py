@@ -47,6 +47,12 @@ class Queries:
         """Documents per query."""
         return np.diff(self.offsets)
 
+    @property
+    def longest(self) -> tuple[Any, int]:
+        """Id and size of the query with the most documents, of equals the first."""
+        query = int(np.argmax(self.sizes))
+        return self.ids[query], int(self.sizes[query])
+
     @cached_property
     def contiguous(self) -> bool:
         """Whether the rows of every query are together already."""

@@ -139,12 +139,11 @@ class LambdaMART(BoostedRanker):
 
 def _check_sizes(data: Dataset) -> None:
     """Refuse queries that are too long for LightGBM."""
-    longest = int(np.argmax(data.queries.sizes))
-    if data.queries.sizes[longest] > MOST_DOCUMENTS:
+    longest, size = data.queries.longest
+    if size > MOST_DOCUMENTS:
         raise ValueError(
-            f"query {data.query_ids[longest]} has {data.queries.sizes[longest]} documents, and LightGBM, "
-            f"which LambdaMART works by, takes at most {MOST_DOCUMENTS} per query; keep the best of a first "
-            "ranking, or use another method"
+            f"query {longest} has {size} documents, and LightGBM, which LambdaMART works by, takes at most "
+            f"{MOST_DOCUMENTS} per query; keep the best of a first ranking, or use another method"
         )
 
 

@@ -18,9 +18,10 @@ from ranksieve._parallel import use_threads
 from ranksieve._util.file_names import fault_of_file_name
 from ranksieve._util.messages import lookup, shown, warn_caller
 from ranksieve._util.orphans import end_with
-from ranksieve._util.written import make_folder
+from ranksieve._util.written import make_folder, not_a_folder
 from ranksieve.experiment.fold_run import Place, Plan, make_places, run_fold
-from ranksieve.experiment.results import STAND_INS_FOLDER, STUDIES_FOLDER, Results, load_results
+from ranksieve.experiment.results import Results
+from ranksieve.experiment.results_folder import STAND_INS_FOLDER, STUDIES_FOLDER, load_results
 from ranksieve.experiment.studies import run_studies, wanted_studies
 from ranksieve.experiment.studies.stand_ins import STAND_INS_STUDY, check_stand_in, run_stand_in
 from ranksieve.experiment.variants import VARIANTS
@@ -143,8 +144,7 @@ def bench(
         folder, workers = Path(out).resolve(), as_cluster(cluster)
         workers.check_versions()
     if os.path.lexists(folder) and not folder.is_dir():
-        what = "file" if folder.exists() else "link that leads nowhere"
-        raise ValueError(f"{folder}: is a {what}; give a folder for the results")
+        raise not_a_folder(folder, "give a folder for the results")
     found = _folds(source, data_sets)
     plans = [
         Plan(name, method, thin(method.grid), select or method.select, n_seeds or default_seeds(method, grid))

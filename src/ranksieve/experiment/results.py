@@ -1,9 +1,7 @@
-"""A folder of results as data: what each method reached on each data set, fold by fold."""
+"""Results as data: what each method reached on each data set, fold by fold."""
 
 from __future__ import annotations
 
-import os
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -13,27 +11,13 @@ from typing import Any
 import numpy as np
 
 from ranksieve._types import BoolArray, FloatArray
-from ranksieve._util.messages import shortened
-from ranksieve.experiment.journal import Entry, is_begun, read_journal
-from ranksieve.experiment.variants import VARIANTS
-from ranksieve.methods import METHODS
+from ranksieve.experiment.journal import Entry
 from ranksieve.metrics import Evaluation
 from ranksieve.metrics.evaluate import summarise
 from ranksieve.metrics.profiles import as_profile
 
 PAPER_METRICS = ("ndcg@1", "ndcg@3", "ndcg@5", "ndcg@10", "map")
 SHARES = ("sparsity", "varying_sparsity", "n_selected")
-STUDIES_FOLDER = "studies"
-STAND_INS_FOLDER = "stand_ins"
-MOST_NAMED = 3
-FOLD_FILE = re.compile(r"Fold(\d+)\.jsonl")
-PARTS = {
-    "fit": {
-        "point", "random_state", "parameters", "validation", "seconds", "weights", "certificate",
-    },
-    "chosen": {"select", "random_state", "point", "validation"},
-    "tested": {"point", "random_state", "query_ids", "test", "truncated", "elsewhere"},
-}  # fmt: skip
 
 
 def best_on_vali(fits: Sequence[Entry], select: str, seed: int | None) -> Entry:
@@ -314,102 +298,6 @@ class Results:
         """How far each method is that is left out, by data set and method."""
         of = {name: data.unfinished for name, data in self.data_sets.items()} | dict(self.without_results)
         return {(name, method): why for name, methods in of.items() for method, why in methods.items()}
-
-
-def load_results(folder: str | os.PathLike[str]) -> Results:
-    """Read a folder that :func:`ranksieve.bench` wrote, finished or not."""
-    root = Path(folder)
-    if not root.is_dir():
-        raise FileNotFoundError(f"{root}: there is no such folder; expected the results of ranksieve bench")
-    found = {path.name: _data_set(path) for path in sorted(root.iterdir()) if path.is_dir()}
-    data_sets = {name: results for name, results in found.items() if results.methods}
-    lacking = {name: results.unfinished for name, results in found.items() if name not in data_sets}
-    results = Results(root, data_sets, _stand_ins(root / STAND_INS_FOLDER), lacking)
-    if not data_sets:
-        begun = [f"{name} on {data_set}: {why}" for (data_set, name), why in results.unfinished.items()]
-        how_far = f" ({shortened(begun, MOST_NAMED)}); run bench again to finish it" if begun else ""
-        expected = how_far or "; expected the results of ranksieve bench"
-        raise ValueError(f"{root}: holds no finished method{expected}")
-    return results
-
-
-def _stand_ins(folder: Path) -> dict[str, Entry]:
-    rows = {path.stem: read_journal(path)[1] for path in sorted(folder.glob("*.jsonl")) if is_begun(path)}
-    return {name: found[0] for name, found in rows.items() if found}
-
-
-def _data_set(folder: Path) -> DataSetResults:
-    methods: dict[str, Sequence[MethodFold]] = {}
-    variants: dict[str, Sequence[MethodFold]] = {}
-    unfinished = {}
-    for path in _in_table_order(folder):
-        folds = [_method_fold(file) for file in _fold_files(path)]
-        if not folds:
-            if path.name in METHODS or path.name in VARIANTS:
-                unfinished[path.name] = "no fold is finished"
-            continue
-        finished, expected = sum(fold.finished for fold in folds), folds[0].header["identity"]["n_folds"]
-        if finished == expected:
-            (variants if path.name in VARIANTS else methods)[path.name] = folds
-        else:
-            unfinished[path.name] = f"{finished} of {expected} folds are finished"
-    if not methods:
-        methods, variants = variants, {}
-    studies = [_study_rows(file) for file in _fold_files(folder / STUDIES_FOLDER)]
-    return DataSetResults(folder.name, methods, unfinished, studies, variants)
-
-
-def _in_table_order(folder: Path) -> list[Path]:
-    """The folders of methods, in the order of the table of methods; those it does not know come last."""
-    order = {name: k for k, name in enumerate((*METHODS, *VARIANTS))}
-    found = [path for path in folder.iterdir() if path.is_dir() and path.name != STUDIES_FOLDER]
-    return sorted(found, key=lambda path: (order.get(path.name, len(order)), path.name))
-
-
-def _fold_files(folder: Path) -> list[Path]:
-    named = {path: FOLD_FILE.fullmatch(path.name) for path in folder.glob("Fold*.jsonl")}
-    numbers = {path: int(match[1]) for path, match in named.items() if match and is_begun(path)}
-    return sorted(numbers, key=lambda path: numbers[path])
-
-
-def _method_fold(file: Path) -> MethodFold:
-    header, rows = read_journal(file)
-    by_kind: dict[str, list[Entry]] = {kind: [] for kind in PARTS}
-    for number, row in enumerate(rows, start=2):
-        _check_row(f"{file}:{number}", row)
-        if row["kind"] == "chosen":
-            _check_choice(f"{file}:{number}", row, by_kind["fit"], header["identity"])
-        by_kind.setdefault(row["kind"], []).append(row)
-    choices = {(row["select"], row["random_state"]): row for row in by_kind["chosen"]}
-    tested = {(row["point"], row["random_state"]): row for row in by_kind["tested"]}
-    return MethodFold(header, by_kind["fit"], choices, tested)
-
-
-def _check_row(place: str, row: Entry) -> None:
-    """Refuse a row that lacks a part, or whose metrics do not have one value per query."""
-    lacking = sorted(PARTS.get(row["kind"], set()) - row.keys())
-    if lacking:
-        raise ValueError(f"{place}: damaged line (no {lacking[0]}); remove the file to run it again")
-    lengths = {len(values) for values in row.get("test", {}).values()}
-    if lengths - {len(row.get("query_ids", ()))}:
-        raise ValueError(
-            f"{place}: damaged line (not one value per query in each metric); remove the file to run it again"
-        )
-
-
-def _check_choice(place: str, row: Entry, fits: Sequence[Entry], identity: Mapping[str, Any]) -> None:
-    """Refuse a choice that is not the best on vali of the whole grid with its seed."""
-    select, seed = row["select"], row["random_state"]
-    n_fits = sum(fit["random_state"] == seed for fit in fits)
-    if n_fits < len(identity["grid"]) or best_on_vali(fits, select, seed)["point"] != row["point"]:
-        raise ValueError(
-            f"{place}: the chosen point {row['point']} is not the best on vali by {select}; "
-            "remove the file to run it again"
-        )
-
-
-def _study_rows(file: Path) -> dict[str, Entry]:
-    return {row["kind"]: row for row in read_journal(file)[1]}
 
 
 def _pool(parts: Sequence[Evaluation]) -> Evaluation:

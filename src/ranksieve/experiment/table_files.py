@@ -12,17 +12,18 @@ from pathlib import Path
 from ranksieve._util.atomic import atomic_write
 from ranksieve.experiment.cells import Cell, Table
 
-LATEX = {
+ONE_LINE = str.maketrans({"\n": " ", "\r": " "})
+LATEX_MARKS = {"*": "*", "†": r"\dagger", "‡": r"\ddagger"}
+LATEX = ONE_LINE | str.maketrans({
     "&": r"\&", "%": r"\%", "_": r"\_", "#": r"\#", "$": r"\$", "{": r"\{", "}": r"\}",
     "\\": r"\textbackslash{}", "^": r"\textasciicircum{}", "~": r"\textasciitilde{}",
     "<": r"\textless{}", ">": r"\textgreater{}", "|": r"\textbar{}",
-    "\n": " ", "\r": " ", "ℓ": r"$\ell$", "λ": r"$\lambda$", "–": "--", "−": "$-$", "±": r"$\pm$",
-}  # fmt: skip
-ONE_LINE = {"\n": " ", "\r": " "}
-MARKDOWN = str.maketrans({letter: f"\\{letter}" for letter in "\\`*_[]<>|&"} | ONE_LINE)
-MARKDOWN_CELL = str.maketrans({letter: f"\\{letter}" for letter in "\\`[<|"} | ONE_LINE)
+    "ℓ": r"$\ell$", "λ": r"$\lambda$", "–": "--", "−": "$-$", "±": r"$\pm$",
+    **{mark: f"${LATEX_MARKS[mark]}$" for mark in "†‡"},
+})  # fmt: skip
+MARKDOWN = ONE_LINE | str.maketrans({letter: f"\\{letter}" for letter in "\\`*_[]<>|&"})
+MARKDOWN_CELL = ONE_LINE | str.maketrans({letter: f"\\{letter}" for letter in "\\`[<|"})
 FORMULA = tuple("=+-@\t＝＋－＠")  # what a spreadsheet takes for the beginning of one
-LATEX_MARKS = {"*": "*", "†": r"\dagger", "‡": r"\ddagger"}
 
 
 def write_tables(tables: Sequence[Table], path: str | os.PathLike[str]) -> None:
@@ -73,7 +74,7 @@ def _as_text(value: object) -> object:
     """Text that stays on its line, which csv does not see to for a carriage return, and is no formula."""
     if not isinstance(value, str):
         return value
-    line = value.replace("\r", " ").replace("\n", " ")
+    line = value.translate(ONE_LINE)
     return f"'{line}" if line.startswith(FORMULA) else line
 
 
@@ -107,10 +108,10 @@ def _markdown_cell(cell: Cell) -> str:
 def _latex_table(table: Table) -> str:
     lines = [
         r"\begin{table}\centering",
-        rf"\caption{{{_latex_text(table.title)}. {_latex_text(table.note)}}}",
+        rf"\caption{{{table.title.translate(LATEX)}. {table.note.translate(LATEX)}}}",
         rf"\begin{{tabular}}{{{''.join('r' if right else 'l' for right in table.numeric_columns)}}}",
         r"\toprule",
-        " & ".join(_latex_text(column) for column in table.columns) + r" \\ \midrule",
+        " & ".join(column.translate(LATEX) for column in table.columns) + r" \\ \midrule",
         *(" & ".join(_latex_cell(cell) for cell in row) + r" \\" for row in table.rows),
         r"\bottomrule",
         r"\end{tabular}\end{table}",
@@ -119,16 +120,9 @@ def _latex_table(table: Table) -> str:
 
 
 def _latex_cell(cell: Cell) -> str:
-    text = _latex_text(cell.text)
+    text = cell.text.translate(LATEX)
     marks = "".join(LATEX_MARKS[mark] for mark in cell.marks)
     return (rf"\textbf{{{text}}}" if cell.bold else text) + (f"$^{{{marks}}}$" if marks else "")
-
-
-def _latex_text(text: str) -> str:
-    escaped = "".join(LATEX.get(letter, letter) for letter in text)
-    for mark in "†‡":
-        escaped = escaped.replace(mark, f"${LATEX_MARKS[mark]}$")
-    return escaped
 
 
 def json_table(table: Table) -> dict[str, object]:

@@ -58,7 +58,7 @@ def kernel_fault(buffer: bytearray, parsed: Parsed, n_features: int | None) -> F
 def infinite_value(line: int, feature: int, shown: str) -> Fault:
     """A number too large for the matrix; feature 0 is the label."""
     place = f"feature {feature}" if feature else "the label"
-    return Fault(line, f"{place} is {shortened(shown)}, which overflows; {_FINITE}")
+    return Fault(line, f"{place} is {beginning_of(shown)}, which overflows; {_FINITE}")
 
 
 def missing_value(parsed: Parsed) -> Fault:
@@ -82,10 +82,10 @@ def _shown(token: bytes) -> str:
     text = token.decode("utf-8", errors="backslashreplace")
     if not text:
         return "nothing"
-    return repr(shortened(text))
+    return repr(beginning_of(text))
 
 
-def shortened(text: str) -> str:
+def beginning_of(text: str) -> str:
     """The beginning of a text that may be long."""
     return text if len(text) <= LONGEST_SHOWN else text[:LONGEST_SHOWN] + "…"
 

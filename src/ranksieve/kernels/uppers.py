@@ -113,7 +113,7 @@ def _mass_of_pairs(mass, i, partners):
 
 
 @helper
-def _longest(lists, first, last):
+def longest_list(lists, first, last):
     """The longest list of some queries."""
     longest = 0
     for k in range(lists.first[first], lists.first[last]):
@@ -172,7 +172,7 @@ def squared_hinge(
     that (or the mass) of all its active pairs. On entry ``uppers`` and ``above`` are those of other scores,
     best of some nearby. ``weight`` has one number per query.
     """
-    longest = _longest(lists, first, last)
+    longest = longest_list(lists, first, last)
     key, key_buffer, item_buffer = np.empty(longest), np.empty(longest), np.empty(longest, dtype=uppers.dtype)
     keys, before = np.empty(longest + 2), np.empty(longest + 2)
     count, total = np.empty(longest + 2), np.empty(longest + 2)
@@ -263,7 +263,7 @@ def squared_hinge_along(
     (d_i − d_j)² over the active upper partners i of j come from those of t, d, td and dd over the i; t and d
     are centred within each query, so that these keep their digits.
     """
-    longest = _longest(lists, first, last)
+    longest = longest_list(lists, first, last)
     key, key_buffer, item_buffer = np.empty(longest), np.empty(longest), np.empty(longest, dtype=uppers.dtype)
     keys, before = np.empty(longest + 2), np.zeros((longest + 2, 4))
     held = np.empty(0 if mass is None else longest + 2)
@@ -302,108 +302,3 @@ def squared_hinge_along(
                 slope += own * turned
                 bend += own * (before[m, 3] - 2.0 * d_j * before[m, 1] + partners * d_j * d_j)
         slopes[q, 0], slopes[q, 1] = -2.0 * weight[q] * slope, 2.0 * weight[q] * bend
-
-
-@kernel
-def hessian_parts(
-    level, offsets, first, last, lists, uppers, above, weight, mass, active, values, places, scaled, upper,
-    sums,
-):  # fmt: skip
-    """What the Hessian block of some queries is made of; how many rows of ``scaled``, and of the others.
-
-    VᵀSV = AᵀA + UᵀN + NᵀU: A has the rows √(2ω·active_i)·V_i of documents in active pairs, U the rows V_i of
-    upper documents, N the sums of V over their active lower partners times −2ω (each of these, and each sum,
-    times its document's mass). V are the columns ``places``
-    of ``values``, which has the documents of these queries only.
-    """
-    base, n_columns, most = offsets[first], len(places), 0
-    for q in range(first, last):
-        most = max(most, _n_ends(lists, q))
-    ends, row, sum_ = np.empty((most, n_columns)), np.empty(n_columns), np.empty(n_columns)
-    row_of, n_scaled, n_upper = np.empty(offsets[last] - base, dtype=np.int64), 0, 0
-    for q in range(first, last):
-        first_list, n_lists = lists.first[q], lists.first[q + 1] - lists.first[q]
-        for a in range(_n_ends(lists, q)):
-            _clear(ends[a])
-        for i in range(offsets[q], offsets[q + 1]):
-            degree = weight[q] * active[i]
-            if degree > 0.0:
-                for c in range(n_columns):
-                    row[c] = values[i - base, places[c]]
-                _put(scaled[n_scaled], np.sqrt(2.0 * degree), row)
-                n_scaled += 1
-                if level[i] > 0:
-                    _put(upper[n_upper], 1.0, row)
-                    _clear(sums[n_upper])
-                    row_of[i - base] = n_upper
-                    n_upper += 1
-                if level[i] < n_lists and above[i] > 0:
-                    _add(ends[_first_end(lists, first_list, level[i]) + above[i]], mass_of(mass, i), row)
-        for depth in range(n_lists):
-            begin, first_end = lists.begin[first_list + depth], _first_end(lists, first_list, depth)
-            _clear(sum_)
-            for a in range(lists.begin[first_list + depth + 1] - begin - 1, -1, -1):
-                i = uppers[begin + a]
-                _add(sum_, 1.0, ends[first_end + a + 1])
-                if weight[q] * active[i] > 0.0:
-                    _add(sums[row_of[i - base]], -2.0 * weight[q] * mass_of(mass, i), sum_)
-    return n_scaled, n_upper
-
-
-@helper
-def _n_ends(lists, q):
-    """How many places the lists of a query have together, with one more for each."""
-    a, b = lists.first[q], lists.first[q + 1]
-    return lists.begin[b] - lists.begin[a] + b - a
-
-
-@helper
-def _first_end(lists, first_list, depth):
-    """Where the places of the list for a level begin among those of its query."""
-    return lists.begin[first_list + depth] - lists.begin[first_list] + depth
-
-
-@helper
-def _clear(target):
-    for c in range(len(target)):
-        target[c] = 0.0
-
-
-@helper
-def _put(target, factor, source):
-    for c in range(len(target)):
-        target[c] = factor * source[c]
-
-
-@helper
-def _add(target, factor, source):
-    for c in range(len(target)):
-        target[c] += factor * source[c]
-
-
-@kernel
-def hessian_product(offsets, first, last, lists, uppers, above, weight, mass, active, v, product):
-    """``product`` becomes Sv, S the Hessian in scores of some queries: 2ω(active·v − Σ v of all partners).
-
-    ``v`` and ``product`` have the documents of these queries only.
-    """
-    base, longest = offsets[first], _longest(lists, first, last)
-    before, ends = np.empty(longest + 1), np.empty(longest + 1)
-    for q in range(first, last):
-        for i in range(offsets[q], offsets[q + 1]):
-            product[i - base] = 2.0 * weight[q] * active[i] * v[i - base]
-        for k in range(lists.first[q], lists.first[q + 1]):
-            begin, n, sum_ = lists.begin[k], lists.begin[k + 1] - lists.begin[k], 0.0
-            for a in range(n + 1):
-                before[a], ends[a] = sum_, 0.0
-                if a < n:
-                    sum_ += mass_of(mass, uppers[begin + a]) * v[uppers[begin + a] - base]
-            for p in range(lists.member_begin[k], lists.member_begin[k + 1]):
-                j = lists.members[p]
-                product[j - base] -= 2.0 * weight[q] * mass_of(mass, j) * before[above[j]]
-                ends[above[j]] += mass_of(mass, j) * v[j - base]
-            sum_ = 0.0
-            for a in range(n - 1, -1, -1):
-                sum_ += ends[a + 1]
-                i = uppers[begin + a]
-                product[i - base] -= 2.0 * weight[q] * mass_of(mass, i) * sum_

@@ -12,6 +12,7 @@ import numpy as np
 from ranksieve._parallel import map_shares
 from ranksieve._types import AnyArray, FloatArray, IntArray
 from ranksieve.data.queries import Queries
+from ranksieve.kernels import upper_hessians
 from ranksieve.kernels import uppers as kernels
 from ranksieve.kernels.pairs import degree_less, partner_rows, weighted_partner_rows, weighted_partners
 from ranksieve.losses.base import Curvature, ScoreValue
@@ -202,7 +203,7 @@ class BoundSquaredHinge(PairLoss):
         """VᵀSV = 2Vᵀ(D − A)V, D the documents' active pairs and A those between documents."""
         state, places = at.state, np.arange(V.shape[1]) if places is None else places
         scaled, upper, sums = (np.empty((len(V), len(places))) for _ in range(3))
-        n_scaled, n_upper = kernels.hessian_parts(
+        n_scaled, n_upper = upper_hessians.hessian_parts(
             self.level, self.queries.offsets, first, last, self._lists, state.uppers, state.above,
             self.weight, self.mass, state.active, V, places, scaled, upper, sums,
         )  # fmt: skip
@@ -211,7 +212,7 @@ class BoundSquaredHinge(PairLoss):
     def curvature(self, at: ScoreValue, first: int, last: int, v: FloatArray) -> FloatArray:
         """Sv = 2(deg·v − n), n_i the sum of v over all of i's active partners."""
         product, state = np.empty(len(v)), at.state
-        kernels.hessian_product(
+        upper_hessians.hessian_product(
             self.queries.offsets, first, last, self._lists, state.uppers, state.above, self.weight, self.mass,
             state.active, v, product,
         )  # fmt: skip

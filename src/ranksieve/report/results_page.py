@@ -110,7 +110,7 @@ def write_results_page(results: Results, path: str | os.PathLike[str], baseline:
     Parameters
     ----------
     results : Results
-        As :func:`ranksieve.experiment.results.load_results` gives them.
+        As :func:`ranksieve.experiment.results_folder.load_results` gives them.
     path : path
         The HTML file.
     baseline : str, optional

@@ -150,11 +150,11 @@ def scaled_queries(data: Dataset, columns: IntArray) -> Iterator[tuple[int, IntA
     """Every query: its number, its rows, and its values of some columns over their ranges in the data."""
     ranges = np.array([np.ptp(column) for column in dense_columns(data.X[:, columns])])
     order, offsets = data.queries.order, data.queries.offsets
-    longest = int(np.argmax(sizes := np.diff(offsets)))
-    if sizes[longest] > MOST_DOCUMENTS:
+    longest, size = data.queries.longest
+    if size > MOST_DOCUMENTS:
         raise ValueError(
-            f"query {data.queries.ids[longest]} has {sizes[longest]:,} documents, and Relief measures the "
-            f"distance of every two of at most {MOST_DOCUMENTS:,}; leave some out or take another selector"
+            f"query {longest} has {size:,} documents, and Relief measures the distance of every two of at "
+            f"most {MOST_DOCUMENTS:,}; leave some out or take another selector"
         )
     for query in range(data.n_queries):
         rows = order[offsets[query] : offsets[query + 1]]

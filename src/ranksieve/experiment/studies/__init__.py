@@ -8,7 +8,8 @@ from collections.abc import Callable, Collection, Sequence
 from ranksieve._util.messages import lookup
 from ranksieve.experiment.cells import Table
 from ranksieve.experiment.fold_run import Place
-from ranksieve.experiment.results import STUDIES_FOLDER, DataSetResults
+from ranksieve.experiment.results import DataSetResults
+from ranksieve.experiment.results_folder import STUDIES_FOLDER
 from ranksieve.experiment.studies import (
     any_data,
     fenchelrank,

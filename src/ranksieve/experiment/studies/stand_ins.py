@@ -21,7 +21,8 @@ from ranksieve.estimators import (
 from ranksieve.estimators.linear import LinearRanker
 from ranksieve.experiment.cells import Cell, Table, word
 from ranksieve.experiment.journal import Entry, Journal, check_begun, only_writer
-from ranksieve.experiment.results import STAND_INS_FOLDER, Results
+from ranksieve.experiment.results import Results
+from ranksieve.experiment.results_folder import STAND_INS_FOLDER
 from ranksieve.experiment.studies.base import Chooser, timed_fit
 from ranksieve.experiment.studies.fsmrank import problem_of, subgradient_descent
 from ranksieve.formats.folds import Fold, deal_folds
