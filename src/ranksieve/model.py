@@ -21,6 +21,7 @@ from ranksieve.data.dataset import Dataset
 from ranksieve.data.remote import RemoteDataset
 from ranksieve.kernels.linear import weighted_sums, weighted_sums_of_models
 from ranksieve.model_inputs import ROWS_AT_ONCE, ModelInputs, Prepare, input_blocks
+from ranksieve.model_on_gpu import scorer_on_gpu
 from ranksieve.preparation import NOT_NORMALISED, UNPREPARED, Normalisation, Preparation
 
 FORMAT = "ranksieve-linear-model"
@@ -144,17 +145,22 @@ class LinearModel(ModelInputs):
         """How features are normalised; None if they are not."""
         return None if self.preparation.normalisation.kind == "none" else self.preparation.normalisation
 
-    def predict(self, X: Dataset | Matrix, qid: Any = None) -> FloatArray:
+    def predict(self, X: Dataset | Matrix, qid: Any = None, *, device: str = "cpu") -> FloatArray:
         """Scores in row order; only the columns in use are read.
 
         Columns are found by name in a Dataset or frame, by position in a bare array. ``qid`` is needed if
-        X is not a Dataset and the model normalises, or fills missing values, within each query.
+        X is not a Dataset and the model normalises, or fills missing values, within each query. ``device``
+        says where to score; features that are on a GPU are scored there.
         """
         if isinstance(X, RemoteDataset):
             return X.predicted(self.predict)  # type: ignore[no-any-return]
         matrix, columns = self._located(X)
-        prepare, rows_at_once = self._prepare(X, qid, matrix.shape[0])
-        scores = linear_scores(matrix, columns, self.weights, prepare, rows_at_once) + self.intercept
+        on_gpu = scorer_on_gpu(self.preparation, matrix, columns, device)
+        if on_gpu is not None:
+            scores = on_gpu(self.weights) + self.intercept
+        else:
+            prepare, rows_at_once = self._prepare(X, qid, matrix.shape[0])
+            scores = linear_scores(matrix, columns, self.weights, prepare, rows_at_once) + self.intercept
         if self.preparation.missing.policy == "error":
             self._refuse_missing(scores, matrix, columns)
         return scores

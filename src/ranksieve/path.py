@@ -155,7 +155,7 @@ def sparse_path(
         How features are scaled and missing ones replaced, as in :class:`ranksieve.SparseRanker`; by default
         they stay as they are, and missing ones get their mean, with a word.
     device : "cpu" or "cuda"
-        Where to fit; see docs/gpu.md. Data that are on a card already are fitted there.
+        Where to fit; see docs/gpu.md. Data that are on a GPU already are fitted there.
     """
     if not tol > 0:
         raise ValueError(f"tol must be a number > 0, got {tol}")

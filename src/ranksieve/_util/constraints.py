@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from numbers import Integral, Real
@@ -58,6 +59,20 @@ class OneOf:
 
     def __str__(self) -> str:
         return f"{NUMBERS.get(self.kind, 'a str')} among {{{', '.join(map(repr, self.values))}}}"
+
+
+@dataclass(frozen=True)
+class Text:
+    """Text that has a form, and what that is in words."""
+
+    form: re.Pattern[str]
+    words: str
+
+    def allows(self, value: Any) -> bool:
+        return isinstance(value, str) and self.form.fullmatch(value) is not None
+
+    def __str__(self) -> str:
+        return self.words
 
 
 class TrueOrFalse:

@@ -12,7 +12,7 @@ from ranksieve._util.messages import lookup
 from ranksieve.cli.app import command
 from ranksieve.cli.files import check_inputs, finite_scores, query_texts, read_scores
 from ranksieve.cli.measures import check_measures, measures_for, measures_of_runs
-from ranksieve.cli.options import DATA_HELP, MODEL_HELP, Json, MetricOptions, ScoringOptions
+from ranksieve.cli.options import DATA_HELP, MODEL_HELP, Device, Json, MetricOptions, ScoringOptions
 from ranksieve.cli.output import emit_json, table, while_doing, words
 
 if TYPE_CHECKING:  # these take long to load
@@ -55,6 +55,7 @@ def evaluate(
     ] = None,
     scoring: ScoringOptions,
     per_query: Annotated[bool, typer.Option("--per-query", help="Show every query too.")] = False,
+    device: Device = None,
     as_json: Json = False,
 ) -> None:
     """Measure how well a model, a file of scores or a TREC run ranks.
@@ -66,7 +67,7 @@ def evaluate(
     kind = "rule for queries without a relevant document"
     rule = None if empty is None else lookup(EMPTY_RULES, empty, kind)
     ranking = _one_ranking(data, model, scores, run, metrics.qrels)
-    how = evaluator(data, [ranking], [model] if model else [], metrics, scoring, rule)
+    how = evaluator(data, [ranking], [model] if model else [], metrics, scoring, rule, device or "cpu")
     evaluation = how.measure(ranking)
     if as_json:
         emit_json(as_plain_data(evaluation, per_query))
@@ -102,6 +103,7 @@ def evaluator(
     metrics: MetricOptions,
     scoring: ScoringOptions,
     empty: Empty | None = None,
+    device: str = "cpu",
 ) -> Measuring:
     """How to evaluate a ranking, as a run against the qrels or as a model or scores on the data."""
     check_measures(metrics.metric, metrics.profile)
@@ -123,7 +125,7 @@ def evaluator(
     def on_data(file: str) -> Evaluation:
         scores = finite_scores(models[file], data) if file in models else _scores_of(file, data, source)
         with while_doing(f"evaluating {source}"):
-            return rs.evaluate(scores, data, measures.metrics, measures.profile, empty)
+            return rs.evaluate(scores, data, measures.metrics, measures.profile, empty, device=device)
 
     return Measuring(on_data, measures.words, lambda: query_texts(data))
 

@@ -29,7 +29,7 @@ from ranksieve.cli.fit_output import (
     too_short_to_count,
     write_page,
 )
-from ranksieve.cli.options import Cluster, FitData, Json, MaxFeatures, RankerOptions, Weights
+from ranksieve.cli.options import Cluster, Device, FitData, Json, MaxFeatures, RankerOptions, Weights
 from ranksieve.cli.output import emit_json, progress, while_doing, words
 from ranksieve.cli.streaming import check_stream
 from ranksieve.cli.updating import settings_in_words, settings_of
@@ -95,6 +95,7 @@ def fit(
     ] = None,
     report: Annotated[str | None, typer.Option(metavar="FILE", help="Also write an HTML page.")] = None,
     cluster: Cluster = None,
+    device: Device = None,
     as_json: Json = False,
 ) -> None:
     """Learn a sparse ranker and write it to a file.
@@ -112,6 +113,7 @@ def fit(
     check_inputs(*inputs)
     entry = find_method(method.lower())
     given = wanted.parameters(max_features) | ({"families": ["subset"]} if best_subset else {})
+    given |= {} if device is None else {"device": device}
     old, kept = (None, {}) if begin is None else model_and_settings(begin, method, stream, given)
     given = kept | given
     if stream:

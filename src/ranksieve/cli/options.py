@@ -51,6 +51,10 @@ Cluster = Annotated[
         "a folder of them or a quoted pattern, where all workers can read them.",
     ),
 ]
+Device = Annotated[
+    str | None,
+    typer.Option(metavar="NAME", help="Where to compute: cpu, cuda or cuda:N; a GPU needs the extra gpu."),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of words.")]
 
 

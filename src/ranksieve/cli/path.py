@@ -11,7 +11,16 @@ import ranksieve as rs
 from ranksieve._util.messages import shortened
 from ranksieve.cli.app import command
 from ranksieve.cli.files import beside, check_inputs, check_outputs, connected, kept_for, write_text
-from ranksieve.cli.options import NORMALISE, RANKER_MISSING, Cluster, Json, ReadingOptions, Train, Weights
+from ranksieve.cli.options import (
+    NORMALISE,
+    RANKER_MISSING,
+    Cluster,
+    Device,
+    Json,
+    ReadingOptions,
+    Train,
+    Weights,
+)
 from ranksieve.cli.output import emit_json, json_text, progress, table, while_doing, words
 
 SHOWN_POINTS = 10
@@ -41,6 +50,7 @@ def path(
         str | None, typer.Option("-o", "--output", metavar="FILE", help="Write all points as JSON.")
     ] = None,
     cluster: Cluster = None,
+    device: Device = None,
     reading: ReadingOptions,
     as_json: Json = False,
 ) -> None:
@@ -66,7 +76,7 @@ def path(
         with progress(title) as bar, while_doing(title):
             found = rs.sparse_path(
                 data, penalty, n_alphas, tol=tol, l1_ratio=l1_ratio, normalise=normalise, missing=missing,
-                progress=bar, **weighed,
+                device=device or "cpu", progress=bar, **weighed,
             )  # fmt: skip
     if output is not None:
         write_text(json_text(found.to_dict()), output)

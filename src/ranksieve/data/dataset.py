@@ -18,7 +18,15 @@ from ranksieve.data.inputs import (
     checked_names,
     numbered_names,
 )
-from ranksieve.data.matrix import buffers, first_not_finite, is_sparse, is_streamed, stack, taken_rows, widened
+from ranksieve.data.matrix import (
+    buffers,
+    first_not_finite,
+    is_sparse,
+    is_streamed,
+    stack,
+    taken_rows,
+    widened,
+)
 from ranksieve.data.parts import Parts, PartsInMemory
 from ranksieve.data.queries import (
     Queries,

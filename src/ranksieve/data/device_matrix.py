@@ -1,4 +1,4 @@
-"""A feature matrix on a graphics card, and how one gets there."""
+"""A feature matrix on a GPU, and how one gets there."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from ranksieve.device.torch_device import check_memory, find_device
 if TYPE_CHECKING:
     import torch
 
-CUDA = 2  # what DLPack calls NVIDIA's cards
+CUDA = 2  # what DLPack calls NVIDIA's GPUs
 BLOCK_BYTES = 2**28  # of rows that are copied at a time
 OF_A_DOCUMENT = 12 * 8  # bytes: scores, gradients and what else has a number for each document
 
 
 class DeviceMatrix(StreamedMatrix):
-    """A dense float32 matrix on a card. Rows and columns that are chosen stay there; what is read does not."""
+    """A dense float32 matrix on a GPU. Rows and columns that are chosen stay there; what is read does not."""
 
     def __init__(self, values: torch.Tensor) -> None:
         super().__init__(np.array([0, len(values)]), int(values.shape[1]), np.dtype(np.float32))
@@ -50,7 +50,7 @@ class DeviceMatrix(StreamedMatrix):
         return extremes_of(self.values, Lists(queries.offsets, self.values.device))
 
     def taken(self, rows: IntArray) -> DeviceMatrix:
-        """Some rows, on the card."""
+        """Some rows, on the GPU."""
         return DeviceMatrix(self.values[self._index(rows)])
 
     def __getitem__(self, index: Any) -> Any:
@@ -64,15 +64,15 @@ class DeviceMatrix(StreamedMatrix):
         return torch.from_numpy(np.ascontiguousarray(places, dtype=np.int64)).to(self.values.device)
 
 
-def is_on_card(X: Any) -> bool:
-    """Whether X is an array of PyTorch, CuPy or the like whose values are on a card."""
+def is_on_gpu(X: Any) -> bool:
+    """Whether X is an array of PyTorch, CuPy or the like whose values are on a GPU."""
     if isinstance(X, np.ndarray) or not hasattr(X, "__dlpack_device__"):
         return False
     return int(X.__dlpack_device__()[0]) == CUDA
 
 
-def from_card(X: Any) -> DeviceMatrix:
-    """A matrix of another library's array on a card, which stays where it is if it is float32 in rows."""
+def from_gpu(X: Any) -> DeviceMatrix:
+    """A matrix of another library's array on a GPU, which stays where it is if it is float32 in rows."""
     import torch
 
     values = X if isinstance(X, torch.Tensor) else torch.from_dlpack(X)
@@ -83,8 +83,19 @@ def from_card(X: Any) -> DeviceMatrix:
     return DeviceMatrix(values.detach().to(torch.float32).contiguous())
 
 
-def on_card(X: Matrix, queries: Queries, device: str, origin: AnyArray | None = None) -> DeviceMatrix:
-    """X on a card, in float32, its rows query after query.
+def as_host_array(values: Any) -> AnyArray:
+    """An array of the host, also of values that are on a GPU."""
+    if not is_on_gpu(values):
+        return np.asarray(values)
+    import torch
+
+    return np.asarray(
+        (values if isinstance(values, torch.Tensor) else torch.from_dlpack(values)).cpu().numpy()
+    )
+
+
+def on_gpu(X: Matrix, queries: Queries, device: str, origin: AnyArray | None = None) -> DeviceMatrix:
+    """X on a GPU, in float32, its rows query after query.
 
     ``origin`` has for each query a row that is taken off the query's rows before they are rounded.
     """
@@ -104,5 +115,7 @@ def on_card(X: Matrix, queries: Queries, device: str, origin: AnyArray | None = 
         block = np.asarray(block.toarray() if hasattr(block, "toarray") else block)
         if origin is not None and query is not None:
             block = block - origin[query[start : start + step]]
-        values[start : start + step] = torch.from_numpy(np.ascontiguousarray(block, dtype=np.float32)).to(place)
+        values[start : start + step] = torch.from_numpy(np.ascontiguousarray(block, dtype=np.float32)).to(
+            place
+        )
     return DeviceMatrix(values)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ranksieve._types import AnyArray, FloatArray, Matrix
-from ranksieve.data.device_matrix import from_card, is_on_card
+from ranksieve.data.device_matrix import from_gpu, is_on_gpu
 from ranksieve.data.magnitudes import ENDS, beyond
 from ranksieve.data.matrix import FLOATS, as_csr, is_sparse, is_streamed
 
@@ -24,8 +24,8 @@ def as_matrix(X: Any) -> tuple[Matrix, list[str] | None]:
         return as_csr(X), None
     if is_streamed(X):
         return X, None
-    if is_on_card(X):
-        return from_card(X), None
+    if is_on_gpu(X):
+        return from_gpu(X), None
     if not isinstance(X, np.ndarray) and hasattr(X, "columns"):
         X, names = _frame_values(X)
     matrix = np.asanyarray(X)

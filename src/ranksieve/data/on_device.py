@@ -1,4 +1,4 @@
-"""Data sets whose features are on a graphics card."""
+"""Data sets whose features are on a GPU."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from ranksieve._parallel import split_blocks
 from ranksieve._types import AnyArray
 from ranksieve._util.messages import warn_caller
 from ranksieve.data.dataset import Dataset
-from ranksieve.data.device_matrix import DeviceMatrix, on_card
+from ranksieve.data.device_matrix import DeviceMatrix, on_gpu
 from ranksieve.data.feature_matrix import FAR
 from ranksieve.data.matrix import dense_block, spread_and_largest
 from ranksieve.data.queries import queries_in_order
@@ -21,7 +21,7 @@ ROUNDED = (
 
 
 def on_device(data: Dataset, device: str = "cpu") -> Dataset:
-    """Data to learn from, with their features on the card of that name, query after query.
+    """Data to learn from, with their features on the GPU of that name, query after query.
 
     A feature whose values lie far from zero for their range within queries is read less its value in the
     query's first document: float32 would not keep its differences, which are all that losses see.
@@ -33,7 +33,7 @@ def on_device(data: Dataset, device: str = "cpu") -> Dataset:
     queries = data.queries
     if data.X.dtype == np.float64:
         warn_caller(ROUNDED)
-    X = on_card(data.X, queries, device, _origin(data))
+    X = on_gpu(data.X, queries, device, _origin(data))
     weight = data.document_weight
     moved = Dataset(
         X, queries.group(data.y), queries.group(data.qid), data.feature_names, truth=data.truth,

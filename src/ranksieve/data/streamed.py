@@ -40,7 +40,7 @@ class StreamedMatrix(ABC):
         """Say that these will be wanted soon."""
 
     def spread_and_largest(self, queries: Any) -> tuple[FloatArray, FloatArray] | None:
-        """Of each column the largest max − min within a query, and the largest |x|; None: they must be read."""
+        """Of each column the largest max − min within a query, and the largest |x|; None: read them."""
         return None
 
     def taken(self, rows: IntArray) -> Any:

@@ -1,4 +1,4 @@
-"""What runs on a graphics card, by PyTorch and Triton; neither is loaded before it is asked for."""
+"""What runs on a GPU, by PyTorch and Triton; neither is loaded before it is asked for."""
 
 from ranksieve.device.torch_device import find_device
 

@@ -1,7 +1,8 @@
-"""The feature matrix as an objective on a card reads it: float32 in rows, sums in float64."""
+"""The feature matrix as an objective on a GPU reads it: float32 in rows, sums in float64."""
 
 from __future__ import annotations
 
+from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
@@ -13,14 +14,15 @@ from ranksieve.device.kernels import linear as kernels
 from ranksieve.device.lists import Lists
 
 ROWS, COLUMNS = 32, 32  # of X that a program reads at a time
-PARTS = 2112  # sums of rows that are added up at the end: 16 for each multiprocessor of a large card
+SUMMED = 64  # columns that a program adds up
+PARTS = 2112  # sums of rows that are added up at the end: 16 for each multiprocessor of a large GPU
 WIDTH = 16  # columns of Hessians come in so many
 MANY_DOCUMENTS = 2**18  # from here on Hessians are of float16: rounding errors average out
 FEWEST_ROWS = 256  # of such a part
 
 
 class DeviceFeatures:
-    """X on a card, and what solvers ask of it.
+    """X on a GPU, and what solvers ask of it.
 
     Attributes
     ----------
@@ -41,29 +43,43 @@ class DeviceFeatures:
     def varies(self) -> BoolArray:
         return self.spread > 0
 
+    @property
+    def _aligned(self) -> int:
+        """Of which power of two, up to 4, the number of columns is a multiple: so many are read at once."""
+        return next(one for one in (4, 2, 1) if self.n_features % one == 0)
+
     def scores(self, w: FloatArray) -> Any:
-        """Xw, on the card."""
+        """Xw, on the GPU."""
         out = torch.empty(self.lists.n_rows, dtype=torch.float64, device=self.X.device)
         kernels.row_products[(-(-len(out) // ROWS),)](
-            self.X, self.lists.moved(w, np.float64), out, *self.X.shape, ROWS=ROWS, COLUMNS=COLUMNS
-        )
+            self.X, self.lists.moved(w, np.float64), out, *self.X.shape,
+            ROWS=ROWS, COLUMNS=COLUMNS, ALIGNED=self._aligned,
+        )  # fmt: skip
         return out
 
     def transposed(self, g: Any) -> FloatArray:
-        """Xᵀg, of a vector on the card."""
-        return np.asarray(self.transposed_parts(g, np.array([0, self.lists.n_rows]))[0])
+        """Xᵀg, of a vector on the GPU."""
+        return np.asarray(self._sums(g, *self._parts).sum(0).cpu().numpy())
 
     def transposed_parts(self, g: Any, cuts: IntArray) -> FloatArray:
         """Xᵀg of the rows between each two cuts."""
         edges = parts_between(cuts, PARTS, FEWEST_ROWS)
-        firsts, lasts = (self.lists.moved(np.concatenate([part[ends] for part in edges]))
-                         for ends in (slice(None, -1), slice(1, None)))  # fmt: skip
+        return summed(self._sums(g, *self.lists.moved_edges(edges)), [len(part) - 1 for part in edges])
+
+    def _sums(self, g: Any, firsts: Any, lasts: Any) -> Any:
+        """Xᵀg of the rows of each part."""
         out = torch.empty((len(firsts), self.n_features), dtype=torch.float64, device=g.device)
-        grid = (len(firsts), -(-self.n_features // COLUMNS))
-        kernels.column_sums[grid](
-            self.X, g, firsts, lasts, out, self.n_features, ROWS=ROWS, COLUMNS=COLUMNS
-        )
-        return summed(out, [len(part) - 1 for part in edges])
+        kernels.column_sums[(len(firsts), -(-self.n_features // SUMMED))](
+            self.X, g, firsts, lasts, out, self.n_features,
+            ROWS=ROWS, COLUMNS=SUMMED, ALIGNED=self._aligned,
+        )  # fmt: skip
+        return out
+
+    @cached_property
+    def _parts(self) -> tuple[Any, Any]:
+        """The first and last rows of the parts of all data."""
+        whole = np.array([0, self.lists.n_rows])
+        return self.lists.moved_edges(parts_between(whole, PARTS, FEWEST_ROWS))
 
     def keep(self, columns: IntArray) -> None:
         """Prepare some columns for Hessians."""
@@ -95,7 +111,7 @@ class DeviceFeatures:
         return self._kept
 
     def column(self, j: int) -> Any:
-        """Feature ``j`` of every document, on the card."""
+        """Feature ``j`` of every document, on the GPU."""
         return self.X[:, j].to(torch.float64)
 
     def restricted(self, columns: IntArray) -> DeviceFeatures:

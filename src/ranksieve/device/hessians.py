@@ -1,4 +1,4 @@
-"""Hessian blocks of an objective on a card."""
+"""Hessian blocks of an objective on a GPU."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from ranksieve.device.lists import Tasks
 from ranksieve.device.squared_hinge import DeviceSquaredHinge, DeviceValue
 
 WIDTHS = (16, 32, 64, 128)  # columns of a block
-PROGRAMS = 1056  # sums of lists that are added up at the end: 8 for each multiprocessor of a large card
-COLUMNS = 64  # documents that a program compares with its own at a time, where it does not have all
+PROGRAMS = 1056  # sums of lists that are added up at the end: 8 for each multiprocessor of a large GPU
+COLUMNS = 32  # documents that a program compares with its own at a time, where it does not have all
 AT_ONCE = 16  # columns of long lists
 
 
 class Hessians:
-    """VᵀSV, V some columns of the features and S the Hessian of the loss in the scores, in sums over lists."""
+    """VᵀSV, V some columns of the features and S the Hessian of the loss in scores, in sums over lists."""
 
     def __init__(self, features: DeviceFeatures, loss: DeviceSquaredHinge) -> None:
         self._features, self._loss = features, loss
@@ -89,14 +89,15 @@ class Hessians:
         lists, loss = self._loss.lists, self._loss
         documents, labels, queries, _ = self._weights
         edges = parts_between(np.searchsorted(tasks.queries, cuts), PROGRAMS, 1)
-        firsts = lists.moved(np.concatenate([part[:-1] for part in edges]))
-        lasts = lists.moved(np.concatenate([part[1:] for part in edges]))
+        firsts, lasts = lists.moved_edges(edges)
         out = torch.empty((len(firsts), len(left), width, width), dtype=torch.float32, device=lists.device)
         hessian_blocks[(len(firsts), len(left))](
             V, V.shape[1], lists.moved(left, np.int32), lists.moved(right, np.int32), at.s, loss.code,
-            documents, labels, len(labels), lists.offsets, queries, tasks.query, tasks.row, firsts, lasts, out,
+            documents, labels, len(labels), lists.offsets, queries, tasks.query, tasks.row, firsts, lasts,
+            out,
             ROWS=tasks.rows, COLUMNS=COLUMNS, WIDTH=width, WHOLE=tasks.whole, **loss.options,
             num_warps=8 if tasks.rows * width >= 8192 else 4,
+            num_stages=1 if tasks.whole and width > 32 else 3,
         )  # fmt: skip
         return summed(out, [len(part) - 1 for part in edges])
 

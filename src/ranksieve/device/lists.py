@@ -13,7 +13,7 @@ import torch
 from ranksieve._types import IntArray
 
 SHORT = (16, 32, 64, 128)  # documents up to which one program has all of a list
-TILED = 16_384  # documents up to which all pairs of a list are looked at; sorting takes less time beyond
+TILED = 8192  # documents up to which all pairs of a list are looked at; sorting takes less time beyond
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class Tasks:
 
 
 class Lists:
-    """Queries whose documents are together, on a card.
+    """Queries whose documents are together, on a GPU.
 
     ``tasks`` are those of lists of similar length; in ``long`` are the numbers of queries that are sorted.
     """
@@ -68,13 +68,16 @@ class Lists:
         block = np.arange(len(query)) - np.repeat(np.cumsum(n_blocks) - n_blocks, n_blocks)
         first = self.host_offsets[query] + block * rows
         blocks = self.moved(n_blocks) if n_blocks.max() > 1 else None
-        return Tasks(
-            rows, query, self.moved(query, np.int32), self.moved(first), self.moved(queries), blocks
-        )
+        return Tasks(rows, query, self.moved(query, np.int32), self.moved(first), self.moved(queries), blocks)
 
     def moved(self, values: Any, dtype: Any = None) -> Any:
-        """An array on the card."""
+        """An array on the GPU."""
         return torch.from_numpy(np.ascontiguousarray(values, dtype=dtype)).to(self.device)
+
+    def moved_edges(self, edges: list[IntArray]) -> tuple[Any, Any]:
+        """The firsts and lasts of runs between edges."""
+        firsts, lasts = [part[:-1] for part in edges], [part[1:] for part in edges]
+        return self.moved(np.concatenate(firsts)), self.moved(np.concatenate(lasts))
 
     def of_queries(self, by_task: list[Any]) -> Any:
         """Sums over the tasks of each query, of numbers (tasks × …) of the tasks of each length."""

@@ -2,7 +2,8 @@
 
 Two labels differ first in one of their bits, from the highest down. So the pairs are those of documents that
 have the same bits above some bit, and 1 (the upper) or 0 (the lower) there. In the order of the scores, less
-1 for uppers, the active partners of an upper are the lowers behind it, and those of a lower the uppers before.
+1 for uppers, the active partners of an upper are the lowers behind it, and those of a lower the uppers
+before it.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ class LongLists:
     """The lists that are too long for a look at every pair."""
 
     def __init__(self, lists: Lists, code: Any, query_weight: Any, mass: Any) -> None:
-        self.device = lists.device
+        self.device, self._n_queries = lists.device, lists.n_queries
         sizes, starts = lists.sizes[lists.long], lists.host_offsets[lists.long]
         self.rows = lists.moved(np.repeat(starts, sizes) + _counted(sizes))
         self._query = lists.moved(np.repeat(np.arange(len(sizes)), sizes))
@@ -71,7 +72,8 @@ class LongLists:
         for bit, order in self._orders(t):
             (count, sum_t) = self._partners(bit, order, torch.stack([ones, ones * t]))
             sign = torch.where(bit.upper, 1.0, -1.0)
-            of_rows = count * (1.0 - sign * t) + sign * sum_t  # Σ_j ξ: of uppers 1 − t_i + t_j, of lowers 1 + t_i − t_j
+            # Σ_j ξ: of an upper 1 − t_i + t_j, of a lower 1 + t_i − t_j
+            of_rows = count * (1.0 - sign * t) + sign * sum_t
             g -= 2.0 * sign * of_rows
             slack += torch.where(bit.upper, of_rows, 0.0)
         g, slack = self.row_weight * g, self.row_weight * slack
@@ -97,7 +99,7 @@ class LongLists:
     def along(self, s: Any, d: Any) -> Any:
         """Both derivatives along d, at the scores s."""
         gradient = torch.zeros_like(s)
-        self.evaluate(s, gradient, torch.zeros((int(self.number.max()) + 1, 3), dtype=s.dtype, device=s.device))
+        self.evaluate(s, gradient, torch.zeros((self._n_queries, 3), dtype=s.dtype, device=s.device))
         moved = d[self.rows]
         curved = self.products(s, moved[None, :])[0]
         return torch.stack([gradient[self.rows] @ moved, moved @ curved])
@@ -112,7 +114,7 @@ class LongLists:
         counts = np.zeros((len(self._weight), int(self._codes.max()) + 1), dtype=np.longdouble)
         np.add.at(counts, (query, self._codes), 1.0 if mass is None else mass)
         found = (counts.sum(axis=1) ** 2 - (counts**2).sum(axis=1)) / 2  # digits to spare for the difference
-        return np.asarray(found, dtype=np.float64) * self._weight.cpu().numpy()
+        return np.asarray(found * self._weight.cpu().numpy(), dtype=np.float64)
 
     def _centred(self, s: Any) -> Any:
         """Scores less the mean of their list, so that their sums keep their digits."""

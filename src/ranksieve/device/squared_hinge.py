@@ -1,4 +1,4 @@
-"""The squared hinge of lists on a card: value, gradient and Hessian in the scores."""
+"""The squared hinge of lists on a GPU: value, gradient and Hessian in the scores."""
 
 from __future__ import annotations
 
@@ -15,12 +15,13 @@ from ranksieve.device.kernels import pairs as kernels
 from ranksieve.device.lists import Lists, Tasks
 from ranksieve.device.long_lists import LongLists
 
+CELLS = 256  # of pairs that a warp has at a time
 COLUMNS = 8  # documents that a program compares with its own at a time
 
 
 @dataclass(frozen=True, eq=False)
 class DeviceValue:
-    """The loss at some scores: its sum and parts, and its gradient on the card; ``size`` is Σ |gradient|."""
+    """The loss at some scores: its sum and parts, and its gradient on the GPU; ``size`` is Σ |gradient|."""
 
     s: Any
     value: float
@@ -38,7 +39,7 @@ class DeviceValue:
 class DeviceSquaredHinge:
     """Σ ω_ij max(0, 1 − (s_i − s_j))² over pairs of one list with y_i > y_j, and p = Σ ω_ij (``normaliser``).
 
-    Scores, gradients and products are float64 on the card. ``level_weights`` is the table of the loss, for
+    Scores, gradients and products are float64 on the GPU. ``level_weights`` is the table of the loss, for
     labels that are whole numbers from 0.
     """
 
@@ -126,6 +127,7 @@ class DeviceSquaredHinge:
         kernel[(len(tasks),)](
             *scores, *self.rows, tasks.query, tasks.row, *out,
             ROWS=tasks.rows, COLUMNS=COLUMNS, **self.options,
+            num_warps=max(1, tasks.rows * COLUMNS // CELLS),
         )  # fmt: skip
 
     @property

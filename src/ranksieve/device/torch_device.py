@@ -1,4 +1,4 @@
-"""The card: whether there is one, and how much memory it has left."""
+"""The GPU: whether there is one, and how much memory it has left."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from typing import Any
 
 DEVICES = ("cpu", "cuda")
 NO_TORCH = 'device="{device}" needs PyTorch with Triton; install ranksieve[gpu]'
-NO_CARD = (
-    'device="{device}" needs an NVIDIA GPU that PyTorch can use, and there is none; leave device out, or look '
-    "at torch.cuda.is_available()"
+NO_GPU = (
+    'device="{device}" needs an NVIDIA GPU that PyTorch can use, and there is none; leave device out, or '
+    "look at torch.cuda.is_available()"
 )
 
 
 def find_device(device: str) -> Any:
     """The torch device of that name; a sentence where there is none.
 
-    Where Triton interprets its kernels (TRITON_INTERPRET=1), the processor stands in for the card.
+    Where Triton interprets its kernels (TRITON_INTERPRET=1), the processor stands in for the GPU.
     """
     if device != "cpu" and device.partition(":")[0] not in DEVICES:
         raise ValueError(f'unknown device {device!r}; known: "cpu", "cuda", "cuda:0", "cuda:1", …')
@@ -29,7 +29,7 @@ def find_device(device: str) -> Any:
     if is_interpreted():
         return torch.device("cpu")
     if not torch.cuda.is_available():
-        raise ValueError(NO_CARD.format(device=device))
+        raise ValueError(NO_GPU.format(device=device))
     try:
         found = torch.device(device)
     except RuntimeError:
@@ -46,7 +46,7 @@ def is_interpreted() -> bool:
 
 
 def check_memory(device: Any, needed: Mapping[str, int]) -> None:
-    """Refuse what does not fit on the card, before any of it is copied; ``needed`` in bytes."""
+    """Refuse what does not fit on the GPU, before any of it is copied; ``needed`` in bytes."""
     if device.type != "cuda":
         return
     import torch

@@ -18,6 +18,7 @@ from ranksieve.boosted import BoostedModel
 from ranksieve.data.counted import counted
 from ranksieve.data.dataset import Dataset, check_finite, fingerprint, fingerprint_of_weights
 from ranksieve.data.inputs import names_advice, numbered_names
+from ranksieve.data.on_device import on_device
 from ranksieve.data.query_weights import QueryWeight, query_weights
 from ranksieve.data.remote import ELSEWHERE, RemoteDataset
 from ranksieve.estimators.base_class import BaseEstimator, check_is_fitted
@@ -92,6 +93,7 @@ class Ranker(Prepared):
     uses_valid: ClassVar[bool] = False  # whether fit takes validation data, to choose among models of its own
     works_in_parts: ClassVar[bool] = False  # whether it learns from distributed data
     weighs_documents: ClassVar[bool] = False  # whether a document of weight 2 counts as two copies of it
+    device = "cpu"  # where it learns; a parameter of those that can learn elsewhere
     scale_matters: ClassVar[bool] = True  # whether a feature in other units gives another ranker
     preparation_ = Preparation(MissingPolicy("error"))
     n_features_in_: int
@@ -113,7 +115,7 @@ class Ranker(Prepared):
         """Scores in the input's row order: higher ranks first.
 
         Query ids are needed only where features are normalised or filled within each query; a Dataset has
-        its own.
+        its own. Features that are on a GPU are scored there, as are others by a ranker with such a device.
         """
         check_is_fitted(self)
         if isinstance(X, RemoteDataset):
@@ -160,7 +162,8 @@ class Ranker(Prepared):
         return twin
 
     def _plain_parameters(self) -> dict[str, Any]:
-        return {name: plain(value) for name, value in self.get_params(deep=False).items()}
+        given = self.get_params(deep=False)
+        return {name: plain(value) for name, value in given.items() if (name, value) != ("device", "cpu")}
 
     def _names(self) -> list[str]:
         """Of the features that are learned from: those given, then indicators of missing ones."""
@@ -236,7 +239,7 @@ class Ranker(Prepared):
         )
         if self.scale_matters and self.normalise == "none":
             warn_of_scales(filled)
-        return self._normalised(filled)
+        return on_device(self._normalised(filled), self.device)
 
     def _prepared(self, data: Dataset) -> Dataset:
         """The data as the ranker learns from them and scores them."""

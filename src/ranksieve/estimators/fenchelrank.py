@@ -7,7 +7,7 @@ from typing import Annotated, TypeAlias
 
 from ranksieve._types import FloatArray
 from ranksieve.data.dataset import Dataset
-from ranksieve.estimators.parameters import Count, Positive, one_of
+from ranksieve.estimators.parameters import Count, Device, Positive, one_of
 from ranksieve.estimators.solved import SolvedRanker
 from ranksieve.objective import make_objective
 from ranksieve.penalties import L1Ball
@@ -38,6 +38,8 @@ class FenchelRank(SolvedRanker):
         The paper's steps, or steps that may also leave a vertex, which end the zigzag near a face.
     warm_start : bool
         Start from the previous fit's weights, scaled into the ball.
+    device : "cpu" or "cuda"
+        Where to fit and score; a GPU needs the extra gpu, see docs/gpu.md.
 
     References
     ----------
@@ -56,6 +58,7 @@ class FenchelRank(SolvedRanker):
     max_iter: Count = 1000
     variant: Variant = "classic"
     warm_start: bool = False
+    device: Device = "cpu"
 
     def _problem(self, data: Dataset, query_weight: FloatArray | None) -> Problem:
         return Problem(make_objective(data, "squared_hinge", query_weight), L1Ball(self.radius))

@@ -47,7 +47,7 @@ class LinearRanker(Ranker):
         return np.unique([term.index for term in self._linear_model().terms]).astype(np.int64)
 
     def _scores_in_queries(self, X: Matrix, qid: Any) -> FloatArray:
-        return self._linear_model().predict(X, qid)
+        return self._linear_model().predict(X, qid, device=self.device)
 
     def _scores(self, X: Matrix) -> FloatArray:
         return self._scores_in_queries(X, None)

@@ -6,13 +6,14 @@ the constraints that its type carries.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from functools import cache
 from numbers import Integral, Real
 from types import NoneType, UnionType
 from typing import Annotated, Any, TypeAlias, Union, get_args, get_origin, get_type_hints
 
-from ranksieve._util.constraints import Constraint, Interval, Nothing, OneOf, TrueOrFalse, check
+from ranksieve._util.constraints import Constraint, Interval, Nothing, OneOf, Text, TrueOrFalse, check
 from ranksieve.data.magnitudes import LARGEST, LEAST
 from ranksieve.preparation.missing import RANKER_POLICIES
 from ranksieve.preparation.normalise import NORMALISE
@@ -33,6 +34,7 @@ FoldCount: TypeAlias = (
     | Annotated[str, one_of(("auto",))]
 )
 Seed: TypeAlias = Annotated[int, Interval(Integral, 0, None, closed="left")]
+Device: TypeAlias = Annotated[str, Text(re.compile(r"cpu|cuda(:\d+)?"), "'cpu', 'cuda' or 'cuda:N'")]
 Normalise: TypeAlias = Annotated[str, one_of(NORMALISE)]
 Missing: TypeAlias = Annotated[str, one_of(RANKER_POLICIES)]
 

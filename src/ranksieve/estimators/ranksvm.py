@@ -6,7 +6,7 @@ from dataclasses import KW_ONLY, dataclass
 
 from ranksieve._types import FloatArray
 from ranksieve.data.dataset import Dataset
-from ranksieve.estimators.parameters import Count, Positive
+from ranksieve.estimators.parameters import Count, Device, Positive
 from ranksieve.estimators.solved import SolvedRanker
 from ranksieve.objective import Objective, make_objective
 from ranksieve.penalties import Ridge
@@ -35,6 +35,8 @@ class RankSVM(SolvedRanker):
         Most Newton steps.
     warm_start : bool
         Start from the previous fit's weights.
+    device : "cpu" or "cuda"
+        Where to fit and score; a GPU needs the extra gpu, see docs/gpu.md.
 
     Notes
     -----
@@ -55,6 +57,7 @@ class RankSVM(SolvedRanker):
     tol: Positive = 1e-6
     max_iter: Count = 100
     warm_start: bool = False
+    device: Device = "cpu"
 
     def _problem(self, data: Dataset, query_weight: FloatArray | None) -> Problem:
         objective = self._objective(data, query_weight)

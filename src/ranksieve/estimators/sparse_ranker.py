@@ -14,6 +14,7 @@ from ranksieve._types import FloatArray, PathLike
 from ranksieve._util.constraints import Interval
 from ranksieve._util.messages import lookup, warn_caller
 from ranksieve.data.dataset import Dataset
+from ranksieve.data.on_device import on_device
 from ranksieve.data.query_weights import QueryWeight
 from ranksieve.estimators.base import all_or_nothing
 from ranksieve.estimators.candidates import Candidates, beyond_budget, plain_families, warn_if_blind
@@ -38,7 +39,7 @@ from ranksieve.estimators.held_out import (
     warn_of_shared_queries,
 )
 from ranksieve.estimators.inputs import ValidData, as_valid
-from ranksieve.estimators.parameters import Count, FoldCount, Normalise, Positive, Seed, Share, one_of
+from ranksieve.estimators.parameters import Count, Device, FoldCount, Normalise, Positive, Seed, Share, one_of
 from ranksieve.estimators.warm_start import AS_BEFORE, as_model, before, first_candidates, short_name
 from ranksieve.estimators.within_budget import WithinBudget
 from ranksieve.forward import Rules
@@ -114,6 +115,8 @@ class SparseRanker(WithinBudget):
     missing : "auto", "error", "zero", "query_min", "column_mean" or "indicator"
         What takes the place of a missing feature, here and in ``predict``: "auto" puts the training mean and
         says so, "indicator" puts it and learns a weight for its being missing.
+    device : "cpu" or "cuda"
+        Where to fit and score; a GPU needs the extra gpu, see docs/gpu.md.
 
     Attributes
     ----------
@@ -175,6 +178,7 @@ class SparseRanker(WithinBudget):
     cv: FoldCount = "auto"
     random_state: Seed = 0
     normalise: Normalise = "auto"
+    device: Device = "cpu"
 
     @all_or_nothing
     def fit(
@@ -363,7 +367,7 @@ class SparseRanker(WithinBudget):
 
     def _refit(self, given: Dataset, valid: Dataset, query_weight: FloatArray | None) -> None:
         """The chosen features, with the weights that training and validation data give them together."""
-        both = self._prepared(given.joined(self._held_out(valid)))
+        both = on_device(self._prepared(given.joined(self._held_out(valid))), self.device)
         weight = None
         if query_weight is not None:
             weight = np.concatenate([query_weight, np.ones(valid.n_queries)])

@@ -13,7 +13,7 @@ import numpy as np
 from ranksieve._types import FloatArray
 from ranksieve._util.constraints import Interval
 from ranksieve.data.dataset import Dataset
-from ranksieve.estimators.parameters import Count, NotNegative, Positive, Share, one_of
+from ranksieve.estimators.parameters import Count, Device, NotNegative, Positive, Share, one_of
 from ranksieve.estimators.solved import SolvedRanker
 from ranksieve.objective import make_objective
 from ranksieve.penalties import PENALTIES, Penalty, offering
@@ -68,6 +68,8 @@ class SparseRankSVM(SolvedRanker):
         Most rounds of reweighting.
     warm_start : bool
         Start from the previous fit's weights.
+    device : "cpu" or "cuda"
+        Where to fit and score; a GPU needs the extra gpu, see docs/gpu.md.
 
     Notes
     -----
@@ -98,6 +100,7 @@ class SparseRankSVM(SolvedRanker):
     max_iter: Count = 10_000
     max_rounds: Count = 50
     warm_start: bool = False
+    device: Device = "cpu"
 
     def _problem(self, data: Dataset, query_weight: FloatArray | None) -> Problem:
         if self.weights is not None and self.penalty != "l1":

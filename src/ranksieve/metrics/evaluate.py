@@ -12,6 +12,7 @@ import numpy as np
 from ranksieve._types import AnyArray, FloatArray
 from ranksieve._util.json_values import plain
 from ranksieve.data.dataset import Dataset
+from ranksieve.data.device_matrix import as_host_array
 from ranksieve.data.remote import RemoteDataset
 from ranksieve.metrics.profiles import Empty, Profile, check_empty, profile_for
 from ranksieve.metrics.ranked import Judged, Ranked
@@ -57,14 +58,18 @@ class Evaluator:
     """
 
     def __init__(
-        self, dataset: Dataset, profile: str | Profile | None = None, empty: Empty | None = None
+        self,
+        dataset: Dataset,
+        profile: str | Profile | None = None,
+        empty: Empty | None = None,
+        device: str = "cpu",
     ) -> None:
         if not isinstance(dataset, Dataset):
             raise ValueError(
                 f"evaluation needs a Dataset, got {type(dataset).__name__}; build one with Dataset(X, y, qid)"
             )
         self.queries = dataset.queries
-        self.judged = Judged(self.queries.group(dataset.y), self.queries)
+        self.judged = Judged(self.queries.group(dataset.y), self.queries, device)
         self.profile = profile_for(profile, dataset)
         self.empty: Empty = self.profile.empty if empty is None else check_empty(empty)
 
@@ -94,6 +99,8 @@ def evaluate(
     metrics: str | Sequence[str | MetricSpec] = DEFAULT_METRICS,
     profile: str | Profile | None = None,
     empty: Empty | None = None,
+    *,
+    device: str = "cpu",
 ) -> Evaluation:
     """Rank each query by descending score (ties keep input order) and measure the rankings.
 
@@ -111,11 +118,13 @@ def evaluate(
         (letor for LETOR's folds), else standard.
     empty : 0, 1 or "skip", optional
         NDCG, AP and R of a query without a relevant document; default from the profile, 0.
+    device : "cpu" or "cuda"
+        Where documents are sorted; the values are the same to the last bit.
     """
     if isinstance(dataset, RemoteDataset):
         by = (parse_all(metrics), profile_for(profile, dataset), empty)
         return merged(dataset.measured(scores, partial(_evaluate_part, by=by)), dataset)
-    return Evaluator(dataset, profile, empty).evaluate(scores, metrics)
+    return Evaluator(dataset, profile, empty, device).evaluate(scores, metrics)
 
 
 def _evaluate_part(
@@ -205,7 +214,7 @@ def mean_of_defined(values: FloatArray) -> float:
 
 def _as_scores(scores: Any, n_rows: int, n_dimensions: int) -> FloatArray:
     try:
-        array = np.asarray(scores).astype(np.float64, copy=False)
+        array = as_host_array(scores).astype(np.float64, copy=False)
     except (TypeError, ValueError) as error:
         raise ValueError(f"scores must be numbers: {error}") from None
     if array.ndim != n_dimensions or len(array) != n_rows:

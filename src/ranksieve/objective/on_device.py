@@ -1,4 +1,4 @@
-"""The objective of data on a graphics card: solvers see the same methods, and scores stay on the card."""
+"""The objective of data on a GPU: solvers see the same methods, and scores stay on the GPU."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from ranksieve.losses.squared_hinge import checked_levels, checked_table
 from ranksieve.objective.base import Objective, Point
 
 OFFERS = frozenset({"hessian", "hessian_product", "largest_at_zero", "line", "part"})
-ON_CARD = "the loss {name} does not run on a GPU, where squared_hinge does; leave device out"
+ON_GPU = "the loss {name} does not run on a GPU, where squared_hinge does; leave device out"
 
 
 class DeviceLoss:
@@ -50,7 +50,7 @@ class DeviceLoss:
 
 
 class DeviceObjective(Objective):
-    """f(w) = loss(Xw) / normaliser, its gradient and blocks of its Hessian, of rows on a card.
+    """f(w) = loss(Xw) / normaliser, its gradient and blocks of its Hessian, of rows on a GPU.
 
     X is float32, and its rows are query after query. Scores, sums and gradients, and with them certificates,
     are in float64; Hessians, which only lead to the next point, are nearly as good as in float32.
@@ -113,14 +113,14 @@ class DeviceObjective(Objective):
 
 
 def device_objective(data: Dataset, loss: Loss, query_weight: FloatArray | None) -> DeviceObjective:
-    """The objective of data whose features are on a card, query after query."""
+    """The objective of data whose features are on a GPU, query after query."""
     if not isinstance(loss, SquaredHinge):
-        raise ValueError(ON_CARD.format(name=loss.name))
+        raise ValueError(ON_GPU.format(name=loss.name))
     matrix, queries, table, y = data.X, data.queries, loss.level_weights, data.y
     assert isinstance(matrix, DeviceMatrix)
     if table is not None:
         table = checked_table(table)
-        y = checked_levels(y, len(table))
+        checked_levels(y, len(table))
     device = matrix.values.device
     longest = TILED if table is None else queries.n_rows  # sorting does not know weights of pairs of labels
     lists = Lists(queries.offsets, device, longest)

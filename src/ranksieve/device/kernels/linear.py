@@ -7,12 +7,15 @@ import triton.language as tl
 
 
 @triton.jit
-def row_products(X, w, out, n_rows, n_columns, ROWS: tl.constexpr, COLUMNS: tl.constexpr):
+def row_products(
+    X, w, out, n_rows, n_columns, ROWS: tl.constexpr, COLUMNS: tl.constexpr, ALIGNED: tl.constexpr
+):
     """Xw."""
+    stride = n_columns // ALIGNED * ALIGNED  # the same number, known to be a multiple
     first = tl.program_id(0).to(tl.int64) * ROWS
     rows, chunk = tl.arange(0, ROWS), tl.arange(0, COLUMNS)
-    there, cells = first + rows < n_rows, rows[:, None] * n_columns + chunk[None, :]
-    total, here = tl.zeros((ROWS, COLUMNS), tl.float64), X + first * n_columns
+    there, cells = first + rows < n_rows, rows[:, None] * stride + chunk[None, :]
+    total, here = tl.zeros((ROWS, COLUMNS), tl.float64), X + first * stride
     for start in range(0, n_columns, COLUMNS):
         wanted = start + chunk < n_columns
         x = tl.load(here + start + cells, there[:, None] & wanted[None, :], 0.0)
@@ -21,15 +24,19 @@ def row_products(X, w, out, n_rows, n_columns, ROWS: tl.constexpr, COLUMNS: tl.c
 
 
 @triton.jit
-def column_sums(X, g, firsts, lasts, out, n_columns, ROWS: tl.constexpr, COLUMNS: tl.constexpr):
+def column_sums(
+    X, g, firsts, lasts, out, n_columns,
+    ROWS: tl.constexpr, COLUMNS: tl.constexpr, ALIGNED: tl.constexpr,
+):  # fmt: skip
     """Xᵀg of the rows of each task."""
+    stride = n_columns // ALIGNED * ALIGNED  # the same number, known to be a multiple
     task, columns = tl.program_id(0), tl.program_id(1) * COLUMNS + tl.arange(0, COLUMNS)
     first, last = tl.load(firsts + task), tl.load(lasts + task)
     rows, wanted = tl.arange(0, ROWS), columns < n_columns
-    cells, total = rows[:, None] * n_columns + columns[None, :], tl.zeros((ROWS, COLUMNS), tl.float64)
+    cells, total = rows[:, None] * stride + columns[None, :], tl.zeros((ROWS, COLUMNS), tl.float64)
     for start in range(first, last, ROWS):
         there = start + rows < last
-        x = tl.load(X + start * n_columns + cells, there[:, None] & wanted[None, :], 0.0)
+        x = tl.load(X + start * stride + cells, there[:, None] & wanted[None, :], 0.0)
         total += x.to(tl.float64) * tl.load(g + start + rows, there, 0.0)[:, None]
     tl.store(out + task.to(tl.int64) * n_columns + columns, tl.sum(total, 0), wanted)
 
@@ -65,7 +72,7 @@ def columns_in_units(
     X, columns, unit, row_query, offsets, out, n_rows, n_columns, n_chosen, width,
     ROWS: tl.constexpr, COLUMNS: tl.constexpr,
 ):  # fmt: skip
-    """Some columns, less their values in the query's first document, times ``unit``; zeros up to ``width``."""
+    """Some columns, less their values in the query's first document, times ``unit``; then zeros."""
     first = tl.program_id(0).to(tl.int64) * ROWS
     rows, place = first + tl.arange(0, ROWS), tl.program_id(1) * COLUMNS + tl.arange(0, COLUMNS)
     there, wanted = rows < n_rows, place < n_chosen
@@ -76,3 +83,15 @@ def columns_in_units(
     x -= tl.load(X + origin[:, None] + column[None, :], cells, 0.0)
     x *= tl.load(unit + place, wanted, 0.0)[None, :]
     tl.store(out + rows[:, None] * width + place[None, :], x.to(out.dtype.element_ty), there[:, None])
+
+
+@triton.jit
+def prepared_sums(X, columns, weights, centre, scale, fill, out, n_rows, stride, n_terms, ROWS: tl.constexpr):
+    """Σ_k weight_k · (x_k − centre_k) / scale_k of each row, added in that order; a missing x is its fill."""
+    rows = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)
+    there, total = rows < n_rows, tl.zeros((ROWS,), tl.float64)
+    for k in range(n_terms):
+        x = tl.load(X + rows * stride + tl.load(columns + k), there, 0.0).to(tl.float64)
+        x = tl.where(x == x, x, tl.load(fill + k))
+        total += tl.load(weights + k) * ((x - tl.load(centre + k)) / tl.load(scale + k))
+    tl.store(out + rows, total, there)

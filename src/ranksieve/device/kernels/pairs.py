@@ -15,13 +15,15 @@ def slacks(s_i, s_j, code_i, code_j, there):
     """ξ = max(0, 1 − (s_upper − s_lower)) of each pair, 0 where there is none; and whether i is the upper."""
     upper = code_i[:, None] > code_j[None, :]
     ahead = s_i[:, None] - s_j[None, :]
-    xi = tl.maximum(1.0 - tl.where(upper, ahead, -ahead), 0.0)
+    xi = 1.0 - tl.where(upper, ahead, -ahead)
     pair = (code_i[:, None] != code_j[None, :]) & there[None, :]
-    return tl.where(pair, xi, 0.0), upper
+    return tl.where(pair & (xi > 0.0), xi, 0.0), upper
 
 
 @triton.jit
-def pair_weights(mass, table, code_i, code_j, j, there, n_levels, HAS_MASS: tl.constexpr, HAS_TABLE: tl.constexpr):
+def pair_weights(
+    mass, table, code_i, code_j, j, there, n_levels, HAS_MASS: tl.constexpr, HAS_TABLE: tl.constexpr
+):
     """What a pair weighs but for the weights of i and of the query: [1 or rows, documents j]."""
     weight = tl.full((1, j.shape[0]), 1.0, mass.dtype.element_ty)
     if HAS_MASS:
@@ -53,9 +55,7 @@ def squared_hinge(
         xi, upper = slacks(s_i, s_j, code_i, code_j, there)
         weighed = xi
         if HAS_MASS or HAS_TABLE:
-            weighed = xi * pair_weights(
-                mass, table, code_i, code_j, j, there, n_levels, HAS_MASS, HAS_TABLE
-            )
+            weighed = xi * pair_weights(mass, table, code_i, code_j, j, there, n_levels, HAS_MASS, HAS_TABLE)
         slack += weighed
         square += weighed * xi
         push += tl.where(upper, -weighed, weighed)

@@ -1,0 +1,127 @@
+"""Fits on a GPU: the answers of the processor, with certificates that hold there."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+import ranksieve as rs
+from ranksieve.generators.ranking import make_ranking
+from ranksieve.objective import make_objective
+from ranksieve.penalties import L1
+from ranksieve.penalties.base import duality_gap
+from ranksieve.preparation import Preparation
+
+
+@pytest.fixture(scope="module")
+def data():
+    made = make_ranking(30, 8, 3, docs_per_query=(6, 12), seed=1)
+    return made.replace_features(made.X.astype(np.float32))
+
+
+def recomputed(data, w, alpha):
+    """Objective and gap by the processor, in float64."""
+    objective = make_objective(data)
+    point = objective.evaluate(w)
+    return duality_gap(objective, L1(alpha).slopes(len(w)), point, objective.gradient(point))
+
+
+def test_a_path_has_the_processors_supports_and_gaps_that_hold(data):
+    host, gpu = (rs.sparse_path(data, n_alphas=6, tol=1e-5, device=device) for device in ("cpu", "cuda"))
+    np.testing.assert_allclose(gpu.alphas, host.alphas, rtol=1e-12)
+    np.testing.assert_array_equal(gpu.coefs != 0, host.coefs != 0)
+    np.testing.assert_allclose(gpu.coefs, host.coefs, atol=1e-6)
+    np.testing.assert_allclose(gpu.objectives, host.objectives, rtol=1e-6)
+    assert gpu.converged.all()
+    for w, alpha, objective, gap in zip(gpu.coefs, gpu.alphas, gpu.objectives, gpu.gaps, strict=True):
+        primal, proven = recomputed(data, w, alpha)
+        assert objective == pytest.approx(primal, rel=1e-12)
+        assert gap == pytest.approx(proven, rel=1e-6, abs=1e-12 * primal)
+
+
+RANKERS = {
+    "ranksvm": rs.RankSVM(C=1.0, average=True),
+    "cs_ranksvm": rs.CSRankSVM(C=1.0, average=True),
+    "l1": rs.SparseRankSVM(alpha=0.05),
+    "log": rs.SparseRankSVM("log", alpha=0.01, max_rounds=3, tol=1e-4),
+    "fenchelrank": rs.FenchelRank(radius=2.0, max_iter=8, tol=1e-9),
+}
+
+
+@pytest.mark.parametrize("name", RANKERS)
+def test_rankers_agree(name, data):
+    host = RANKERS[name]
+    gpu = type(host)(**{**host.get_params(), "device": "cuda"}).fit(data)
+    host = type(host)(**host.get_params()).fit(data)
+    np.testing.assert_array_equal(gpu.support_, host.support_)
+    np.testing.assert_allclose(gpu.coef_, host.coef_, atol=1e-5 * np.abs(host.coef_).max())
+    assert gpu.objective_ == pytest.approx(host.objective_, rel=1e-6)
+    np.testing.assert_allclose(gpu.predict(data), host.predict(data), atol=1e-4)
+
+
+def test_more_features_than_conjugate_gradients_form_hessians_of(monkeypatch, data):
+    monkeypatch.setattr("ranksieve.solvers.newton.WHOLE", 2)
+    host, gpu = (rs.RankSVM(C=1.0, average=True, device=device).fit(data) for device in ("cpu", "cuda"))
+    np.testing.assert_allclose(gpu.coef_, host.coef_, atol=1e-5)
+
+
+def test_the_flagship_chooses_the_same_model(data, tmp_path):
+    options = {"n_alphas": 4, "max_features": 3, "families": ("l1", "log"), "cv": 2, "tol": 1e-4}
+    host, gpu = (rs.SparseRanker(**options, device=device).fit(data) for device in ("cpu", "cuda"))
+    assert gpu.family_ == host.family_
+    np.testing.assert_array_equal(gpu.support_, host.support_)
+    np.testing.assert_allclose(gpu.coef_, host.coef_, atol=1e-3 * np.abs(host.coef_).max())
+    np.testing.assert_allclose(gpu.validation_.mean, host.validation_.mean, atol=1e-12)
+    model = gpu.to_model()
+    assert model.parameters["device"] == "cuda"
+    assert "device" not in host.to_model().parameters
+    model.save(tmp_path / "model.json")
+    assert json.loads((tmp_path / "model.json").read_text())["parameters"]["device"] == "cuda"
+    assert rs.verify(tmp_path / "model.json", data).ok
+
+
+def test_the_flagship_selects_forward_and_refits(data):
+    options = {"n_alphas": 3, "max_features": 2, "families": ("forward",), "cv": 2, "refit_on": "all"}
+    held = make_ranking(12, 8, 3, docs_per_query=(6, 9), seed=2)
+    host, gpu = (
+        rs.SparseRanker(**options, device=device).fit(data, valid=held) for device in ("cpu", "cuda")
+    )
+    np.testing.assert_array_equal(gpu.support_, host.support_)
+    np.testing.assert_allclose(gpu.coef_, host.coef_, rtol=1e-4)
+
+
+@pytest.mark.parametrize("normalise", ["none", "within_z", "query_z"])
+@pytest.mark.parametrize("missing", ["zero", "column_mean"])
+def test_scores_have_the_processors_bits(normalise, missing, data):
+    X = np.array(data.X)
+    X[::5, 1] = np.nan
+    holey = data.replace_features(X)
+    ranker = rs.RankSVM(normalise=normalise, missing=missing).fit(holey)
+    model = ranker.to_model()
+    np.testing.assert_array_equal(model.predict(holey, device="cuda"), model.predict(holey))
+    np.testing.assert_array_equal(ranker.set_params(device="cuda").predict(holey), model.predict(holey))
+
+
+def test_rankings_have_the_processors_values(data):
+    rng = np.random.default_rng(0)
+    scores = rng.integers(0, 4, len(data)).astype(float)  # many ties
+    metrics = ["ndcg@5", "map", "mrr"]
+    host, gpu = (rs.evaluate(scores, data, metrics, device=device) for device in ("cpu", "cuda"))
+    for metric in metrics:
+        np.testing.assert_array_equal(gpu.per_query[metric], host.per_query[metric])
+
+
+def test_other_losses_say_that_they_stay_with_the_processor(data):
+    with pytest.raises(ValueError, match="cost_sensitive_listmle does not run on a GPU"):
+        rs.sparse_path(data, loss="cost_sensitive_listmle", device="cuda")
+
+
+def test_preparation_is_the_same(data):
+    host, gpu = (
+        rs.sparse_path(data, n_alphas=2, normalise="z", device=device).preparation
+        for device in ("cpu", "cuda")
+    )
+    assert isinstance(gpu, Preparation)
+    assert gpu == host
