@@ -62,10 +62,10 @@ def _push(waiting, row, a, b, c, d, low, high, sign):
 @helper
 def _all_equal(values, rows):
     """Whether ``values[rows]`` are all the same."""
+    same = True
     for row in rows:
-        if values[row] != values[rows[0]]:
-            return False
-    return True
+        same &= values[row] == values[rows[0]]
+    return same
 
 
 @helper
