@@ -25,11 +25,12 @@ demo: $(READY)
 	cd demo && ../$(BIN)/ranksieve demo
 	@echo "The page is demo/report.html, the model demo/model.json."
 
-# One process per core, so one thread of BLAS each: threads that wait for work would keep the other core busy.
+# One process per core, so one thread of BLAS each, and threads of LightGBM that sleep while they wait: others
+# would keep the other core busy.
 # Each process takes the tests in their order and, at the end, some of those that another has left: it shares
 # what the tests of a module need.
 test: lint
-	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist worksteal -m "not letor"
+	OMP_NUM_THREADS=1 OMP_WAIT_POLICY=passive $(BIN)/pytest -n 2 --dist worksteal -m "not letor"
 
 lint: $(READY)
 	$(BIN)/ruff check .

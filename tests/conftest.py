@@ -80,7 +80,7 @@ def shop_results(tmp_path_factory, worker_id):
     folder = (base if worker_id == "master" else base.parent) / "shop"
     methods = ["sparseranker", "fenchelrank", "ranksvm-log", "ranksvm", "rankboost"]
     with FileLock(f"{folder}.lock"):
-        bench({"shop": deal_folds(shop, 3)}, methods, out=folder, grid="fast", studies=list(STUDIES))
+        bench({"shop": deal_folds(shop, 3)[:2]}, methods, out=folder, grid="fast", studies=list(STUDIES))
         return bench({"corner": deal_folds(corner, 3)}, ["sparseranker", "ranksvm"], out=folder, grid="fast")
 
 

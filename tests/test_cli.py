@@ -862,6 +862,26 @@ def test_interrupt_leaves_no_output(home, here):
 
 
 @pytest.mark.parametrize(
+    ("name", "how", "code"), [("SIGINT", "interrupted", 130), ("SIGTERM", "ended by SIGTERM", 143)]
+)
+def test_a_signal_in_a_destructor_is_not_lost(name, how, code, home, here):
+    wait = (
+        "import os, signal, time, ranksieve.cli.options as options\n"
+        "class Held:\n"
+        f"    def __del__(self): os.kill(os.getpid(), signal.{name}); time.sleep(0)\n"
+        "def read(*args):\n"
+        "    held = Held(); del held; time.sleep(100)\n"
+        "options.read_data = read\n" + MAIN
+    )
+    arguments = ["fit", str(home / "train.txt"), "-o", "m.json"]
+    done = subprocess.run(
+        [sys.executable, "-c", wait, *arguments], capture_output=True, text=True, check=False, timeout=90
+    )
+    assert (done.returncode, done.stderr) == (code, f"ranksieve: {how}, the output was not written\n")
+    assert os.listdir(here) == []
+
+
+@pytest.mark.parametrize(
     ("stop", "how", "code"),
     [(signal.SIGINT, "interrupted", 130), (signal.SIGTERM, "ended by SIGTERM", 143)],
 )

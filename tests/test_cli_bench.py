@@ -124,6 +124,8 @@ def test_a_profile_that_is_too_narrow_is_refused_before_the_first_fit(graded, tm
         "ranksvm",
         "--grid",
         "fast",
+        "--studies",
+        "none",
         "--jobs",
         1,
     )
@@ -140,7 +142,9 @@ def test_labels_beyond_every_profile_are_refused_before_the_first_fit(tmp_path):
 
 
 def test_a_folder_of_another_version_is_refused(letor, tmp_path):
-    arguments = (letor, "--methods", "ranksvm", "--grid", "fast", "-o", tmp_path, "--jobs", 2)
+    arguments = (
+        letor, "--methods", "ranksvm", "--grid", "fast", "--studies", "none", "-o", tmp_path, "--jobs", 1
+    )  # fmt: skip
     assert call(*arguments).exit_code == 0
     path = tmp_path / "toy" / "ranksvm" / "Fold2.jsonl"
     header, *rows = path.read_text().splitlines(keepends=True)
@@ -289,7 +293,7 @@ def test_results_without_a_finished_method_say_how_far_they_are(unfinished, tmp_
 
 
 def test_data_sets_without_the_baseline_have_their_own(letor, tmp_path):
-    common = ("--grid", "fast", "-o", tmp_path, "--jobs", 1)
+    common = ("--grid", "fast", "--studies", "none", "-o", tmp_path, "--jobs", 1)
     assert call(letor, "--methods", "ranksvm", *common).exit_code == 0
     (letor / "toy").rename(letor / "other")
     try:

@@ -96,6 +96,7 @@ def test_active_pair_sums(case, weighted, seed):
 def test_the_squared_hinge_and_its_derivatives_from_lists_of_upper_documents(case, seed):
     """Against sums over all pairs, from any order of the lists and any counts to begin with."""
     s, level, offsets = case
+    level = level.astype(np.int8)  # as losses have it
     assume(is_decided(s, level, offsets))
     rng = np.random.default_rng(seed)
     n, last = len(s), len(offsets) - 1
@@ -147,7 +148,7 @@ def centred(values, offsets):
 
 def shuffled_lists(rng, lists, listed, n):
     """Put the documents of each query's lists into any order; counts that the lists allow."""
-    above = np.zeros(n, dtype=np.int64)
+    above = np.zeros(n, dtype=np.int32)
     for k in range(len(lists.begin) - 1):
         lo, hi = lists.begin[k : k + 2]
         rng.shuffle(listed[lo:hi])

@@ -37,7 +37,8 @@ HERE = ["fenchelrank", "ranksvm", "rankboost", "ranksvm-l1"]
 def results(synthetic_folds, tmp_path_factory):
     """Under the name of a data set that papers have numbers for."""
     folder = tmp_path_factory.mktemp("results")
-    return bench({"OHSUMED": synthetic_folds}, HERE, out=folder, grid="fast").data_sets["OHSUMED"]
+    how = {"out": folder, "grid": "fast", "studies": False}
+    return bench({"OHSUMED": synthetic_folds}, HERE, **how).data_sets["OHSUMED"]
 
 
 def column(table, name):
@@ -183,7 +184,7 @@ def test_every_format_writes_all_tables(results):
 
 
 def test_load_results_gives_what_bench_returned(results, synthetic_folds, tmp_path):
-    bench({"x": synthetic_folds}, ["ranksvm"], out=tmp_path, grid="fast")
+    bench({"x": synthetic_folds}, ["ranksvm"], out=tmp_path, grid="fast", studies=False)
     loaded = load_results(tmp_path).data_sets["x"]
     assert loaded.results["ranksvm"].mean("map") == results.results["ranksvm"].mean("map")
     assert loaded.n_queries == sum(fold.test.n_queries for fold in synthetic_folds)

@@ -13,6 +13,7 @@ from typing import Any
 ENDING = ("SIGTERM", "SIGHUP")  # as far as the system has them
 BY_SIGNAL = 128  # and the number of the signal is the exit code
 SECONDS_TO_LEAVE = 10.0
+AGAIN = 0.01  # seconds after which a signal that was ignored is raised again
 ESCAPES = "backslashreplace"
 
 
@@ -25,9 +26,14 @@ class Ended(KeyboardInterrupt):
 
 
 def end_orderly() -> None:
-    """Let signals that end the process do so by an exception, unless whoever started it ignores them."""
+    """Let signals that end the process do so by an exception, unless whoever started it ignores them.
+
+    Where Python ignores exceptions, as in a destructor, a signal is raised again.
+    """
     if threading.current_thread() is not threading.main_thread():
         return
+    if sys.unraisablehook is sys.__unraisablehook__:
+        sys.unraisablehook = _raise_again
     for name in ENDING:
         number = getattr(signal, name, None)
         if number is not None and signal.getsignal(number) == signal.SIG_DFL:
@@ -36,6 +42,25 @@ def end_orderly() -> None:
 
 def _end(number: int, frame: Any) -> None:
     raise Ended(number)
+
+
+def _raise_again(ignored: Any) -> None:
+    error = ignored.exc_value
+    if not isinstance(error, KeyboardInterrupt):
+        sys.__unraisablehook__(ignored)
+        return
+    number = error.number if isinstance(error, Ended) else signal.SIGINT
+    again = threading.Timer(AGAIN, _signal_main_thread, (number,))  # when the destructor has ended
+    again.daemon = True
+    again.start()
+
+
+def _signal_main_thread(number: int) -> None:
+    main = threading.main_thread().ident
+    if main is not None and hasattr(signal, "pthread_kill"):
+        signal.pthread_kill(main, number)  # which also ends its waiting
+    else:
+        signal.raise_signal(number)
 
 
 def leave_soon_if_ended(code: object) -> None:

@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ranksieve.kernels.compiling import kernel
+from ranksieve.kernels.compiling import helper, kernel
 from ranksieve.kernels.masses import mass_of, masses_of
 from ranksieve.kernels.ordering import centre_and_sort
 from ranksieve.kernels.pairs import active_partners
@@ -41,7 +41,7 @@ class State(NamedTuple):
     w: Any
 
 
-@kernel
+@helper
 def _scores(X, lo, hi, columns, w, s):
     """s_i = Σ_c X[lo + i, c]·w[columns[c]], over the nonzero weights in the order of the columns."""
     s[: hi - lo] = 0.0
@@ -52,7 +52,7 @@ def _scores(X, lo, hi, columns, w, s):
                 s[i - lo] += X[i, c] * weight
 
 
-@kernel
+@helper
 def _shrunk(v, l1, step):
     """argmin_w v·w + l1·|w| + w²/(2·step)."""
     if abs(v) <= l1:
@@ -60,7 +60,7 @@ def _shrunk(v, l1, step):
     return -step * (v - l1 if v > 0.0 else v + l1)
 
 
-@kernel
+@helper
 def _step(X, lo, hi, columns, slope, weight, number, rule, state, g):
     """One update with g = weight · X[lo:hi]ᵀ slope; ``number`` is τ, the count of batches with this one.
 
@@ -91,7 +91,7 @@ def _step(X, lo, hi, columns, slope, weight, number, rule, state, g):
         state.w[j] = _shrunk(state.sums[j], rule.l1, rule.rate / new)
 
 
-@kernel
+@helper
 def _pass_by_parts(X, q, columns, lists, mass, rule, number, state, s, slope, g):
     """The pairs of one query by upper and then lower row, in batches of at most ``rule.batch_pairs``."""
     lo, hi = lists.offsets[q], lists.offsets[q + 1]
@@ -132,7 +132,7 @@ def ftrl_pass(X, columns, lists, sequence, rule, number, state):
     s, t, slope, g = np.empty(longest), np.empty(longest), np.empty(longest), np.empty(len(columns))
     count, up_slack, low_slack = np.empty(longest), np.empty(longest), np.empty(longest)
     order, span = np.empty(longest, dtype=np.int64), np.array([0, 1])
-    first, last = span
+    first, last, sides = span[0], span[1], np.array([1, -1])  # for a constant a function is compiled anew
     for q in sequence:
         lo, hi = lists.offsets[q], lists.offsets[q + 1]
         mass = masses_of(lists.mass, lo, hi)
@@ -144,8 +144,8 @@ def ftrl_pass(X, columns, lists, sequence, rule, number, state):
         for i in range(hi - lo):
             order[i] = i
         centre_and_sort(s, t, order, span, first, last)
-        active_partners(t, lists.level[lo:hi], order, span, first, last, 1, mass, count, up_slack)
-        active_partners(t, lists.level[lo:hi], order, span, first, last, -1, mass, count, low_slack)
+        active_partners(t, lists.level[lo:hi], order, span, first, last, sides[0], mass, count, up_slack)
+        active_partners(t, lists.level[lo:hi], order, span, first, last, sides[1], mass, count, low_slack)
         for i in range(hi - lo):
             slope[i] = 2.0 * mass_of(mass, i) * (low_slack[i] - up_slack[i])
         number += 1

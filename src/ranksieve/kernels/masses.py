@@ -16,4 +16,6 @@ def mass_of(mass, i):
 @helper
 def masses_of(mass, lo, hi):
     """The weights of the documents lo..hi."""
-    return None if mass is None else mass[lo:hi]
+    if mass is not None:
+        return mass[lo:hi]
+    return mass  # a None of its own would make the type of either kind "array or None"

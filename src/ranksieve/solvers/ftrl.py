@@ -76,7 +76,8 @@ class Passes:
     def __init__(
         self, X: Matrix, queries: Queries, level: IntArray, weight: FloatArray, mass: FloatArray | None = None
     ) -> None:
-        self._X, self._queries, self._level, self._weight, self._mass = X, queries, level, weight, mass
+        self._X, self._queries, self._weight, self._mass = X, queries, weight, mass
+        self._level = level.astype(np.int64, copy=False)  # losses keep smaller numbers; one kernel for all
         self._pairs = pairs_per_query(level, queries)
         self._pair_weights = weight * pair_weights(level, queries, mass)
         self._has_pairs: BoolArray = self._pair_weights > 0
