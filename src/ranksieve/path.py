@@ -162,8 +162,9 @@ def sparse_path(
     weight = query_weights(query_weight, data)
     data, of_queries = counted(data, weight)
     weight = None if weight is None else of_queries
+    given = data
     preparation, data = _prepared(data, normalise, missing, weight)
-    objective = make_objective(on_device(data, device), loss, weight)
+    objective = make_objective(on_device(data, device, given), loss, weight)
     constraints = make_constraints(data.feature_names, must_have, must_not, signs)
     family = as_penalty(penalty, constraints.weights(weights), l1_ratio, constraints.signs)
     with single_threaded_blas():

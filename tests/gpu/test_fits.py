@@ -12,7 +12,6 @@ from ranksieve.generators.ranking import make_ranking
 from ranksieve.objective import make_objective
 from ranksieve.penalties import L1
 from ranksieve.penalties.base import duality_gap
-from ranksieve.preparation import Preparation
 
 
 @pytest.fixture(scope="module")
@@ -79,7 +78,8 @@ def test_the_flagship_chooses_the_same_model(data, tmp_path):
     assert "device" not in host.to_model().parameters
     model.save(tmp_path / "model.json")
     assert json.loads((tmp_path / "model.json").read_text())["parameters"]["device"] == "cuda"
-    assert rs.verify(tmp_path / "model.json", data).ok
+    checked = rs.verify(rs.load_model(tmp_path / "model.json"), data)
+    assert checked.holds, checked
 
 
 def test_the_flagship_selects_forward_and_refits(data):
@@ -118,10 +118,15 @@ def test_other_losses_say_that_they_stay_with_the_processor(data):
         rs.sparse_path(data, loss="cost_sensitive_listmle", device="cuda")
 
 
-def test_preparation_is_the_same(data):
-    host, gpu = (
-        rs.sparse_path(data, n_alphas=2, normalise="z", device=device).preparation
-        for device in ("cpu", "cuda")
-    )
-    assert isinstance(gpu, Preparation)
-    assert gpu == host
+@pytest.mark.parametrize("normalise", ["within_z", "query_min_max"])
+def test_certificates_of_normalised_features_are_verified(normalise, data):
+    far = np.array(data.X, dtype=np.float64)
+    far[:, 0] = 1e6 + 10.0 * far[:, 0]
+    with pytest.warns(UserWarning, match="float64"):
+        model = (
+            rs.SparseRankSVM(alpha=0.05, normalise=normalise, device="cuda")
+            .fit(data.replace_features(far))
+            .to_model()
+        )
+    checked = rs.verify(model, data.replace_features(far))
+    assert checked.holds, checked

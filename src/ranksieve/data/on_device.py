@@ -10,7 +10,7 @@ from ranksieve._util.messages import warn_caller
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.device_matrix import DeviceMatrix, on_gpu
 from ranksieve.data.feature_matrix import FAR
-from ranksieve.data.matrix import dense_block, spread_and_largest
+from ranksieve.data.matrix import dense_block, dense_rows, spread_and_largest
 from ranksieve.data.queries import queries_in_order
 from ranksieve.data.remote import RemoteDataset
 
@@ -20,18 +20,19 @@ ROUNDED = (
 )
 
 
-def on_device(data: Dataset, device: str = "cpu") -> Dataset:
+def on_device(data: Dataset, device: str = "cpu", given: Dataset | None = None) -> Dataset:
     """Data to learn from, with their features on the GPU of that name, query after query.
 
     A feature whose values lie far from zero for their range within queries is read less its value in the
-    query's first document: float32 would not keep its differences, which are all that losses see.
+    query's first document: float32 would not keep its differences, which are all that losses see. ``given``
+    are the data before they were prepared: if these are float64, a word says that they are rounded.
     """
     if device == "cpu":
         return data
     if isinstance(data, RemoteDataset):
         raise ValueError(f"device={device!r} needs the data in memory, and these are distributed")
     queries = data.queries
-    if data.X.dtype == np.float64:
+    if (data if given is None else given).X.dtype == np.float64:
         warn_caller(ROUNDED)
     X = on_gpu(data.X, queries, device, _origin(data))
     weight = data.document_weight
@@ -42,6 +43,15 @@ def on_device(data: Dataset, device: str = "cpu") -> Dataset:
     )  # fmt: skip
     moved.__dict__["queries"] = queries_in_order(queries.ids, queries.sizes)
     return moved
+
+
+def rounded(data: Dataset) -> Dataset:
+    """Data as a GPU has their features, in memory: in float32, far ones less those of the first document."""
+    queries, origin = data.queries, _origin(data)
+    X = dense_rows(data.X, slice(None))
+    if origin is not None:
+        X = X - queries.of_rows(origin)
+    return data.replace_features(X.astype(np.float32))
 
 
 def _origin(data: Dataset) -> AnyArray | None:

@@ -239,7 +239,7 @@ class Ranker(Prepared):
         )
         if self.scale_matters and self.normalise == "none":
             warn_of_scales(filled)
-        return on_device(self._normalised(filled), self.device)
+        return on_device(self._normalised(filled), self.device, data)
 
     def _prepared(self, data: Dataset) -> Dataset:
         """The data as the ranker learns from them and scores them."""

@@ -367,7 +367,8 @@ class SparseRanker(WithinBudget):
 
     def _refit(self, given: Dataset, valid: Dataset, query_weight: FloatArray | None) -> None:
         """The chosen features, with the weights that training and validation data give them together."""
-        both = on_device(self._prepared(given.joined(self._held_out(valid))), self.device)
+        both = given.joined(self._held_out(valid))
+        both = on_device(self._prepared(both), self.device, given)
         weight = None
         if query_weight is not None:
             weight = np.concatenate([query_weight, np.ones(valid.n_queries)])

@@ -13,6 +13,7 @@ from ranksieve._parallel import single_threaded_blas
 from ranksieve._types import FloatArray, IntArray
 from ranksieve.data.counted import counted
 from ranksieve.data.dataset import Dataset, joined
+from ranksieve.data.on_device import rounded
 from ranksieve.model import LinearModel
 from ranksieve.path import Progress
 from ranksieve.preparation import Preparation
@@ -108,6 +109,8 @@ class Case:
         self.need("query_weight")
         certificate, learner = self.model.certificate, learner_of(self.model)
         data, weight = self.learned_from(learner.missing)
+        if learner.device != "cpu":
+            data = rounded(data)
         with told_if_damaged("its problem cannot be stated"):
             if "features" in certificate:
                 data = data.select_features(columns_of(certificate["features"], data))

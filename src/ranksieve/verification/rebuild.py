@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ranksieve.budgeted import BudgetedRanker
+from ranksieve.device import find_device
 from ranksieve.estimators.linear import LinearRanker
 from ranksieve.estimators.parameters import check_parameters
 from ranksieve.methods import METHODS, ranker_classes
@@ -50,7 +51,13 @@ def chooser_of(model: LinearModel) -> LinearRanker:
         if model.chosen_by is None:
             raise NotChecked(OWN.format("the profile"))
         held["profile"] = model.chosen_by["profile"]  # that of the data, if none was asked for
-    return _ranker(model.method, held)
+    ranker = _ranker(model.method, held)
+    if ranker.device != "cpu":
+        try:
+            find_device(ranker.device)
+        except ValueError as error:
+            raise NotChecked(f"it was fitted on a GPU, and {error}") from None
+    return ranker
 
 
 def ranker_class(method: str) -> type[LinearRanker]:
