@@ -138,7 +138,12 @@ def test_a_tensor_on_the_gpu_is_fitted_there(small):
     np.testing.assert_allclose(gpu.coefs, host.coefs, atol=1e-6)
     ranker = rs.RankSVM().fit(data)
     np.testing.assert_array_equal(ranker.predict(data), rs.RankSVM().fit(data).predict(small))
-    np.testing.assert_allclose(ranker.predict(torch.from_numpy(small.X).cuda()), ranker.predict(small))
+    X = torch.from_numpy(small.X).cuda()
+    np.testing.assert_array_equal(ranker.predict(X), ranker.predict(small))
+    bare = rs.RankSVM().fit(X, small.y, small.qid)
+    np.testing.assert_allclose(bare.coef_, ranker.coef_)
+    with pytest.raises(ValueError, match="X has 3 features, but RankSVM was fitted on 4"):
+        bare.predict(X[:, :3])
 
 
 @pytest.mark.skipif(not HAS_GPU, reason="needs a GPU")

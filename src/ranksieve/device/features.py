@@ -59,7 +59,11 @@ class DeviceFeatures:
 
     def transposed(self, g: Any) -> FloatArray:
         """Xᵀg, of a vector on the GPU."""
-        return np.asarray(self._sums(g, *self._parts).sum(0).cpu().numpy())
+        return np.asarray(self.on_device_transposed(g).cpu().numpy())
+
+    def on_device_transposed(self, g: Any) -> Any:
+        """Xᵀg on the GPU; nothing is waited for."""
+        return self._sums(g, *self._parts).sum(0)
 
     def transposed_parts(self, g: Any, cuts: IntArray) -> FloatArray:
         """Xᵀg of the rows between each two cuts."""
@@ -96,8 +100,10 @@ class DeviceFeatures:
         self._kept = (kept, values)
 
     def keeps(self, columns: IntArray) -> bool:
-        """Whether these columns are prepared."""
-        return self._kept is not None and bool(np.isin(columns, self._kept[0], assume_unique=True).all())
+        """Whether these columns are prepared, and not many more, whose Hessian would be computed in vain."""
+        if self._kept is None or len(self._kept[0]) > max(2 * len(columns), WIDTH):
+            return False
+        return bool(np.isin(columns, self._kept[0], assume_unique=True).all())
 
     def prepared(self, columns: IntArray) -> tuple[IntArray, Any]:
         """Columns that hold the given ones, and their values.

@@ -16,7 +16,7 @@ from ranksieve.device.lists import Lists, Tasks
 from ranksieve.device.long_lists import LongLists
 
 CELLS = 256  # of pairs that a warp has at a time
-COLUMNS = 8  # documents that a program compares with its own at a time
+COLUMNS = 4  # documents that a program compares with its own at a time
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,6 +68,16 @@ class DeviceSquaredHinge:
 
     def evaluate(self, s: Any) -> DeviceValue:
         """Sum and gradient at the scores ``s``."""
+        gradient, by_query = self.sums(s)
+        return self.value(s, gradient, by_query, by_query.sum(0).tolist())
+
+    def value(self, s: Any, gradient: Any, by_query: Any, totals: Any) -> DeviceValue:
+        """What :meth:`sums` found, with the totals of its second part."""
+        slack, value, size = totals
+        return DeviceValue(s, float(value), float(slack), float(size), gradient, by_query)
+
+    def sums(self, s: Any) -> tuple[Any, Any]:
+        """The gradient, and Σ ωξ, Σ ωξ² and Σ |gradient| of each query; nothing is waited for."""
         gradient, found = torch.zeros_like(s), []
         for tasks in self.lists.tasks:
             sums = self._room(tasks, 3)
@@ -76,8 +86,7 @@ class DeviceSquaredHinge:
         by_query = self.lists.of_queries(found) if found else self._nothing(3)
         if self.long is not None:
             self.long.evaluate(s, gradient, by_query)
-        slack, value, size = by_query.sum(0).tolist()
-        return DeviceValue(s, value, slack, size, gradient, by_query)
+        return gradient, by_query
 
     def line(self, s: Any, d: Any) -> Callable[[float], tuple[float, float]]:
         """A function of μ: both derivatives of the loss along d at s + μd."""

@@ -8,6 +8,7 @@ import numpy as np
 
 from ranksieve._types import AnyArray, Matrix
 from ranksieve.data.dataset import Dataset
+from ranksieve.data.device_matrix import from_gpu, is_on_gpu
 from ranksieve.data.inputs import as_matrix
 
 STANDARD = 1e-5  # of means and deviations: rounding, also in float32
@@ -16,6 +17,8 @@ ValidData = Dataset | tuple[Any, Any, Any] | None
 
 def checked_matrix(ranker: Any, X: Any, *, learning: bool) -> Matrix:
     """Features as float32, float64 or CSR, perhaps not finite; names and number are kept, or compared."""
+    if is_on_gpu(X):
+        return _matrix_on_gpu(ranker, from_gpu(X), learning)
     from sklearn.utils.validation import validate_data  # takes long to load, and a Dataset does without
 
     least = {"ensure_min_samples": 2} if learning else {}
@@ -33,6 +36,18 @@ def checked_matrix(ranker: Any, X: Any, *, learning: bool) -> Matrix:
         if hasattr(X, "columns"):
             as_matrix(X)  # it names the column at fault
         raise
+
+
+def _matrix_on_gpu(ranker: Any, X: Matrix, learning: bool) -> Matrix:
+    """Features on a GPU, where scikit-learn does not look; their number is kept, or compared."""
+    if learning:
+        ranker.n_features_in_ = int(X.shape[1])
+        ranker.__dict__.pop("feature_names_in_", None)
+    elif X.shape[1] != ranker.n_features_in_:
+        raise ValueError(
+            f"X has {X.shape[1]} features, but {type(ranker).__name__} was fitted on {ranker.n_features_in_}"
+        )
+    return X
 
 
 def checked_labels(ranker: Any, y: Any) -> AnyArray:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import torch
 
 from ranksieve._types import FloatArray, IntArray
 from ranksieve.data.dataset import Dataset
@@ -62,8 +63,19 @@ class DeviceObjective(Objective):
         self._hessians = Hessians(features, loss.sums)
         self._at_zero, self._gradient_at_zero, self._latest, self._gradient = None, None, None, None
 
+    def evaluate(self, w: FloatArray) -> Point:
+        """Loss at the weights ``w``; the gradient comes with it, so that the GPU is waited for once."""
+        sums, scores = self.loss.sums, self.scores(w)
+        g, by_query = sums.sums(scores)
+        found = torch.cat([by_query.sum(0), self.features.on_device_transposed(g)]).cpu().numpy()
+        at = sums.value(scores, g, by_query, found[:3])
+        self._gradient = (at, np.where(self.varies, found[3:] / self.loss.normaliser, 0.0))
+        return self._point(w, scores, at)
+
     def evaluate_scores(self, w: FloatArray, scores: Any) -> Point:
-        at: Any = self.loss.evaluate(scores)
+        return self._point(w, scores, self.loss.evaluate(scores))
+
+    def _point(self, w: FloatArray, scores: Any, at: Any) -> Point:
         if not np.isfinite(at.value):
             return Point(w, scores, np.inf, np.nan, at)
         return Point(w, scores, at.value / self.loss.normaliser, at.slack / self.loss.normaliser, at)
