@@ -34,7 +34,7 @@ class KernelFiles(IndexDataCacheFile):  # type: ignore[misc]
 
 
 class KernelCache(FunctionCache):  # type: ignore[misc]
-    """numba's cache, but processes that compile at the same time or a full disk cost time and nothing else."""
+    """numba's cache, but processes that compile at the same time or a full disk cost only time."""
 
     def __init__(self, function):
         super().__init__(function)
