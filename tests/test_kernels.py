@@ -10,6 +10,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
+from ranksieve.data.queries import local_levels, queries_in_order
 from ranksieve.kernels import upper_hessians, uppers
 from ranksieve.kernels.linear import minimise_quadratic
 from ranksieve.kernels.ordering import centre_and_sort, sort_by_key
@@ -96,7 +97,8 @@ def test_active_pair_sums(case, weighted, seed):
 def test_the_squared_hinge_and_its_derivatives_from_lists_of_upper_documents(case, seed):
     """Against sums over all pairs, from any order of the lists and any counts to begin with."""
     s, level, offsets = case
-    level = level.astype(np.int8)  # as losses have it
+    queries = queries_in_order(np.arange(len(offsets) - 1), np.diff(offsets))
+    level = local_levels(level.astype(float), queries).astype(np.int8)  # as losses have it: without gaps
     assume(is_decided(s, level, offsets))
     rng = np.random.default_rng(seed)
     n, last = len(s), len(offsets) - 1

@@ -8,10 +8,11 @@ every process compiles anew what it needs.
 import warnings
 from contextlib import suppress
 from functools import cache, partial
+from hashlib import sha256
 from multiprocessing import current_process
 
 from numba import njit
-from numba.core.caching import FunctionCache
+from numba.core.caching import FunctionCache, IndexDataCacheFile
 
 NO_CACHE = (
     "no folder for compiled functions can be written, so every run compiles them anew, which takes seconds; "
@@ -19,8 +20,27 @@ NO_CACHE = (
 )
 
 
+class KernelFiles(IndexDataCacheFile):  # type: ignore[misc]
+    """The files of one function's versions, each named after the types that it is compiled for.
+
+    numba counts them. So two processes that compile different versions at the same time may give both the
+    same number, and a third one then runs the machine code of one with the arguments of the other.
+    """
+
+    def save(self, key, data):
+        name = self._index_name.removesuffix("nbi") + sha256(repr(key).encode()).hexdigest()[:16] + ".nbc"
+        self._save_data(name, data)  # before the index names it
+        self._save_index(self._load_index() | {key: name})
+
+
 class KernelCache(FunctionCache):  # type: ignore[misc]
-    """numba's cache, but a disk that is full costs time and nothing else."""
+    """numba's cache, but processes that compile at the same time or a full disk cost only time."""
+
+    def __init__(self, function):
+        super().__init__(function)
+        files = self._cache_file
+        base = files._index_name.removesuffix(".nbi")
+        self._cache_file = KernelFiles(files._cache_path, base, files._source_stamp)
 
     def save_overload(self, sig, data):
         with suppress(OSError):

@@ -42,7 +42,10 @@ class Lists(NamedTuple):
 
 
 def make_lists(level: IntArray, offsets: IntArray) -> tuple[Lists, IntArray]:
-    """The lists of some queries, and the array of all of them, not sorted yet."""
+    """The lists of some queries, and the array of all of them, not sorted yet.
+
+    The levels of each query are 0, 1, … without a gap.
+    """
     sizes = np.diff(offsets)
     first = np.concatenate(([0], np.cumsum(np.maximum.reduceat(level, offsets[:-1]))))
     own = np.repeat(first[:-1], sizes) + level  # the list of a document's own level

@@ -1,0 +1,60 @@
+"""The cache of compiled functions."""
+
+from __future__ import annotations
+
+import pytest
+
+from ranksieve.kernels.compiling import KernelFiles
+from ranksieve.kernels.linear import weighted_sums
+
+
+class Slow(KernelFiles):
+    """Files of a process that another one overtakes between each two steps."""
+
+    def __init__(self, *args, between) -> None:
+        super().__init__(*args)
+        self.between = between
+
+    def _load_index(self):
+        found = super()._load_index()
+        self.between()
+        return found
+
+    def _save_index(self, overloads):
+        self.between()
+        super()._save_index(overloads)
+        self.between()
+
+    def _save_data(self, name, data):
+        self.between()
+        super()._save_data(name, data)
+        self.between()
+
+
+@pytest.mark.parametrize("step", range(6))
+def test_processes_that_compile_at_the_same_time_do_not_mix_up_versions(tmp_path, step):
+    files = (str(tmp_path), "function", "stamp")
+    other, steps = KernelFiles(*files), iter(range(10))
+
+    def between() -> None:
+        if next(steps) == step:
+            other.save("floats", "code for floats")
+
+    Slow(*files, between=between).save("integers", "code for integers")
+    found = {key: KernelFiles(*files).load(key) for key in ("floats", "integers")}
+    assert found["floats"] in (None, "code for floats")
+    assert found["integers"] in (None, "code for integers")
+    assert set(found.values()) != {None}
+
+
+def test_files_of_another_source_are_not_read(tmp_path):
+    KernelFiles(str(tmp_path), "function", "old").save("floats", "old code")
+    new = KernelFiles(str(tmp_path), "function", "new")
+    assert new.load("floats") is None
+    new.save("floats", "new code")
+    assert new.load("floats") == "new code"
+    assert len(list(tmp_path.iterdir())) == 2
+
+
+def test_kernels_use_these_files():
+    assert isinstance(weighted_sums._cache._cache_file, KernelFiles)
