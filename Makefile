@@ -10,6 +10,9 @@ BENCH_READY := $(BENCH)/.ready
 # What builds the site has an environment of its own too.
 SITE := .venv-docs
 SITE_READY := $(SITE)/.ready
+# PyTorch and Triton take gigabytes.
+GPU := .venv-gpu
+GPU_READY := $(GPU)/.ready
 # What a release is tried in: nothing but the wheel.
 BARE := .venv-bare
 INSTALL := -m pip install --quiet --disable-pip-version-check
@@ -17,7 +20,7 @@ INSTALL := -m pip install --quiet --disable-pip-version-check
 # Tests start many processes; what one has compiled to bytecode the next need not.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test lint test-letor fuzz extremes faults injection coverage mutants bench bench-full docs docs-site \
+.PHONY: demo test lint test-gpu test-letor fuzz extremes faults injection coverage mutants bench bench-full docs docs-site \
   results dist clean
 
 demo: $(READY)
@@ -30,13 +33,17 @@ demo: $(READY)
 # Each process takes the tests in their order and, at the end, some of those that another has left: it shares
 # what the tests of a module need.
 test: lint
-	OMP_NUM_THREADS=1 OMP_WAIT_POLICY=passive $(BIN)/pytest -n 2 --dist worksteal -m "not letor"
+	OMP_NUM_THREADS=1 OMP_WAIT_POLICY=passive $(BIN)/pytest -n 2 --dist worksteal -m "not letor and not gpu"
 
 lint: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+# What runs on a GPU: on the GPU of this machine, or without one by Triton's interpreter on small data.
+test-gpu: $(GPU_READY)
+	OMP_NUM_THREADS=1 $(GPU)/$(SCRIPTS)/pytest -m gpu tests/gpu
 
 test-letor: $(READY)
 	$(BIN)/pytest -m letor
@@ -62,7 +69,7 @@ injection: $(READY)
 # Branches and lines outside the compiled kernels; fails below the share that pyproject.toml asks for.
 coverage: $(READY)
 	$(BIN)/coverage erase
-	OMP_NUM_THREADS=1 $(BIN)/coverage run -m pytest -n 2 --dist worksteal -m "not letor"
+	OMP_NUM_THREADS=1 $(BIN)/coverage run -m pytest -n 2 --dist worksteal -m "not letor and not gpu"
 	$(BIN)/coverage combine --quiet
 	$(BIN)/coverage report
 
@@ -112,10 +119,15 @@ $(BENCH_READY): pyproject.toml
 	$(BENCH)/$(SCRIPTS)/python -m benchmarks.peers
 	@touch $@
 
+$(GPU_READY): pyproject.toml
+	$(PYTHON) -m venv $(GPU)
+	$(GPU)/$(SCRIPTS)/python $(INSTALL) --editable '.[gpu]' hypothesis pytest
+	@touch $@
+
 $(SITE_READY): pyproject.toml
 	$(PYTHON) -m venv $(SITE)
 	$(SITE)/$(SCRIPTS)/python $(INSTALL) --editable '.[docs]'
 	@touch $@
 
 clean:
-	rm -rf $(VENV) $(BENCH) $(SITE) $(BARE) dist site demo benchmarks/out
+	rm -rf $(VENV) $(BENCH) $(SITE) $(GPU) $(BARE) dist site demo benchmarks/out

@@ -54,6 +54,8 @@ USES = {
     "scipy": "sparse matrices, statistics",
     "skglm": "peer of the benchmarks",
     "threadpoolctl": "threads of BLAS",
+    "torch": "fits on a GPU",
+    "triton": "kernels of fits on a GPU",
     "typer": "the command line",
     "vowpalwabbit": "peer of the benchmarks",
     "xgboost": "scores of XGBoost's models",
@@ -68,6 +70,8 @@ STATED = {  # by projects whose packages are not installed with the others
     "pysofia": "Apache-2.0",
     "rlscore": "MIT",
     "skglm": "BSD-3-Clause",
+    "torch": "BSD-3-Clause",
+    "triton": "MIT",
     "vowpalwabbit": "BSD-3-Clause",
     "xgboost": "Apache-2.0",
 }

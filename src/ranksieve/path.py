@@ -16,6 +16,7 @@ from ranksieve.data.dataset import Dataset
 from ranksieve.data.on_device import on_device
 from ranksieve.data.query_weights import QueryWeight, query_weights
 from ranksieve.data.streamed_features import Passes
+from ranksieve.device import check_device
 from ranksieve.losses import Loss
 from ranksieve.objective import Objective, Point, make_objective
 from ranksieve.penalties import L1, PENALTIES, SlopedPenalty, offering
@@ -159,6 +160,7 @@ def sparse_path(
     """
     if not tol > 0:
         raise ValueError(f"tol must be a number > 0, got {tol}")
+    check_device(device)
     weight = query_weights(query_weight, data)
     data, of_queries = counted(data, weight)
     weight = None if weight is None else of_queries

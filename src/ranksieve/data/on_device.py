@@ -50,7 +50,7 @@ def rounded(data: Dataset) -> Dataset:
     queries, origin = data.queries, _origin(data)
     X = dense_rows(data.X, slice(None))
     if origin is not None:
-        X = X - queries.of_rows(origin)
+        X = X - origin[queries.restore(queries.query_of_grouped)]
     return data.replace_features(X.astype(np.float32))
 
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from typing import Any
 
-DEVICES = ("cpu", "cuda")
+NAMES = re.compile(r"cuda(:\d+)?")
 NO_TORCH = 'device="{device}" needs PyTorch with Triton; install ranksieve[gpu]'
 NO_GPU = (
     'device="{device}" needs an NVIDIA GPU that PyTorch can use, and there is none; leave device out, or '
@@ -14,12 +15,18 @@ NO_GPU = (
 )
 
 
+def check_device(device: str) -> None:
+    """Refuse a device that is not there."""
+    if device != "cpu":
+        find_device(device)
+
+
 def find_device(device: str) -> Any:
     """The torch device of that name; a sentence where there is none.
 
     Where Triton interprets its kernels (TRITON_INTERPRET=1), the processor stands in for the GPU.
     """
-    if device != "cpu" and device.partition(":")[0] not in DEVICES:
+    if not (isinstance(device, str) and NAMES.fullmatch(device)):
         raise ValueError(f'unknown device {device!r}; known: "cpu", "cuda", "cuda:0", "cuda:1", …')
     try:
         import torch
@@ -30,11 +37,7 @@ def find_device(device: str) -> Any:
         return torch.device("cpu")
     if not torch.cuda.is_available():
         raise ValueError(NO_GPU.format(device=device))
-    try:
-        found = torch.device(device)
-    except RuntimeError:
-        raise ValueError(f'unknown device {device!r}; known: "cpu", "cuda", "cuda:0", "cuda:1", …') from None
-    number = found.index or 0
+    number = torch.device(device).index or 0
     if number >= torch.cuda.device_count():
         raise ValueError(f"there is no {device}: this machine has {torch.cuda.device_count()} GPUs")
     return torch.device("cuda", number)

@@ -21,6 +21,7 @@ from ranksieve.data.inputs import names_advice, numbered_names
 from ranksieve.data.on_device import on_device
 from ranksieve.data.query_weights import QueryWeight, query_weights
 from ranksieve.data.remote import ELSEWHERE, RemoteDataset
+from ranksieve.device import check_device
 from ranksieve.estimators.base_class import BaseEstimator, check_is_fitted
 from ranksieve.estimators.inputs import checked_labels, checked_matrix, one_dimensional, standardised
 from ranksieve.estimators.parameters import Missing, Normalise, check_parameters
@@ -192,6 +193,7 @@ class Ranker(Prepared):
         ``X`` is a Dataset, or features with labels y, query ids qid and perhaps weights of documents. What
         was given is recorded.
         """
+        check_device(self.device)
         data = self._checked_data(X, y, qid, document_weight)
         self._learned_from = {"train": fingerprint(data)}
         if valid is not None:

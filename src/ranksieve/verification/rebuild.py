@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ranksieve.budgeted import BudgetedRanker
-from ranksieve.device import find_device
+from ranksieve.device import check_device
 from ranksieve.estimators.linear import LinearRanker
 from ranksieve.estimators.parameters import check_parameters
 from ranksieve.methods import METHODS, ranker_classes
@@ -52,11 +52,10 @@ def chooser_of(model: LinearModel) -> LinearRanker:
             raise NotChecked(OWN.format("the profile"))
         held["profile"] = model.chosen_by["profile"]  # that of the data, if none was asked for
     ranker = _ranker(model.method, held)
-    if ranker.device != "cpu":
-        try:
-            find_device(ranker.device)
-        except ValueError as error:
-            raise NotChecked(f"it was fitted on a GPU, and {error}") from None
+    try:
+        check_device(ranker.device)
+    except ValueError as error:
+        raise NotChecked(f"it was fitted on a GPU, and {error}") from None
     return ranker
 
 
