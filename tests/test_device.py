@@ -65,10 +65,6 @@ def test_unknown_devices(device, small):
         rs.sparse_path(small, device=device)
 
 
-def test_models_of_the_processor_do_not_name_it(small):
-    assert "device" not in rs.RankSVM().fit(small).to_model().parameters
-
-
 def test_nothing_loads_pytorch():
     code = "import sys, ranksieve, ranksieve.cli, ranksieve.objective; print('torch' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

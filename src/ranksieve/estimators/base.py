@@ -163,8 +163,7 @@ class Ranker(Prepared):
         return twin
 
     def _plain_parameters(self) -> dict[str, Any]:
-        given = self.get_params(deep=False)
-        return {name: plain(value) for name, value in given.items() if (name, value) != ("device", "cpu")}
+        return {name: plain(value) for name, value in self.get_params(deep=False).items()}
 
     def _names(self) -> list[str]:
         """Of the features that are learned from: those given, then indicators of missing ones."""
