@@ -7,8 +7,10 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from ranksieve._util.messages import how_to_install
+
 NAMES = re.compile(r"cuda(:\d+)?")
-NO_TORCH = 'device="{device}" needs PyTorch with Triton; install ranksieve[gpu]'
+NO_TORCH = 'device="{device}" needs PyTorch with Triton: {how}'
 NO_GPU = (
     'device="{device}" needs an NVIDIA GPU that PyTorch can use, and there is none; leave device out, or '
     "look at torch.cuda.is_available()"
@@ -32,7 +34,7 @@ def find_device(device: str) -> Any:
         import torch
         import triton  # noqa: F401
     except ImportError:
-        raise ValueError(NO_TORCH.format(device=device)) from None
+        raise ValueError(NO_TORCH.format(device=device, how=how_to_install("gpu"))) from None
     if is_interpreted():
         return torch.device("cpu")
     if not torch.cuda.is_available():
