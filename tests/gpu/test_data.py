@@ -120,7 +120,9 @@ def test_arrays_of_other_libraries(small):
     tensor = torch.from_numpy(small.X)
     assert not is_on_gpu(tensor)
     np.testing.assert_array_equal(rs.Dataset(tensor, small.y, small.qid).X, small.X)
-    np.testing.assert_array_equal(np.asarray(from_gpu(tensor.double())), small.X)
+    np.testing.assert_array_equal(np.asarray(from_gpu(tensor)), small.X)
+    with pytest.warns(UserWarning, match="features are float64"):
+        np.testing.assert_array_equal(np.asarray(from_gpu(tensor.double())), small.X)
     np.testing.assert_array_equal(as_host_array(tensor), small.X)
     with pytest.raises(ValueError, match="two-dimensional"):
         from_gpu(tensor[0])

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ranksieve._types import AnyArray, FloatArray, IntArray, Matrix
+from ranksieve._util.messages import warn_caller
 from ranksieve.data.queries import Queries
 from ranksieve.data.streamed import StreamedMatrix
 from ranksieve.device.torch_device import check_memory, find_device
@@ -16,6 +17,10 @@ if TYPE_CHECKING:
     import torch
 
 CUDA = 2  # what DLPack calls NVIDIA's GPUs
+ROUNDED = (
+    "the features are float64 and the GPU takes float32: it fits, and certifies, the rounded ones; give "
+    "float32 to leave this out"
+)
 BLOCK_BYTES = 2**28  # of rows that are copied at a time
 OF_A_DOCUMENT = 12 * 8  # bytes: scores, gradients and what else has a number for each document
 
@@ -80,6 +85,8 @@ def from_gpu(X: Any) -> DeviceMatrix:
         raise ValueError(f"X must be two-dimensional (documents × features), got shape {tuple(values.shape)}")
     if 0 in values.shape:
         raise ValueError(f"X is empty: {values.shape[0]} documents and {values.shape[1]} features")
+    if values.dtype == torch.float64:
+        warn_caller(ROUNDED)
     return DeviceMatrix(values.detach().to(torch.float32).contiguous())
 
 

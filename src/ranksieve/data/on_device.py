@@ -8,16 +8,11 @@ from ranksieve._parallel import split_blocks
 from ranksieve._types import AnyArray
 from ranksieve._util.messages import warn_caller
 from ranksieve.data.dataset import Dataset
-from ranksieve.data.device_matrix import DeviceMatrix, on_gpu
+from ranksieve.data.device_matrix import ROUNDED, DeviceMatrix, on_gpu
 from ranksieve.data.feature_matrix import FAR
 from ranksieve.data.matrix import dense_block, dense_rows, spread_and_largest
 from ranksieve.data.queries import queries_in_order
 from ranksieve.data.remote import RemoteDataset
-
-ROUNDED = (
-    "the features are float64 and the GPU takes float32: it fits, and certifies, the rounded ones; give "
-    "float32 to leave this out"
-)
 
 
 def on_device(data: Dataset, device: str = "cpu", given: Dataset | None = None) -> Dataset:

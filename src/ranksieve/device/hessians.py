@@ -57,15 +57,10 @@ class Hessians:
     @cached_property
     def _weights(self) -> tuple[Any, Any, Any, float]:
         """(of documents, of pairs of labels, of queries) as shares of the largest; the product of these."""
-        loss, shares, scale = self._loss, [], 1.0
-        for weights in (loss.query_weight if loss.mass is None else loss.mass, loss.table, loss.query_weight):
-            largest = float(weights.max())
-            shares.append((weights / (largest or 1.0)).to(torch.float32))
-            scale *= largest or 1.0
-        documents, labels, queries = shares
-        if loss.mass is not None:
-            return documents, labels, queries, scale * float(loss.mass.max())  # each pair has two documents
-        return documents, labels, queries, scale / float(loss.query_weight.max())
+        loss = self._loss
+        (queries, scale), (labels, of_labels) = _shares(loss.query_weight), _shares(loss.table)
+        documents, of_documents = (queries, 1.0) if loss.mass is None else _shares(loss.mass)
+        return documents, labels, queries, scale * of_labels * of_documents**2  # a pair has two documents
 
     def _sums(
         self, at: DeviceValue, V: Any, cuts: IntArray, left: IntArray, right: IntArray, width: int
@@ -115,6 +110,12 @@ class Hessians:
             for part, (a, b) in enumerate(pairwise(rows.tolist())):
                 found[part][:, some.cpu().numpy()] = (V[:, a:b] @ N[:, a:b].T).cpu().numpy()
         return found
+
+
+def _shares(weights: Any) -> tuple[Any, float]:
+    """Weights as shares of the largest, in float32, and that one; 1 if all are 0."""
+    largest = float(weights.max()) or 1.0
+    return (weights / largest).to(torch.float32), largest
 
 
 def _blocks(n_columns: int) -> tuple[int, int]:
