@@ -33,7 +33,7 @@ demo: $(READY)
 # Each process takes the tests in their order and, at the end, some of those that another has left: it shares
 # what the tests of a module need.
 test: lint
-	OMP_NUM_THREADS=1 OMP_WAIT_POLICY=passive $(BIN)/pytest -n 2 --dist worksteal -m "not letor and not gpu"
+	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist worksteal -m "not letor and not gpu"
 
 lint: $(READY)
 	$(BIN)/ruff check .
