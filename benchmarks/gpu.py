@@ -11,6 +11,7 @@ import json
 import os
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -76,7 +77,7 @@ def path_of(objective: Objective) -> tuple[np.ndarray, list[Any]]:
     """α and results of the whole path, as sparse_path walks it."""
     objective._gradient = objective._gradient_at_zero = objective.features._kept = None
     start, grid = path_grid(objective, L1(), POINTS)
-    return grid, list(walk(objective, L1(), grid, start, TOL))
+    return grid, [replace(result, point=None) for result in walk(objective, L1(), grid, start, TOL)]
 
 
 def evaluated(objective: Objective, w: np.ndarray) -> None:
@@ -119,13 +120,18 @@ def measure_sizes(found: dict[str, Any]) -> None:
         evaluations = repeated(lambda objective=objective, w=w: evaluated(objective, w), 30)
         paths = repeated(lambda objective=objective: path_of(objective))
         again = path_of(objective)[1]
+        pairs = objective.loss.normaliser
+        del objective
+        torch.cuda.empty_cache()
+        torch.cuda.reset_peak_memory_stats()
         whole = repeated(lambda data=data: sparse_path(data, n_alphas=POINTS, tol=TOL), 3)
         one = {
             "documents": n_lists * length, "features": n_features, "length": length,
-            "pairs": objective.loss.normaliser, "reading_ms": 1e3 * reading,
+            "pairs": pairs, "reading_ms": 1e3 * reading,
             "gigabytes_per_second": X.nbytes / reading / 1e9,
             "evaluation_ms": 1e3 * median(evaluations),
             "times_of_reading_twice": median(evaluations) / (2.0 * reading),
+            "gigabytes": torch.cuda.max_memory_allocated() / 1e9,
             "objective_s": made, "first_path_s": first, "path_s": median(paths), "paths_s": paths,
             "sparse_path_s": median(whole), "steps": sum(one.n_iter for one in results),
             "features_at_the_end": int(np.count_nonzero(w)),
@@ -134,8 +140,6 @@ def measure_sizes(found: dict[str, Any]) -> None:
                 np.array_equal(a.w, b.w) and a.gap == b.gap for a, b in zip(results, again, strict=True)
             ),
         }  # fmt: skip
-        del objective
-        torch.cuda.empty_cache()
         if X.numel() <= 2.2e9:
             host = on_host(data)
             one["recomputed"] = recomputed(host, results, grid, EVERY)
@@ -226,15 +230,15 @@ def table(found: dict[str, Any]) -> str:
     """What docs/gpu.md shows."""
     lines = [
         "| data | pairs | value and gradient | of reading X twice | path, 50 points to 10⁻⁴ | first path | "
-        "gap, in float64 |",
-        "| --- | --- | --- | --- | --- | --- | --- |",
+        "memory | gap, in float64 |",
+        "| --- | --- | --- | --- | --- | --- | --- | --- |",
     ]  # fmt: skip
     for name, one in found["sizes"].items():
         gap = one.get("recomputed", {}).get("largest")
         lines.append(
             f"| {name} | {one['pairs']:.2g} | {one['evaluation_ms']:.2f} ms | "
             f"{one['times_of_reading_twice']:.2f}× | {one['path_s']:.2f} s | {one['first_path_s']:.1f} s | "
-            f"{'not computed' if gap is None else f'{gap:.1e}'} |"
+            f"{one['gigabytes']:.1f} GB | {'not computed' if gap is None else f'{gap:.1e}'} |"
         )
     lines += [
         "",
@@ -244,6 +248,10 @@ def table(found: dict[str, Any]) -> str:
     rows = [*found.get("letor", {}).items(), *(("drawn", one) for one in found["crossover"].values())]
     for name, one in rows:
         lines.append(f"| {name} | {one['documents']:,} | {one['gpu_s']:.3f} s | {one['processor_s']:.3f} s |")
+    if fits := found.get("flagship"):
+        gpu, processor = (fits[device]["s"][-1] for device in ("cuda", "cpu"))
+        what = f"SparseRanker(10) | {fits['cuda']['documents']:,}"
+        lines.append(f"| {what} | {gpu:.1f} s | {processor:.1f} s |")
     return "\n".join(lines)
 
 

@@ -811,6 +811,10 @@ def test_missing_extras_are_named(home, here, monkeypatch):
     [
         (RuntimeError("boom"), "unexpected RuntimeError: boom (set RANKSIEVE_TRACEBACK=1 to see where)"),
         (MemoryError(), "not enough memory (the data are too large); use fewer documents or features"),
+        (
+            type("OutOfMemoryError", (RuntimeError,), {})("CUDA"),
+            "not enough memory on the GPU; leave --device",
+        ),
         (OSError(28, "No space left on device", "m.json"), "m.json: No space left on device"),
         (ModuleNotFoundError("No module named 'polars'", name="polars"), 'pip install ".[frames]"'),
         (ValueError("two\n  lines"), "two lines"),

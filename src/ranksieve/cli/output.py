@@ -251,6 +251,8 @@ def sentence(error: Exception) -> str:
     for kind, say_it in SENTENCES.items():
         if isinstance(error, kind):
             return say_it(error)
+    if type(error).__name__ == GPU_IS_FULL:
+        return "not enough memory on the GPU; leave --device out, or fit on a part of the queries"
     return f"unexpected {type(error).__name__}: {error} (set RANKSIEVE_TRACEBACK=1 to see where)"
 
 
@@ -271,6 +273,7 @@ def _of_memory(error: Any) -> str:
     return f"not enough memory ({str(error) or 'the data are too large'}); use fewer documents or features"
 
 
+GPU_IS_FULL = "OutOfMemoryError"  # of PyTorch, which is imported only where it is used
 SENTENCES: dict[type[Exception], Callable[[Any], str]] = {
     MemoryError: _of_memory,
     ImportError: _of_import,

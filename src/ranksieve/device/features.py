@@ -14,8 +14,12 @@ from ranksieve.device.kernels import linear as kernels
 from ranksieve.device.lists import Lists
 
 ROWS, COLUMNS = 32, 32  # of X that a program reads at a time
-SUMMED = 64  # columns that a program adds up
-PARTS = 2112  # sums of rows that are added up at the end: 16 for each multiprocessor of a large GPU
+# up to so many features: rows and columns that a program scores at a time, and its warps
+SCORED = ((64, (32, 16, 2)), (512, (32, 32, 4)), (np.inf, (4, 128, 1)))
+SUMMED = (1024, 2048, 4096)  # cells of X that a program adds up at a time, four by each thread
+FILLED = 0.95  # of them have to be of rows, where that can be
+THREADS = 32  # of a warp
+PARTS = 1056  # sums of rows that are added up at the end: 8 for each multiprocessor of a large GPU
 WIDTH = 16  # columns of Hessians come in so many
 MANY_DOCUMENTS = 2**18  # from here on Hessians are of float16: rounding errors average out
 FEWEST_ROWS = 256  # of such a part
@@ -51,9 +55,10 @@ class DeviceFeatures:
     def scores(self, w: FloatArray) -> Any:
         """Xw, on the GPU."""
         out = torch.empty(self.lists.n_rows, dtype=torch.float64, device=self.X.device)
-        kernels.row_products[(-(-len(out) // ROWS),)](
+        rows, columns, warps = next(shape for most, shape in SCORED if self.n_features <= most)
+        kernels.row_products[(-(-len(out) // rows),)](
             self.X, self.lists.moved(w, np.float64), out, *self.X.shape,
-            ROWS=ROWS, COLUMNS=COLUMNS, ALIGNED=self._aligned,
+            ROWS=rows, COLUMNS=columns, ALIGNED=self._aligned, num_warps=warps,
         )  # fmt: skip
         return out
 
@@ -63,19 +68,21 @@ class DeviceFeatures:
 
     def on_device_transposed(self, g: Any) -> Any:
         """Xᵀg on the GPU; nothing is waited for."""
-        return self._sums(g, *self._parts).sum(0)
+        return self._sums(g, *self._parts).sum((0, 1))
 
     def transposed_parts(self, g: Any, cuts: IntArray) -> FloatArray:
         """Xᵀg of the rows between each two cuts."""
         edges = parts_between(cuts, PARTS, FEWEST_ROWS)
-        return summed(self._sums(g, *self.lists.moved_edges(edges)), [len(part) - 1 for part in edges])
+        sums = self._sums(g, *self.lists.moved_edges(edges)).sum(1)
+        return summed(sums, [len(part) - 1 for part in edges])
 
     def _sums(self, g: Any, firsts: Any, lasts: Any) -> Any:
-        """Xᵀg of the rows of each part."""
-        out = torch.empty((len(firsts), self.n_features), dtype=torch.float64, device=g.device)
-        kernels.column_sums[(len(firsts), -(-self.n_features // SUMMED))](
-            self.X, g, firsts, lasts, out, self.n_features,
-            ROWS=ROWS, COLUMNS=SUMMED, ALIGNED=self._aligned,
+        """Xᵀg of the rows of each part, in some sums (parts × sums × features)."""
+        n_rows, cells = rows_at_once(self.n_features)
+        out = torch.empty((len(firsts), n_rows, self.n_features), dtype=torch.float64, device=g.device)
+        kernels.column_sums[(len(firsts), -(-n_rows * self.n_features // cells))](
+            self.X, g, firsts, lasts, out, self.n_features, n_rows,
+            CELLS=cells, ALIGNED=self._aligned, num_warps=cells // (4 * THREADS),
         )  # fmt: skip
         return out
 
@@ -137,6 +144,17 @@ def extremes_of(X: Any, lists: Lists) -> tuple[FloatArray, FloatArray]:
     )
     spread, largest = found.amax(1).cpu().numpy().astype(np.float64)
     return spread, largest
+
+
+def rows_at_once(n_columns: int) -> tuple[int, int]:
+    """How many rows of X a program adds up at a time, and to how many cells at once."""
+
+    def filled(cells: int) -> float:
+        taken = max(1, cells // n_columns) * n_columns
+        return taken / (-(-taken // cells) * cells)
+
+    cells = next((one for one in SUMMED if filled(one) >= FILLED), max(SUMMED, key=filled))
+    return max(1, cells // n_columns), cells
 
 
 def parts_between(cuts: IntArray, most: int, fewest: int) -> list[IntArray]:

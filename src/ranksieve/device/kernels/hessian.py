@@ -41,7 +41,7 @@ def hessian_blocks(
             active = (xi > 0.0).to(tl.float32)
             if HAS_MASS or HAS_TABLE:
                 active *= pair_weights(mass, table, code_i, code_i, i, mine, n_levels, HAS_MASS, HAS_TABLE)
-            near = tl.dot(active.to(V_b.dtype), V_b, near, input_precision="ieee")
+            near = tl.dot(active.to(V_b.dtype), V_b, near, input_precision="tf32x3")
             degree = tl.sum(active, 1)
         else:
             for start in range(begin, end, COLUMNS):
@@ -56,7 +56,7 @@ def hessian_blocks(
                     )
                 rows_j = V + start * stride + tl.arange(0, COLUMNS)[:, None] * stride
                 V_j = tl.load(rows_j + b[None, :], there[:, None], 0.0)
-                near = tl.dot(active.to(V_j.dtype), V_j, near, input_precision="ieee")
+                near = tl.dot(active.to(V_j.dtype), V_j, near, input_precision="tf32x3")
                 degree += tl.sum(active, 1)
         length = (end - begin).to(tl.float32)  # by which sums are divided, so that short numbers hold them
         weight_i = tl.where(mine, 2.0, 0.0) / length
@@ -64,7 +64,7 @@ def hessian_blocks(
             weight_i = weight_i * tl.load(mass + i, mine, 0.0)
         N = weight_i[:, None] * (degree[:, None] * V_b.to(tl.float32) - near)
         V_a = tl.load(rows_i + a[None, :], mine[:, None], 0.0)
-        part = tl.dot(tl.trans(V_a), N.to(V_a.dtype), input_precision="ieee")
+        part = tl.dot(tl.trans(V_a), N.to(V_a.dtype), input_precision="tf32x3")
         total += (length * tl.load(query_weight + query)) * part
     place = (program * tl.num_programs(1) + block).to(tl.int64) * WIDTH * WIDTH
     tl.store(out + place + wide[:, None] * WIDTH + wide[None, :], total)

@@ -24,21 +24,21 @@ def row_products(
 
 
 @triton.jit
-def column_sums(
-    X, g, firsts, lasts, out, n_columns,
-    ROWS: tl.constexpr, COLUMNS: tl.constexpr, ALIGNED: tl.constexpr,
-):  # fmt: skip
-    """Xᵀg of the rows of each task."""
+def column_sums(X, g, firsts, lasts, out, n_columns, n_rows, CELLS: tl.constexpr, ALIGNED: tl.constexpr):
+    """Xᵀg of the rows of each task, in ``n_rows`` sums: of every n_rows-th row, from each of the first on.
+
+    So many rows are read as one run of cells, or some of one row where they are too many.
+    """
     stride = n_columns // ALIGNED * ALIGNED  # the same number, known to be a multiple
-    task, columns = tl.program_id(0), tl.program_id(1) * COLUMNS + tl.arange(0, COLUMNS)
+    task, column = tl.program_id(0), tl.program_id(1) * CELLS
     first, last = tl.load(firsts + task), tl.load(lasts + task)
-    rows, wanted = tl.arange(0, ROWS), columns < n_columns
-    cells, total = rows[:, None] * stride + columns[None, :], tl.zeros((ROWS, COLUMNS), tl.float64)
-    for start in range(first, last, ROWS):
-        there = start + rows < last
-        x = tl.load(X + start * stride + cells, there[:, None] & wanted[None, :], 0.0)
-        total += x.to(tl.float64) * tl.load(g + start + rows, there, 0.0)[:, None]
-    tl.store(out + task.to(tl.int64) * n_columns + columns, tl.sum(total, 0), wanted)
+    cell, total = tl.arange(0, CELLS), tl.zeros((CELLS,), tl.float64)
+    row, inside = cell // stride, column + cell < n_rows * stride
+    for start in range(first, last, n_rows):
+        there = inside & (start + row < last)
+        x = tl.load(X + start * stride + column + cell, there, 0.0)
+        total += x.to(tl.float64) * tl.load(g + start + row, there, 0.0)
+    tl.store(out + task.to(tl.int64) * n_rows * stride + column + cell, total, inside)
 
 
 @triton.jit

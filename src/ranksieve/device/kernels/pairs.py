@@ -11,6 +11,16 @@ import triton.language as tl
 
 
 @triton.jit
+def documents(offsets, task_query, task_row, ROWS: tl.constexpr):
+    """The query of a program and where it begins and ends; the rows of the program, and which are real."""
+    task = tl.program_id(0)
+    query, first = tl.load(task_query + task), tl.load(task_row + task)
+    begin, end = tl.load(offsets + query), tl.load(offsets + query + 1)
+    i = first + tl.arange(0, ROWS)
+    return query, begin, end, i, i < end
+
+
+@triton.jit
 def slacks(s_i, s_j, code_i, code_j, there):
     """ξ = max(0, 1 − (s_upper − s_lower)) of each pair, 0 where there is none; and whether i is the upper."""
     upper = code_i[:, None] > code_j[None, :]
@@ -39,11 +49,7 @@ def squared_hinge(
     ROWS: tl.constexpr, COLUMNS: tl.constexpr, HAS_MASS: tl.constexpr, HAS_TABLE: tl.constexpr,
 ):  # fmt: skip
     """The gradient of Σ ωξ² in the scores; of each task Σ ωξ, Σ ωξ² and Σ |gradient|."""
-    task = tl.program_id(0)
-    query, first = tl.load(task_query + task), tl.load(task_row + task)
-    begin, end = tl.load(offsets + query), tl.load(offsets + query + 1)
-    i = first + tl.arange(0, ROWS)
-    mine = i < end
+    query, begin, end, i, mine = documents(offsets, task_query, task_row, ROWS)
     s_i, code_i = tl.load(s + i, mine, 0.0), tl.load(code + i, mine, 0)
     slack = tl.zeros((ROWS, COLUMNS), tl.float64)
     square = tl.zeros((ROWS, COLUMNS), tl.float64)
@@ -65,6 +71,7 @@ def squared_hinge(
     g = 2.0 * weight * tl.sum(push, 1)
     tl.store(gradient + i, g, mine)
     weight = tl.where(mine, weight, 0.0)
+    task = tl.program_id(0)
     tl.store(sums + 3 * task, 0.5 * tl.sum(weight * tl.sum(slack, 1), 0))
     tl.store(sums + 3 * task + 1, 0.5 * tl.sum(weight * tl.sum(square, 1), 0))
     tl.store(sums + 3 * task + 2, tl.sum(tl.where(mine, tl.abs(g), 0.0), 0))
@@ -76,11 +83,8 @@ def squared_hinge_along(
     ROWS: tl.constexpr, COLUMNS: tl.constexpr, HAS_MASS: tl.constexpr, HAS_TABLE: tl.constexpr,
 ):  # fmt: skip
     """Of each task both derivatives of Σ ωξ² along d, at s + step·d."""
-    task = tl.program_id(0)
-    query, first = tl.load(task_query + task), tl.load(task_row + task)
-    begin, end = tl.load(offsets + query), tl.load(offsets + query + 1)
-    i, mu = first + tl.arange(0, ROWS), tl.load(step)
-    mine = i < end
+    query, begin, end, i, mine = documents(offsets, task_query, task_row, ROWS)
+    mu = tl.load(step)
     d_i, code_i = tl.load(d + i, mine, 0.0), tl.load(code + i, mine, 0)
     s_i = tl.load(s + i, mine, 0.0) + mu * d_i
     slope = tl.zeros((ROWS, COLUMNS), tl.float64)
@@ -97,6 +101,7 @@ def squared_hinge_along(
     weight_i = tl.where(mine, 1.0, 0.0).to(tl.float64) * tl.load(query_weight + query)
     if HAS_MASS:
         weight_i = weight_i * tl.load(mass + i, mine, 0.0)
+    task = tl.program_id(0)
     tl.store(sums + 2 * task, tl.sum(weight_i * tl.sum(slope, 1), 0))
     tl.store(sums + 2 * task + 1, tl.sum(weight_i * tl.sum(curvature, 1), 0))
 
@@ -107,11 +112,7 @@ def hessian_product(
     ROWS: tl.constexpr, COLUMNS: tl.constexpr, HAS_MASS: tl.constexpr, HAS_TABLE: tl.constexpr,
 ):  # fmt: skip
     """Sv, S the generalised Hessian of Σ ωξ² in the scores."""
-    task = tl.program_id(0)
-    query, first = tl.load(task_query + task), tl.load(task_row + task)
-    begin, end = tl.load(offsets + query), tl.load(offsets + query + 1)
-    i = first + tl.arange(0, ROWS)
-    mine = i < end
+    query, begin, end, i, mine = documents(offsets, task_query, task_row, ROWS)
     s_i, v_i, code_i = tl.load(s + i, mine, 0.0), tl.load(v + i, mine, 0.0), tl.load(code + i, mine, 0)
     total = tl.zeros((ROWS, COLUMNS), tl.float64)
     for start in range(begin, end, COLUMNS):
@@ -133,11 +134,7 @@ def total_weights(
     ROWS: tl.constexpr, COLUMNS: tl.constexpr, HAS_MASS: tl.constexpr, HAS_TABLE: tl.constexpr,
 ):  # fmt: skip
     """Σ ω over the pairs of each task."""
-    task = tl.program_id(0)
-    query, first = tl.load(task_query + task), tl.load(task_row + task)
-    begin, end = tl.load(offsets + query), tl.load(offsets + query + 1)
-    i = first + tl.arange(0, ROWS)
-    mine = i < end
+    query, begin, end, i, mine = documents(offsets, task_query, task_row, ROWS)
     code_i, total = tl.load(code + i, mine, 0), tl.zeros((ROWS, COLUMNS), tl.float64)
     for start in range(begin, end, COLUMNS):
         j = start + tl.arange(0, COLUMNS)
@@ -149,4 +146,4 @@ def total_weights(
     weight_i = tl.full((ROWS,), 0.5, tl.float64) * tl.load(query_weight + query)
     if HAS_MASS:
         weight_i = weight_i * tl.load(mass + i, mine, 0.0)
-    tl.store(sums + task, tl.sum(weight_i * tl.sum(total, 1), 0))
+    tl.store(sums + tl.program_id(0), tl.sum(weight_i * tl.sum(total, 1), 0))
