@@ -100,6 +100,8 @@ def test_the_gap_of_a_ball_by_hand():
 
 def test_the_nearest_point_of_a_ball_by_hand():
     ball = L1Ball(2.0)
+    assert ball.value(np.array([-2.0 * (1.0 + 1e-12)])) == 0.0
+    assert ball.value(np.array([2.0 * (1.0 + 2e-12)])) == np.inf
     np.testing.assert_array_equal(ball.prox(np.array([3.0, -2.0, 0.5]), 1.0), [1.5, -0.5, 0.0])
     np.testing.assert_array_equal(ball.prox(np.array([5.0, -2.0, 0.5]), 9.0), [2.0, 0.0, 0.0])
     inside = np.array([1.0, -1.0, 0.0])

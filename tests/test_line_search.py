@@ -137,6 +137,15 @@ def test_no_step_where_nothing_descends(slope):
     assert line.evaluated == line.slopes == []
 
 
+def test_a_bracket_of_neighbouring_numbers_ends_the_search():
+    below = 0.5 - 2.0**-52
+    line = Line(slope=lambda w: -1.0 if w <= below else 1.0, curvature=lambda w: 2.0 if w == 0.0 else 2.0**52)
+    step, end = stepped(line, 1.0)
+    assert step == end.w == pytest.approx(0.5, abs=1e-15)
+    assert line.slopes[:3] == [0.0, 0.5, below]
+    assert len(line.slopes) == 4
+
+
 def test_without_curvature_the_interval_is_halved():
     line = Line(slope=lambda w: -1.0 if w < 2.3 else 1.0, curvature=lambda w: 0.0)
     step, end = stepped(line, 8.0)

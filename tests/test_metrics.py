@@ -470,6 +470,16 @@ def test_labels_whose_gains_overflow():
         one("ndcg@10", [0.0, 2000.0])
 
 
+def test_the_largest_gain_is_the_largest_whose_sum_is_a_number():
+    largest = np.finfo(np.float64).max / 2
+    profile = Profile("linear", gain=lambda labels: labels)
+    data = dataset([largest, largest], list("aa"))
+    assert evaluate(np.zeros(2), data, "ndcg", profile=profile).mean["ndcg"] == 1.0
+    larger = dataset([0.0, np.nextafter(largest, np.inf)], list("aa"))
+    with pytest.raises(ValueError, match="use smaller labels"):
+        evaluate(np.zeros(2), larger, "ndcg", profile=profile)
+
+
 def test_label_above_the_scale_of_err():
     with pytest.raises(ValueError) as error:
         one("err@10", [0.0, 3.0])

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from ranksieve.penalties.base import Slopes
+from ranksieve.solvers import prox_newton
 from ranksieve.solvers.prox_newton import model_minimum, steepest, working_set
 from ranksieve.subset import perspective as module
 from ranksieve.subset.perspective import Perspective
@@ -81,3 +82,61 @@ def test_the_minimum_of_a_perspective_is_exact_and_soon_found(seed, monkeypatch)
 def test_thresholds_by_hand():
     model = Perspective(np.eye(2), np.ones(2), 0.5, np.zeros(2, bool), np.zeros(2), 1)
     np.testing.assert_array_equal(model._thresholds(3.0, np.array([0.0, 7.0])), [3.0, 4.0])
+
+
+def test_money_that_buys_half_a_feature():
+    """½w² − w + ½w²/u is least for w = u/(u + 1)."""
+    model = Perspective(np.eye(2), -np.ones(2), 1.0, np.zeros(2, bool), np.zeros(2), 2)
+    both, _ = model.within(np.zeros(2), 0.1, np.ones(2), 1.0)
+    np.testing.assert_allclose(both, [1 / 3, 1 / 3], rtol=1e-3)
+    one, _ = model.within(np.zeros(2), 0.1, np.array([1.0, 0.0]), 0.5)
+    np.testing.assert_allclose(one, [1 / 3, 1 / 2], rtol=1e-3)
+
+
+def test_from_the_minimum_one_descent_is_enough(monkeypatch):
+    calls, descend, rng = [], module.descend, np.random.default_rng(3)
+    monkeypatch.setattr(module, "descend", lambda *problem: (calls.append(1), descend(*problem)))
+    A = rng.normal(size=(9, 6))
+    model = Perspective(A.T @ A, 5.0 * rng.normal(size=6), 2.0, np.zeros(6, bool), np.zeros(6), 2)
+    w, t = model.within(np.zeros(6), 0.5, np.zeros(6), np.inf)
+    calls.clear()
+    model.within(w, t, np.zeros(6), np.inf)
+    assert len(calls) == 1
+
+
+def test_the_linear_system_of_a_model_by_hand():
+    model = Perspective(np.eye(2), np.array([-4.0, -1.0]), 2.0, np.zeros(2, bool), np.zeros(2), 2)
+    w, t = model._exact(np.array([1.0, 0.1]), 1.0)  # the first is on the parabola: w + 2w = 4
+    np.testing.assert_allclose(w, [4 / 3, 1 / 3], rtol=1e-9)  # the second on the line: w + t = 1, 2w = t
+    assert t == pytest.approx(2 / 3, rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("b", "sign", "t", "optimal"),
+    [
+        (3.0, 1.0, 0.5, True),  # may not follow its slope
+        (3.0, 0.0, 0.5, False),
+        (-(1.0 + 1e-6), 0.0, 1.0, True),  # as far above the threshold as is allowed
+        (-(1.0 + 2e-6), 0.0, 1.0, False),
+    ],
+)
+def test_weights_of_zero_in_a_minimum(b, sign, t, optimal):
+    model = Perspective(np.eye(2), np.array([-4.0, b]), 2.0, np.zeros(2, bool), np.array([0.0, sign]), 1)
+    assert model._is_minimum(np.array([4 / 3, 0.0]), t) == optimal
+
+
+def test_an_interval_is_halved_until_it_is_narrow():
+    tried = []
+    module._bisect(lambda x: tried.append(x) or x < 3.7, 1.0, 100.0)
+    assert 3.7 <= tried[-1] <= 3.7 * (1.0 + 1e-4)
+    assert tried[:2] == [10.0, pytest.approx(10.0**0.5)]
+    assert len(tried) == 17
+
+
+@pytest.mark.parametrize(("rounding", "kept"), [(0.11, False), (0.12, True)])
+def test_a_polished_minimum_may_be_worse_by_rounding_alone(rounding, kept, monkeypatch):
+    monkeypatch.setattr(prox_newton, "ROUNDING", rounding)
+    one, z = np.ones(1), np.ones(1)
+    polished = prox_newton._polished(-np.eye(1), Slopes(one, one), np.zeros(1), 3.0 * one, z)
+    # 4v − ½v² is stationary in 4 and there 4.5 above its value in 1, where its terms are of size 4
+    np.testing.assert_array_equal(polished, [4.0] if kept else z)

@@ -183,6 +183,9 @@ def test_scorecards_state_their_proof(parameters, train, tmp_path):
     assert verdicts(less, train)["scorecard"] is (card.certificate["gap"] < 1e-8)
     other = entry(card, "certificate", objective=0.9 * card.certificate["objective"])
     assert verdicts(other, train)["scorecard"] is False
+    first = card.terms[0]
+    wrong = entry(card, "parameters", signs={first.name: -float(np.sign(first.weight))})
+    assert verdicts(wrong, train)["scorecard"] is not True
 
 
 @pytest.mark.parametrize("family", ["l1", "log", "forward"])

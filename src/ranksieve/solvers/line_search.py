@@ -70,7 +70,7 @@ def exact_step(
     low, high, step, tried_limit = 0.0, limit, 0.0, False
     for _ in range(MAX_EVALUATIONS):
         before, newton = step, step - slope / curvature if curvature > 0.0 else high
-        if newton >= high and not tried_limit:
+        if newton >= high == limit and not tried_limit:
             step, tried_limit = limit, True
         else:
             step = newton if low < newton < high else 0.5 * (low + high)
