@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import tempfile
 
 import numpy as np
 import pytest
@@ -200,7 +201,16 @@ def test_the_flagship_chooses_the_same_from_disk(on_disk, monkeypatch, in_memory
     assert theirs.to_model().data == ours.to_model().data
 
 
-def test_queries_in_another_order_in_a_temporary_file(on_disk, monkeypatch):
+def test_queries_in_another_order_in_a_temporary_file(on_disk, monkeypatch, tmp_path):
+    folder, written = tmp_path / "temporary", []
+    folder.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(folder))
+
+    def write(*block):
+        write_block(*block)
+        written.append(list(folder.iterdir()))
+
+    monkeypatch.setattr("ranksieve.data.spool.write_block", write)
     monkeypatch.setattr(disk_dataset, "IN_MEMORY", 0)
     data = draw()
     disk, order = on_disk(data), np.random.default_rng(0).permutation(data.n_queries)[:25]
@@ -209,7 +219,7 @@ def test_queries_in_another_order_in_a_temporary_file(on_disk, monkeypatch):
     np.testing.assert_array_equal(np.asarray(theirs.X), ours.X)
     np.testing.assert_array_equal(theirs.y, ours.y)
     np.testing.assert_array_equal(theirs.qid, ours.qid)
-    assert not theirs.X.path.exists()  # nothing stays behind, whatever happens
+    assert written == [[]]  # nothing stays behind, whatever happens
     with pytest.raises(ValueError, match="cannot be sent to another process"):
         theirs.X.__reduce__()
 

@@ -23,14 +23,22 @@ from ranksieve.data.streamed import StreamedMatrix
 class DiskMatrix(StreamedMatrix):
     """The numbers of a file, read where they are wanted and not kept; block b has the rows from starts[b] on.
 
-    ``bytes_read`` counts what was read so far.
+    ``bytes_read`` counts what was read so far; ``file`` is one that is open already.
     """
 
-    def __init__(self, path: PathLike, starts: Sequence[int] | IntArray, n_columns: int, dtype: Any) -> None:
+    def __init__(
+        self,
+        path: PathLike,
+        starts: Sequence[int] | IntArray,
+        n_columns: int,
+        dtype: Any,
+        file: IO[bytes] | None = None,
+    ) -> None:
         super().__init__(np.asarray(starts, dtype=np.int64), n_columns, np.dtype(dtype).newbyteorder("<"))
         self.path = Path(path)
         self.bytes_read = 0
-        self._file, self._lock = self.path.open("rb", buffering=0), Lock()
+        self._file: Any = self.path.open("rb", buffering=0) if file is None else file
+        self._lock = Lock()
         finalize(self, self._file.close)  # open for as long as there is the matrix
         size, expected = os.fstat(self._file.fileno()).st_size, self.nbytes
         if size != expected:
