@@ -10,6 +10,8 @@ from sklearn.svm import LinearSVC
 from ranksieve.losses import SquaredHinge
 from ranksieve.objective import Objective
 from ranksieve.penalties import L1, ElasticNet, Ridge
+from ranksieve.solvers import Problem, ProxNewton
+from ranksieve.solvers import prox_newton as module
 from tests.conftest import random_dataset
 from tests.pairs import explicit_pairs, l1_gap
 from tests.solving import prox_newton
@@ -164,3 +166,83 @@ def test_from_a_sample_it_ends_where_it_ends_from_zero(monkeypatch):
     assert found.converged
     assert found.trace.objective[0] < expected.trace.objective[0]
     np.testing.assert_allclose(found.w, expected.w, atol=1e-6)
+
+
+# --- Step by step ------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def problem():
+    return Problem(objective_of(random_dataset(seed=0, n_queries=10)), L1(0.02))
+
+
+@pytest.mark.parametrize(
+    ("falls_by", "steps"),
+    [(0.0, module.STALLED), (1e-18, module.STALLED), (1e-14, 20)],  # as a share of the objective
+)
+def test_steps_that_change_nothing_end_the_iteration(falls_by, steps, problem, monkeypatch):
+    primal, taken = [1e-3], []
+
+    def measured(*_):
+        primal[0] *= 1.0 - falls_by
+        return primal[0], np.inf
+
+    monkeypatch.setattr(module, "duality_gap", measured)
+    monkeypatch.setattr(module, "_step", lambda problem, slopes, point, *_: taken.append(1) or point)
+    ProxNewton(1e-6, 20).solve(problem)
+    assert len(taken) == steps
+
+
+def test_the_start_given_is_the_first_point(problem, monkeypatch):
+    start, seen = np.linspace(-1.0, 1.0, problem.n_features), []
+    monkeypatch.setattr(module, "_step", lambda problem, slopes, point, *_: seen.append(point.w))
+    ProxNewton(1e-12).solve(problem, start)
+    np.testing.assert_array_equal(seen, [start])
+
+
+def test_of_a_gradient_what_reaches_the_nearer_slope_is_asked_for(monkeypatch):
+    signs = np.array([1.0, 0.0, 0.0, -1.0, 0.0])
+    problem = Problem(objective_of(random_dataset(seed=0, n_queries=10)), L1(0.5, signs=signs))
+    asked, large = [], Problem.gradient_where_large
+    monkeypatch.setattr(
+        Problem, "gradient_where_large", lambda *given: asked.append(given[2]) or large(*given)
+    )
+    ProxNewton(1e-6).solve(problem)
+    np.testing.assert_allclose(asked[0], np.full(5, 0.8 * 0.5))
+
+
+def test_columns_that_may_join_soon_are_kept(problem, monkeypatch):
+    objective, kept = problem.objective, []
+    monkeypatch.setattr(module, "most_columns", lambda objective: 1)
+    monkeypatch.setattr(objective.features, "keep", kept.append)
+    monkeypatch.setattr(objective.features, "keeps", lambda columns: bool(kept))
+    ProxNewton(1e-10).solve(problem)
+    slopes, g = problem.penalty.slopes(problem.n_features), objective.gradient(objective.at_zero)
+    wide = module.working_set(slopes, np.zeros(problem.n_features), g, module.WIDE, 2)
+    assert len(wide) == 2
+    assert len(kept) == 1
+    np.testing.assert_array_equal(kept[0], wide)
+
+
+@pytest.mark.parametrize(("rise", "taken"), [(0.0, False), (1e-14, False), (-1e-6, True)])
+def test_a_model_that_promises_nothing_gives_no_step(rise, taken, problem, monkeypatch):
+    """``rise`` is what the model's minimum promises to add to an objective of 0.01."""
+    objective, slopes = problem.objective, problem.penalty.slopes(problem.n_features)
+    point = objective.at_zero
+    g = objective.gradient(point)
+    j = int(np.argmax(np.abs(g)))
+    columns = module.working_set(slopes, point.w, g, module.NEAR, 100)
+    weight = rise * np.sign(g[j]) / (abs(g[j]) + 0.02 * np.sign(rise))
+    monkeypatch.setattr(module, "model_minimum", lambda *_: np.where(columns == j, weight, 0.0))
+    monkeypatch.setattr(module, "first_decrease", lambda *_: "a step")
+    assert module._step(problem, slopes, point, g, 0.01) == ("a step" if taken else None)
+
+
+def test_how_exact_a_model_is_solved(problem, monkeypatch):
+    tols, solve = [], module.minimise_quadratic
+    monkeypatch.setattr(module, "minimise_quadratic", lambda *given: tols.append(given[6]) or solve(*given))
+    ProxNewton(1e-6).solve(problem)
+    objective, slopes = problem.objective, problem.penalty.slopes(problem.n_features)
+    g = objective.gradient(objective.at_zero)
+    violation = slopes.violation(np.zeros(problem.n_features), g)
+    assert tols[0] == 1e-3 * violation.max()
