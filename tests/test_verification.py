@@ -155,6 +155,7 @@ def test_a_forged_proof_of_a_set(train):
 
     less = 0.5 * proof["gap"]
     assert claims() is True
+    assert "no set is below" in words(fitted, train, "subset")
     assert claims(gap=less, relative_gap=less / proof["objective"]) is False
     forged = entry(fitted, "certificate", gap=less, relative_gap=less / proof["objective"])
     assert "the proof gives the bound" in words(forged, train, "subset")
@@ -169,6 +170,36 @@ def test_a_forged_proof_of_a_set(train):
     assert verdicts(replace(fitted, terms=(replace(first, weight=2 * first.weight), *others)), train) == {
         "training data": True, "subset": False, "budget": True,
     }  # fmt: skip
+
+
+def test_sets_of_features_within_a_cost(train):
+    prices = {name: 1.0 + k for k, name in enumerate(train.feature_names)}
+    subset = rs.BestSubset(3, feature_costs=prices, max_cost=9.0, ridge=1e-4, max_nodes=1)
+    fitted = subset.fit(train).to_model()
+    cost = sum(prices[name] for name in fitted.names)
+
+    def claims(limit) -> bool | None:
+        return verdicts(entry(fitted, "certificate", max_cost=limit), train)["subset"]
+
+    assert f"cost {cost:g}" in words(fitted, train, "subset")
+    assert claims(cost) is True
+    assert claims(0.99 * cost) is False
+
+
+def test_sets_and_cards_fitted_with_query_weights(train):
+    weight = np.linspace(0.5, 2.0, train.n_queries)
+    fitted = rs.BestSubset(2, max_nodes=1).fit(train, query_weight=weight).to_model()
+    card = rs.make_scorecard(fitted, train, query_weight=weight)
+    for model, kind in ((fitted, "subset"), (card, "scorecard")):
+        assert verdicts(model, train, query_weight=weight)[kind] is True
+        assert verdicts(model, train)[kind] is None
+        assert "give query_weight=" in words(model, train, kind)
+
+
+def test_a_proof_of_a_set_by_a_method_without_sets(train):
+    fitted = rs.RankSVM().fit(train).to_model()
+    forged = entry(fitted, "certificate", kind="subset", ridge=1.0, max_features=2, proof=[])
+    assert words(forged, train, "subset") == "RankSVM has no sets of features"
 
 
 @pytest.mark.parametrize(
@@ -186,6 +217,9 @@ def test_scorecards_state_their_proof(parameters, train, tmp_path):
     first = card.terms[0]
     wrong = entry(card, "parameters", signs={first.name: -float(np.sign(first.weight))})
     assert verdicts(wrong, train)["scorecard"] is not True
+    assert "above the best real-valued weights" in words(card, train, "scorecard")
+    if card.certificate["gap"] >= 1e-8:
+        assert "the gap to real-valued weights is" in words(less, train, "scorecard")
 
 
 @pytest.mark.parametrize("family", ["l1", "log", "forward"])

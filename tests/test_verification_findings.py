@@ -1,0 +1,93 @@
+"""What verify finds, from numbers by hand: where a claim holds just so, and where it does not any more."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+
+from ranksieve.verification.case import FIT, Recomputed
+from ranksieve.verification.proofs import _at_weights, _by_new_fit, check_weights
+from ranksieve.verification.verdict import NotChecked
+
+
+class Stated:
+    """A case of which all is known; a new fit is an error unless one is given."""
+
+    measures = False
+
+    def __init__(self, proof, found=None, again=None, measures=False):
+        self.model, self.recomputed = SimpleNamespace(certificate=proof), found
+        self._again, self.measures, self.same_weights = again, measures, True
+
+    @property
+    def again(self):
+        assert self._again is not None, "nothing is to be fitted here"
+        return SimpleNamespace(certificate=self._again)
+
+
+def at(objective=1.0, gap=0.25, slack=0.5, tight=True) -> Recomputed:
+    return Recomputed(objective, gap, slack, tight)
+
+
+@pytest.mark.parametrize(
+    ("found", "proof", "findings"),
+    [
+        (at(1.5), {"objective": 1.0}, [(True, "objective 1.5 at these weights")]),
+        (at(0.5), {"objective": 1.0}, [(True, "objective 0.5 at these weights")]),
+        (at(1.75), {"objective": 1.0}, [(False, "the objective at these weights is 1.75, stated 1")]),
+        (
+            at(gap=0.75), {"objective": 1.0, "gap": 0.25},
+            [(True, "objective 1 at these weights"), (True, "gap 0.75")],
+        ),
+        (
+            at(gap=1.0), {"objective": 1.0, "gap": 0.25},
+            [(True, "objective 1 at these weights"), (False, "the gap at these weights is 1, stated 0.25")],
+        ),
+        (at(gap=1.0, tight=False), {"objective": 1.0, "gap": 0.25}, [(True, "objective 1 at these weights")]),
+    ],
+)  # fmt: skip
+def test_objective_and_gap_at_the_weights(found, proof, findings):
+    assert list(_at_weights(found, proof)) == findings
+
+
+def test_without_an_objective_nothing_is_claimed():
+    with pytest.raises(NotChecked, match="no objective is stated"):
+        check_weights(Stated({"gap": 0.1}))
+
+
+@pytest.mark.parametrize("gap", [0.25, 0.5, 0.75])  # the last is the stated one and all of the slack
+def test_a_gap_that_the_weights_show_takes_no_fit(gap):
+    verdict = check_weights(Stated({"objective": 1.0, "gap": 0.25}, at(gap=gap, tight=False)))
+    assert verdict.holds is True
+    assert f"gap {gap:.2g}" in verdict.words
+
+
+def test_a_gap_that_the_weights_do_not_show_takes_one():
+    proof, found = {"objective": 1.0, "gap": 0.25}, at(gap=0.8, tight=False)
+    assert check_weights(Stated(proof, found, {"gap": 0.2})).holds is True
+    assert check_weights(Stated(proof, found, {"gap": 0.3})).holds is False
+
+
+def test_what_is_wrong_already_takes_no_fit():
+    verdict = check_weights(Stated({"objective": 1.0}, at(5.0), measures=True))
+    assert verdict.holds is False
+
+
+@pytest.mark.parametrize(
+    ("name", "stated", "again", "good"),
+    [
+        ("gap", 0.5, 0.1, True),  # a smaller gap proves the larger one
+        ("gap", 0.0, 100.0 * FIT, True),
+        ("gap", 0.0, 101.0 * FIT, False),
+        ("objective", 100.0, 100.0, True),
+        ("objective", 100.0, 100.0 + 90.0 * FIT, True),
+        ("objective", 100.0, 100.0 - 110.0 * FIT, False),
+        ("gap_of_last_round", 0.5, 0.1, False),
+    ],
+)
+def test_entries_of_a_new_fit(name, stated, again, good):
+    case = Stated({"objective": 100.0, name: stated}, again={name: again})
+    (_, words), (holds, _) = _by_new_fit(case, [name])
+    assert words == "fitted again: same weights"
+    assert holds is good
