@@ -140,3 +140,10 @@ def test_a_polished_minimum_may_be_worse_by_rounding_alone(rounding, kept, monke
     polished = prox_newton._polished(-np.eye(1), Slopes(one, one), np.zeros(1), 3.0 * one, z)
     # 4v − ½v² is stationary in 4 and there 4.5 above its value in 1, where its terms are of size 4
     np.testing.assert_array_equal(polished, [4.0] if kept else z)
+
+
+def test_an_exact_minimum_of_other_signs_is_none():
+    hessian, slopes = np.array([[1.0, 0.9], [0.9, 1.0]]), Slopes(np.full(2, 0.1), np.full(2, 0.1))
+    z = np.array([1.0, 0.1])  # with its signs the linear system gives 8.1 and −6.9
+    polished = prox_newton._polished(hessian, slopes, np.zeros(2), np.array([-2.0, -0.5]), z)
+    np.testing.assert_array_equal(polished, z)
