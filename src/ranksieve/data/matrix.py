@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from itertools import pairwise
+from typing import Any, TypeVar
 
 import numpy as np
 import scipy  # which loads its parts when they are first used
@@ -20,6 +21,7 @@ ROWS_AT_ONCE = 65536
 COLUMNS_AT_ONCE = 64
 CELLS_AT_ONCE = 2**21  # 16 MB of float64
 COPIED_CELLS = 2**26  # 512 MB of float64
+T = TypeVar("T")
 
 
 # What a matrix is
@@ -215,12 +217,28 @@ def _as_array(block: Matrix) -> AnyArray:
 
 def column_blocks(X: Matrix) -> Iterator[tuple[slice, FloatArray]]:
     """All columns as own float64 arrays, about 16 MB at a time."""
+    read, cuts = _by_columns(X)
+    for first, last in pairwise(cuts.tolist()):
+        yield slice(first, last), read(first, last)
+
+
+def map_column_blocks(work: Callable[[slice, FloatArray], T], X: Matrix) -> list[T]:
+    """``work`` of each of :func:`column_blocks`, by several threads where X is in memory."""
+    if is_streamed(X):
+        return [work(columns, block) for columns, block in column_blocks(X)]
+    read, cuts = _by_columns(X)
+    return map_blocks(lambda first, last: work(slice(first, last), read(first, last)), cuts)
+
+
+def _by_columns(X: Matrix) -> tuple[Callable[[int, int], FloatArray], IntArray]:
+    """A function that gives some columns as an own float64 array, and where such blocks begin and end."""
     by_column = X.tocsc() if is_sparse(X) else X
     step = max(1, CELLS_AT_ONCE // X.shape[0])
-    for first in range(0, X.shape[1], step):
-        columns = slice(first, first + step)
-        block = by_column[:, columns]
-        yield columns, np.array(_as_array(block), dtype=np.float64)
+
+    def read(first: int, last: int) -> FloatArray:
+        return np.array(_as_array(by_column[:, first:last]), dtype=np.float64, order="C")
+
+    return read, np.append(np.arange(0, X.shape[1], step), X.shape[1])
 
 
 def column_reader(X: Matrix) -> Callable[[int], AnyArray]:

@@ -10,7 +10,7 @@ import numpy as np
 
 from ranksieve._types import FloatArray, IntArray
 from ranksieve.data.dataset import Dataset
-from ranksieve.data.matrix import column_blocks, divided_columns, is_sparse, is_streamed, value_range
+from ranksieve.data.matrix import divided_columns, is_sparse, is_streamed, map_column_blocks, value_range
 from ranksieve.data.queries import Queries
 from ranksieve.preparation.missing import check_same_features
 from ranksieve.preparation.scales import scales_differ
@@ -130,11 +130,16 @@ class Learned:
         rows: slice | IntArray = slice(None)
         starts = np.array([0])
         if self.pooled:
-            rows, starts = data.queries.order, data.queries.offsets[:-1]
+            rows = rows if data.queries.contiguous else data.queries.order
+            starts = data.queries.offsets[:-1]
         if not weight.all() and weight.any():
             rows, starts = _counted_rows(weight, np.arange(len(weight))[rows], starts)
-        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-            found = [self.find(block[rows], starts, weight[rows]) for _, block in column_blocks(data.X)]
+
+        def find(_: slice, block: FloatArray) -> Found:
+            with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+                return self.find(block[rows], starts, weight[rows])
+
+        found = map_column_blocks(find, data.X)
         return tuple(
             np.hstack(
                 [np.broadcast_to(one, block[0].shape) for one, block in zip(column, found, strict=True)]
@@ -279,9 +284,12 @@ class Normalisation:
             check_same_features(self.features, data, f"normalisation {self.kind!r}")
         if is_streamed(data.X):
             return self._streamed(data)
-        X = np.empty(data.X.shape)
-        for columns, block in column_blocks(data.X):
-            X[:, columns] = self._part(columns).transform(block, data.queries)
+        X, queries = np.empty(data.X.shape), data.queries
+
+        def transform(columns: slice, block: FloatArray) -> None:
+            X[:, columns] = self._part(columns).transform(block, queries)
+
+        map_column_blocks(transform, data.X)
         return data.replace_features(X)
 
     def _streamed(self, data: Dataset) -> Dataset:
