@@ -125,3 +125,17 @@ def test_the_same_bits_again(case):
 def test_scores_that_overflow_are_no_point(monkeypatch):
     case = Case("plain", monkeypatch)
     assert case.gpu.evaluate(np.full(7, 1e300)).value == np.inf
+
+
+@pytest.mark.parametrize("n_features", [1, 47, 136, 700, 5000])
+def test_products_with_any_number_of_features(n_features):
+    rng = np.random.default_rng(n_features)
+    X = rng.standard_normal((23, n_features)).astype(np.float32)
+    data = Dataset(X, np.arange(23) % 3, np.repeat([0, 1, 2], [9, 1, 13]))
+    features = make_objective(on_device(data, "cuda")).features
+    w, g, X = rng.standard_normal(n_features), rng.standard_normal(23), X.astype(np.float64)
+    on_gpu = features.lists.moved(g)
+    np.testing.assert_allclose(features.scores(w).cpu().numpy(), X @ w, rtol=0, atol=1e-13 * n_features)
+    np.testing.assert_allclose(features.transposed(on_gpu), X.T @ g, rtol=0, atol=1e-13)
+    parts = features.transposed_parts(on_gpu, np.array([0, 9, 23]))
+    np.testing.assert_allclose(parts, [X[:9].T @ g[:9], X[9:].T @ g[9:]], rtol=0, atol=1e-13)

@@ -20,9 +20,9 @@ SUMMED = (1024, 2048, 4096)  # cells of X that a program adds up at a time, four
 FILLED = 0.95  # of them have to be of rows, where that can be
 THREADS = 32  # of a warp
 PARTS = 1056  # sums of rows that are added up at the end: 8 for each multiprocessor of a large GPU
+FEWEST_ROWS = 256  # of such a sum
 WIDTH = 16  # columns of Hessians come in so many
 MANY_DOCUMENTS = 2**18  # from here on Hessians are of float16: rounding errors average out
-FEWEST_ROWS = 256  # of such a part
 
 
 class DeviceFeatures:
