@@ -23,12 +23,11 @@ import scipy.sparse as sp
 
 import ranksieve as rs
 from ranksieve._util import atomic_folder as atomic
+from ranksieve.data.columns import column_blocks, dense_columns
 from ranksieve.data.dataset import check_finite, fingerprint
 from ranksieve.data.disk_matrix import DiskMatrix
 from ranksieve.data.matrix import (
-    column_blocks,
     dense_block,
-    dense_columns,
     largest_of_columns,
     missing_per_column,
     spread_and_largest,
@@ -319,6 +318,7 @@ def test_methods_of_a_data_set(pair):
 def test_functions_of_matrices(pair, monkeypatch):
     opened, data = pair
     monkeypatch.setattr("ranksieve.data.matrix.CELLS_AT_ONCE", 40)
+    monkeypatch.setattr("ranksieve.data.columns.CELLS_AT_ONCE", 40)
     monkeypatch.setattr(DiskMatrix, "__array__", None)  # nothing may ask for all of it
     np.testing.assert_array_equal(list(dense_columns(opened.X)), list(dense_columns(data.X)))
     np.testing.assert_array_equal(largest_of_columns(opened.X), largest_of_columns(data.X))

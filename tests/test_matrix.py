@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from ranksieve.data import matrix
+from ranksieve._parallel import use_threads
+from ranksieve.data import columns, matrix
 from ranksieve.data.queries import group_queries, local_levels, pairs_per_query
 
 rng = np.random.default_rng(0)
@@ -62,13 +63,18 @@ def test_value_blocks(X, own):
 
 
 def test_columns(X, monkeypatch):
-    close(np.array(list(matrix.dense_columns(X))), DENSE.T)
-    assert next(matrix.dense_columns(X, X.dtype)).dtype == X.dtype
-    monkeypatch.setattr(matrix, "CELLS_AT_ONCE", 450)
-    blocks = list(matrix.column_blocks(X))
+    close(np.array(list(columns.dense_columns(X))), DENSE.T)
+    assert next(columns.dense_columns(X, X.dtype)).dtype == X.dtype
+    monkeypatch.setattr(columns, "CELLS_AT_ONCE", 450)
+    blocks = list(columns.column_blocks(X))
     assert len(blocks) > 20
     close(np.hstack([block for _, block in blocks]), DENSE)
-    read = matrix.column_reader(X)
+    with use_threads(2):
+        by_threads = columns.map_column_blocks(lambda some, block: (some, block), X)
+    for (some, block), (others, other) in zip(by_threads, blocks, strict=True):
+        assert some == others
+        np.testing.assert_array_equal(block, other)
+    read = columns.column_reader(X)
     close(np.array([read(j) for j in (4, 69)]), DENSE.T[[4, 69]])
 
 

@@ -120,7 +120,7 @@ def test_learning_sees_the_same_differences(kind, form):
 def test_many_columns_are_done_in_blocks(monkeypatch):
     data = random_dataset(4, n_features=7)
     whole = {kind: learn_normalisation(data, kind).apply(data).X for kind in KINDS}
-    monkeypatch.setattr("ranksieve.data.matrix.CELLS_AT_ONCE", 2 * data.n_docs)
+    monkeypatch.setattr("ranksieve.data.columns.CELLS_AT_ONCE", 2 * data.n_docs)
     for kind in KINDS:
         np.testing.assert_array_equal(learn_normalisation(data, kind).apply(data).X, whole[kind])
 

@@ -13,10 +13,10 @@ import numpy as np
 from ranksieve._types import FloatArray, IntArray
 from ranksieve._util.constraints import Interval
 from ranksieve._util.messages import lookup, warn_caller
+from ranksieve.data.columns import column_blocks
 from ranksieve.data.costs import FeatureCosts
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.describe import varying_columns
-from ranksieve.data.matrix import column_blocks
 from ranksieve.data.query_weights import QueryWeight
 from ranksieve.estimators.base import all_or_nothing
 from ranksieve.estimators.choice import Budget, fits

@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 
 from ranksieve._types import AnyArray, BoolArray, IntArray
+from ranksieve.data.columns import column_reader
 from ranksieve.data.dataset import Dataset
-from ranksieve.data.matrix import column_reader, dense_rows, is_sparse, nonzero_entries
+from ranksieve.data.matrix import dense_rows, is_sparse, nonzero_entries
 from ranksieve.data.queries import Queries
 
 CELLS_AT_ONCE = 2**21

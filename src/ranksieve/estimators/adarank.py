@@ -12,9 +12,9 @@ import numpy as np
 from ranksieve._types import FloatArray
 from ranksieve._util.constraints import Interval
 from ranksieve._util.messages import warn_caller
+from ranksieve.data.columns import dense_columns
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.describe import varying_columns
-from ranksieve.data.matrix import dense_columns
 from ranksieve.data.query_weights import checked_query_weight
 from ranksieve.estimators.base import PlainFit
 from ranksieve.estimators.linear import LinearRanker

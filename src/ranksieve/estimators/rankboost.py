@@ -13,8 +13,8 @@ from ranksieve._parallel import map_blocks, split_blocks
 from ranksieve._types import AnyArray, FloatArray, IntArray, Matrix
 from ranksieve._util.constraints import Interval
 from ranksieve.boosted import Steps
+from ranksieve.data.columns import dense_columns
 from ranksieve.data.dataset import Dataset
-from ranksieve.data.matrix import dense_columns
 from ranksieve.data.queries import local_levels
 from ranksieve.data.query_weights import checked_query_weight
 from ranksieve.estimators.boosted_ranker import BoostedRanker

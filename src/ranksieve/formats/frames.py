@@ -13,8 +13,9 @@ import numpy as np
 
 from ranksieve._types import AnyArray, PathLike
 from ranksieve._util.atomic import atomic_write
+from ranksieve.data.columns import dense_columns
 from ranksieve.data.dataset import Dataset
-from ranksieve.data.matrix import dense_columns, is_streamed
+from ranksieve.data.matrix import is_streamed
 from ranksieve.data.row_values import WithGaps
 from ranksieve.formats.columns import (
     COMMENT,

@@ -8,9 +8,9 @@ from typing import TypeAlias
 import numpy as np
 
 from ranksieve._types import FloatArray
+from ranksieve.data.columns import dense_columns
 from ranksieve.data.counted import counted
 from ranksieve.data.dataset import Dataset
-from ranksieve.data.matrix import dense_columns
 from ranksieve.measures.columns import Standard, sum_blocks
 from ranksieve.metrics import Evaluator, Profile
 

@@ -10,8 +10,9 @@ import numpy as np
 from scipy.sparse.csgraph import connected_components
 
 from ranksieve._types import FloatArray, IntArray
+from ranksieve.data.columns import dense_columns
 from ranksieve.data.dataset import Dataset
-from ranksieve.data.matrix import dense_columns, dense_rows
+from ranksieve.data.matrix import dense_rows
 from ranksieve.data.queries import Queries, few_queries
 from ranksieve.data.remote import RemoteDataset
 from ranksieve.metrics import Evaluator, parse

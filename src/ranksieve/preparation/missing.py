@@ -9,9 +9,9 @@ import numpy as np
 
 from ranksieve._types import FloatArray, IntArray, Matrix
 from ranksieve._util.messages import shortened, warn_caller
+from ranksieve.data.columns import column_blocks
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.matrix import (
-    column_blocks,
     first_place,
     is_streamed,
     mark_missing,

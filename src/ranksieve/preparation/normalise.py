@@ -9,8 +9,9 @@ from functools import reduce
 import numpy as np
 
 from ranksieve._types import FloatArray, IntArray
+from ranksieve.data.columns import map_column_blocks
 from ranksieve.data.dataset import Dataset
-from ranksieve.data.matrix import divided_columns, is_sparse, is_streamed, map_column_blocks, value_range
+from ranksieve.data.matrix import divided_columns, is_sparse, is_streamed, value_range
 from ranksieve.data.queries import Queries
 from ranksieve.preparation.missing import check_same_features
 from ranksieve.preparation.scales import scales_differ

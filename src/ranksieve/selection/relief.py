@@ -12,8 +12,9 @@ from scipy.spatial.distance import cdist
 from scipy.stats import rankdata
 
 from ranksieve._types import BoolArray, FloatArray, IntArray
+from ranksieve.data.columns import dense_columns
 from ranksieve.data.dataset import Dataset
-from ranksieve.data.matrix import dense_block, dense_columns
+from ranksieve.data.matrix import dense_block
 from ranksieve.data.query_weights import checked_query_weight
 from ranksieve.estimators.parameters import Count
 from ranksieve.selection.base import FeatureSelector, check_size, fit_on, largest, levelled

@@ -8,8 +8,8 @@ import numpy as np
 
 from ranksieve._types import FloatArray
 from ranksieve._util.json_values import nonzero_weights
+from ranksieve.data.columns import dense_columns
 from ranksieve.data.dataset import Dataset
-from ranksieve.data.matrix import dense_columns
 from ranksieve.estimators.held_out import standard_error
 from ranksieve.experiment.fold_run import CURVE_METRICS
 from ranksieve.formats.folds import Fold
