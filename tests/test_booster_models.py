@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import json
 import struct
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -292,6 +293,22 @@ def test_without_xgboost_the_cure_is_named(tmp_path, monkeypatch):
     monkeypatch.setattr(xgboost_model, "import_module", missing)
     (tmp_path / "m.json").write_text(json.dumps(XGBOOST))
     with pytest.raises(ImportError, match=r'an XGBoost model needs xgboost: run pip install "\.\[xgboost\]"'):
+        rs.read_model(tmp_path / "m.json")
+
+
+@pytest.mark.parametrize("place", ["", "a/b/objective.cc:27: ", "[00:22:43] a/b/objective.cc:27: "])
+def test_an_error_of_xgboost_without_its_place(place, tmp_path, monkeypatch):
+    class Fault(Exception):
+        pass
+
+    class Booster:
+        def load_model(self, content):
+            raise Fault(f"{place}Unknown objective: `zz`\nObjective candidate: rank:ndcg")
+
+    stub = SimpleNamespace(Booster=Booster, core=SimpleNamespace(XGBoostError=Fault))
+    monkeypatch.setattr(xgboost_model, "import_module", lambda name: stub)
+    (tmp_path / "m.json").write_text(json.dumps(XGBOOST))
+    with pytest.raises(ValueError, match=r"m\.json: damaged XGBoost model \(Unknown objective: `zz`\)$"):
         rs.read_model(tmp_path / "m.json")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from importlib import import_module
 from typing import Any
 
@@ -15,6 +16,7 @@ from ranksieve.foreign.ubjson import LENGTHS, decode_ubjson
 from ranksieve.foreign.xgboost_content import read_content
 
 KEY = "learner"
+PLACE = r"^(\[.*?\] )?(\S+\.\w+:\d+: )?"  # in XGBoost's source, before what it says of an error
 
 
 def is_ubjson(content: bytes) -> bool:
@@ -44,7 +46,7 @@ def read_xgboost(content: Any, name: str) -> BoosterModel:
     try:
         booster.load_model(bytearray(json.dumps(found.model).encode()))
     except xgboost.core.XGBoostError as error:
-        reason = str(error).split("\n")[0].rpartition("] ")[2]
+        reason = re.sub(PLACE, "", str(error).split("\n")[0])
         raise ValueError(f"{name}: damaged XGBoost model ({reason})") from None
 
     def scores(values: FloatArray) -> FloatArray:
