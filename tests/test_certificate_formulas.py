@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import warnings
+from fractions import Fraction
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-from ranksieve.penalties import L1, L1Ball
+from ranksieve.data.dataset import Dataset
+from ranksieve.estimators import RankSVM
+from ranksieve.objective import make_objective
+from ranksieve.path import sparse_path
+from ranksieve.penalties import L1, L1Ball, base
 from ranksieve.penalties.base import Slopes, duality_gap
+from tests.conftest import random_dataset
+from tests.pairs import explicit_pairs
 
 SLOPES = Slopes(np.array([1.0, 2.0, np.inf, 0.0]), np.array([3.0, 0.5, 1.0, 0.0]), ridge=0.5)
 
@@ -42,22 +50,23 @@ def test_slopes_that_a_gradient_meets_by_hand():
     ("g", "error", "scale"),
     [
         ([-4.0, 1.0, -7.0, 0.0], 0.0, 0.25),
-        ([-4.0, 1.0, -7.0, 0.0], 1.0, 0.2),  # 1/(4 + 1)
         ([-0.5, 0.25, -7.0, 0.0], 0.0, 1.0),
         ([-1.0, 0.5, -7.0, 0.0], 0.0, 1.0),  # as large as the slope: feasible
         ([2.0, -1.0, 3.0, 0.0], 0.0, 1 / 3),
-        ([-0.5, 0.25, 0.0, 0.125], 0.125, 1.0),  # an unpenalised feature within its rounding error
-        ([-0.5, 0.25, 0.0, 0.126], 0.125, 0.0),
+        ([-4.0, 1.0, -7.0, 0.0], [1.0, 0.0, 0.0, 0.0], 0.2),  # 1/(4 + 1)
+        ([-0.5, 0.25, -7.0, 0.0], [0.0, 0.0, 0.0, 0.125], 0.0),  # a slope of 0 allows only g = 0
+        ([0.5, 0.25, -7.0, 0.0], [2.5, 0.0, 0.0, 0.0], 0.5),  # between −2 and 3: −2 is twice the slope up
     ],
 )
 def test_the_scale_of_a_dual_point_by_hand(g, error, scale):
-    assert SLOPES.dual_scale(np.array(g), error) == scale
+    assert SLOPES.dual_scale(np.array(g), np.array(error)) == scale
 
 
 def test_what_a_ridge_pays_for_by_hand():
     g = np.array([-4.0, 1.0, -7.0, 0.5])
     assert SLOPES.excess(g) == 9.0 + 0.25 + 0.25
     assert SLOPES.excess(g, 0.5) == 3.5**2 + 1.0 + 1.0
+    assert SLOPES.excess(np.array([0.5, 0.0, -8.0, 0.0]), np.array([2.0, 0.0, 0.0, 0.0])) == 0.5**2  # −1.5
 
 
 def test_a_duality_gap_by_hand():
@@ -116,3 +125,72 @@ def test_the_nearest_point_of_a_ball_by_hand():
 def test_a_ball_without_a_size_is_refused(radius):
     with pytest.raises(ValueError, match=f"radius must be a finite number > 0, got {radius}"):
         L1Ball(radius)
+
+
+def exact_hinge(data, w):
+    """The mean squared hinge over pairs, in rational arithmetic."""
+    pairs, w = explicit_pairs(data.y, data.qid), [Fraction(float(weight)) for weight in w]
+    rows = [[Fraction(float(x)) for x in row] for row in data.X]
+    margins = (sum(a * (x - z) for a, x, z in zip(w, rows[i], rows[j], strict=True)) for i, j in pairs)
+    return sum(max(Fraction(0), 1 - margin) ** 2 for margin in margins) / len(pairs)
+
+
+def near_copies(size, noise, seed=4, n=16):
+    """Two features that differ by noise which is informative, and a third."""
+    rng = np.random.default_rng(seed)
+    y, z, third = np.tile([0.0, 1.0], n // 2), rng.normal(size=n), rng.normal(size=n)
+    return Dataset(np.c_[size * z, size * z + size * noise * (y + 0.1 * third), third], y, np.arange(n) // 4)
+
+
+def difference_of_copies(data):
+    """Weights that rank by the difference of the first two features."""
+    gain = 1.0 / np.median((data.X[:, 1] - data.X[:, 0])[data.y == 1.0])
+    return np.array([-gain, gain, 0.0])
+
+
+@pytest.mark.parametrize("size", [1e6, 1e8, 1e12])
+def test_no_gap_denies_what_near_copies_with_a_ridge_can_reach(size):
+    data = near_copies(size, noise=1e-9)
+    better = difference_of_copies(data)
+    C = 100.0 * float(better @ better)  # the ridge lets the difference in
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of scales and tolerances
+        ranker = RankSVM(C=C, average=True).fit(data)
+    reached = exact_hinge(data, better) + sum(Fraction(float(w)) ** 2 for w in better) / Fraction(2.0 * C)
+    assert reached < Fraction(1, 5)
+    assert ranker.objective_ - ranker.gap_ <= reached
+
+
+@pytest.mark.parametrize(("size", "noise"), [(1e3, 1e-10), (1e6, 1e-9), (1e8, 1e-8)])
+def test_no_gap_denies_what_near_copies_without_a_penalty_can_reach(size, noise):
+    data = near_copies(size, noise, seed=5)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of scales and tolerances
+        path = sparse_path(data, n_alphas=4, must_have=[0, 1])
+    reached = exact_hinge(data, difference_of_copies(data))
+    assert reached < Fraction(1, 5)
+    assert np.all(path.objectives - path.gaps <= float(reached))
+
+
+def test_unpenalised_features_that_differ_have_a_proof():
+    """At every point of the path, down to a thousandth of the first strength, in features of any scale."""
+    data = random_dataset(seed=8, n_queries=12)
+    scaled = Dataset(data.X * 10.0 ** np.arange(-3, data.n_features - 3), data.y, data.qid)
+    path = sparse_path(scaled, n_alphas=10, must_have=[0, 1, 2])
+    assert np.all(path.converged)
+    assert np.all(path.coefs[:, :3])
+
+
+def test_cuts_bound_how_far_unpenalised_weights_are_from_the_optimum():
+    """The optimum of the loss over two unpenalised features, seen from points near and far."""
+    data, free = random_dataset(seed=8, n_queries=12), np.array([True, True, False, False, False])
+    objective = make_objective(data, "squared_hinge")
+    assert objective.n_features == len(free)
+    forbidden = np.full(len(free), np.inf)
+    others = Slopes(forbidden, forbidden)
+    best = sparse_path(data, alphas=[1e6], must_have=[0, 1], tol=1e-12).coefs[0]
+    for off in ([0.0, 0.0], [1e-6, 0.0], [1e-4, -1e-4]):
+        point = objective.evaluate(best + np.array([*off, 0.0, 0.0, 0.0]))
+        bound = base._largest_moves(objective, others, point, point.value, free)
+        assert np.all(np.abs(point.w - best)[:2] <= bound)
+        assert np.all(bound < 0.1)

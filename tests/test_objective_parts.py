@@ -100,8 +100,10 @@ def test_errors_by_their_formulas(case):
     value, *_, of_scores = explicit(data, point.w)
     size, reach = np.abs(of_scores).sum() / n_pairs, objective.features.reach
     extent = np.abs(point.w) @ reach
-    np.testing.assert_allclose(objective.gradient_error(point), base.ROUNDING * size * (1 + extent) * reach)
-    expected = base.ROUNDING * (value / n_pairs + size * extent)
+    largest, reach = 1.0 + np.max(np.abs(data.X @ point.w)), np.where(objective.varies, reach, 0.0)
+    expected = (base.ROUNDING * size * (1 + extent) + base.CANCELLED * largest) * reach
+    np.testing.assert_allclose(objective.gradient_error(point), expected)
+    expected = base.ROUNDING * (value / n_pairs + size * extent) + base.CANCELLED * largest**2
     assert objective.value_error(point) == pytest.approx(expected, rel=1e-12, abs=0.0)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import nullcontext
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -43,6 +44,55 @@ def test_a_query_of_one_level_has_no_weight_of_pairs_to_the_last_bit():
     weight = np.array([0.1, 0.2, 0.7, 0.1, 0.0, 1e9])
     levels = np.array([0, 0, 0, 0, 1, 0])
     np.testing.assert_array_equal(pair_weights(levels, queries, weight), 0.0)
+
+
+def exact_objective(data, w, query_weight, ridge=0.0, alpha=0.0):
+    """The mean squared hinge over weighted pairs and the penalties, in rational arithmetic."""
+    w = [Fraction(float(weight)) for weight in w]
+    masses = np.ones(data.n_docs) if data.document_weight is None else data.document_weight
+    value, total = Fraction(0), Fraction(0)
+    for i, j in explicit_pairs(data.y, data.qid):
+        omega = Fraction(float(masses[i])) * Fraction(float(masses[j]))
+        omega *= Fraction(float(query_weight[data.qid[i]]))
+        margin = sum(
+            a * (Fraction(float(data.X[i, k])) - Fraction(float(data.X[j, k]))) for k, a in enumerate(w)
+        )
+        value, total = value + omega * max(Fraction(0), 1 - margin) ** 2, total + omega
+    penalty = Fraction(alpha) * sum(map(abs, w)) + Fraction(ridge) / 2 * sum(a * a for a in w)
+    return value / total + penalty
+
+
+@pytest.mark.parametrize("ratio", [1e8, 1e12, 1e16, 1e20])
+def test_objectives_are_exact_up_to_their_gap_however_much_weights_of_documents_differ(ratio):
+    X, y = np.array([[0.0], [1.0], [3.0], [5.0]]), np.array([0.0, 1.0, 1.0, 0.0])
+    data = rs.Dataset(X, y, np.zeros(4, dtype=int), document_weight=np.array([ratio, 1.0, 1.0, 1.0]))
+    ranker = rs.SparseRankSVM("l1", 1e-3).fit(data)
+    off = Fraction(ranker.objective_) - exact_objective(data, ranker.coef_, [1.0], alpha=1e-3)
+    assert abs(off) <= ranker.gap_ < 1e-9
+
+
+@pytest.mark.parametrize("seed", [4, 8, 10])
+def test_the_bound_of_a_subset_is_not_above_its_objective_however_much_weights_differ(seed):
+    rng = np.random.default_rng(seed)
+    X, y, weight = rng.normal(size=(6, 3)), rng.integers(0, 3, 6).astype(float), 10.0 ** rng.uniform(-8, 8, 6)
+    data = rs.Dataset(X, y, np.zeros(6, dtype=int), document_weight=weight)
+    ranker = rs.BestSubset(2, ridge=1e-3, normalise="none").fit(data)
+    exact = exact_objective(data, ranker.coef_, [1.0], ridge=1e-3)
+    assert ranker.objective_ - ranker.gap_ <= exact <= ranker.objective_ + ranker.gap_
+
+
+@pytest.mark.parametrize("seed", [72, 76, 84, 85])
+def test_objectives_are_exact_up_to_their_gap_if_one_query_outweighs_all_others(seed):
+    """Sums over the heavy query's pairs cancel almost to 0, and their rounding errors outweigh the rest."""
+    rng = np.random.default_rng(seed)
+    n, d = rng.integers((6, 1), (14, 4))
+    qid = np.unique(np.sort(rng.integers(0, 3, n)), return_inverse=True)[1]
+    data = rs.Dataset(X=rng.normal(size=(n, d)), y=rng.integers(0, 3, n).astype(float), qid=qid)
+    weight, ridge = np.where(np.arange(data.n_queries) == 0, 1e12, 1.0), 2.0**-30
+    ranker = rs.RankSVM(C=1.0 / ridge, average=True).fit(data, query_weight=weight)
+    assert (
+        abs(Fraction(ranker.objective_) - exact_objective(data, ranker.coef_, weight, ridge)) <= ranker.gap_
+    )
 
 
 # --- Weights of queries -------------------------------------------------------------------------------------

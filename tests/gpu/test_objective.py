@@ -58,8 +58,9 @@ def test_values_gradients_and_what_certificates_need(case):
     assert case.at_gpu.value == pytest.approx(case.at_host.value, rel=1e-13)
     assert case.at_gpu.slack == pytest.approx(case.at_host.slack, rel=1e-13)
     near(case.gpu.gradient(case.at_gpu), case.host.gradient(case.at_host))
-    near(case.gpu.gradient_error(case.at_gpu), case.host.gradient_error(case.at_host))
-    assert case.gpu.value_error(case.at_gpu) == pytest.approx(case.host.value_error(case.at_host), rel=1e-9)
+    bounds = case.gpu.gradient_error(case.at_gpu), case.host.gradient_error(case.at_host)
+    assert np.all(bounds[0] >= (1 - 1e-9) * bounds[1])  # scores on the GPU are bounded, not looked at
+    assert case.gpu.value_error(case.at_gpu) >= (1 - 1e-9) * case.host.value_error(case.at_host)
     for scale in (0.3, 1.0):
         expected = case.host.dual(case.at_host, scale)
         assert case.gpu.dual(case.at_gpu, scale) == pytest.approx(expected, rel=1e-12)

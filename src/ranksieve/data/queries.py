@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from ranksieve._types import AnyArray, BoolArray, FloatArray, IntArray
+from ranksieve.kernels.masses import pairs_of_levels
 
 FEW_LABELS = 64
 LONGEST_FIXED = 128  # letters of an id; every id takes as much room as the longest, in each row
@@ -262,15 +263,12 @@ def pairs_per_query(levels: IntArray, queries: Queries) -> IntArray:
 
 
 def pair_weights(levels: IntArray, queries: Queries, weight: FloatArray | None) -> FloatArray:
-    """Σ weight_i·weight_j over each query's pairs (as many as it has without weights); all in grouped order.
-
-    It is half of (Σ weight)² − Σ_level (Σ weight of the level)², with digits to spare for the difference.
-    """
+    """Σ weight_i·weight_j over each query's pairs (their number without weights); all in grouped order."""
     if weight is None:
         return pairs_per_query(levels, queries).astype(np.float64)
     width = int(levels.max()) + 1
     cells, cell = np.unique(queries.query_of_grouped * width + levels, return_inverse=True)
-    of_level = np.bincount(cell, weight).astype(np.longdouble)
-    starts = np.searchsorted(cells, np.arange(queries.n_queries) * width)
-    total, squares = np.add.reduceat(of_level, starts), np.add.reduceat(of_level**2, starts)
-    return np.asarray((total**2 - squares) / 2, dtype=np.float64)
+    starts = np.searchsorted(cells, np.arange(queries.n_queries + 1) * width)
+    pairs = np.empty(queries.n_queries)
+    pairs_of_levels(np.bincount(cell, weight), starts, pairs)
+    return pairs

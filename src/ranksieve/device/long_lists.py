@@ -111,10 +111,10 @@ class LongLists:
     def pairs(self) -> FloatArray:
         """The weight of the pairs of each list."""
         query, mass = self._query.cpu().numpy(), None if self.mass is None else self.mass.cpu().numpy()
-        counts = np.zeros((len(self._weight), int(self._codes.max()) + 1), dtype=np.longdouble)
+        counts = np.zeros((len(self._weight), int(self._codes.max()) + 1))
         np.add.at(counts, (query, self._codes), 1.0 if mass is None else mass)
-        found = (counts.sum(axis=1) ** 2 - (counts**2).sum(axis=1)) / 2  # digits to spare for the difference
-        return np.asarray(found * self._weight.cpu().numpy(), dtype=np.float64)
+        pairs = (counts[:, 1:] * np.cumsum(counts, axis=1)[:, :-1]).sum(axis=1)
+        return np.asarray(pairs * self._weight.cpu().numpy())
 
     def _centred(self, s: Any) -> Any:
         """Scores less the mean of their list, so that their sums keep their digits."""

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
 
-from ranksieve._types import FloatArray
+from ranksieve._types import BoolArray, FloatArray
 
 
 @dataclass(frozen=True)
@@ -45,17 +45,25 @@ class Slopes:
         return np.where(w == 0, at_zero, inside)
 
     def dual_scale(self, g: FloatArray, error: FloatArray | float = 0.0) -> float:
-        """Largest c in [0, 1] with −up ≤ c·g ≤ down for every g within ``error``: a feasible dual point.
-
-        Where the slope is 0 only g = 0 is feasible, which counts as met if |g| ≤ ``error``.
-        """
-        bound, size = self.facing(g), np.abs(g) + error
-        too_large = (size > bound) & ~((bound == 0) & (np.abs(g) <= error))
-        return float(np.min(bound[too_large] / size[too_large], initial=1.0))
+        """Largest c in [0, 1] with −up ≤ c·g ≤ down for every g within ``error``: a feasible dual point."""
+        scale = 1.0
+        for size, bound in ((g + error, self.down), (error - g, self.up)):
+            too_large = size > bound
+            scale = float(np.min(bound[too_large] / size[too_large], initial=scale))
+        return scale
 
     def excess(self, g: FloatArray, error: FloatArray | float = 0.0) -> float:
         """Σ_j max(0, |g_j| − slope_j)²: what the ridge term pays for in the dual; g known up to ``error``."""
-        return float(np.sum(np.maximum(0.0, np.abs(g) + error - self.facing(g)) ** 2))
+        over = np.maximum(g + error - self.down, error - g - self.up)
+        return float(np.sum(np.maximum(0.0, over) ** 2))
+
+    def undecided(self, g: FloatArray, error: FloatArray) -> BoolArray:
+        """Unpenalised features, with a slope of 0, whose gradient is 0 up to ``error`` but not proven 0."""
+        return np.asarray((np.minimum(self.up, self.down) == 0) & (np.abs(g) <= error) & (error > 0))
+
+    def without_penalty_on(self, columns: BoolArray) -> Slopes:
+        """The same, but any gradient is feasible for some features."""
+        return replace(self, up=np.where(columns, np.inf, self.up), down=np.where(columns, np.inf, self.down))
 
 
 class Penalty(Protocol):
@@ -134,14 +142,64 @@ def duality_gap(objective: Any, slopes: Slopes, point: Any, g: FloatArray) -> tu
     feature. With a ridge μ the unshrunk point is feasible too and pays Σ_j max(0, |g_j| − slope_j)²/(2μ).
 
     Every |g_j| counts with its rounding error on top, and the gap includes that of the objective, so that no
-    gap is claimed which rounding could have made. For the same reason an unpenalised feature, slope 0, passes
-    for optimal where |g_j| is no larger than its rounding error.
+    gap is claimed which rounding could have made. Without a ridge an unpenalised feature, slope 0, needs
+    g_j = 0, which rounding hides: its optimal weight is bounded, and c·|g_j| times that bound is paid.
     """
     primal, error = point.value + slopes.value(point.w), objective.gradient_error(point)
     dual = objective.dual(point, slopes.dual_scale(g, error))
     if slopes.ridge > 0:
         dual = max(dual, objective.dual(point, 1.0) - slopes.excess(g, error) / (2.0 * slopes.ridge))
+    elif (free := slopes.undecided(g, error)).any():
+        others = slopes.without_penalty_on(free)
+        if (scale := others.dual_scale(g, error)) > 0:
+            largest = np.abs(point.w[free]) + _largest_moves(objective, others, point, primal, free)
+            paid = scale * float((np.abs(g[free]) + error[free]) @ largest)
+            dual = max(dual, objective.dual(point, scale) - paid)
     return primal, float(np.maximum(0.0, primal - dual)) + objective.value_error(point)
+
+
+CUT_STEP = 2.0**-10  # of a step that moves the gradient, as a share of √(F·curvature)
+
+
+def _largest_moves(objective: Any, others: Slopes, point: Any, primal: float, free: BoolArray) -> FloatArray:
+    """A bound of |w*_j − w_j| for each free feature j and every optimum w*; infinite if none is proven.
+
+    Any point u gives a cut: F(w) ≥ F(w*) ≥ D(u, c) + c·∇f(u)_free·w*_free, where c makes the gradient of the
+    ``others`` feasible. Newton steps that move the gradient by ± one free feature at a time give cuts whose
+    normals are almost the axes; if each normal's own entry outweighs the others, they bound a box. Features
+    that are nearly copies of one another have no such cuts.
+    """
+    columns = np.flatnonzero(free)
+    unknown = np.full(len(columns), np.inf)
+    if "hessian" not in objective.offers:
+        return unknown
+    hessian = objective.hessian(point, columns)
+    unit = np.sqrt(np.diagonal(hessian))
+    try:
+        steps = CUT_STEP * np.sqrt(primal) * np.linalg.solve(hessian, np.diag(unit))
+    except np.linalg.LinAlgError:
+        return unknown
+    if not np.isfinite(steps).all():
+        return unknown
+    half_width = 0.0  # of the box, in units of 1/unit
+    for k in range(len(columns)):
+        for sign in (1.0, -1.0):
+            w = point.w.copy()
+            w[columns] += sign * steps[:, k]
+            cut = objective.evaluate(w)
+            if not np.isfinite(cut.value):
+                return unknown
+            g, error = objective.gradient(cut), objective.gradient_error(cut)
+            scale = others.dual_scale(g, error)
+            normal, off = scale * sign * g[columns] / unit, scale * error[columns] / unit
+            own = normal[k] + np.abs(normal[k]) - np.sum(np.abs(normal) + off)  # less the other entries
+            if not own > 0:
+                return unknown
+            room = primal - objective.dual(cut, scale) - sign * float(normal @ (unit * point.w[columns]))
+            room += objective.value_error(point) + objective.value_error(cut)
+            room += float(off @ (unit * np.abs(point.w[columns])))
+            half_width = max(half_width, room / own)
+    return np.asarray(half_width / unit)
 
 
 def check_alpha(alpha: float) -> None:
