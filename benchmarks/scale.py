@@ -159,6 +159,33 @@ def pairs(lists: str, n_levels: str) -> dict[str, Any]:
     }
 
 
+def wide(min_ratio: str) -> dict[str, Any]:
+    """A path of 20,000 documents in lists of 20 with 5,000 sparse features, of which many enter."""
+    from scipy import sparse
+
+    rng, (n, d, stored) = np.random.default_rng(0), (20_000, 5_000, 50)
+    share = np.arange(1, d + 1) ** -0.8  # heavy-tailed: some columns are in most rows
+    share /= share.sum()
+    columns = np.concatenate([rng.choice(d, stored, replace=False, p=share) for _ in range(n)])
+    values = rng.lognormal(size=n * stored).astype(np.float32)
+    X = sparse.csr_array((values, columns, np.arange(0, n * stored + 1, stored)), shape=(n, d))
+    X.sort_indices()
+    w = np.where(rng.random(d) < 0.06, rng.normal(size=d), 0.0)
+    scores = X @ w + 8.0 * rng.normal(size=n)
+    y = np.digitize(scores, np.quantile(scores, [0.5, 0.8, 0.95])).astype(float)
+    data = Dataset(X, y, np.arange(n) // 20)
+    sparse_path(data.select_rows(np.arange(200)), n_alphas=2)  # compiled by now
+    before, start = peak_megabytes(), time.perf_counter()
+    found = sparse_path(data, min_ratio=float(min_ratio))
+    return {
+        "seconds": time.perf_counter() - start,
+        "data_mb": (X.data.nbytes + X.indices.nbytes + X.indptr.nbytes) / MEGABYTE,
+        "beyond_data_mb": peak_megabytes() - before,
+        "features": int(found.n_nonzero[-1]),
+        "largest_relative_gap": float(found.relative_gaps.max()),
+    }
+
+
 def online(file: str, what: str) -> dict[str, Any]:
     """One pass over a text: parsed only, or learned from."""
     from ranksieve import MinBatSRank
@@ -180,6 +207,7 @@ PARTS: dict[str, Callable[..., dict[str, Any]]] = {
     "one_pass": one_pass,
     "gradient": gradient,
     "pairs": pairs,
+    "wide": wide,
     "online": online,
 }
 
@@ -271,6 +299,13 @@ def many_pairs() -> Iterator[tuple[str, Any]]:
         yield from ((f"million_in_{lists}_lists_{key}", value) for key, value in result.items())
 
 
+def wide_sparse() -> Iterator[tuple[str, Any]]:
+    """20,000 documents with 5,000 sparse features: to a hundredth and to a thousandth of the first α."""
+    for least in ("1e-2", "1e-3"):
+        result = in_subprocess("benchmarks.scale", "--part", "wide", least)
+        yield from ((f"wide_{least}_{key}", value) for key, value in result.items())
+
+
 def texts() -> Iterator[tuple[str, Any]]:
     """Writing LETOR text, and learning online from 2 GB of it."""
     small, file = OUT / "data" / "large.small.txt", OUT / "data" / "large.txt"
@@ -300,7 +335,10 @@ def cluster() -> Iterator[tuple[str, Any]]:
 
 
 WHERE = ("memory", "disk")
-MEASURED = {one.__name__: one for one in (storage, growth, many_pairs, paths, passes, larger, texts, cluster)}
+MEASURED = {
+    one.__name__: one
+    for one in (storage, growth, many_pairs, wide_sparse, paths, passes, larger, texts, cluster)
+}
 
 
 def main() -> None:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import numpy as np
 import pytest
 
+from ranksieve.data.dataset import Dataset
 from ranksieve.objective import base, make_objective
 from tests.conftest import random_dataset
 from tests.pairs import explicit_pairs, squared_hinge
@@ -145,3 +148,23 @@ def test_zero_is_remembered_unless_there_are_many_documents(monkeypatch):
     assert (objective := make_objective(data)).at_zero is objective.at_zero
     monkeypatch.setattr(base, "KEPT_DOCUMENTS", data.n_docs - 1)
     assert (objective := make_objective(data)).at_zero is not objective.at_zero
+
+
+def test_a_wide_hessian_takes_the_memory_of_a_few_blocks_however_many_parts_it_is_summed_from():
+    rng, (n, width) = np.random.default_rng(0), (6000, 512)
+    data = Dataset(rng.normal(size=(n, width)), rng.integers(0, 3, n).astype(float), np.arange(n) // 10)
+    objective, columns = make_objective(data), np.arange(width)
+    point, block = objective.evaluate(np.zeros(width)), 8 * width**2
+    n_parts = len(list(objective._few_queries(0, data.n_queries, width)))
+    assert n_parts >= 20
+    objective.hessian(point, columns)
+    tracemalloc.start()
+    objective.hessian(point, columns)
+    one = tracemalloc.get_traced_memory()[1]
+    tracemalloc.reset_peak()
+    objective.hessians(point, columns, np.array([0, data.n_queries // 2, data.n_queries]))
+    two = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    rows_of_a_part = 4 * 8 * base.NEAR_CELLS
+    assert one <= 6 * block + rows_of_a_part < n_parts * block / 2
+    assert two <= 10 * block + rows_of_a_part

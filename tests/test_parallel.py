@@ -14,9 +14,11 @@ import ranksieve as rs
 from ranksieve._parallel import (
     _limiter,
     available_threads,
+    fold_blocks,
     map_blocks,
     single_threaded_blas,
     split_blocks,
+    sum_blocks,
     use_threads,
 )
 
@@ -46,13 +48,46 @@ def test_results_come_in_block_order(n_threads):
         assert map_blocks(lambda a, b: (a, b), cuts) == list(itertools.pairwise(cuts))
 
 
-def test_an_error_in_a_block_is_raised():
+@pytest.mark.parametrize("n_threads", [1, 2, 3, 7])
+def test_results_are_added_in_block_order_and_no_thread_keeps_two(n_threads):
+    cuts, added, lock, waiting, most = np.arange(0, 300, 5), [], threading.Lock(), 0, 0
+
+    def work(start, stop):
+        nonlocal waiting, most
+        with lock:
+            waiting += 1
+            most = max(most, waiting)
+        return start, stop
+
+    def add(block):
+        nonlocal waiting
+        added.append(block)
+        with lock:
+            waiting -= 1
+
+    with use_threads(n_threads):
+        fold_blocks(work, cuts, add)
+    assert added == list(itertools.pairwise(cuts))
+    assert most <= n_threads
+
+
+def test_sums_of_blocks_are_those_from_the_first_to_the_last():
+    parts = np.random.default_rng(0).normal(size=(12, 3)) * 10.0 ** np.arange(12)[:, None]
+    for n_threads in (1, 3):
+        with use_threads(n_threads):
+            total = sum_blocks(lambda a, b: parts[a], np.arange(13))
+        np.testing.assert_array_equal(total, sum(parts[1:], start=parts[0]))
+
+
+@pytest.mark.parametrize("run", [map_blocks, sum_blocks])
+def test_an_error_in_a_block_is_raised(run):
     def work(start, stop):
         if start == 20:
             raise ValueError("block 20")
+        return np.zeros(1)
 
     with use_threads(2), pytest.raises(ValueError, match="block 20"):
-        map_blocks(work, np.arange(0, 60, 5))
+        run(work, np.arange(0, 60, 5))
 
 
 def test_threads_from_the_environment(monkeypatch):

@@ -13,13 +13,13 @@ from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
 from functools import cache, partial
 from itertools import pairwise
-from threading import Lock, local
+from threading import Condition, Lock, local
 from typing import TypeVar
 
 import numpy as np
 from threadpoolctl import ThreadpoolController
 
-from ranksieve._types import IntArray
+from ranksieve._types import FloatArray, IntArray
 
 T = TypeVar("T")
 
@@ -69,6 +69,50 @@ def map_blocks(work: Callable[[int, int], T], cuts: IntArray) -> list[T]:
     shares = _in_threads([partial(_one_by_one, work, numbered)] * _useful_threads(len(blocks)))
     done = {number: result for share in shares for number, result in share}
     return [done[number] for number in range(len(blocks))]
+
+
+def fold_blocks(work: Callable[[int, int], T], cuts: IntArray, add: Callable[[T], None]) -> None:
+    """``add(work(start, stop))`` for each block, computed by several threads and added in block order.
+
+    A thread waits with its result for the blocks before, so that there is never more than one per thread.
+    """
+    numbered = iter(enumerate(pairwise(cuts.tolist())))
+    turn, n_added, failed = Condition(), 0, False
+
+    def share() -> None:
+        nonlocal n_added, failed
+        try:
+            for number, (start, stop) in numbered:
+                result = work(start, stop)
+                with turn:
+                    while n_added < number and not failed:
+                        turn.wait()
+                    if failed:
+                        return
+                    add(result)
+                    n_added += 1
+                    turn.notify_all()
+        except BaseException:
+            with turn:
+                failed = True
+                turn.notify_all()
+            raise
+
+    _in_threads([share] * _useful_threads(len(cuts) - 1))
+
+
+def sum_blocks(work: Callable[[int, int], FloatArray], cuts: IntArray) -> FloatArray:
+    """The sum of ``work(start, stop)`` over the blocks, from the first to the last."""
+    sums: list[FloatArray] = []
+
+    def add(block: FloatArray) -> None:
+        if sums:
+            sums[0] += block
+        else:
+            sums.append(np.array(block, dtype=np.float64))
+
+    fold_blocks(work, cuts, add)
+    return sums[0]
 
 
 def map_shares(work: Callable[[int, int], None], cuts: IntArray) -> None:

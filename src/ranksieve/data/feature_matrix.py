@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TypeAlias
 
 import numpy as np
@@ -251,10 +251,11 @@ def chosen_columns(values: AnyArray, places: IntArray) -> FloatArray:
     return np.ascontiguousarray(values[:, places], dtype=np.float64)
 
 
-def ordered_sum(parts: Sequence[FloatArray] | FloatArray) -> FloatArray:
-    """The sum of arrays, from the first to the last."""
-    total = np.array(parts[0], dtype=np.float64)
-    for part in parts[1:]:
+def ordered_sum(parts: Iterable[FloatArray]) -> FloatArray:
+    """The sum of arrays, from the first to the last, each taken when the one before has been added."""
+    parts = iter(parts)
+    total = np.array(next(parts), dtype=np.float64)
+    for part in parts:
         total += part
     return total
 

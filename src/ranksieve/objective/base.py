@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ranksieve._parallel import map_blocks
+from ranksieve._parallel import fold_blocks, map_blocks, sum_blocks
 from ranksieve._types import BoolArray, FloatArray, IntArray, Matrix
 from ranksieve._util.memory import reuse_freed_memory
 from ranksieve.data.feature_matrix import FeatureMatrix, Read, chosen_columns, ordered_sum
@@ -109,12 +109,14 @@ class Objective:
             return known
         read = self.features.reader(columns)
 
-        def work(first: int, last: int) -> FloatArray:
-            parts = self._few_queries(first, last, len(columns))
-            return ordered_sum([self._curvature(point, read, a, b).block() for a, b in parts])
+        total = sum_blocks(lambda a, b: self._block(point, read, a, b, len(columns)), self.loss.cuts)
+        total /= self.loss.normaliser
+        return self._cleared(total, columns)
 
-        total = ordered_sum(map_blocks(work, self.loss.cuts))
-        return np.asarray(self._cleared(total, columns) / self.loss.normaliser)
+    def _block(self, point: Point, read: Read, first: int, last: int, width: int) -> FloatArray:
+        """The share of the queries first..last in the Hessian block, a few of them at a time."""
+        parts = self._few_queries(first, last, width)
+        return ordered_sum(self._curvature(point, read, a, b).block() for a, b in parts)
 
     def _cleared(self, hessian: FloatArray, columns: IntArray) -> FloatArray:
         """Without the rounding errors of features that are constant within every query."""
@@ -148,13 +150,16 @@ class Objective:
 
         def work(first: int, last: int) -> list[tuple[int, FloatArray]]:
             bounds = np.clip(cuts, first, last)
-            met = np.flatnonzero(np.diff(bounds)).tolist()
-            parts = ((k, self._few_queries(int(bounds[k]), int(bounds[k + 1]), len(columns))) for k in met)
-            return [(k, self._curvature(point, read, a, b).block()) for k, few in parts for a, b in few]
+            return [
+                (k, self._block(point, read, int(bounds[k]), int(bounds[k + 1]), len(columns)))
+                for k in np.flatnonzero(np.diff(bounds)).tolist()
+            ]
 
-        for shares in map_blocks(work, self.loss.cuts):
+        def add(shares: list[tuple[int, FloatArray]]) -> None:
             for k, block in shares:
                 hessians[k] += block
+
+        fold_blocks(work, self.loss.cuts, add)
         self._cleared(hessians, columns)
         self._latest = (point.at, columns, ordered_sum(list(hessians)) / self.loss.normaliser)
         return hessians
@@ -176,9 +181,9 @@ class Objective:
 
         def work(first: int, last: int) -> FloatArray:
             parts = self._few_queries(first, last, self.n_features)
-            return ordered_sum([self._curvature(point, read, a, b).diagonal() for a, b in parts])
+            return ordered_sum(self._curvature(point, read, a, b).diagonal() for a, b in parts)
 
-        diagonal = ordered_sum(map_blocks(work, self.loss.cuts)) / self.loss.normaliser
+        diagonal = sum_blocks(work, self.loss.cuts) / self.loss.normaliser
         return np.where(self.varies, diagonal, 0.0)
 
     def restricted(self, columns: IntArray) -> Objective:
@@ -231,7 +236,7 @@ class Objective:
                 total += self.features.transposed_of(product, *rows)
             return total
 
-        return ordered_sum(map_blocks(work, self.loss.cuts))
+        return sum_blocks(work, self.loss.cuts)
 
     def slopes_along(
         self, point: Point, direction_scores: FloatArray
