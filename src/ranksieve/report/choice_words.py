@@ -5,9 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from ranksieve.estimators.choice import DRAWS
 from ranksieve.report.subset_words import FOLD_SETS, subset_sentence
 from ranksieve.report.words import certificate, counted, metric_text, metric_title, percent, signed
 
+CHOSEN_AGAIN = (
+    f"share of {DRAWS} resamplings of the held-out queries whose best candidate uses the feature, "
+    "without new fits."
+)
 FAMILIES = {
     "l1": "ℓ1",
     "log": "log penalty",
