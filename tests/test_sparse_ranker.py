@@ -126,6 +126,14 @@ def test_chosen_again_resamples_the_held_out_queries_and_fits_nothing(train, cv)
     assert np.ptp(ranker.confidence_.frequency) > 0.5
 
 
+def test_folds_of_a_forward_selection_are_not_fitted_one_by_one(train, monkeypatch):
+    monkeypatch.setattr("ranksieve.leave_out.Folds.left", None)  # the objective of the data without a fold
+    ranker = SparseRanker(6, "ndcg@5", families=("forward",), cv=3).fit(train)
+    assert ranker.n_folds_ == 3
+    without = ranker.candidates_.families[0].fitted.without != 0
+    assert (without != without[:, :1]).any(), "a fold selects features of its own"
+
+
 def test_confidence(train):
     a, b = halves(train)
     fitted = SparseRanker(2, "ndcg@5").fit(a, valid=b)
