@@ -14,7 +14,7 @@ from benchmarks.methods_page import FOLDER, example_folder, method_page, methods
 from ranksieve import make_ranking
 from ranksieve._util.messages import how_to_install
 from ranksieve.cli import app
-from ranksieve.methods import METHODS
+from ranksieve.methods import METHODS, ranker_classes
 from tests.pages import PAGES, ROOT, alike, blocks, commands, is_within, name_of, python_blocks, run_page
 
 RUN_ELSEWHERE = {"shop.md"}  # by test_shop_tutorial
@@ -75,6 +75,28 @@ def test_the_page_of_certificates_says_what_a_method_proves(name):
     text = (ROOT / "docs" / "certificates.md").read_text(encoding="utf-8")
     rows = {row.split(" | ")[0].lstrip("| "): row for row in text.splitlines() if row.startswith("|")}
     assert re.search(rf"(?<![\w-]){method.title}(?![\w-])", rows[kind])
+
+
+def test_the_readme_names_the_commands_without_json():
+    commands = typer.main.get_command(app).commands
+    without = {name for name, one in commands.items() if not any("--json" in p.opts for p in one.params)}
+    text = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
+    named = re.search(r"All but (.*?) print one JSON object", text)[1]
+    assert set(re.findall(r"`(\w+)`", named)) == without
+
+
+def test_the_page_of_scale_names_what_works_on_a_cluster():
+    text = " ".join((ROOT / "docs" / "scale.md").read_text(encoding="utf-8").split())
+    works = text.split("**What works**:")[1].split("Coefficients agree")[0]
+    kinds = ranker_classes().values()
+    assert {one for one in re.findall(r"`(\w+)`", works) if one[0].isupper()} == {
+        kind.__name__ for kind in kinds if getattr(kind, "works_in_parts", False)
+    }
+    commands = typer.main.get_command(app).commands
+    named = re.search(r"listed below, and (.*?) have `--cluster`", text)[1]
+    assert set(re.findall(r"`(\w+)`", named)) == {
+        name for name, one in commands.items() if any("--cluster" in p.opts for p in one.params)
+    }
 
 
 def test_what_is_shown_is_compared():
