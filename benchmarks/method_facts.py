@@ -11,7 +11,7 @@ from ranksieve.methods import METHODS, Method
 IN_ALL = {
     "normalise": "How features are scaled before the fit; the model keeps it ([raw data](../raw-data.md)).",
     "missing": "What is put where values are missing; the model keeps it ([raw data](../raw-data.md)).",
-    "C": "C of the base, RankSVM: weight of the mean loss against ½‖w‖².",
+    "C": "If given, the base is `RankSVM(C, average=True)`: C weighs the mean loss against ½‖w‖².",
 }
 SECTION = r"^Parameters\n-+\n(.*?)(?=^\S[^\n]*\n-{3,}$|\Z)"
 ENTRY = re.compile(r"^(\S[^:\n]*?)(?: : [^\n]*)?\n((?:    [^\n]*\n|\n)+)", re.M)

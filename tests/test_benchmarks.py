@@ -22,6 +22,7 @@ from benchmarks.measures.roofline import counted
 from benchmarks.pairs import build_pairs, count_pairs
 from benchmarks.problems import problems
 from benchmarks.results_data import is_known, keep_rows, read_rows, with_ratios
+from benchmarks.results_page import INTRODUCTION
 from benchmarks.results_page import page as results_page
 
 from ranksieve.experiment.benching import bench
@@ -265,3 +266,8 @@ def test_the_results_page_says_what_was_compared(synthetic_folds, tmp_path):
     assert "HP2004 (282)" in text
     assert "### OHSUMED: how near ours come to the published numbers" in text
     assert "### MQ2008: what has no counterpart" in text
+
+
+def test_the_page_of_results_begins_as_it_would_be_written_again():
+    written = (harness.HERE.parent / "docs" / "results.md").read_text(encoding="utf-8")
+    assert written.startswith(INTRODUCTION)

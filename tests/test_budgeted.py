@@ -308,6 +308,26 @@ def test_fit_within_a_cost(here):
     assert f"restricted to {len(model.certificate['features'])} features, is" in page
 
 
+@pytest.mark.parametrize("name", METHODS)
+def test_a_method_of_the_command_line_has_the_defaults_of_its_class(name):
+    """But for the parameter that its name states."""
+    ranker = METHODS[name].make()
+    ours, theirs = ranker.get_params(deep=False), type(ranker)().get_params(deep=False)
+    assert {key for key in ours if ours[key] != theirs[key]} <= {"penalty", "metric"}
+
+
+@pytest.mark.parametrize(
+    ("name", "fixed"), [("ranksvm", "C=2"), ("adarank-ndcg", "n_rounds=30"), ("gas", "C=2")]
+)
+def test_validation_data_that_only_measure_do_not_change_the_fit(name, fixed, here):
+    options = ("--method", name, "--set", fixed, *(("--set", "k=3") if name == "gas" else ()))
+    run(*fit(*options))
+    alone = rs.load_model("m.json")
+    run(*fit(*options, "--valid", "vali.txt"))
+    measured = rs.load_model("m.json")
+    assert (measured.names, measured.weights.tolist()) == (alone.names, alone.weights.tolist())
+
+
 def test_validation_data_only_measure_where_all_is_fixed(here):
     text = run(
         *fit("--method", "ranksvm", "--set", "C=2", "--set", "normalise=z", "--valid", "vali.txt")

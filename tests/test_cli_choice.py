@@ -11,7 +11,7 @@ import pytest
 
 import ranksieve as rs
 from ranksieve.cli.fit_output import how_chosen
-from ranksieve.report.choice_words import choice_sentences, optimality
+from ranksieve.report.choice_words import CHOSEN_AGAIN, choice_sentences, optimality
 from tests.test_cli import refused, run
 
 QUICK = ("--set", "n_alphas=10", "--profile", "standard", "-o", "m.json")
@@ -102,6 +102,7 @@ def test_features_are_printed_with_how_often_they_would_be_chosen_again(here):
     printed = run("fit", "train.txt", *QUICK).stdout
     ranker = fitted(valid=False)
     assert "chosen again" in printed
+    assert f"Chosen again: {CHOSEN_AGAIN}\n" in printed
     for j in ranker.support_:
         row = next(line.split() for line in printed.splitlines() if line.split()[:1] == [f"f{j + 1}"])
         assert " ".join(row[2:]) == f"{100 * ranker.confidence_.frequency[j]:.0f} %"

@@ -11,8 +11,9 @@ import pytest
 import ranksieve as rs
 from ranksieve.cli.subset import as_sizes
 from ranksieve.estimators.best_subset import held_out_sizes
+from ranksieve.forward import ForwardSearch
 from ranksieve.report.subset_page import subset_page
-from ranksieve.report.subset_words import screening_sentences, subset_sentence, tie_sentences
+from ranksieve.report.subset_words import FOLD_SETS, screening_sentences, subset_sentence, tie_sentences
 from tests.test_cli import refused, run
 
 
@@ -30,6 +31,8 @@ def test_table_page_model_and_json_agree(here):
     said = run(*asked, "-o", "s.html", "--model", "m.json")
     assert "Proven best: no other set of at most 3 of the 8 features" in said.stdout
     assert "measured on vali.txt and by 5-fold cross-validation" in said.stdout
+    assert FOLD_SETS in " ".join(said.stdout.split())
+    assert FOLD_SETS in Path("s.html").read_text()
     content = json.loads(run(*asked, "--json").stdout)
     assert [size["max_features"] for size in content["sizes"]] == [1, 2, 3]
     best = max(content["sizes"], key=lambda size: size["mean"])
@@ -62,6 +65,9 @@ def test_fit_best_subset(here):
     assert "Proven best: no other set of at most" in said.stdout
     assert "Proven best: no other set of at most" in Path("r.html").read_text()
     assert "best subset" in Path("r.html").read_text()
+    assert FOLD_SETS in " ".join(said.stdout.split())
+    assert FOLD_SETS in Path("r.html").read_text()
+    assert FOLD_SETS not in run("fit", "train.txt", "--max-features", 3, "-o", "m.json").stdout
     assert "--best-subset does not apply to fenchelrank" in refused(
         "fit", "train.txt", "--best-subset", "--method", "fenchelrank", "-o", "m.json"
     )
@@ -141,3 +147,20 @@ def test_held_out_values_of_sizes(here):
     crossed, n_folds = held_out_sizes(rankers, train)
     assert n_folds == 5
     assert len(crossed.query_ids) == train.n_queries
+
+
+def test_what_is_cross_validated_is_forward_selection(here, monkeypatch):
+    """As the sentence says: the search of the best sets is not asked again without a fold."""
+    train = rs.read_letor("train.txt")
+    rankers = rs.BestSubset().fit_sizes([1, 2], train)
+    asked = []
+
+    class Counted(ForwardSearch):
+        def path(self, *arguments, **options):
+            asked.append(self.objective.loss.queries.n_queries)
+            return super().path(*arguments, **options)
+
+    monkeypatch.setattr("ranksieve.estimators.best_subset.ForwardSearch", Counted)
+    monkeypatch.setattr("ranksieve.subset.SubsetSearch.best", None)
+    held_out_sizes(rankers, train)
+    assert asked == [20] * 5

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import json
 import re
+import warnings
 
 import pytest
 import typer
 import yaml
 from benchmarks.methods_page import FOLDER, example_folder, method_page, methods_page
 
+from ranksieve import make_ranking
 from ranksieve._util.messages import how_to_install
 from ranksieve.cli import app
-from ranksieve.methods import METHODS
+from ranksieve.methods import METHODS, ranker_classes
 from tests.pages import PAGES, ROOT, alike, blocks, commands, is_within, name_of, python_blocks, run_page
 
 RUN_ELSEWHERE = {"shop.md"}  # by test_shop_tutorial
@@ -49,6 +51,52 @@ def test_every_command_that_is_shown_exists_with_its_options():
             command.make_parser(context).parse_args(words)
         except Exception as error:
             pytest.fail(f"{name_of(page)}: ranksieve {name} {' '.join(words)}: {error}")
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_the_page_of_certificates_says_what_a_method_proves(name):
+    """Each method stands in the row of the certificate that its models carry."""
+    method, data = METHODS[name], make_ranking(n_queries=12, n_features=6, n_informative=3, seed=0)
+    quick = {"k": 3, "t": 3, "K": 3, "n_subsamples": 4, "n_rounds": 2, "n_subsets": 1, "n_trials": 2}
+    quick |= {"max_iter": 50, "families": ("l1",)}
+    ranker = method.make(**{key: value for key, value in quick.items() if key in method.parameters})
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        certificate = getattr(ranker.fit(data).to_model(), "certificate", {})
+    kinds = {
+        "`kind: subset`": certificate.get("kind") == "subset",
+        "the same with `features`": "features" in certificate and "gap" in certificate,
+        "`gap`, `relative_gap`": "gap" in certificate,
+        "`gap_of_last_round`": "gap_of_last_round" in certificate,
+        "objective alone": "objective" in certificate,
+        "none": True,
+    }
+    kind = next(kind for kind, holds in kinds.items() if holds)
+    text = (ROOT / "docs" / "certificates.md").read_text(encoding="utf-8")
+    rows = {row.split(" | ")[0].lstrip("| "): row for row in text.splitlines() if row.startswith("|")}
+    assert re.search(rf"(?<![\w-]){method.title}(?![\w-])", rows[kind])
+
+
+def test_the_readme_names_the_commands_without_json():
+    commands = typer.main.get_command(app).commands
+    without = {name for name, one in commands.items() if not any("--json" in p.opts for p in one.params)}
+    text = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
+    named = re.search(r"All but (.*?) print one JSON object", text)[1]
+    assert set(re.findall(r"`(\w+)`", named)) == without
+
+
+def test_the_page_of_scale_names_what_works_on_a_cluster():
+    text = " ".join((ROOT / "docs" / "scale.md").read_text(encoding="utf-8").split())
+    works = text.split("**What works**:")[1].split("Coefficients agree")[0]
+    kinds = ranker_classes().values()
+    assert {one for one in re.findall(r"`(\w+)`", works) if one[0].isupper()} == {
+        kind.__name__ for kind in kinds if getattr(kind, "works_in_parts", False)
+    }
+    commands = typer.main.get_command(app).commands
+    named = re.search(r"listed below, and (.*?) have `--cluster`", text)[1]
+    assert set(re.findall(r"`(\w+)`", named)) == {
+        name for name, one in commands.items() if any("--cluster" in p.opts for p in one.params)
+    }
 
 
 def test_what_is_shown_is_compared():

@@ -251,13 +251,14 @@ def slow_err(labels, scores, k, max_label):
     return total
 
 
+@pytest.mark.parametrize("profile", ["mslr", "standard", "trec"])
 @pytest.mark.parametrize("k", [1, 3, 10, None])
-def test_err_equals_its_definition(k):
+def test_err_equals_its_definition(k, profile):
     data, scores = random_case(5)
     name = "err" if k is None else f"err@{k}"
     rows = [np.flatnonzero(data.qid == q) for q in data.queries.ids]
     expected = [slow_err(data.y[r], scores[r], k, 4) for r in rows]
-    np.testing.assert_allclose(evaluate(scores, data, name, "standard").per_query[name], expected, rtol=1e-12)
+    np.testing.assert_allclose(evaluate(scores, data, name, profile).per_query[name], expected, rtol=1e-12)
 
 
 # Other libraries
@@ -309,14 +310,17 @@ def test_against_ir_measures(name, measure, profile):
 
 
 @pytest.mark.skipif(shutil.which("perl") is None, reason="TREC's gdeval, which ir-measures runs, needs perl")
-@pytest.mark.parametrize("name", ["err@5", "err@20", "ndcg@10"])
-def test_against_gdeval(name):
+@pytest.mark.parametrize(
+    ("name", "profile"),
+    [("err@5", "standard"), ("err@20", "standard"), ("err@20", "trec"), ("ndcg@10", "standard")],
+)
+def test_against_gdeval(name, profile):
     import ir_measures as ir
 
     data, scores = random_case(2)
     measure = (ir.ERR if name.startswith("err") else ir.nDCG(dcg="exp-log2")) @ int(name.split("@")[1])
     # gdeval prints five decimals.
-    check_against(ir_measures_values(measure, data, scores), data, scores, name, "standard", 6e-6)
+    check_against(ir_measures_values(measure, data, scores), data, scores, name, profile, 6e-6)
 
 
 @pytest.mark.parametrize(

@@ -337,7 +337,7 @@ def test_file_problems(tmp_path):
     with pytest.raises(ValueError, match="there is no pair to learn from"):
         MinBatSRank().fit_file(path, n_features=1)
     with pytest.raises(ValueError, match="standard input can be read once, but n_epochs=5; give n_epochs=1"):
-        MinBatSRank().fit_file("-", n_features=1)
+        MinBatSRank(n_epochs=5).fit_file("-", n_features=1)
     path.write_text("1 qid:a 1:NULL\n0 qid:a 1:2\n")
     with pytest.raises(ValueError, match=r"is missing \(NaN\)"):
         MinBatSRank().fit_file(path, n_features=1, missing="keep")

@@ -210,8 +210,8 @@ def test_missing_extra_is_named(fitted, tmp_path, monkeypatch):
 def test_support_is_shown_beside_the_weights(page, fitted):
     text, ranker = text_of(page), fitted[0]
     assert (
-        "Share of 200 resamplings of the held-out queries in which the best candidate uses the feature"
-        in text
+        "Share of 200 resamplings of the held-out queries whose best candidate uses the feature, "
+        "without new fits." in text
     )
     assert "alone, MAP" in text
     often = np.count_nonzero(ranker.confidence_.frequency[ranker.support_] >= 0.9)

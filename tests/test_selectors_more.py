@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from itertools import combinations, product
 
 import numpy as np
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize
 from scipy.stats import kendalltau
 
+from ranksieve import read_letor
 from ranksieve.boosted import lightgbm_text
 from ranksieve.data.dataset import Dataset
 from ranksieve.estimators import LambdaMART, RankRLS, RankSVM
@@ -31,6 +33,7 @@ from ranksieve.selection.brtree import split_queries
 from ranksieve.selection.greedy_rankrls import LeftOut
 from ranksieve.selection.hierarchical import k_means, quality
 from tests.conftest import random_dataset
+from tests.pages import ROOT
 from tests.refusals import COUNT, NOT_NEGATIVE, POSITIVE, SEED, among, wrong
 
 
@@ -296,6 +299,15 @@ def test_one_feature_of_each_family(kind):
     best = [max(family, key=lambda j: importance[j]) for family in ([0, 1, 2], [3, 4], [5])]
     assert fitted.selected_.tolist() == sorted(best, key=lambda j: -importance[j])
     assert len(kind(n_clusters=5).fit(grouped).selected_) == 5
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_numbers_of_clusters_are_those_of_the_page(seed, letor_root):
+    page = (ROOT / "docs" / "methods" / "hierarchicalbem.md").read_text(encoding="utf-8")
+    spans = re.search(r"at (\d+) to (\d+) clusters on\s+OHSUMED and at (\d+) to (\d+) on MQ2008", page)
+    fewest, most, *_ = map(int, spans.groups())
+    train = read_letor(letor_root / "OHSUMED" / "Fold1" / "train.txt")
+    assert fewest <= len(HierarchicalBEM(random_state=seed).fit(train).selected_) <= most
 
 
 def test_clusters_come_from_kendalls_tau():

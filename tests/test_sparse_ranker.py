@@ -107,6 +107,33 @@ def test_values_are_averaged_over_neighbours():
     np.testing.assert_array_equal(averaged(values, 1), values)
 
 
+@pytest.mark.parametrize("cv", [0, 3])
+def test_chosen_again_resamples_the_held_out_queries_and_fits_nothing(train, cv):
+    """By hand, with other draws: the best candidate of each and the share of its versions with a feature."""
+    a, b = halves(train)
+    ranker = SparseRanker(3, "ndcg@5", families=("l1",), cv=cv).fit(a, valid=b)
+    family, n = ranker.candidates_.families[0], len(ranker.validation_.query_ids)
+    allowed = np.flatnonzero((family.models.n_nonzero <= 3) & (family.models.n_nonzero > 0))
+    values, rng, shares = ranker.candidates_.values[allowed], np.random.default_rng(99), []
+    for _ in range(2000):
+        mean = values[:, rng.integers(0, n, n)].mean(axis=1)
+        best = allowed[
+            min(np.flatnonzero(mean == mean.max()), key=lambda k: family.models.n_nonzero[allowed[k]])
+        ]
+        versions = family.models.coefs[best][None] if cv == 0 else family.fitted.without[best]
+        shares.append((versions != 0).mean(axis=0))
+    np.testing.assert_allclose(ranker.confidence_.frequency, np.mean(shares, axis=0), atol=0.12)
+    assert np.ptp(ranker.confidence_.frequency) > 0.5
+
+
+def test_folds_of_a_forward_selection_are_not_fitted_one_by_one(train, monkeypatch):
+    monkeypatch.setattr("ranksieve.leave_out.Folds.left", None)  # the objective of the data without a fold
+    ranker = SparseRanker(6, "ndcg@5", families=("forward",), cv=3).fit(train)
+    assert ranker.n_folds_ == 3
+    without = ranker.candidates_.families[0].fitted.without != 0
+    assert (without != without[:, :1]).any(), "a fold selects features of its own"
+
+
 def test_confidence(train):
     a, b = halves(train)
     fitted = SparseRanker(2, "ndcg@5").fit(a, valid=b)

@@ -68,6 +68,25 @@ def test_exponential_gain_equals_ir_measures():
     np.testing.assert_allclose(ours.per_query["ndcg@5"], [theirs["1"], theirs["2"]], atol=1e-5)
 
 
+@pytest.mark.parametrize(
+    ("k", "gdeval"),
+    [(1, [0.0, 0.0, 0.1875]), (3, [0.03125, 0.16797, 0.2605]), (20, [0.21802, 0.16797, 0.2605])],
+)
+def test_err_of_a_run_equals_what_gdeval_printed(k, gdeval):
+    """Values of ir_measures 0.4.3 (gdeval 1.2a, five digits): R = (2^y − 1)/16, labels below 0 count 0."""
+    qrels = {
+        "1": {"a": 4, "b": 1, "c": 0, "d": 2, "not found": 3},
+        "2": {"a": -2, "b": 3, "c": 1},
+        "3": {"a": 1, "b": 2, "c": 2},
+    }
+    run = {
+        "1": {"c": 9.0, "b": 8.0, "not judged": 7.0, "d": 6.0, "a": 5.0},
+        "2": {"a": 3.0, "c": 2.0, "b": 1.0},
+        "3": {"a": 1.0, "b": 1.0, "c": 0.5},  # a tie: b before a
+    }
+    np.testing.assert_allclose(evaluate_run(run, qrels, f"err@{k}").per_query[f"err@{k}"], gdeval, atol=6e-6)
+
+
 def test_err_ignores_what_was_not_found():
     qrels = {"1": {"a": 0, "not found": 4}}
     assert evaluate_run({"1": {"a": 1.0}}, qrels, "err", "standard").mean["err"] == 0.0

@@ -1,4 +1,4 @@
-"""Sparse linear learning to rank: few features, each fit with a proof of how near the optimum it is.
+"""Sparse linear learning to rank: few features, and a proof of how near the optimum the weights are.
 
 The public names stand in ``__init__.pyi`` and are loaded when they are first used.
 """

@@ -192,10 +192,18 @@ class BudgetedRanker(LinearRanker):
         return Search(method, points, budget, _counter(progress, len(points) * (1 + n_folds)))
 
     def _grid(self, method: Method, n_usable: int) -> Sequence[Point]:
-        """The points of the method's grid that differ in what is not fixed, with sizes up to ``n_usable``."""
+        """The points of the method's grid that differ in what is not fixed, with sizes up to ``n_usable``.
+
+        Where all that varies in it is fixed, nothing is chosen, and what else it holds does not count.
+        """
+        fixed: Point = self.parameters or {}
         grid = within(method.grid, method, n_usable)
         points: Sequence[Point] = grid if method.warm else thinned(grid)
-        points = within([{**point, **(self.parameters or {})} for point in points], method, n_usable)
+        first = method.grid[0]
+        varied = {name for point in method.grid for name in point if point[name] != first.get(name)}
+        if varied and varied | ({method.size} - {""}) <= fixed.keys():
+            points = [{}]
+        points = within([{**point, **fixed} for point in points], method, n_usable)
         return [point for k, point in enumerate(points) if point not in points[:k]]
 
     def _cross_validated(

@@ -50,9 +50,10 @@ class Method:
     title, source, loss, penalty, solver : str
         What it is called, where it comes from, what it minimises and how, in words.
     make : callable
-        Gives the ranker for some parameters; all have defaults.
+        Gives the ranker for some parameters; all have defaults, those of the ranker's class but for what the
+        name of the method states.
     grid : sequence of mappings
-        Parameters to try, as in the method's paper.
+        Parameters to try, as in the method's paper; what it fixes is in every point.
     select : str
         The metric by which the paper chooses among them.
     warm : bool
@@ -150,6 +151,7 @@ _REWEIGHTED = "reweighted ℓ1"
 
 _FEW_ALPHAS = parameter_grid(alpha=decades(-1, -4, 2))
 _CS = parameter_grid(C=decades(-3, 3))
+_MEAN_CS = parameter_grid(C=decades(-3, 3), average=[True])
 # Every model that a tolerance would stop at is a prefix of the run without one: validation chooses among all.
 _ROUNDS = parameter_grid(n_rounds=[1, 2, 3, 4, 5, 7, 10, 14, 20, 30, 50, 70, 100, 140, 200], tol=[np.inf])
 _SIZES = [5, 10, 15, 20, 25]
@@ -164,14 +166,14 @@ def _ranksvm(title: str, penalty: str, name: str, solver: str, warm: bool = Fals
 def _selector(
     title: str, source: str, penalty: str, kind: Callable[..., Ranker], size: str = "", **grid: Sequence[Any]
 ) -> Method:
-    """A selector, of a given number of features if ``size`` names it, whose base is RankSVM with a C."""
+    """A selector, of a given number of features if ``size`` names it; its grid has C of RankSVM as base."""
     points = parameter_grid(**({size: _SIZES} if size else {}), **grid, C=decades(-2, 2))
     how = (HINGE, penalty, "then RankSVM-Primal", partial(_selected, kind), points)
-    return Method(title, source, *how, size=size, rounds="", extra={"C": 1.0})
+    return Method(title, source, *how, size=size, rounds="", extra={"C": None})
 
 
-def _selected(kind: Callable[..., Ranker], C: float = 1.0, **options: Any) -> Ranker:
-    return kind(base=estimators.RankSVM(C, average=True), **options)
+def _selected(kind: Callable[..., Ranker], C: float | None = None, **options: Any) -> Ranker:
+    return kind(**({} if C is None else {"base": estimators.RankSVM(C, average=True)}), **options)
 
 
 METHODS: dict[str, Method] = {
@@ -192,11 +194,9 @@ METHODS: dict[str, Method] = {
         "FSMRank", "Lai et al. 2013", HINGE, "weighted ℓ1 + similarity", "accelerated gradient",
         ranker("FSMRank"), _FSM,
     ),
-    # The paper says neither how many passes nor in what order. One, as an online method makes: λ is compared
-    # with a sum over all passes, so that more of them would need other λ than the paper's.
     "minbatsrank": Method(
         "MinBatSRank", "Cheng et al. 2018", HINGE, "ℓ1", "FTRL-proximal",
-        ranker("MinBatSRank", n_epochs=1), _MINBAT, rounds="n_epochs", n_seeds=5,
+        ranker("MinBatSRank"), _MINBAT, rounds="n_epochs", n_seeds=5,
     ),
     "ranksvm-l1": _ranksvm("RankSVM-ℓ1", "ℓ1", "l1", "proximal Newton or FISTA", warm=True),
     "ranksvm-log": _ranksvm("RankSVM-log", "log", "log", _REWEIGHTED),
@@ -209,7 +209,7 @@ METHODS: dict[str, Method] = {
     ),
     "ranksvm": Method(
         "RankSVM-Primal", "Chapelle and Keerthi 2010", HINGE, "ℓ2", "truncated Newton",
-        ranker("RankSVM", average=True), _CS,
+        ranker("RankSVM"), _MEAN_CS,
     ),
     "ranksvmstruct": Method(
         "RankSVM-Struct", "Joachims 2006", "hinge", "ℓ2", "1-slack cutting plane",
@@ -217,7 +217,7 @@ METHODS: dict[str, Method] = {
     ),
     "csranksvm": Method(
         "CS-RankSVM", "Cao et al. 2006", "weighted squared hinge", "ℓ2", "truncated Newton",
-        ranker("CSRankSVM", average=True), _CS,
+        ranker("CSRankSVM"), _MEAN_CS,
     ),
     "rankrls": Method(
         "RankRLS", "Pahikkala et al. 2009", "squared differences", "ℓ2", "closed form", ranker("RankRLS"),

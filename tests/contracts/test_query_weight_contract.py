@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 
@@ -10,6 +12,7 @@ from ranksieve.estimators import SparseRanker
 from ranksieve.preparation.missing import FILLS
 from ranksieve.preparation.normalise import NORMALISATIONS
 from tests.conftest import QUICK, random_dataset
+from tests.pages import ROOT
 from tests.rankers import ESTIMATORS, SELECTORS
 
 RANKERS = {**ESTIMATORS, **SELECTORS}
@@ -85,6 +88,13 @@ def test_weight_two_is_twice(name, seed, data, valid):
     times = how_often(seed, data)
     weighted = fit(name, data, valid, query_weight=times.astype(float))
     assert_same(weighted, fit(name, repeated(data, times), valid), data)
+
+
+def test_the_page_of_weights_names_the_methods_in_which_weight_two_is_not_twice():
+    page = (ROOT / "docs" / "weights.md").read_text(encoding="utf-8")
+    exceptions = page.split("All of them weigh queries.")[1].split("Folds hold")[0]
+    named = {name for name, kind in RANKERS.items() if re.search(rf"\b{kind.__name__}\b", exceptions)}
+    assert named == set(NOT_TWICE)
 
 
 @pytest.mark.parametrize("name", RANKERS)

@@ -175,7 +175,7 @@ def ranksieve(
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and stop.")
     ] = False,
 ) -> None:
-    """Learn to rank with few features, and prove how near the best possible each fit is.
+    """Learn to rank with few features, and prove how near the best possible the weights are.
 
     Try "ranksieve demo" first; "ranksieve COMMAND --help" explains a command and shows an example.
     """

@@ -153,7 +153,7 @@ def show_model(
     ranker: LinearRanker, model: rs.LinearModel | rs.BoostedModel, choice: str, uncounted: str = ""
 ) -> None:
     """The headline, then features and weights, then what is proven."""
-    from ranksieve.report.choice_words import choice_sentences, optimality
+    from ranksieve.report.choice_words import CHOSEN_AGAIN, choice_sentences, optimality
 
     if isinstance(model, rs.BoostedModel):
         used = f"{len(model.names)} of {model.n_features} features"
@@ -177,12 +177,14 @@ def show_model(
     if model.terms:
         table(*_feature_rows(ranker, model))
         _show_groups(ranker)
+        if hasattr(ranker, "confidence_"):
+            words(f"Chosen again: {CHOSEN_AGAIN}")
     if proof := optimality(model.certificate):
         words(proof)
 
 
 def _feature_rows(ranker: Any, model: rs.LinearModel) -> tuple[list[str], list[tuple[str, ...]]]:
-    """Headings and rows: features by falling weight, their costs, how often each would be chosen again."""
+    """Headings and rows: features by falling weight, their costs, ``confidence_.frequency`` of each."""
     from ranksieve.report.words import percent_text
 
     ordered = sorted(model.terms, key=lambda term: -abs(term.weight))

@@ -114,10 +114,13 @@ def as_sizes(text: str) -> list[int]:
 
 
 def how_measured(valid: str | None, n_folds: int) -> str:
-    """What the held-out metric was measured on, in a sentence."""
+    """What the held-out metric was measured on, in sentences."""
+    from ranksieve.report.subset_words import FOLD_SETS
+
     crossed = f"by {n_folds}-fold cross-validation over the training queries" if n_folds else ""
     on = " and ".join(filter(None, [f"on {valid}" if valid else "", crossed]))
-    return f"The metric was measured {on or 'on the training data, as one query cannot be held out'}."
+    sets = f" {FOLD_SETS}" if n_folds else ""
+    return f"The metric was measured {on or 'on the training data, as one query cannot be held out'}.{sets}"
 
 
 def subset_data(rankers: Sequence[Any], validation: Validation, chosen: str) -> dict[str, Any]:

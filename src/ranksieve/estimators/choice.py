@@ -105,8 +105,9 @@ class Confidence:
     fewest_tied : int
         The fewest features of the chosen model and those tied with it.
     frequency : array
-        How often each feature would be chosen again: the share of bootstrap samples of the held-out queries
-        whose best model uses it, averaged over its versions without each fold where there are folds.
+        Of each feature the share of bootstrap samples of the held-out queries whose best model uses it,
+        averaged over its versions without each fold where there are folds. No model is fitted again: how
+        often refits use a feature, :func:`ranksieve.selection_frequency` counts.
     loss, loss_low, loss_high : float
         Mean of the best model without a budget less that of the chosen one, and its 95 % interval.
     unrestricted_features : int

@@ -59,8 +59,8 @@ class MinBatSRank(IterativeRanker):
     smoothing : float
         ρ ≥ 0; keeps the first steps from being too long.
     n_epochs : int
-        Passes over the data. The paper does not say how many it made; 5 came within 0.2 % of the best
-        validation NDCG@10 of 1 to 20 passes on OHSUMED and on MQ2008.
+        Passes over the data. The paper does not say how many it made. One, as an online method makes: λ is
+        compared with a sum over all passes, so more of them would need other λ than the paper's.
     batch_pairs : int, optional
         Cut the pairs of a query, ordered by upper and then by lower row, into consecutive batches of at most
         this many; the scores follow after each. An epoch then visits every pair, and the order of a query's
@@ -104,7 +104,7 @@ class MinBatSRank(IterativeRanker):
     rate: Positive = 0.0625
     _: KW_ONLY
     smoothing: NotNegative = 1.0
-    n_epochs: Count = 5
+    n_epochs: Count = 1
     batch_pairs: Count | None = None
     feature_wise: bool = True
     shuffle: bool = True

@@ -134,8 +134,8 @@ class SparseRanker(WithinBudget):
     n_folds_ : int
         Folds of training queries that were held out in turn; 0 if none were.
     confidence_ : Confidence
-        Interval of the metric, tied models, how often each feature would be chosen again, and what the budget
-        costs.
+        Interval of the metric, tied models, how often resampled held-out queries choose each feature, and
+        what the budget costs.
     costs_ : FeatureCosts or None
         What features cost.
     found_ : Found or None

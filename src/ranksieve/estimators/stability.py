@@ -27,8 +27,8 @@ def selection_frequency(
     f_j = (1/B) Σ_b 1[w_j(Q_b) ≠ 0], where w(Q) is the ranker's family at its chosen point (its α, or for
     forward selection its number of features) over the queries Q, and Q_1, …, Q_B are ``share`` of the queries
     that have pairs, drawn without replacement. A feature that returns in nearly all of them does not owe its
-    place to a few queries. ``ranker.confidence_.frequency`` asks another question: how often a feature would
-    be chosen again if other queries had been held out.
+    place to a few queries. ``ranker.confidence_.frequency`` asks another question: how often the
+    best of the candidates, which stay as they are, uses a feature when the held-out queries are resampled.
     :class:`ranksieve.StabilitySelection` takes the maximum over a grid of α instead, and chooses by it.
 
     Parameters

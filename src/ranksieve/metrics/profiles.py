@@ -48,7 +48,7 @@ class Profile:
     name : str
         Shown in results.
     gain : function
-        Labels -> gains, finite, at least 0, not decreasing.
+        Labels -> gains in DCG and NDCG, finite, at least 0, not decreasing.
     discount : function
         Ranks (1, 2, …) -> weights, not increasing.
     short_list_is_zero : bool
@@ -58,7 +58,7 @@ class Profile:
     empty : 0.0, 1.0 or "skip"
         NDCG, AP and R of a query without a relevant document, where they are 0/0; the other metrics are 0.
     max_label : float
-        The highest label of the scale, for ERR.
+        The highest label of the scale, for ERR, whose probability to stop is (2^y − 1) / 2^max_label.
     """
 
     name: str
@@ -93,7 +93,7 @@ PROFILES: dict[str, Profile] = {
 }
 """``letor``: the official scripts of LETOR 3.0 and 4.0; ``mslr``: the same, relevant means y ≥ 2;
 ``standard``: discount 1/log2(1 + i), short lists use what there is; ``trec``: the same with gain y, as
-trec_eval has it."""
+trec_eval has it (ERR, which trec_eval lacks, as TREC's gdeval)."""
 STANDARD = PROFILES["standard"]
 
 

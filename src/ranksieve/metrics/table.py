@@ -13,7 +13,7 @@ import numpy as np
 
 from ranksieve._types import BoolArray, FloatArray
 from ranksieve._util.messages import lookup
-from ranksieve.metrics.profiles import Profile, wider_scales
+from ranksieve.metrics.profiles import Profile, exponential_gain, wider_scales
 from ranksieve.metrics.ranked import Judged, Ranked, ratio
 
 PerQuery: TypeAlias = Callable[[Ranked, int | None, Profile], FloatArray]
@@ -50,10 +50,11 @@ def ndcg(ranked: Ranked, k: int | None, profile: Profile) -> FloatArray:
 
 
 def expected_reciprocal_rank(ranked: Ranked, k: int | None, profile: Profile) -> FloatArray:
-    """ERR@k = Σ_{i ≤ k} (1/i)·R_i·Π_{j < i} (1 − R_j), R = gain(y) / (1 + gain(max_label)).
+    """ERR@k = Σ_{i ≤ k} (1/i)·R_i·Π_{j < i} (1 − R_j), R = (2^y − 1) / 2^max_label (Chapelle et al., 2009).
 
-    With gain 2^y − 1, R = (2^y − 1) / 2^max_label (Chapelle et al., 2009). The scale's highest label comes
-    from the profile, not from the data, so that values of different data sets can be compared.
+    R is the same in every profile, whatever its gain; a document whose gain is 0 has R = 0. The scale's
+    highest label comes from the profile, not from the data, so that values of different data sets can be
+    compared.
     """
     judged = ranked.judged
     stop = judged.once((expected_reciprocal_rank, profile), lambda: _stop_probability(judged, profile))[
@@ -74,8 +75,9 @@ def _stop_probability(judged: Judged, profile: Profile) -> FloatArray:
     scale = f"ERR in the {profile.name} profile is for labels up to {profile.max_label:g}"
     advice = wider_scales(float(judged.labels.max()))
     judged.refuse(judged.labels > profile.max_label, f"{scale}: {advice}")
-    highest = float(profile.gain(np.array([profile.max_label]))[0])
-    return judged.gains(profile) / (1.0 + highest)
+    # No gain: a label of 0 or less, or a document that was not found.
+    labels = np.where(judged.gains(profile) > 0.0, np.maximum(judged.labels, 0.0), 0.0)
+    return np.asarray(exponential_gain(labels) / np.exp2(profile.max_label))
 
 
 def precision(ranked: Ranked, k: int | None, profile: Profile) -> FloatArray:

@@ -5,9 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ranksieve.report.subset_words import subset_sentence
+from ranksieve.estimators.choice import DRAWS
+from ranksieve.report.subset_words import FOLD_SETS, subset_sentence
 from ranksieve.report.words import certificate, counted, metric_text, metric_title, percent, signed
 
+CHOSEN_AGAIN = (
+    f"share of {DRAWS} resamplings of the held-out queries whose best candidate uses the feature, "
+    "without new fits."
+)
 FAMILIES = {
     "l1": "ℓ1",
     "log": "log penalty",
@@ -38,6 +43,8 @@ def choice_sentences(ranker: Any, choice: str) -> list[str]:
         f"Held-out {metric} ({by.profile.name} profile): {metric_text(sure.mean)}, 95 % interval "
         f"{metric_text(sure.low)} to {metric_text(sure.high)}, over {queries}, chosen {choice}."
     ]
+    if getattr(ranker, "family_", "").startswith("subset") and ranker.n_folds_ > 1:
+        sentences.append(FOLD_SETS)
     if sure.unrestricted_features != len(ranker.support_) and sure.loss != 0:
         budget = ranker.candidates_.budget
         limited = budget.max_features is not None or budget.max_cost is not None

@@ -60,7 +60,7 @@ def fit_answers(ranker: Any, model: Mapping[str, Any], gains: Gains | None) -> l
 
 
 def _sure(ranker: Any, model: Mapping[str, Any]) -> Answer:
-    """How often the features would be chosen again; of a ranker that made no choice, what is proven."""
+    """In how many resamplings the best candidate uses a feature; without a choice, what is proven."""
     sure = getattr(ranker, "confidence_", None)
     if sure is None:
         gap = model["certificate"].get("relative_gap")
@@ -70,8 +70,9 @@ def _sure(ranker: Any, model: Mapping[str, Any]) -> Answer:
     names = [term["name"] for term in by_weight(model)]
     rest = [name for name in names if share[name] < OFTEN]
     details = (
-        f"{len(names) - len(rest)} of its {counted(len(names), 'feature')} would be chosen again in at least "
-        f"{percent_text(OFTEN)} of {DRAWS} resamplings of the held-out queries"
+        f"{len(names) - len(rest)} of its {counted(len(names), 'feature')} are in the best candidate of at "
+        f"least {percent_text(OFTEN)} of {DRAWS} resamplings of the held-out queries, without new "
+        "fits"
     )
     doubtful = f"; less sure: {listed(rest, 6)}" if rest else ""
     return Answer(SURE, f"{len(names) - len(rest)} of {len(names)} stable", f"{details}{doubtful}.")

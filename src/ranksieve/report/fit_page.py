@@ -9,14 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 from ranksieve._types import AnyArray, FloatArray
 from ranksieve._util.atomic import atomic_write
-from ranksieve.estimators.choice import DRAWS
 from ranksieve.estimators.sparse_ranker import SparseRanker
 from ranksieve.model import LinearModel, model_from_dict
 from ranksieve.report.candidates_figure import candidates_figure
 from ranksieve.report.canvas import Figure
 from ranksieve.report.card_words import card_text
 from ranksieve.report.change_words import ChangeTable, change_table
-from ranksieve.report.choice_words import choice_sentences, optimality
+from ranksieve.report.choice_words import CHOSEN_AGAIN, choice_sentences, optimality
 from ranksieve.report.cost_words import paid_for
 from ranksieve.report.fit_answers import against_the_best, by_weight, fit_answers
 from ranksieve.report.gains import Gains
@@ -249,13 +248,10 @@ def planted_features(truth: AnyArray, ranker: LinearRanker) -> Planted:
 
 
 def _feature_table(ranker: Any, support: Support) -> FeatureTable:
-    again = (
-        f"Share of {DRAWS} resamplings of the held-out queries in which the best candidate uses the feature."
-    )
     alone = f"Training metric ({support.profile} profile) of ranking by the feature alone, up or down."
     columns = (
         WEIGHT,
-        Column("frequency", "chosen again", percent_text, again),
+        Column("frequency", "chosen again", percent_text, CHOSEN_AGAIN.capitalize()),
         Column("strength", f"alone, {metric_title(support.metric)}", metric_text, alone),
         Column("cost", "cost", "{:g}".format, "What the feature costs; features of a group share one cost."),
     )

@@ -8,6 +8,10 @@ from typing import Any
 from ranksieve.report.words import counted, listed, percent
 
 ROUNDING = 1e-8  # a relative gap below this is one of rounding
+FOLD_SETS = (
+    "In cross-validation the sets of each fold come from forward selection with swaps, not from the search "
+    "that proves."
+)
 
 
 def limits_text(certificate: Mapping[str, Any]) -> str:

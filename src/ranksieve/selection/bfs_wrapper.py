@@ -49,7 +49,7 @@ class BFSWrapper(FeatureSelector):
     n_subsets : int
         Most sets; there are fewer if no features are left.
     base : linear ranker, optional
-        The ranker of the new features; default RankSVM.
+        The ranker of the new features; default ``RankSVM()``.
     cutoff : int
         Ranks that count in NDCG, in the conventions that the data come with.
     patience : int

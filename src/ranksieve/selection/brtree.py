@@ -41,7 +41,7 @@ class BRTree(FeatureSelector):
     k : int
         Number of features.
     base : linear ranker, optional
-        The second stage; default RankSVM.
+        The second stage; default ``RankSVM()``.
     search : "random" or "greedy"
         How features are chosen.
     n_subsets : int

@@ -44,7 +44,8 @@ class FBPCRank(FeatureSelector):
     Parameters
     ----------
     base : linear ranker, optional
-        The ranker around which features are chosen, and which is fitted on them in the end; default RankSVM.
+        The ranker around which features are chosen, and which is fitted on them in the end; default
+        ``RankSVM()``.
     K : int
         Most features.
     eps : float

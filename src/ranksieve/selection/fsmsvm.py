@@ -26,7 +26,7 @@ class FSMSVM(FeatureSelector):
     t : int
         Number of features.
     base : linear ranker, optional
-        The second stage; default RankSVM.
+        The second stage; default ``RankSVM()``.
     alpha, similarity_weight, importance, similarity
         As in :class:`ranksieve.FSMRank`, the first stage.
 

@@ -24,7 +24,7 @@ class FSRank(FeatureSelector):
     k : int
         Number of features.
     base : linear ranker, optional
-        The second stage; default RankSVM.
+        The second stage; default ``RankSVM()``.
     metric : str
         What ranks the features, such as "ndcg@10" or "map" (letor profile: in lists shorter than ten
         documents NDCG@10 is 0).

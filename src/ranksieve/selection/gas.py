@@ -40,7 +40,7 @@ class GAS(FeatureSelector):
     c : float
         Weight of similarity against importance, ≥ 0; at 0 the k most important features are chosen.
     base : linear ranker, optional
-        The second stage; default RankSVM.
+        The second stage; default ``RankSVM()``.
 
     Attributes
     ----------

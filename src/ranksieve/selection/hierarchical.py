@@ -83,7 +83,7 @@ class HierarchicalBEM(Hierarchical):
     n_clusters : int, optional
         Number of clusters, and so of features; by default the one of the best quality.
     base : linear ranker, optional
-        The second stage; default RankSVM.
+        The second stage; default ``RankSVM()``.
     metric : str
         What ranks features alone, up or down, whichever is better, such as "ndcg@10" or "map" (letor profile:
         in lists shorter than ten documents NDCG@10 is 0).
@@ -142,7 +142,7 @@ class HierarchicalILTR(Hierarchical):
     n_clusters : int, optional
         Number of clusters, and so of features; by default the one of the best quality.
     base : linear ranker, optional
-        The ranker of both stages; default RankSVM.
+        The ranker of both stages; default ``RankSVM()``.
     max_clusters, n_starts, similarity, random_state
         As in :class:`HierarchicalBEM`.
 

@@ -64,7 +64,7 @@ class RankFilter(Relief):
     neighbours : int
         Nearest documents of each level; those as near as the last of them count too.
     base : linear ranker, optional
-        The second stage; default RankSVM.
+        The second stage; default ``RankSVM()``.
 
     Attributes
     ----------
@@ -110,7 +110,7 @@ class RankWrapper(Relief):
     neighbours : int
         Nearest documents; those as near as the last of them count too.
     base : linear ranker, optional
-        The ranker of both stages; default RankSVM.
+        The ranker of both stages; default ``RankSVM()``.
 
     Attributes
     ----------

@@ -43,7 +43,7 @@ class StabilitySelection(FeatureSelector):
         Bounds q: each subsample's path ends at its last point before more than this many features have ever
         been selected, and keeps that point's features for the smaller α.
     base : linear ranker, optional
-        The second stage; default RankSVM.
+        The second stage; default ``RankSVM()``.
     n_alphas, min_ratio, alphas
         The grid: from the smallest α at which the whole data select nothing, down to ``min_ratio`` times it,
         evenly in log α; or the grid itself. The smaller the last α, the larger q and the weaker the bound.
