@@ -10,6 +10,7 @@ import sklearn
 from sklearn.model_selection import GridSearchCV, GroupKFold
 
 import ranksieve as rs
+from ranksieve.data import disk_dataset
 from ranksieve.data.queries import pair_weights
 from ranksieve.data.query_weights import query_weights
 from ranksieve.objective import make_objective
@@ -142,8 +143,32 @@ def test_learning_from_disk_gives_the_weights_of_memory(data, tmp_path):
     opened = rs.convert_dataset(data, tmp_path / "train.ranksieve")
     for normalise in ("none", "within_z"):
         there, here = (rs.sparse_path(one, n_alphas=6, normalise=normalise) for one in (opened, data))
-        np.testing.assert_allclose(there.coefs, here.coefs, rtol=1e-9, atol=1e-12)
-        np.testing.assert_allclose(there.objectives, here.objectives, rtol=1e-12)
+        np.testing.assert_array_equal(there.coefs, here.coefs)
+        np.testing.assert_array_equal(there.objectives, here.objectives)
+
+
+@pytest.mark.parametrize("in_memory", [0, 2**28])
+def test_documents_of_weight_zero_are_absent_in_memory_and_on_disk(tmp_path, monkeypatch, in_memory):
+    """Also from the lists that cross-validation holds out, and with a query that has no other documents."""
+    monkeypatch.setattr(disk_dataset, "IN_MEMORY", in_memory)
+    drawn = rs.make_ranking(n_queries=30, n_features=8, n_informative=4, noise=1.0, seed=3)
+    weight = np.random.default_rng(0).integers(0, 4, drawn.n_docs).astype(float)
+    weight[drawn.qid == drawn.query_ids[4]] = 0.0
+    memory = rs.Dataset(drawn.X, drawn.y, drawn.qid, document_weight=weight)
+    disk = rs.convert_dataset(memory, tmp_path / "train.ranksieve")
+    by_id = {drawn.query_ids[0]: 0.0, drawn.query_ids[7]: 2.0}
+    here, there, absent = (
+        rs.SparseRanker(cv=3).fit(one, query_weight=by_id)
+        for one in (memory, disk, memory.select_rows(np.flatnonzero(weight)))
+    )
+    for other in (there, absent):
+        np.testing.assert_array_equal(other.coef_, here.coef_)
+        np.testing.assert_array_equal(other.validation_.values, here.validation_.values)
+        np.testing.assert_array_equal(other.validation_.query_ids, here.validation_.query_ids)
+    assert there._learned_from == here._learned_from
+    assert here.validation_.values.shape[1] == drawn.n_queries - 2
+    one, other = (rs.BestSubset(3, max_nodes=30).fit(data) for data in (memory, disk))
+    assert other.found_.certificate() == one.found_.certificate()
 
 
 def test_letor_text_has_no_place_for_weights(data, tmp_path):
