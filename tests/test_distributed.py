@@ -637,6 +637,7 @@ def test_an_interrupted_command_leaves_nothing_behind(client, folder):
     until(lambda: not others())
 
 
+@pytest.mark.filterwarnings("ignore:.* training documents have weight 0")
 def test_parts_carry_weights_of_documents(data, client, tmp_path):
     weight = np.random.default_rng(4).choice([0.0, 0.5, 2.0], data.n_docs)
     weighed = rs.Dataset(data.X, data.y, data.qid, data.feature_names, document_weight=weight)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from contextlib import nullcontext
 
 import numpy as np
@@ -18,6 +19,7 @@ from tests.conftest import QUICK, random_dataset
 from tests.pairs import explicit_pairs
 from tests.test_cli import refused, run
 
+pytestmark = pytest.mark.filterwarnings("ignore:.* training documents have weight 0")
 L1 = {"families": ["l1"], "cv": 2, **QUICK}
 
 
@@ -44,6 +46,42 @@ def test_a_query_of_one_level_has_no_weight_of_pairs_to_the_last_bit():
     weight = np.array([0.1, 0.2, 0.7, 0.1, 0.0, 1e9])
     levels = np.array([0, 0, 0, 0, 1, 0])
     np.testing.assert_array_equal(pair_weights(levels, queries, weight), 0.0)
+
+
+# --- Documents of weight 0 ----------------------------------------------------------------------------------
+
+
+def test_a_fit_warns_of_many_documents_of_weight_zero(data, tmp_path):
+    """In queries that count: those of weight 0 are left out on purpose."""
+    weight = np.ones(data.n_docs)
+    out, tenth = data.queries.rows_of(0), -(-(data.n_docs - len(data.queries.rows_of(0))) // 10)
+    weight[out] = 0.0
+    weight[np.setdiff1d(np.arange(data.n_docs), out)[:tenth]] = 0.0
+    without_first = {data.query_ids[0]: 0.0}
+    words = (
+        rf"{tenth} of {data.n_docs - len(out)} training documents have weight 0, so they are absent: .* \+ 1$"
+    )
+    many = rs.Dataset(data.X, data.y, data.qid, document_weight=weight)
+    for given in (many, rs.convert_dataset(many, tmp_path / "train.ranksieve")):
+        with pytest.warns(UserWarning, match=words):
+            rs.SparseRankSVM(alpha=0.1).fit(given, query_weight=without_first)
+    weight[np.setdiff1d(np.arange(data.n_docs), out)[0]] = 1.0
+    few = rs.Dataset(data.X, data.y, data.qid, document_weight=weight)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        rs.SparseRankSVM(alpha=0.1).fit(few, query_weight=without_first)
+
+
+def test_validation_lists_keep_documents_of_weight_zero(data):
+    """Their weights are not used: only training documents of weight 0 are absent."""
+    train = rs.Dataset(data.X, data.y, data.qid)
+    one, other = (
+        rs.SparseRanker(**{**L1, "cv": 0}).fit(
+            random_dataset(seed=32, n_queries=14, n_features=6), valid=valid
+        )
+        for valid in (train, data)
+    )
+    np.testing.assert_array_equal(one.validation_.values, other.validation_.values)
 
 
 # --- Weights of queries -------------------------------------------------------------------------------------
@@ -256,7 +294,9 @@ def test_fit_verify_and_scorecard_weigh(home, data):
         "--metric",
         "ndcg@5",
     )
-    run("fit", "train.parquet", *WEIGHED, *quick, "--profile", "standard", "-o", "model.json")
+    said = run("fit", "train.parquet", *WEIGHED, *quick, "--profile", "standard", "-o", "model.json")
+    counts = data.document_weight[data.qid != "q3"]
+    assert f"{np.sum(counts == 0)} of {len(counts)} training documents have weight 0" in said.stderr
     expected = rs.SparseRanker(**L1).fit(data, query_weight={"q1": 2.0, "q3": 0.0})
     stated = rs.load_model("model.json")
     assert dict(zip(stated.names, stated.weights, strict=True)) == {

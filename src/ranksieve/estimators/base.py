@@ -203,7 +203,7 @@ class Ranker(Prepared):
         nothing = data.document_weight is not None and not data.document_weight.any()
         if nothing or (weight is not None and not weight.any()):
             raise ValueError(NO_PAIRS)
-        present, of_queries = counted(data, weight)
+        present, of_queries = counted(data, weight, warn=True)
         return present, None if weight is None else of_queries
 
     def _checked_data(self, X: Any, y: Any, qid: Any, document_weight: Any = None) -> Dataset:
