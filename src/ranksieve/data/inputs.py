@@ -26,7 +26,7 @@ def as_matrix(X: Any) -> tuple[Matrix, list[str] | None]:
         return X, None
     if is_on_gpu(X):
         return from_gpu(X), None
-    if not isinstance(X, np.ndarray) and hasattr(X, "columns"):
+    if is_frame(X):
         X, names = _frame_values(X)
     matrix = np.asanyarray(X)
     if matrix.ndim != 2:
@@ -84,8 +84,8 @@ def as_document_weight(weight: Any, n_rows: int, first: int = 0) -> FloatArray |
 
 
 def _frame_values(frame: Any) -> tuple[AnyArray, list[str]]:
-    """Values and column names of a pandas, polars or arrow table (arrow alone calls its names so)."""
-    labels = list(getattr(frame, "column_names", frame.columns))
+    """Values and column names of a pandas, polars or arrow table."""
+    labels = _labels(frame)
     names = list(checked_names([str(label) for label in labels], len(labels)))
     values = frame.to_numpy() if hasattr(frame, "to_numpy") else None
     if values is None or values.dtype.kind not in "fiub":
@@ -96,14 +96,37 @@ def _frame_values(frame: Any) -> tuple[AnyArray, list[str]]:
 
 def _frame_column(column: Any, name: str) -> FloatArray:
     values = np.asarray(column)
-    words = values.dtype.kind in "OUT" and any(isinstance(value, str) for value in values)
     try:
-        if words or values.dtype.kind not in "fiubO":
+        if _is_text(values) or values.dtype.kind not in "fiubO":
             raise TypeError
         return np.asarray(column, dtype=np.float64)
     except (TypeError, ValueError):
         kind = getattr(column, "dtype", getattr(column, "type", values.dtype))
-        raise ValueError(f"column {name!r} holds {kind} values; features must be numbers") from None
+        raise ValueError(
+            f"column {name!r} holds {kind} values; features must be numbers: leave the column out, or "
+            "convert it if it holds numbers as text"
+        ) from None
+
+
+def is_frame(X: Any) -> bool:
+    """Whether X is a pandas, polars or arrow table."""
+    return not isinstance(X, np.ndarray) and hasattr(X, "columns")
+
+
+def refuse_text(frame: Any) -> None:
+    """Refuse a frame with a column of text, which is not a feature even if it holds digits."""
+    for label in _labels(frame):
+        if _is_text(np.asarray(frame[label])):
+            _frame_column(frame[label], str(label))
+
+
+def _labels(frame: Any) -> list[Any]:
+    """The names of the columns as the frame has them; arrow alone calls them so."""
+    return list(getattr(frame, "column_names", frame.columns))
+
+
+def _is_text(values: AnyArray) -> bool:
+    return values.dtype.kind in "OUT" and any(isinstance(value, str) for value in values)
 
 
 def _as_float(matrix: AnyArray) -> FloatArray:

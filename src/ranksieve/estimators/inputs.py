@@ -9,7 +9,7 @@ import numpy as np
 from ranksieve._types import AnyArray, Matrix
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.device_matrix import from_gpu, is_on_gpu
-from ranksieve.data.inputs import as_matrix
+from ranksieve.data.inputs import as_matrix, is_frame, refuse_text
 
 STANDARD = 1e-5  # of means and deviations: rounding, also in float32
 ValidData = Dataset | tuple[Any, Any, Any] | None
@@ -19,6 +19,8 @@ def checked_matrix(ranker: Any, X: Any, *, learning: bool) -> Matrix:
     """Features as float32, float64 or CSR, perhaps not finite; names and number are kept, or compared."""
     if is_on_gpu(X):
         return _matrix_on_gpu(ranker, from_gpu(X), learning)
+    if is_frame(X):
+        refuse_text(X)
     from sklearn.utils.validation import validate_data  # takes long to load, and a Dataset does without
 
     least = {"ensure_min_samples": 2} if learning else {}
@@ -33,7 +35,7 @@ def checked_matrix(ranker: Any, X: Any, *, learning: bool) -> Matrix:
             **least,
         )
     except (TypeError, ValueError):
-        if hasattr(X, "columns"):
+        if is_frame(X):
             as_matrix(X)  # it names the column at fault
         raise
 
