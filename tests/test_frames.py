@@ -12,7 +12,7 @@ import pytest
 import scipy.sparse as sp
 
 from ranksieve.data.dataset import Dataset
-from ranksieve.estimators import RankBoost, SparseRankSVM
+from ranksieve.estimators import RankBoost, SparseRanker, SparseRankSVM
 from ranksieve.formats.convert import convert_dataset
 from ranksieve.formats.frames import from_frame, read_parquet, to_frame, write_parquet
 from ranksieve.formats.letor import read_letor, write_letor
@@ -354,10 +354,10 @@ tables = pytest.mark.parametrize("kind", TABLES)
 
 @pytest.fixture
 def judged():
-    """Columns a, b and c of 40 documents, labels and query ids."""
+    """Columns a, b and c of 40 documents, labels that follow a, and query ids."""
     rng = np.random.default_rng(0)
     columns = {name: rng.normal(size=40) for name in "abc"}
-    return columns, rng.integers(0, 3, 40), np.repeat(np.arange(4), 10)
+    return columns, np.digitize(columns["a"], [-0.5, 0.7]), np.repeat(np.arange(4), 10)
 
 
 @pytest.mark.parametrize(
@@ -382,6 +382,77 @@ def test_a_column_of_digits_that_is_text_is_not_a_feature(kind, ids, judged):
         Dataset(frame, y, qid)
     taken = from_frame(TABLES[kind](columns | {"title": list(ids), "label": y, "qid": qid}))
     assert taken.feature_names == ("a", "b", "c")
+
+
+@tables
+def test_a_ranker_finds_the_columns_of_a_frame_by_name(kind, judged):
+    """In any order, with others that may hold text; those that scores do not depend on may be absent."""
+    columns, y, qid = judged
+    for ranker in (
+        SparseRankSVM(alpha=0.3, normalise="z"),
+        RankBoost(n_rounds=2),
+        SparseRanker(max_features=2, cv=2),
+    ):
+        ranker.fit(TABLES[kind](columns), y, qid=qid)
+        used, expected = set(ranker.to_model().names), ranker.predict(TABLES[kind](columns))
+        needed = {name: columns[name] for name in "cba" if name in used}
+        assert 0 < len(needed) < 3
+        for some in (dict(reversed(columns.items())), {"title": ["x"] * 40} | columns | {"d": qid}, needed):
+            frame = TABLES[kind](some)
+            np.testing.assert_array_equal(ranker.predict(frame), expected)
+            np.testing.assert_array_equal(ranker.to_model().predict(frame), expected)
+            assert ranker.score(frame, y, qid) == ranker.score(TABLES[kind](columns), y, qid)
+        lacking = min(used)
+        with pytest.raises(ValueError, match=f"was fitted on 1 features that the frame lacks: {lacking};"):
+            ranker.predict(TABLES[kind]({name: columns[name] for name in "abc" if name != lacking}))
+
+
+def test_features_without_names_go_by_position_without_a_warning(judged):
+    """f1, f2, … are not names that an array, or a frame of other names, could lack."""
+    columns, y, qid = judged
+    X = np.column_stack(list(columns.values()))
+    for train in (
+        Dataset(X, y, qid),
+        from_frame(pd.DataFrame(X).assign(label=y, qid=qid), features=["0", 1, 2]),
+    ):
+        ranker = SparseRankSVM(alpha=0.05).fit(train)
+        expected = ranker.predict(train)
+        np.testing.assert_array_equal(ranker.predict(pd.DataFrame(X)), expected)
+    ranker = SparseRankSVM(alpha=0.05).fit(Dataset(X, y, qid))
+    for rows in (X, X.tolist(), sp.csr_array(X), pd.DataFrame(columns)):
+        np.testing.assert_array_equal(ranker.predict(rows), expected)
+    with pytest.raises(ValueError, match="X has 2 features, but SparseRankSVM is expecting 3"):
+        ranker.predict(X[:, :2])
+
+
+@pytest.mark.parametrize(
+    ("labels", "names"),
+    [
+        ([0, 1], ("0", "1")),
+        ([("a", "b"), ("a", "c")], ("('a', 'b')", "('a', 'c')")),
+        ([None, "x"], ("None", "x")),
+        ([pd.Timestamp("2020"), "x"], ("2020-01-01 00:00:00", "x")),
+        ([True, 1.5], ("True", "1.5")),
+    ],
+    ids=str,
+)
+def test_names_of_columns_that_are_not_text(labels, names):
+    frame = pd.DataFrame(np.eye(4)[:, :2])
+    frame.columns = pd.Index(labels, dtype=object, tupleize_cols=False)
+    frame["qid"], frame["label"] = [1, 1, 2, 2], [0, 1, 0, 1]
+    data = from_frame(frame)
+    assert (
+        data.feature_names == names == Dataset(frame.iloc[:, :2], frame["label"], frame["qid"]).feature_names
+    )
+    np.testing.assert_array_equal(data.X, np.eye(4)[:, :2])
+
+
+def test_columns_are_named_as_pandas_names_them():
+    frame = pd.DataFrame([[1, 0, 7.0, 8.0], [1, 1, 9.0, 4.0], [1, 0, 5.0, 6.0]])
+    data = from_frame(frame, qid=0, label=1, ignore=[3])
+    assert (data.feature_names, data.y.tolist(), data.query_ids.tolist()) == (("2",), [0, 1, 0], [1])
+    with pytest.raises(ValueError, match="two columns are called '1'; rename one of them"):
+        from_frame(frame.set_axis([0, 1, "1", 3], axis=1))
 
 
 # ---------------------------------------------------------------- read_dataset and write_dataset

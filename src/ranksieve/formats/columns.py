@@ -260,6 +260,10 @@ def extra(module: str) -> Any:
 def as_table(frame: Any) -> Any:
     """A table in memory as narwhals shows it; a column of categories is one of their values."""
     narwhals = extra("narwhals")
+    if hasattr(frame, "set_axis") and not all(isinstance(label, str) for label in frame.columns):
+        frame = frame.set_axis(
+            [str(label) for label in frame.columns], axis=1
+        )  # pandas has labels of any kind
     try:
         table = narwhals.from_native(frame, eager_only=True)
     except narwhals.exceptions.DuplicateError:
