@@ -639,6 +639,7 @@ def test_an_interrupted_command_leaves_nothing_behind(client, folder):
     until(lambda: not others())
 
 
+@pytest.mark.filterwarnings("ignore:.* training documents have weight 0")
 def test_parts_carry_weights_of_documents(data, client, tmp_path):
     weight = np.random.default_rng(4).choice([0.0, 0.5, 2.0], data.n_docs)
     weighed = rs.Dataset(data.X, data.y, data.qid, data.feature_names, document_weight=weight)
@@ -650,5 +651,12 @@ def test_parts_carry_weights_of_documents(data, client, tmp_path):
     for source in (weighed, tmp_path / "train.parquet"):
         distributed = rs.distribute(source, client=client)
         np.testing.assert_array_equal(distributed.pair_weights, weighed.pair_weights)
+    none_left = np.where(data.qid == data.query_ids[2], 0.0, weight)
+    weighed = rs.Dataset(data.X, data.y, data.qid, data.feature_names, document_weight=none_left)
+    made = spread(weighed, [data.n_docs // 3 + 1], client)
+    few = {"cv": 2, "families": ["l1"], "n_alphas": 4, "smoothing": 1}
+    here, there = (rs.SparseRanker(**few).fit(one).validation_ for one in (weighed, made))
+    np.testing.assert_array_equal(there.query_ids, here.query_ids)
+    np.testing.assert_allclose(there.values, here.values, atol=1e-9)
     with pytest.raises(ValueError, match="a data set brings its own weights of documents"):
         rs.distribute(weighed, client=client, document_weight="clicks")

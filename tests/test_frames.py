@@ -12,6 +12,8 @@ import pytest
 import scipy.sparse as sp
 
 from ranksieve.data.dataset import Dataset
+from ranksieve.estimators import RankBoost, SparseRanker, SparseRankSVM
+from ranksieve.formats.convert import convert_dataset
 from ranksieve.formats.frames import from_frame, read_parquet, to_frame, write_parquet
 from ranksieve.formats.letor import read_letor, write_letor
 from ranksieve.formats.load import read_dataset, write_dataset
@@ -297,6 +299,160 @@ def test_categorical_query_ids_become_text(qid):
     data = from_frame(makers.get(type(qid), pa.table)(columns))
     assert data.qid.tolist() == ["b", "a", "a"]
     assert data.queries.ids.tolist() == ["b", "a"]
+
+
+CATEGORIES = {
+    "numbers": ([1.5, 2.5, 1.5, None], ("x", "grade"), {}),
+    "whole numbers": ([3, 4, 3, None], ("x", "grade"), {}),
+    "text": (["a", "b", "a", None], ("x",), {"grade": ["a", "b", "a", ""]}),
+    "digits": (["1", "2", "1", "2"], ("x",), {"grade": ["1", "2", "1", "2"]}),
+}
+
+
+@pytest.mark.parametrize("kind", CATEGORIES)
+def test_a_category_is_what_its_values_are_from_every_library_and_file(kind, tmp_path):
+    values, features, texts = CATEGORIES[kind]
+    plain = {"qid": [1, 1, 2, 2], "label": [0, 1, 0, 1], "x": [1.0, 2.0, 3.0, 4.0], "grade": values}
+    frame = pd.DataFrame(plain)
+    frame["grade"] = pd.Categorical(values)
+    frame["qid"] = frame["qid"].astype("category")
+    dictionary = pa.table(plain | {"grade": pa.array(values).dictionary_encode()})
+    arrow_backed = frame.astype({"grade": pd.ArrowDtype(dictionary["grade"].type)})
+    frame.to_parquet(tmp_path / "pandas.parquet")
+    pq.write_table(dictionary, tmp_path / "arrow.parquet")
+    tables = [
+        pd.DataFrame(plain),
+        frame,
+        arrow_backed,
+        dictionary,
+        pl.DataFrame(plain),
+        pl.from_pandas(frame),
+    ]
+    found = [from_frame(table) for table in tables]
+    for name in ("pandas", "arrow"):
+        found.append(read_dataset(tmp_path / f"{name}.parquet"))
+        found.append(convert_dataset(tmp_path / f"{name}.parquet", tmp_path / f"{name}.ranksieve"))
+    for data in found:
+        assert data.feature_names == features
+        assert data.query_ids.tolist() == [1, 2]
+        assert {name: list(column) for name, column in data.texts.items()} == texts
+        np.testing.assert_array_equal(np.asarray(data.X), np.asarray(found[0].X))
+
+
+def test_query_ids_of_different_kinds_are_different_queries_as_a_category():
+    qid = pd.Series([1, 1, "1", "1"], dtype=object)
+    for ids in (qid, qid.astype("category")):
+        data = from_frame(pd.DataFrame({"qid": ids, "label": [0, 1, 0, 1], "x": [1.0, 2.0, 3.0, 4.0]}))
+        assert data.query_ids.tolist() == [1, "1"]
+
+
+# ---------------------------------------------------------------- rankers and frames
+
+TABLES = {"pandas": pd.DataFrame, "polars": pl.DataFrame, "arrow": pa.table}
+tables = pytest.mark.parametrize("kind", TABLES)
+
+
+@pytest.fixture
+def judged():
+    """Columns a, b and c of 40 documents, labels that follow a, and query ids."""
+    rng = np.random.default_rng(0)
+    columns = {name: rng.normal(size=40) for name in "abc"}
+    return columns, np.digitize(columns["a"], [-0.5, 0.7]), np.repeat(np.arange(4), 10)
+
+
+@pytest.mark.parametrize(
+    "ids",
+    [[str(k) for k in range(40)], pd.Categorical([str(k % 7) for k in range(40)])],
+    ids=["text", "category"],
+)
+@tables
+def test_a_column_of_digits_that_is_text_is_not_a_feature(kind, ids, judged):
+    columns, y, qid = judged
+    frame = TABLES[kind](columns | {"doc_id": list(ids)})
+    if kind == "pandas":
+        frame["doc_id"] = ids
+    words = (
+        "^column 'doc_id' holds .* values; features must be numbers: leave the column out, or convert it "
+        "if it holds numbers as text$"
+    )
+    for ranker in (SparseRankSVM(alpha=0.1), RankBoost(n_rounds=2)):
+        with pytest.raises(ValueError, match=words):
+            ranker.fit(frame, y, qid=qid)
+    with pytest.raises(ValueError, match=words):
+        Dataset(frame, y, qid)
+    taken = from_frame(TABLES[kind](columns | {"title": list(ids), "label": y, "qid": qid}))
+    assert taken.feature_names == ("a", "b", "c")
+
+
+@tables
+def test_a_ranker_finds_the_columns_of_a_frame_by_name(kind, judged):
+    """In any order, with others that may hold text; those that scores do not depend on may be absent."""
+    columns, y, qid = judged
+    for ranker in (
+        SparseRankSVM(alpha=0.3, normalise="z"),
+        RankBoost(n_rounds=2),
+        SparseRanker(max_features=2, cv=2),
+    ):
+        ranker.fit(TABLES[kind](columns), y, qid=qid)
+        used, expected = set(ranker.to_model().names), ranker.predict(TABLES[kind](columns))
+        needed = {name: columns[name] for name in "cba" if name in used}
+        assert 0 < len(needed) < 3
+        for some in (dict(reversed(columns.items())), {"title": ["x"] * 40} | columns | {"d": qid}, needed):
+            frame = TABLES[kind](some)
+            np.testing.assert_array_equal(ranker.predict(frame), expected)
+            np.testing.assert_array_equal(ranker.to_model().predict(frame), expected)
+            assert ranker.score(frame, y, qid) == ranker.score(TABLES[kind](columns), y, qid)
+        lacking = min(used)
+        with pytest.raises(ValueError, match=f"was fitted on 1 features that the frame lacks: {lacking};"):
+            ranker.predict(TABLES[kind]({name: columns[name] for name in "abc" if name != lacking}))
+
+
+def test_features_without_names_go_by_position_without_a_warning(judged):
+    """f1, f2, … are not names that an array, or a frame of other names, could lack."""
+    columns, y, qid = judged
+    X = np.column_stack(list(columns.values()))
+    for train in (
+        Dataset(X, y, qid),
+        from_frame(pd.DataFrame(X).assign(label=y, qid=qid), features=["0", 1, 2]),
+    ):
+        ranker = SparseRankSVM(alpha=0.05).fit(train)
+        expected = ranker.predict(train)
+        np.testing.assert_array_equal(ranker.predict(pd.DataFrame(X)), expected)
+    ranker = SparseRankSVM(alpha=0.05).fit(Dataset(X, y, qid))
+    for rows in (X, X.tolist(), sp.csr_array(X), pd.DataFrame(columns)):
+        np.testing.assert_array_equal(ranker.predict(rows), expected)
+    with pytest.raises(ValueError, match="X has 2 features, but SparseRankSVM is expecting 3"):
+        ranker.predict(X[:, :2])
+
+
+@pytest.mark.parametrize(
+    ("labels", "names"),
+    [
+        ([0, 1], ("0", "1")),
+        ([("a", "b"), ("a", "c")], ("('a', 'b')", "('a', 'c')")),
+        ([None, "x"], ("None", "x")),
+        ([pd.Timestamp("2020"), "x"], ("2020-01-01 00:00:00", "x")),
+        ([True, 1.5], ("True", "1.5")),
+    ],
+    ids=str,
+)
+def test_names_of_columns_that_are_not_text(labels, names):
+    frame = pd.DataFrame(np.eye(4)[:, :2])
+    frame.columns = pd.Index(labels, dtype=object, tupleize_cols=False)
+    frame["qid"], frame["label"] = [1, 1, 2, 2], [0, 1, 0, 1]
+    data = from_frame(frame)
+    assert (
+        data.feature_names == names == Dataset(frame.iloc[:, :2], frame["label"], frame["qid"]).feature_names
+    )
+    np.testing.assert_array_equal(data.X, np.eye(4)[:, :2])
+
+
+def test_columns_are_named_as_pandas_names_them():
+    frame = pd.DataFrame([[1, 0, 7.0, 8.0], [1, 1, 9.0, 4.0], [1, 0, 5.0, 6.0]])
+    data = from_frame(frame, qid=0, label=1, ignore=[3])
+    assert (data.feature_names, data.y.tolist(), data.query_ids.tolist()) == (("2",), [0, 1, 0], [1])
+    with pytest.raises(ValueError, match="two columns are called '1'; rename one of them"):
+        from_frame(frame.set_axis([0, 1, "1", 3], axis=1))
 
 
 # ---------------------------------------------------------------- read_dataset and write_dataset

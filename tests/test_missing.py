@@ -6,7 +6,8 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ranksieve.data.dataset import Dataset
+from ranksieve.data.dataset import Dataset, fingerprint
+from ranksieve.estimators import SparseRankSVM
 from ranksieve.preparation.missing import MISSING_POLICIES, MissingPolicy, fill_missing, learn_missing
 
 cells = st.sampled_from([0.0, 1.0, -2.0, 5.0, float("nan"), float("nan")])
@@ -115,3 +116,32 @@ def test_unknown_policy():
     assert str(caught.value) == (
         "missing='median' is unknown; choose one of error, zero, query_min, column_mean, keep"
     )
+
+
+@pytest.mark.parametrize("policy", ["zero", "query_min", "column_mean", "indicator"])
+def test_a_missing_value_that_csr_stores_in_two_halves_is_filled_once(policy):
+    """scipy adds up entries of the same place, so such a matrix is another way to write the same values."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 4)) + 3.0
+    X[rng.random(X.shape) < 0.1] = np.nan
+    y, qid = rng.integers(0, 3, 60), np.repeat(np.arange(6), 10)
+    once = sp.csr_array(X)
+    halves = [np.repeat(once.data / 2, 2), np.repeat(once.indices, 2), 2 * once.indptr]
+    twice, before = sp.csr_array(tuple(halves), shape=X.shape), halves[0].copy()
+    ranker = SparseRankSVM("l1", 0.01, missing=policy).fit(once, y, qid)
+    again = SparseRankSVM("l1", 0.01, missing=policy).fit(twice, y, qid)
+    np.testing.assert_array_equal(again.coef_, ranker.coef_)
+    np.testing.assert_array_equal(again.predict(twice, qid), ranker.predict(once, qid))
+    np.testing.assert_array_equal(ranker.to_model().predict(twice, qid), ranker.predict(once, qid))
+    np.testing.assert_array_equal(twice.data, before)  # the caller's matrix is as it was
+    one, other = (fill_missing(Dataset(A, y, qid), "column_mean").X.toarray() for A in (once, twice))
+    np.testing.assert_array_equal(one, other)
+
+
+def test_csr_of_columns_in_any_order_is_the_same_data():
+    X = np.array([[1.0, np.nan, 3.0], [0.0, 5.0, np.nan], [7.0, 8.0, 9.0]])
+    backwards = sp.csr_array(X[:, ::-1])
+    backwards = sp.csr_array((backwards.data, 2 - backwards.indices, backwards.indptr), shape=X.shape)
+    y, qid = [0, 1, 2], ["a"] * 3
+    np.testing.assert_array_equal(backwards.toarray(), X)
+    assert fingerprint(Dataset(backwards, y, qid)) == fingerprint(Dataset(sp.csr_array(X), y, qid))

@@ -91,6 +91,34 @@ def test_every_operation_has_the_bits_of_memory(on_disk, dtype, n_used, kept):
     )
 
 
+def test_an_objective_of_some_columns_reads_its_own(tmp_path):
+    """Objectives of other columns have pieces of the same numbers: none may take those of another."""
+    data = draw(far=False)
+    disk = make_objective(rs.convert_dataset(data, tmp_path / "train.ranksieve"))
+    memory = make_objective(data)
+    for seed in range(4):
+        columns = np.sort(np.random.default_rng(seed).choice(D, 3, replace=False))
+        w = np.array([0.5, -1.0, 0.25])
+        ours, theirs = memory.restricted(columns), disk.restricted(columns)
+        np.testing.assert_array_equal(theirs.scores(w), ours.scores(w))
+        np.testing.assert_allclose(theirs.scores(w), data.X[:, columns] @ w, rtol=1e-12, atol=1e-12)
+        at, there = ours.evaluate(w), theirs.evaluate(w)
+        np.testing.assert_array_equal(theirs.gradient(there), ours.gradient(at))
+        np.testing.assert_array_equal(theirs.hessian(there, np.arange(3)), ours.hessian(at, np.arange(3)))
+
+
+def test_the_best_subset_is_proven_the_same_from_disk(tmp_path):
+    data = rs.make_ranking(n_queries=40, n_features=12, n_informative=5, noise=1.0, seed=2)
+    ours, theirs = (
+        rs.BestSubset(3, max_nodes=40).fit(one)
+        for one in (data, rs.convert_dataset(data, tmp_path / "train.ranksieve"))
+    )
+    np.testing.assert_array_equal(theirs.coef_, ours.coef_)
+    assert theirs.n_iter_ == ours.n_iter_ > 1
+    assert theirs.root_bound_ == ours.root_bound_
+    assert theirs.found_.certificate() == ours.found_.certificate()
+
+
 def test_scores_do_not_depend_on_what_is_kept():
     data, w = draw(far=False), weights(3, 6)
     features = make_objective(data).features

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from contextlib import nullcontext
 from fractions import Fraction
 
@@ -11,6 +12,7 @@ import sklearn
 from sklearn.model_selection import GridSearchCV, GroupKFold
 
 import ranksieve as rs
+from ranksieve.data import disk_dataset
 from ranksieve.data.queries import pair_weights
 from ranksieve.data.query_weights import query_weights
 from ranksieve.objective import make_objective
@@ -18,6 +20,7 @@ from tests.conftest import QUICK, random_dataset
 from tests.pairs import explicit_pairs
 from tests.test_cli import refused, run
 
+pytestmark = pytest.mark.filterwarnings("ignore:.* training documents have weight 0")
 L1 = {"families": ["l1"], "cv": 2, **QUICK}
 
 
@@ -93,6 +96,42 @@ def test_objectives_are_exact_up_to_their_gap_if_one_query_outweighs_all_others(
     assert (
         abs(Fraction(ranker.objective_) - exact_objective(data, ranker.coef_, weight, ridge)) <= ranker.gap_
     )
+
+
+# --- Documents of weight 0 ----------------------------------------------------------------------------------
+
+
+def test_a_fit_warns_of_many_documents_of_weight_zero(data, tmp_path):
+    """In queries that count: those of weight 0 are left out on purpose."""
+    weight = np.ones(data.n_docs)
+    out, tenth = data.queries.rows_of(0), -(-(data.n_docs - len(data.queries.rows_of(0))) // 10)
+    weight[out] = 0.0
+    weight[np.setdiff1d(np.arange(data.n_docs), out)[:tenth]] = 0.0
+    without_first = {data.query_ids[0]: 0.0}
+    words = (
+        rf"{tenth} of {data.n_docs - len(out)} training documents have weight 0, so they are absent: .* \+ 1$"
+    )
+    many = rs.Dataset(data.X, data.y, data.qid, document_weight=weight)
+    for given in (many, rs.convert_dataset(many, tmp_path / "train.ranksieve")):
+        with pytest.warns(UserWarning, match=words):
+            rs.SparseRankSVM(alpha=0.1).fit(given, query_weight=without_first)
+    weight[np.setdiff1d(np.arange(data.n_docs), out)[0]] = 1.0
+    few = rs.Dataset(data.X, data.y, data.qid, document_weight=weight)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        rs.SparseRankSVM(alpha=0.1).fit(few, query_weight=without_first)
+
+
+def test_validation_lists_keep_documents_of_weight_zero(data):
+    """Their weights are not used: only training documents of weight 0 are absent."""
+    train = rs.Dataset(data.X, data.y, data.qid)
+    one, other = (
+        rs.SparseRanker(**{**L1, "cv": 0}).fit(
+            random_dataset(seed=32, n_queries=14, n_features=6), valid=valid
+        )
+        for valid in (train, data)
+    )
+    np.testing.assert_array_equal(one.validation_.values, other.validation_.values)
 
 
 # --- Weights of queries -------------------------------------------------------------------------------------
@@ -192,8 +231,32 @@ def test_learning_from_disk_gives_the_weights_of_memory(data, tmp_path):
     opened = rs.convert_dataset(data, tmp_path / "train.ranksieve")
     for normalise in ("none", "within_z"):
         there, here = (rs.sparse_path(one, n_alphas=6, normalise=normalise) for one in (opened, data))
-        np.testing.assert_allclose(there.coefs, here.coefs, rtol=1e-9, atol=1e-12)
-        np.testing.assert_allclose(there.objectives, here.objectives, rtol=1e-12)
+        np.testing.assert_array_equal(there.coefs, here.coefs)
+        np.testing.assert_array_equal(there.objectives, here.objectives)
+
+
+@pytest.mark.parametrize("in_memory", [0, 2**28])
+def test_documents_of_weight_zero_are_absent_in_memory_and_on_disk(tmp_path, monkeypatch, in_memory):
+    """Also from the lists that cross-validation holds out, and with a query that has no other documents."""
+    monkeypatch.setattr(disk_dataset, "IN_MEMORY", in_memory)
+    drawn = rs.make_ranking(n_queries=30, n_features=8, n_informative=4, noise=1.0, seed=3)
+    weight = np.random.default_rng(0).integers(0, 4, drawn.n_docs).astype(float)
+    weight[drawn.qid == drawn.query_ids[4]] = 0.0
+    memory = rs.Dataset(drawn.X, drawn.y, drawn.qid, document_weight=weight)
+    disk = rs.convert_dataset(memory, tmp_path / "train.ranksieve")
+    by_id = {drawn.query_ids[0]: 0.0, drawn.query_ids[7]: 2.0}
+    here, there, absent = (
+        rs.SparseRanker(cv=3).fit(one, query_weight=by_id)
+        for one in (memory, disk, memory.select_rows(np.flatnonzero(weight)))
+    )
+    for other in (there, absent):
+        np.testing.assert_array_equal(other.coef_, here.coef_)
+        np.testing.assert_array_equal(other.validation_.values, here.validation_.values)
+        np.testing.assert_array_equal(other.validation_.query_ids, here.validation_.query_ids)
+    assert there._learned_from == here._learned_from
+    assert here.validation_.values.shape[1] == drawn.n_queries - 2
+    one, other = (rs.BestSubset(3, max_nodes=30).fit(data) for data in (memory, disk))
+    assert other.found_.certificate() == one.found_.certificate()
 
 
 def test_letor_text_has_no_place_for_weights(data, tmp_path):
@@ -281,7 +344,9 @@ def test_fit_verify_and_scorecard_weigh(home, data):
         "--metric",
         "ndcg@5",
     )
-    run("fit", "train.parquet", *WEIGHED, *quick, "--profile", "standard", "-o", "model.json")
+    said = run("fit", "train.parquet", *WEIGHED, *quick, "--profile", "standard", "-o", "model.json")
+    counts = data.document_weight[data.qid != "q3"]
+    assert f"{np.sum(counts == 0)} of {len(counts)} training documents have weight 0" in said.stderr
     expected = rs.SparseRanker(**L1).fit(data, query_weight={"q1": 2.0, "q3": 0.0})
     stated = rs.load_model("model.json")
     assert dict(zip(stated.names, stated.weights, strict=True)) == {

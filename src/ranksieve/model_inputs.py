@@ -10,7 +10,7 @@ import numpy as np
 
 from ranksieve._types import AnyArray, FloatArray, IntArray, Matrix
 from ranksieve.data.dataset import Dataset
-from ranksieve.data.inputs import as_matrix, names_advice
+from ranksieve.data.inputs import as_matrix, frame_columns, frame_names, is_frame, names_advice
 from ranksieve.data.matrix import dense_block, value_blocks
 from ranksieve.data.queries import Queries, group_queries, one_query
 from ranksieve.preparation import MissingPolicy, Preparation
@@ -56,9 +56,12 @@ class ModelInputs:
         return values if prepare is None else prepare(values)
 
     def _located(self, X: Dataset | Matrix) -> tuple[Matrix, IntArray]:
-        names: tuple[str, ...] | list[str] | None
-        matrix, names = (X.X, X.feature_names) if isinstance(X, Dataset) else as_matrix(X)
-        return matrix, self._places(matrix.shape[1], names)
+        if is_frame(X):  # what the other columns hold does not matter
+            names = frame_names(X)
+            places = self._places(len(names), names)
+            return frame_columns(X, places), np.arange(len(places))
+        matrix = X.X if isinstance(X, Dataset) else as_matrix(X)[0]
+        return matrix, self._places(matrix.shape[1], X.feature_names if isinstance(X, Dataset) else None)
 
     def _prepare(self, X: Any, qid: Any, n_rows: int) -> tuple[Prepare | None, int]:
         """What is done to the values before they are scored, and to how many rows at a time."""

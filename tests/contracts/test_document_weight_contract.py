@@ -18,6 +18,7 @@ from ranksieve.preparation.normalise import NORMALISATIONS
 from tests.conftest import QUICK, random_dataset
 from tests.contracts.test_query_weight_contract import RANKERS, assert_same, fit, ranker
 
+pytestmark = pytest.mark.filterwarnings("ignore:.* training documents have weight 0")
 WEIGHING = [name for name, kind in RANKERS.items() if kind.weighs_documents]
 REFUSING = [name for name in RANKERS if name not in WEIGHING]
 NOT_BY_MEANS = {  # equal weights c are c² times as many pairs, which a sum over pairs tells from the pairs

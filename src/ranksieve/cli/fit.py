@@ -48,7 +48,7 @@ CHOICE = ("max_features", "feature_costs", "max_cost", "metric", "profile")
     "ranksieve fit train.txt --costs ms.csv --max-cost 5 -o model.json",
     "ranksieve fit train.txt --best-subset --max-features 5 -o model.json",
     "ranksieve fit new.txt --from model.json -o new.json",
-    "ranksieve fit log.parquet --document-weights clicks -o model.json",
+    "ranksieve fit log.parquet --document-weights click_weight -o model.json",
     "ranksieve fit huge.txt --method minbatsrank --stream -o model.json",
 )
 def fit(

@@ -80,7 +80,9 @@ class Weights:
         typer.Option(
             "--document-weights",
             metavar="COLUMN",
-            help="The column that says how much each document counts, such as clicks; it is then no feature.",
+            help="The column that says how much each document counts, such as click_weight, made as clicks "
+            "+ 1; it is then not a feature. With weight 0 a document is absent, also from held-out training "
+            "lists.",
         ),
     ] = None
 

@@ -1,34 +1,36 @@
-"""What counts of a data set: queries and documents of positive weight."""
+"""Drop queries and documents with weight 0."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from ranksieve._types import FloatArray
+from ranksieve._util.messages import warn_caller
 from ranksieve.data.dataset import Dataset
-from ranksieve.data.matrix import is_streamed
+
+MANY = 0.1  # share of the documents with weight 0 from which a fit warns
 
 
-def counted(data: Dataset, query_weight: FloatArray | None) -> tuple[Dataset, FloatArray]:
+def counted(data: Dataset, query_weight: FloatArray | None, warn: bool = False) -> tuple[Dataset, FloatArray]:
     """The queries and documents of positive weight, and the weights of these queries (1 without).
 
-    Of data on disk or elsewhere documents of weight 0 stay: they add nothing to any sum. Data of which
-    nothing counts come back as they are, and the loss will say that there is no pair.
+    Data of which nothing counts come back as they are, and the loss will say that there is no pair.
     """
-    if query_weight is None:
-        return _present(data, np.ones(data.n_queries))
-    weight = np.asarray(query_weight, dtype=np.float64)
+    weight = np.ones(data.n_queries) if query_weight is None else np.asarray(query_weight, dtype=np.float64)
     used = weight > 0
     if not used.any():
         return data, weight
-    return _present(data if used.all() else data.select_queries(used), weight[used])
+    queries = data if used.all() else data.select_queries(used)
+    present, numbers = queries.without_weightless()
+    if warn and present is not queries:
+        _warn_of_absent(queries.n_docs - present.n_docs, queries.n_docs)
+    return present, weight[used][numbers]
 
 
-def _present(data: Dataset, query_weight: FloatArray) -> tuple[Dataset, FloatArray]:
-    weight = data.document_weight
-    if weight is None or weight.all() or not weight.any() or is_streamed(data.X):
-        return data, query_weight
-    rows = np.flatnonzero(weight)
-    kept = data.select_rows(rows)
-    first = kept.queries.order[kept.queries.offsets[:-1]]  # which of its rows is the first of each query
-    return kept, data.queries.of_rows(query_weight)[rows[first]]
+def _warn_of_absent(n_absent: int, n_docs: int) -> None:
+    if n_absent >= MANY * n_docs:
+        warn_caller(
+            f"{n_absent} of {n_docs} training documents have weight 0, so they are absent: from the fit, and "
+            "from the lists on which cross-validation measures it; give every document that users see a "
+            "positive weight, such as clicks + 1"
+        )

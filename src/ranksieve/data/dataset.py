@@ -193,6 +193,23 @@ class Dataset:
             truth=self.truth, **self._beside_features(index),
         )  # fmt: skip
 
+    def without_weightless(self) -> tuple[Dataset, IntArray]:
+        """The documents of positive weight, and the numbers of the queries that have one.
+
+        If no document has, all of them.
+        """
+        weight = self.document_weight
+        if weight is None or weight.all() or not weight.any():
+            return self, np.arange(self.n_queries)
+        rows = np.flatnonzero(weight)
+        kept = self._kept(rows)
+        first = kept.queries.order[kept.queries.offsets[:-1]]  # which of its rows is the first of each query
+        return kept, self.queries.of_rows(np.arange(self.n_queries))[rows[first]]
+
+    def _kept(self, rows: IntArray) -> Dataset:
+        """Some of the rows, ascending, where the data are."""
+        return self.select_rows(rows)
+
     def _beside_features(self, rows: IntArray | slice = ALL_ROWS) -> dict[str, Any]:
         """Arguments of another data set with these rows: what is known of them beside features and ids."""
         return {

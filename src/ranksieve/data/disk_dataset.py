@@ -66,12 +66,18 @@ class DiskDataset(Dataset):
     def in_query_order(self, queries: IntArray) -> Dataset:
         """The rows of the chosen queries, query after query; many of them in a temporary file."""
         sizes = self.queries.sizes[queries]
-        if int(sizes.sum()) * self.n_features * self.X.dtype.itemsize <= IN_MEMORY:
-            return super().in_query_order(queries)
         rows = np.repeat(self.queries.offsets[queries] - np.cumsum(sizes) + sizes, sizes)
-        rows += np.arange(len(rows))
+        return self._kept(rows + np.arange(len(rows)))
+
+    def _kept(self, rows: IntArray) -> Dataset:
+        """Some rows, those of a query together; many of them in a temporary file."""
+        if len(rows) * self.n_features * self.X.dtype.itemsize <= IN_MEMORY:
+            return self.select_rows(rows)
+        query = np.searchsorted(self.queries.offsets, rows, side="right") - 1
+        starts = np.flatnonzero(np.diff(query, prepend=-1))
+        sizes = np.diff(np.append(starts, len(rows)))
         return DiskDataset(
-            spooled(self.X, rows), self.y[rows], queries_in_order(self.queries.ids[queries], sizes),
+            spooled(self.X, rows), self.y[rows], queries_in_order(self.queries.ids[query[starts]], sizes),
             self.feature_names, truth=self.truth, source=self.source, profile=self.profile,
             document_weight=take_rows(self.document_weight, rows),
         )  # fmt: skip

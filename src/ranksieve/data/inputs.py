@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ranksieve._types import AnyArray, FloatArray, Matrix
+from ranksieve._types import AnyArray, FloatArray, IntArray, Matrix
 from ranksieve.data.device_matrix import from_gpu, is_on_gpu
 from ranksieve.data.magnitudes import ENDS, beyond
 from ranksieve.data.matrix import FLOATS, as_csr, is_sparse, is_streamed
@@ -26,7 +26,7 @@ def as_matrix(X: Any) -> tuple[Matrix, list[str] | None]:
         return X, None
     if is_on_gpu(X):
         return from_gpu(X), None
-    if not isinstance(X, np.ndarray) and hasattr(X, "columns"):
+    if is_frame(X):
         X, names = _frame_values(X)
     matrix = np.asanyarray(X)
     if matrix.ndim != 2:
@@ -83,27 +83,65 @@ def as_document_weight(weight: Any, n_rows: int, first: int = 0) -> FloatArray |
     return weights
 
 
+def is_frame(X: Any) -> bool:
+    """Whether X is a pandas, polars or arrow table."""
+    return not isinstance(X, np.ndarray) and hasattr(X, "columns")
+
+
+def frame_names(frame: Any) -> tuple[str, ...]:
+    """The names of the columns of a table as text, which they need not be in pandas; no two are the same."""
+    labels = _labels(frame)
+    return checked_names([str(label) for label in labels], len(labels))
+
+
+def frame_columns(frame: Any, columns: Sequence[int] | IntArray) -> FloatArray:
+    """Some columns of a table, by their numbers, as float64."""
+    names = frame_names(frame)
+    found = [_frame_column(_column(frame, int(j)), names[j]) for j in columns]
+    return np.column_stack(found) if found else np.empty((len(frame), 0))
+
+
+def refuse_text(frame: Any) -> None:
+    """Refuse a table with a column of text, which is not a feature even if it holds digits."""
+    for j, label in enumerate(_labels(frame)):
+        if _is_text(np.asarray(_column(frame, j))):
+            _frame_column(_column(frame, j), str(label))
+
+
 def _frame_values(frame: Any) -> tuple[AnyArray, list[str]]:
-    """Values and column names of a pandas, polars or arrow table (arrow alone calls its names so)."""
-    labels = list(getattr(frame, "column_names", frame.columns))
-    names = list(checked_names([str(label) for label in labels], len(labels)))
+    """Values and column names of a pandas, polars or arrow table."""
+    names = frame_names(frame)
     values = frame.to_numpy() if hasattr(frame, "to_numpy") else None
     if values is None or values.dtype.kind not in "fiub":
-        columns = [_frame_column(frame[label], name) for label, name in zip(labels, names, strict=True)]
-        values = np.column_stack(columns) if columns else np.empty((len(frame), 0))
-    return values, names
+        values = frame_columns(frame, range(len(names)))
+    return values, list(names)
+
+
+def _labels(frame: Any) -> list[Any]:
+    """The names of the columns as the table has them; arrow alone calls them so."""
+    return list(getattr(frame, "column_names", frame.columns))
+
+
+def _column(frame: Any, j: int) -> Any:
+    return frame.iloc[:, j] if hasattr(frame, "iloc") else frame[_labels(frame)[j]]
 
 
 def _frame_column(column: Any, name: str) -> FloatArray:
     values = np.asarray(column)
-    words = values.dtype.kind in "OUT" and any(isinstance(value, str) for value in values)
     try:
-        if words or values.dtype.kind not in "fiubO":
+        if _is_text(values) or values.dtype.kind not in "fiubO":
             raise TypeError
         return np.asarray(column, dtype=np.float64)
     except (TypeError, ValueError):
         kind = getattr(column, "dtype", getattr(column, "type", values.dtype))
-        raise ValueError(f"column {name!r} holds {kind} values; features must be numbers") from None
+        raise ValueError(
+            f"column {name!r} holds {kind} values; features must be numbers: leave the column out, or "
+            "convert it if it holds numbers as text"
+        ) from None
+
+
+def _is_text(values: AnyArray) -> bool:
+    return values.dtype.kind in "OUT" and any(isinstance(value, str) for value in values)
 
 
 def _as_float(matrix: AnyArray) -> FloatArray:

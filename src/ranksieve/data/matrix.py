@@ -34,9 +34,17 @@ def is_streamed(X: Any) -> bool:
 
 
 def as_csr(X: Matrix) -> Matrix:
-    """Any scipy sparse matrix as CSR of float32 or float64."""
+    """Any scipy sparse matrix as CSR of float32 or float64, one entry per place, columns in order.
+
+    Entries of the same place add up to its value, so what is done to a value must find the sum.
+    """
     matrix = scipy.sparse.csr_array(X)
-    return matrix if matrix.dtype in FLOATS else matrix.astype(np.float64)
+    if matrix.dtype not in FLOATS:
+        matrix = matrix.astype(np.float64)
+    if not matrix.has_canonical_format:
+        matrix = matrix.copy()  # the caller's arrays stay as they are
+        matrix.sum_duplicates()
+    return matrix
 
 
 def csr(values: AnyArray, columns: AnyArray, starts: IntArray, n_columns: int) -> Matrix:

@@ -80,6 +80,14 @@ class RemoteDataset(Dataset, ABC):
         chosen[queries] = True
         return self.in_query_order(np.flatnonzero(chosen))
 
+    def without_weightless(self) -> tuple[Dataset, IntArray]:
+        sizes = self.for_queries(_sizes_without_weightless)
+        numbers = np.flatnonzero(sizes)
+        if len(numbers) == 0 or (sizes == self.query_sizes).all():
+            return self, np.arange(self.n_queries)
+        kept = self if len(numbers) == self.n_queries else self.select_queries(numbers)
+        return kept.changed(_without_weightless), numbers
+
     @abstractmethod
     def parts(self, make: Callable[..., T], *per_query: AnyArray | None) -> Parts[T]: ...
 
@@ -121,6 +129,21 @@ class RemoteDataset(Dataset, ABC):
 
 def _sizes(part: Dataset) -> IntArray:
     return part.queries.sizes
+
+
+def _sizes_without_weightless(part: Dataset) -> IntArray:
+    if part.document_weight is None:
+        return part.queries.sizes
+    present = part.queries.group(part.document_weight) > 0
+    return np.add.reduceat(present, part.queries.offsets[:-1], dtype=np.int64)
+
+
+def _without_weightless(part: Dataset) -> Dataset:
+    """In query order, since a query must not come later because its first document is absent."""
+    if part.document_weight is None:
+        return part
+    order = part.queries.order
+    return part.select_rows(order[part.document_weight[order] > 0])
 
 
 def _pairs(part: Dataset) -> IntArray:

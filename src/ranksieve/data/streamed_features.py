@@ -143,6 +143,11 @@ class StreamedFeatures(FeatureMatrix):
             block[a - start : b - start] = values
             self._centre_block(np.arange(a, b), columns, block[a - start : b - start])
 
+    def restricted(self, columns: IntArray) -> FeatureMatrix:
+        part = super().restricted(columns)
+        part.__dict__["_latest"] = local()  # a piece is known by its columns, which have other numbers here
+        return part
+
     def _shifts(self, first: int, last: int, among: IntArray | None = None) -> tuple[FloatArray, IntArray]:
         """What far columns (some ``among`` them) are read less of, and the query of some rows."""
         if not len(self._far):

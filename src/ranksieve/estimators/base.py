@@ -23,7 +23,13 @@ from ranksieve.data.query_weights import QueryWeight, query_weights
 from ranksieve.data.remote import ELSEWHERE, RemoteDataset
 from ranksieve.device import check_device
 from ranksieve.estimators.base_class import BaseEstimator, check_is_fitted
-from ranksieve.estimators.inputs import checked_labels, checked_matrix, one_dimensional, standardised
+from ranksieve.estimators.inputs import (
+    checked_labels,
+    checked_matrix,
+    lacking_features,
+    one_dimensional,
+    standardised,
+)
 from ranksieve.estimators.parameters import Missing, Normalise, check_parameters
 from ranksieve.losses.base import NO_PAIRS
 from ranksieve.metrics import evaluate
@@ -116,7 +122,9 @@ class Ranker(Prepared):
         """Scores in the input's row order: higher ranks first.
 
         Query ids are needed only where features are normalised or filled within each query; a Dataset has
-        its own. Features that are on a GPU are scored there, as are others by a ranker with such a device.
+        its own. The columns of a frame are found by name, in any order; those that the scores do not depend
+        on need not be there. Features that are on a GPU are scored there, as are others by a ranker with such
+        a device.
         """
         check_is_fitted(self)
         if isinstance(X, RemoteDataset):
@@ -148,7 +156,9 @@ class Ranker(Prepared):
 
     def score(self, X: Any, y: Any = None, qid: Any = None, sample_weight: Any = None) -> float:
         """Mean NDCG@10 (standard profile); a query weighs the mean of its rows' sample weights."""
-        data = X if isinstance(X, Dataset) else self._dataset(checked_matrix(self, X, learning=False), y, qid)
+        data = X
+        if not isinstance(X, Dataset):
+            data = self._dataset(self._checked_features(X, self._columns_read()), y, qid)
         values = evaluate(self.predict(X, qid), data, ["ndcg@10"], profile="standard").per_query["ndcg@10"]
         return float(np.average(values, weights=_query_means(sample_weight, data)))
 
@@ -203,7 +213,7 @@ class Ranker(Prepared):
         nothing = data.document_weight is not None and not data.document_weight.any()
         if nothing or (weight is not None and not weight.any()):
             raise ValueError(NO_PAIRS)
-        present, of_queries = counted(data, weight)
+        present, of_queries = counted(data, weight, warn=True)
         return present, None if weight is None else of_queries
 
     def _checked_data(self, X: Any, y: Any, qid: Any, document_weight: Any = None) -> Dataset:
@@ -266,7 +276,7 @@ class Ranker(Prepared):
         if isinstance(X, Dataset):
             data = self._in_training_order(X)
         else:
-            matrix = checked_matrix(self, X, learning=False)
+            matrix = checked_matrix(self, X, learning=False, used=used)
             data = self._dataset(matrix, np.zeros(matrix.shape[0]), None)
         if used is None or len(used):
             read = data if used is None else data.select_features(used)
@@ -297,10 +307,7 @@ class Ranker(Prepared):
             return data.select_features(np.array([place[name] for name in names]))
         if numbered_names(data.n_features) in (names, data.feature_names):
             return data
-        raise ValueError(
-            f"{type(self).__name__} was fitted on {len(lacking)} features that the data set lacks: "
-            f"{', '.join(lacking[:10])}; give both the same feature names"
-        )
+        raise ValueError(lacking_features(self, lacking, "the data set"))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -33,6 +33,9 @@ class BoostedRanker(PlainFit):
         self.preparation_ = replace(self.preparation_, missing=missing)
         return prepared
 
+    def _columns_read(self) -> IntArray:
+        return np.unique(self._features_of(self.support_)[1]).astype(np.int64)
+
     @abstractmethod
     def _ensemble(self) -> Steps | Trees:
         """What is summed, as functions of the columns in use."""

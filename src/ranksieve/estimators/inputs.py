@@ -2,23 +2,35 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from ranksieve._types import AnyArray, Matrix
+from ranksieve._types import AnyArray, IntArray, Matrix
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.device_matrix import from_gpu, is_on_gpu
-from ranksieve.data.inputs import as_matrix
+from ranksieve.data.inputs import as_matrix, frame_columns, frame_names, is_frame, numbered_names, refuse_text
 
 STANDARD = 1e-5  # of means and deviations: rounding, also in float32
 ValidData = Dataset | tuple[Any, Any, Any] | None
 
 
-def checked_matrix(ranker: Any, X: Any, *, learning: bool) -> Matrix:
-    """Features as float32, float64 or CSR, perhaps not finite; names and number are kept, or compared."""
+def checked_matrix(ranker: Any, X: Any, *, learning: bool, used: IntArray | None = None) -> Matrix:
+    """Features as float32, float64 or CSR, perhaps not finite; names and number are kept, or compared.
+
+    A ranker that has names finds the columns of a frame by name: those ``used`` (default: all) must be there,
+    and others are 0 if they are not.
+    """
     if is_on_gpu(X):
         return _matrix_on_gpu(ranker, from_gpu(X), learning)
+    names = () if learning else tuple(getattr(ranker, "feature_names_in_", ()))
+    if is_frame(X) and names:
+        X, ranker = _found_by_name(ranker, X, names, used), _without_names(ranker)
+    elif is_frame(X):
+        refuse_text(X)
+    elif names and names == numbered_names(len(names)):
+        ranker = _without_names(ranker)
     from sklearn.utils.validation import validate_data  # takes long to load, and a Dataset does without
 
     least = {"ensure_min_samples": 2} if learning else {}
@@ -33,9 +45,38 @@ def checked_matrix(ranker: Any, X: Any, *, learning: bool) -> Matrix:
             **least,
         )
     except (TypeError, ValueError):
-        if hasattr(X, "columns"):
+        if is_frame(X):
             as_matrix(X)  # it names the column at fault
         raise
+
+
+def _found_by_name(ranker: Any, frame: Any, names: Sequence[str], used: IntArray | None) -> AnyArray:
+    """The columns of the training data; by position if either has no names of its own but f1, f2, …"""
+    present = frame_names(frame)
+    place = {name: j for j, name in enumerate(present)}
+    needed = list(range(len(names))) if used is None else used.tolist()
+    lacking = [names[j] for j in needed if names[j] not in place]
+    if not lacking:
+        X = np.zeros((len(frame), len(names)))
+        X[:, needed] = frame_columns(frame, [place[names[j]] for j in needed])
+        return X
+    if len(present) == len(names) and numbered_names(len(names)) in (tuple(names), present):
+        return frame_columns(frame, range(len(names)))
+    raise ValueError(lacking_features(ranker, lacking, "the frame"))
+
+
+def lacking_features(ranker: Any, lacking: Sequence[str], where: str) -> str:
+    return (
+        f"{type(ranker).__name__} was fitted on {len(lacking)} features that {where} lacks: "
+        f"{', '.join(lacking[:10])}; give both the same feature names"
+    )
+
+
+def _without_names(ranker: Any) -> Any:
+    """A copy for scikit-learn, which need not compare names: they have been, or are but f1, f2, …"""
+    twin = ranker._twin()
+    twin.__dict__.pop("feature_names_in_", None)
+    return twin
 
 
 def _matrix_on_gpu(ranker: Any, X: Matrix, learning: bool) -> Matrix:

@@ -225,6 +225,26 @@ def ids_of(column: Any) -> AnyArray:
     return text_array(column.to_list()) if column.dtype == narwhals.String else np.asarray(column.to_numpy())
 
 
+def _decoded(column: Any) -> Any:
+    """A column of categories as a column of their values; those of polars are always text."""
+    narwhals, native = extra("narwhals"), column.to_native()
+    if narwhals.dependencies.is_pyarrow_chunked_array(native):
+        native = native.cast(native.type.value_type)
+    elif narwhals.dependencies.is_pandas_like_series(native):
+        native = native.astype(_kind_of_values(native))
+    return narwhals.from_native(native, series_only=True)
+
+
+def _kind_of_values(column: Any) -> Any:
+    """The type that the values of a pandas column of categories have in a column of their own."""
+    kind = column.dtype
+    if hasattr(kind, "pyarrow_dtype"):
+        return type(kind)(kind.pyarrow_dtype.value_type)
+    values = kind.categories.dtype
+    has_no_gaps = isinstance(values, np.dtype) and values.kind in "iub"
+    return np.dtype(np.float64) if has_no_gaps and column.isna().any() else values
+
+
 # --- Packages ----------------------------------------------------------------------------------------------
 
 
@@ -238,10 +258,14 @@ def extra(module: str) -> Any:
 
 
 def as_table(frame: Any) -> Any:
-    """A table in memory as narwhals shows it."""
+    """A table in memory as narwhals shows it; a column of categories is one of their values."""
     narwhals = extra("narwhals")
+    if hasattr(frame, "set_axis") and not all(isinstance(label, str) for label in frame.columns):
+        frame = frame.set_axis(
+            [str(label) for label in frame.columns], axis=1
+        )  # pandas has labels of any kind
     try:
-        return narwhals.from_native(frame, eager_only=True)
+        table = narwhals.from_native(frame, eager_only=True)
     except narwhals.exceptions.DuplicateError:
         names = Counter(getattr(frame, "column_names", frame.columns))
         raise ValueError(
@@ -252,3 +276,5 @@ def as_table(frame: Any) -> Any:
             f"{type(frame).__name__} is not a table in memory; give a pandas, polars or arrow table "
             "(collect a lazy one first)"
         ) from None
+    coded = [name for name, kind in table.schema.items() if kind == narwhals.Categorical]
+    return table.with_columns(**{name: _decoded(table[name]) for name in coded})

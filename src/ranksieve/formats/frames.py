@@ -53,7 +53,8 @@ def from_frame(
     """Take a data set from a pandas, polars or arrow table.
 
     Columns of text that are none of these become ``texts`` of the data set, except ``comment``, which
-    becomes its ``comments``.
+    becomes its ``comments``. Column names that are not text, such as the numbers that pandas gives, are taken
+    as text: column 0 is called "0".
 
     Parameters
     ----------
@@ -73,7 +74,8 @@ def from_frame(
         What becomes of null and NaN, see :func:`fill_missing`; rankers deal with NaN that is kept.
     """
     check_policy(missing)
-    choice = ColumnChoice(qid, label, doc_id, features, ignore, document_weight)
+    document, weight = (None if name is None else str(name) for name in (doc_id, document_weight))
+    choice = ColumnChoice(str(qid), str(label), document, _as_text(features), _as_text(ignore), weight)
     columns, table = columns_of(frame, choice)
     dataset = Dataset(
         features_of(table, columns.features),
@@ -86,6 +88,11 @@ def from_frame(
         document_weight=weights_of(table, columns),
     )
     return fill_missing(dataset, missing)
+
+
+def _as_text(names: Any) -> Any:
+    """Names of columns as text."""
+    return names if names is None or isinstance(names, str) else [str(name) for name in names]
 
 
 def read_parquet(path: PathLike, *, missing: str = "keep", **columns: Any) -> Dataset:
