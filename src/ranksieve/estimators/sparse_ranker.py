@@ -39,7 +39,17 @@ from ranksieve.estimators.held_out import (
     warn_of_shared_queries,
 )
 from ranksieve.estimators.inputs import ValidData, as_valid
-from ranksieve.estimators.parameters import Count, Device, FoldCount, Normalise, Positive, Seed, Share, one_of
+from ranksieve.estimators.parameters import (
+    Count,
+    CountAtOnce,
+    Device,
+    FoldCount,
+    Normalise,
+    Positive,
+    Seed,
+    Share,
+    one_of,
+)
 from ranksieve.estimators.warm_start import AS_BEFORE, as_model, before, first_candidates, short_name
 from ranksieve.estimators.within_budget import WithinBudget
 from ranksieve.forward import Rules
@@ -171,7 +181,7 @@ class SparseRanker(WithinBudget):
     penalty: str | SlopedPenalty = "l1"
     weights: Any = None
     l1_ratio: float | None = None
-    n_alphas: Count = 25
+    n_alphas: CountAtOnce = 25
     alphas: Any = None
     min_ratio: Share = 1e-2
     tol: Positive = 1e-6
