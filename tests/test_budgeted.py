@@ -9,8 +9,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import sklearn
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.model_selection import GridSearchCV, GroupKFold, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import check_estimator
 
 import ranksieve as rs
@@ -200,6 +204,28 @@ def _with_holes(data: rs.Dataset) -> rs.Dataset:
 @pytest.mark.filterwarnings("ignore:qid is None")
 def test_scikit_learn_s_rules():
     check_estimator(rs.BudgetedRanker("ranksvm", 2), on_skip=None)
+
+
+def test_a_search_that_loses_the_query_ids_has_no_score_and_says_how_to_route_them(parts):
+    train, _ = parts
+    X, y, qid = train.X, train.y, train.qid
+    ranker = rs.BudgetedRanker("ranksvm", 2, cv=2)
+    lost = r"score got no query ids, but \w+ was fitted with them.*set_config\(enable_metadata_routing=True\)"
+    search = GridSearchCV(ranker, {"max_features": [1, 2]}, cv=GroupKFold(2))
+    with (
+        pytest.warns(UserWarning, match=rf"Scoring failed[\s\S]*{lost}"),
+        pytest.warns(UserWarning, match="scores are non-finite"),
+    ):
+        search.fit(X, y, groups=qid, qid=qid)
+    assert np.isnan(search.best_score_)
+    with pytest.raises(ValueError, match=lost):
+        cross_val_score(ranker, X, y, groups=qid, cv=GroupKFold(2), params={"qid": qid}, error_score="raise")
+    pipeline = make_pipeline(StandardScaler(), rs.SparseRanker(2, n_alphas=8, cv=2))
+    pipeline.fit(X, y, sparseranker__qid=qid)
+    with pytest.raises(ValueError, match=lost):
+        pipeline.score(X, y)
+    with sklearn.config_context(enable_metadata_routing=True):
+        assert pipeline.score(X, y, groups=qid) == pipeline[-1].score(pipeline[0].transform(X), y, qid)
 
 
 def test_weights_of_queries(parts):

@@ -703,9 +703,21 @@ def test_output_folder_without_permission(home, here, monkeypatch):
     assert sentence == "m.json: cannot write there (Permission denied); choose another folder"
 
 
+@pytest.mark.parametrize("ranker", [rs.RankSVM(), rs.RankBoost(n_rounds=2)])
+def test_a_model_in_place_of_data_is_called_a_model(ranker, home, here):
+    data = rs.make_ranking(n_queries=10, n_features=4, n_informative=2, seed=0)
+    ranker.fit(data).to_model().save("own.json")
+    for command in (["fit", "-o", "m.json"], ["inspect"], ["convert", "d.csv"]):
+        sentence = refused(command[0], "own.json", *command[1:])
+        assert "own.json: is a ranksieve model, not a data set; give LETOR text" in sentence
+        assert "--from own.json" in sentence
+
+
 def test_unknown_names_suggest_the_nearest(home, here):
     fit = ("fit", home / "train.txt", "-o", "m.json")
     assert "did you mean 'sparseranker'" in refused(*fit, "--method", "sparsranker")
+    assert "unknown method 'lightgbm' (did you mean 'lambdamart'?)" in refused(*fit, "--method", "LightGBM")
+    assert "unknown method 'qqq'; known are sparseranker, " in refused(*fit, "--method", "qqq")
     assert "did you mean 'ndcg'" in refused(*fit, "--metric", "ndgc@10")
     assert "did you mean 'letor'" in refused(*fit, "--profile", "lettor")
     sentence = refused(*fit, "--set", "n_alpha=3")

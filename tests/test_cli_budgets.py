@@ -81,6 +81,12 @@ def test_signs_from_a_file(here):
         (["--must-have", "f1", "--must-not", "f1"], "'f1' is in --must-have and in --must-not"),
         (["--signs", "f1=up"], "--signs: 'up' for 'f1' is not a sign; give +"),
         (["--signs", "signs.csv"], "signs.csv: there is no such file"),
+        (
+            ["--signs", "f50+"],
+            "f50+: there is no such file; --signs takes NAME=SIGN, such as f50=+, or a CSV file",
+        ),
+        (["--signs", "f1-,f2+"], "f1-,f2+: there is no such file; --signs takes NAME=SIGN, such as f1=-, or"),
+        (["--signs", "f50"], "f50: there is no such file; --signs takes NAME=SIGN, such as A=+,B*=-, or"),
         (["--signs", "f1=+,f2=-,f1=-"], "--signs: 'f1' is named twice in f1=+,f2=-,f1=-; name it once"),
         (
             ["--method", "ranksvm", "--must-have", "f1"],

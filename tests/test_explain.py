@@ -9,6 +9,8 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 import ranksieve as rs
 from ranksieve.data.naming import Names, document_name, find_document, query_rows
@@ -262,6 +264,46 @@ def test_only_linear_models_with_features_are_explained(tmp_path, shop):
         "RankLib RankBoost is not a linear model"
     )
     assert "uses no feature" in sentence(rs.drop_costs, linear([0.0]), shop)
+
+
+def files_of_export(model, data, folder):
+    return rs.export_model(model, "python", folder / "ranker.py").files[0].read_text()
+
+
+TAKES_A_MODEL = {
+    "explain_pair": lambda model, data, folder: rs.explain_pair(model, data, 0, 1),
+    "explain_query": lambda model, data, folder: rs.explain_query(model, data, data.qid[0]).to_dict(),
+    "drop_costs": lambda model, data, folder: rs.drop_costs(model, data, n_permutations=10),
+    "worst_queries": lambda model, data, folder: rs.worst_queries(model, data),
+    "evaluate": lambda model, data, folder: rs.evaluate(model, data).to_dict(),
+    "make_scorecard": lambda model, data, folder: rs.make_scorecard(model, data),
+    "export_model": files_of_export,
+    "verify": lambda model, data, folder: rs.verify(model, data, refit=False),
+    "fit": lambda model, data, folder: (
+        rs.SparseRanker(n_alphas=5, cv=2).fit(data, warm_start=model).to_model()
+    ),
+}
+
+
+@pytest.mark.parametrize("take", TAKES_A_MODEL.values(), ids=TAKES_A_MODEL)
+def test_a_fitted_ranker_may_be_given_for_its_model(take, shop, tmp_path):
+    ranker = rs.FenchelRank(radius=4).fit(shop)
+    assert take(ranker, shop, tmp_path) == take(ranker.to_model(), shop, tmp_path)
+    assert "is not fitted yet" in sentence(take, rs.FenchelRank(), shop, tmp_path)
+
+
+@pytest.mark.parametrize("name", ["explain_query", "make_scorecard", "export_model"])
+def test_rankers_that_are_not_linear_and_pipelines_are_refused_in_one_sentence(name, shop, tmp_path):
+    take, boosted = TAKES_A_MODEL[name], rs.RankBoost(n_rounds=3).fit(shop)
+    assert sentence(take, boosted, shop, tmp_path).startswith("RankBoost is not a linear model, so ")
+    pipeline = make_pipeline(StandardScaler(), rs.FenchelRank(radius=4))
+    assert "give rs.to_model(pipeline)" in sentence(take, pipeline, shop, tmp_path)
+
+
+def test_a_ranker_has_the_card_of_its_model(shop):
+    assert sentence(rs.card_text, rs.FenchelRank(radius=4).fit(shop)).startswith(
+        "the model is not a scorecard"
+    )
 
 
 # ---------------------------------------------------------------- drops

@@ -162,6 +162,27 @@ def test_one_huge_query(small_blocks, scattered):
     assert max(np.diff(opened.X.starts)) >= 500
 
 
+@pytest.mark.skipif(sys.platform == "darwin", reason="file names are Unicode there")
+def test_a_source_whose_name_is_not_unicode_gives_a_folder_that_opens(here):
+    Path("old.txt").write_text("1 qid:1 1:1\n0 qid:1 1:0\n")
+    odd = Path(os.fsdecode(b"caf\xe9.txt"))
+    odd.write_text("1 qid:7 1:3\n0 qid:7 1:2\n")
+    for source in ("old.txt", odd):
+        run("convert", source, "d.ranksieve")
+    assert rs.open_dataset("d.ranksieve").qid.tolist() == [7, 7]
+    assert json.loads(Path("d.ranksieve/dataset.json").read_text())["source"].endswith(r"caf\udce9.txt")
+
+
+def test_a_name_that_no_header_can_hold_leaves_the_folder_that_is_there(here):
+    data = random_dataset()
+    rs.write_dataset(data, "d.ranksieve")
+    texts = {"t\udce9": ["x"] * data.n_docs}
+    odd = rs.Dataset(data.X, data.y, data.qid, texts=texts)
+    with pytest.raises(ValueError, match=r"a name in the data cannot be written \(half of a pair"):
+        rs.write_dataset(odd, "d.ranksieve")
+    assert_same(rs.open_dataset("d.ranksieve"), data)
+
+
 def test_another_order_of_rows_is_told():
     Path("a.txt").write_text("1 qid:1 1:1\n0 qid:2 1:2\n1 qid:1 1:3\n")
     with pytest.warns(UserWarning, match=r"a\.txt: the rows of some queries are not together"):

@@ -1,5 +1,7 @@
 """fill_missing against filling cell by cell, dense and sparse."""
 
+import warnings
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -108,6 +110,27 @@ def test_an_indicator_needs_to_say_of_what():
     data = Dataset([[1.0, 0.0], [np.nan, 1.0]], [0, 1], ["a", "a"], ["x", "x is missing"])
     with pytest.raises(ValueError, match="the data have a feature 'x is missing' already; rename it"):
         learn_missing(data, "indicator")
+
+
+@pytest.mark.parametrize("value", [np.inf, -np.inf])
+@pytest.mark.parametrize("policy", ["auto", "column_mean", "indicator"])
+@pytest.mark.parametrize("sparse", [False, True])
+def test_an_infinite_value_is_named_where_a_mean_is_learned(value, policy, sparse):
+    X = np.array([[1.0, 2.0], [np.nan, 3.0], [4.0, 5.0], [value, -value]])
+    data = Dataset(sp.csr_array(X) if sparse else X, [1, 0, 1, 0], ["a", "a", "b", "b"], ["x", "y"])
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="1 of 2 features has missing values")
+        with pytest.raises(ValueError) as caught:
+            learn_missing(data, policy)
+    assert str(caught.value) == f"feature x of row 3 (query b) is {value}; features must be finite"
+    with pytest.raises(ValueError, match=r"feature x of row 3 \(query b\) is"):
+        fill_missing(data, "column_mean")
+
+
+def test_a_mean_that_overflows_is_named():
+    data = Dataset([[1.0, 1e308], [2.0, np.nan], [3.0, 1e308]], [1, 0, 1], ["a"] * 3, ["x", "y"])
+    with pytest.raises(ValueError, match="the mean of feature y overflows; divide the feature by a power"):
+        learn_missing(data, "column_mean")
 
 
 def test_unknown_policy():

@@ -437,7 +437,7 @@ make = rs.make_scorecard
     ("wrong", "sentence"),
     [
         (lambda: make(LinearModel((), 6), DATA), "the model uses no feature"),
-        (lambda: make(rs.RankBoost(), DATA), "RankBoost is not a linear model"),
+        (lambda: make(rs.RankBoost(), DATA), "RankBoost instance is not fitted yet"),
         (
             lambda: make(ForeignModel(None, "LambdaMART", 6), DATA),
             "LambdaMART is not a linear model, so it has no weights to turn into points",

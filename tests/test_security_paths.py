@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
+from contextlib import contextmanager
 
 import pytest
 
@@ -10,6 +13,7 @@ import ranksieve as rs
 from ranksieve._util.file_names import fault_of_file_name
 from ranksieve.experiment.benching import bench
 from ranksieve.export import EXPORTS, export_model
+from ranksieve.formats.folder import is_folder_dataset
 from ranksieve.methods import METHODS
 from ranksieve.model import LinearModel, Term
 from ranksieve.preparation import Preparation
@@ -129,6 +133,45 @@ def test_a_header_names_no_files_outside_its_folder(name, tmp_path):
     header.write_text(json.dumps(content))
     with pytest.raises(ValueError, match=r"is no file of a data set: .*; convert the data again"):
         rs.open_dataset(tmp_path / "data.ranksieve")
+
+
+@contextmanager
+def ended_after(seconds):
+    """Make a read that never ends an error."""
+
+    def end(*_):
+        raise TimeoutError
+
+    before = signal.signal(signal.SIGALRM, end)
+    signal.alarm(seconds)
+    try:
+        yield
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)
+
+
+@pytest.mark.parametrize("name", ["dataset.json", "features.bin", "labels.bin"])
+@pytest.mark.parametrize("kind", ["fifo", "device"])
+@pytest.mark.parametrize("listed", [True, False])
+def test_a_pipe_or_device_in_a_folder_is_not_read(name, kind, listed, tmp_path):
+    folder = tmp_path / "d.ranksieve"
+    rs.write_dataset(rs.make_ranking(n_queries=4, n_features=2, n_informative=1, seed=0), folder)
+    header = json.loads((folder / "dataset.json").read_text())
+    if not listed:
+        header["files"].pop(name, None)
+    elif name in header["files"]:
+        header["files"][name]["bytes"] = 0
+    (folder / "dataset.json").write_text(json.dumps(header))
+    (folder / name).unlink()
+    os.mkfifo(tmp_path / "fifo")
+    (folder / name).symlink_to(tmp_path / "fifo" if kind == "fifo" else os.devnull)
+    words = "is not a plain file" if listed or name == "dataset.json" else "does not list|has 0 entries"
+    with ended_after(10), pytest.raises(ValueError, match=f"{name}.*({words})|({words}).*{name}") as said:
+        rs.open_dataset(folder)
+    assert str(said.value).endswith("convert the data again")
+    with ended_after(10):
+        assert is_folder_dataset(folder) == (name != "dataset.json")
 
 
 def test_the_command_line_says_it_in_a_sentence(tmp_path, monkeypatch):

@@ -5,6 +5,8 @@ from __future__ import annotations
 import csv
 import io
 import re
+import sys
+from unicodedata import category
 
 import numpy as np
 import pytest
@@ -94,6 +96,19 @@ def test_terminals_get_no_commands_from_names(capsys):
     shown = "".join(capsys.readouterr())
     assert not set(re.findall(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]", shown))
     assert r"\x1b]0;title\x07" in shown
+
+
+def test_no_character_that_hides_or_turns_text_reaches_a_terminal(capsys):
+    unseen = [one for one in map(chr, range(sys.maxunicode + 1)) if category(one) in ("Cf", "Zl", "Zp")]
+    assert {"\u200e", "\u200f", "\u061c", "\u200b", "\ufeff", "\U000e0041"} <= set(unseen)
+    for character in unseen:
+        assert harmless(f"a{character}b") == f"a{ascii(character)[1:-1]}b"
+    words("price\u200f\u061c")
+    say("price\u200e")
+    table(["price\u2069"], [["\u200fprice"]], title="\u061cprices")
+    shown = "".join(capsys.readouterr())
+    assert not set(unseen) & set(shown)
+    assert r"price\u200f\u061c" in shown
 
 
 def test_plain_words_are_left_alone():

@@ -8,6 +8,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 
+from ranksieve.data.costs import make_costs
 from ranksieve.data.dataset import Dataset
 from ranksieve.estimators import SparseRanker
 from ranksieve.formats.feature_tables import read_signs
@@ -15,6 +16,7 @@ from ranksieve.forward import fit_set
 from ranksieve.objective import make_objective
 from ranksieve.path import sparse_path
 from ranksieve.penalties import L1, ElasticNet
+from ranksieve.penalties.constraints import make_constraints
 from tests.conftest import random_dataset
 from tests.pairs import explicit_pairs
 from tests.solving import fista, prox_newton
@@ -287,3 +289,33 @@ def test_other_things_than_signs_and_weights_are_refused(given, words):
     data = random_dataset(n_features=3)
     with pytest.raises(ValueError, match=words):
         SparseRanker(**given).fit(data)
+
+
+class Counting(tuple):
+    """Names that count how many of them were looked at."""
+
+    looked = 0
+
+    def __iter__(self):
+        for name in super().__iter__():
+            Counting.looked += 1
+            yield name
+
+    def __contains__(self, name):
+        return any(one == name for one in self)
+
+    def index(self, name):
+        return next(j for j, one in enumerate(self) if one == name)
+
+
+@pytest.mark.parametrize("name", ["x{}", "x[{}]"])
+def test_naming_every_feature_looks_at_each_name_a_few_times(name):
+    names = Counting(name.format(j) for j in range(400))
+    some, plain = list(names), tuple(names)
+    Counting.looked = 0
+    constraints = make_constraints(names, must_not=some[1:], signs=dict.fromkeys(some, "+"))
+    assert (constraints.forbidden == [False] + [True] * 399).all()
+    costs = make_costs(dict.fromkeys(some, 2.0)).columns(names)
+    assert costs.of(np.arange(400)) == 800.0
+    assert plain == tuple(some)
+    assert Counting.looked < 20 * len(names)

@@ -179,6 +179,20 @@ def test_fit_from_a_model_keeps_its_settings_and_says_what_changed(folder):
     assert rs.load_model(folder / "new.json").parameters["max_features"] == 4
 
 
+def test_a_count_of_any_size_in_a_file_takes_no_memory(folder, old):
+    content = old.to_dict()
+    content["parameters"]["n_alphas"] = 10**9
+    (folder / "vast.json").write_text(json.dumps(content))
+    told = run("fit", folder / "new.txt", "--from", folder / "vast.json", "-o", folder / "vast_new.json")
+    assert told.exit_code == 0, told.output
+    sentence = "warning: the settings of the model before are not used again: it cannot be fitted like that"
+    assert sentence in told.stderr
+    assert "'n_alphas' parameter of SparseRanker must be an int in the range [1, 10000]" in told.stderr
+    assert rs.load_model(folder / "vast_new.json").parameters["n_alphas"] == rs.SparseRanker().n_alphas
+    with pytest.raises(ValueError, match=r"'n_alphas' parameter of SparseRanker .* \[1, 10000\]"):
+        rs.SparseRanker(n_alphas=10**9).fit(SECOND)
+
+
 def test_options_replace_settings(folder):
     options = ("--max-features", 2, "--json", "-o", folder / "two.json")
     told = run("fit", folder / "new.txt", "--from", folder / "old.json", *options)

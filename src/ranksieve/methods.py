@@ -117,7 +117,7 @@ class Method:
 def find_method(name: str) -> Method:
     """A method by its name in METHODS or by an alias."""
     aliases = {alias: method for method in METHODS.values() for alias in method.aliases}
-    return lookup({**METHODS, **aliases} if name in aliases else METHODS, name, "method")
+    return lookup({**METHODS, **aliases} if name in aliases else METHODS, name, "method", KNOWN_AS)
 
 
 def ranker_classes() -> dict[str, type[Ranker]]:
@@ -304,6 +304,8 @@ METHODS: dict[str, Method] = {
         rounds="",
     ),
 }  # fmt: skip
+
+KNOWN_AS = dict.fromkeys(("lightgbm", "lambdarank", "xgboost", "gbdt"), "lambdamart")  # for suggestions
 
 
 def within(grid: Sequence[Mapping[str, Any]], method: Method, n_features: int) -> Sequence[Mapping[str, Any]]:

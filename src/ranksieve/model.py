@@ -8,7 +8,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -279,6 +279,31 @@ def _sums_of_models(
     for rows, values, places in input_blocks(X, columns, prepare, rows_at_once):
         weighted_sums_of_models(values, places, starts, used, weights[model, used], scores[:, rows])
     return scores.T
+
+
+class FittedRanker(Protocol):
+    """A ranker that can say what it learned."""
+
+    def to_model(self) -> Any: ...
+
+
+def model_of(given: Any) -> Any:
+    """The model of a fitted ranker; anything else as it is, except a pipeline."""
+    if hasattr(given, "steps"):
+        raise ValueError(
+            f"a {type(given).__name__} changes features before its ranker gets them; give "
+            "rs.to_model(pipeline), the model for the features as they are"
+        )
+    return given.to_model() if hasattr(given, "to_model") and not isinstance(given, type) else given
+
+
+def linear_model(given: Any, reason: str) -> LinearModel:
+    """A linear model, or that of a fitted ranker; ``reason`` ends the sentence that refuses another one."""
+    model = model_of(given)
+    if not isinstance(model, LinearModel):
+        kind = getattr(model, "method", "") or type(model).__name__
+        raise ValueError(f"{kind} is not a linear model, {reason}")
+    return model
 
 
 def load_model(path: str | os.PathLike[str]) -> LinearModel:

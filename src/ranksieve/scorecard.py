@@ -21,7 +21,7 @@ from ranksieve.data.dataset import Dataset, fingerprint, fingerprint_of_weights
 from ranksieve.data.features import SHOWN_NAMES, as_sign
 from ranksieve.data.query_weights import QueryWeight, query_weights
 from ranksieve.forward import ForwardSearch, fit_set
-from ranksieve.model import LinearModel
+from ranksieve.model import FittedRanker, LinearModel, linear_model
 from ranksieve.objective import Objective, make_objective
 from ranksieve.preparation import NOT_NORMALISED
 from ranksieve.preparation.normalise import learn_normalisation
@@ -34,7 +34,7 @@ NO_CARD = "no weights of the model's features rank the data better than none, so
 
 
 def make_scorecard(
-    model: LinearModel,
+    model: LinearModel | FittedRanker,
     data: Dataset,
     levels: int = 9,
     *,
@@ -50,7 +50,7 @@ def make_scorecard(
 
     Parameters
     ----------
-    model : LinearModel
+    model : LinearModel or fitted ranker
         Says which features, how they are filled and normalised, and which signs their weights must have.
     data : Dataset
         The training data.
@@ -69,7 +69,8 @@ def make_scorecard(
         Only a normalisation within each query stays; points are then per unit of the normalised features.
     """
     check_levels(levels)
-    plain, scale = _unscaled(_checked(model, data))
+    model = _checked(model, data)
+    plain, scale = _unscaled(model)
     weight = query_weights(query_weight, data)
     learned_from = {"train": fingerprint(data)}
     if weight is not None:
@@ -120,13 +121,8 @@ def make_scorecard(
 # --- What is given ---------------------------------------------------------------------------------------
 
 
-def _checked(model: Any, data: Any) -> LinearModel:
-    if not isinstance(model, LinearModel):
-        kind = getattr(model, "method", "") or type(model).__name__
-        raise ValueError(
-            f"{kind} is not a linear model, so it has no weights to turn into points; give a LinearModel, "
-            "such as ranker.to_model()"
-        )
+def _checked(given: Any, data: Any) -> LinearModel:
+    model = linear_model(given, "so it has no weights to turn into points")
     if not isinstance(data, Dataset):
         raise ValueError(
             f"a scorecard is made on a Dataset, not on {type(data).__name__}; give Dataset(X, y, qid)"

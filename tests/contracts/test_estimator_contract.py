@@ -127,6 +127,18 @@ def test_without_query_ids_there_is_a_warning(estimator, data):
         clone(estimator).fit(data.X, data.y)
 
 
+def test_score_without_query_ids_refuses_if_fit_had_them_and_else_warns(estimator, fitted, data):
+    with pytest.raises(
+        ValueError, match=r"score got no query ids, but \w+ was fitted with them.*metadata_routing"
+    ):
+        fitted.score(data.X, data.y)
+    with pytest.warns(UserWarning, match="qid is None"):
+        alone = clone(estimator).fit(data.X, data.y)
+    one_query = Dataset(data.X, data.y, np.zeros(data.n_docs))
+    with pytest.warns(UserWarning, match=r"qid is None, so all \d+ rows count as one query"):
+        assert alone.score(data.X, data.y) == alone.score(one_query)
+
+
 def test_sample_weight_in_score_weighs_queries(fitted, data):
     weight = np.where(data.qid == data.qid[0], 1.0, 0.0)
     first = data.select_rows(data.qid == data.qid[0])

@@ -187,6 +187,13 @@ def test_in_a_search_with_routing(selector, data, routing):
     assert search.cv_results_["split0_test_score"][0] == pytest.approx(alone.score(data.select_rows(test)))
 
 
+def test_score_without_query_ids_is_refused(fitted, data):
+    with pytest.raises(
+        ValueError, match=r"score got no query ids, but \w+ was fitted with them.*metadata_routing"
+    ):
+        fitted.score(data.X, data.y)
+
+
 def test_the_ranker_is_the_base_on_the_chosen_columns(fitted, data):
     if isinstance(fitted, BFSWrapper):
         pytest.skip("the base ranks by new features")

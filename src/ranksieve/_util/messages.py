@@ -15,12 +15,17 @@ Entry = TypeVar("Entry")
 LONGEST_SHOWN = 60
 
 
-def lookup(table: Mapping[str, Entry], name: str, kind: str) -> Entry:
-    """``table[name]``; for an unknown name an error that lists the known ones and suggests the nearest."""
+def lookup(
+    table: Mapping[str, Entry], name: str, kind: str, known_as: Mapping[str, str] | None = None
+) -> Entry:
+    """``table[name]``; for an unknown name an error that lists the known ones and suggests the nearest.
+
+    ``known_as`` gives other words, in lower case, for names of the table.
+    """
     if name in table:
         return table[name]
-    folded = {key.lower(): key for key in table}
-    nearest = get_close_matches(name.lower(), folded, n=1, cutoff=0.4)
+    folded = {**(known_as or {}), **{key.lower(): key for key in table}}
+    nearest = get_close_matches(name.lower(), folded, n=1)
     hint = f" (did you mean {folded[nearest[0]]!r}?)" if nearest else ""
     raise ValueError(f"unknown {kind} {shown(name)}{hint}; known are {', '.join(table)}")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -305,6 +306,13 @@ def _signs(text: str) -> dict[str, float]:
     from ranksieve.data.features import as_sign
 
     if not _is_list(text):
+        if not Path(text).exists():
+            named = re.match(r"([^,]+?) ?([+-])(,|$)", text)
+            example = f"{named[1]}={named[2]}" if named else "A=+,B*=-"
+            raise FileNotFoundError(
+                f"{text}: there is no such file; --signs takes NAME=SIGN, such as {example}, or a CSV file "
+                "with the header feature,sign"
+            )
         return rs.read_signs(text)
     signs: dict[str, float] = {}
     for part in text.split(","):

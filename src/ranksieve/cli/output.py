@@ -12,6 +12,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
+from unicodedata import category
 
 import typer
 
@@ -42,7 +43,7 @@ ARGUMENTS = {  # of options that have another name than the argument they set
     "doc_column": "doc_id",
     "data": "sample",
 }
-COMMANDS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+UNSEEN = ("Cc", "Cf", "Cs", "Zl", "Zp")  # categories: controls, formats, halves of pairs, ends of lines
 QUOTED = r"""(?:"[^"]*"|'[^']*')"""
 QUOTE_MARKS = "[\"']"
 VALUES = rf"{QUOTED}(?:(?:, | or ){QUOTED})*"
@@ -84,8 +85,10 @@ def words(text: str) -> None:
 
 
 def harmless(text: str) -> str:
-    """Text whose characters that command a terminal, or turn the direction of reading, are shown as codes."""
-    return COMMANDS.sub(lambda found: ascii(found[0])[1:-1], text)
+    """Text whose characters that command a terminal, turn the direction of reading or hide are codes."""
+    if text.isprintable():
+        return text
+    return "".join(ascii(one)[1:-1] if one not in "\t\n" and category(one) in UNSEEN else one for one in text)
 
 
 def emit_json(content: Any) -> None:

@@ -18,6 +18,7 @@ SHOWN_QUERIES = 3
 def settings_of(old: rs.LinearModel) -> dict[str, Any]:
     """The parameters of the model before that are not the defaults of SparseRanker, which learns again."""
     from ranksieve._util.json_values import plain
+    from ranksieve._util.messages import warn_caller
     from ranksieve.verification.rebuild import chooser_of
     from ranksieve.verification.verdict import NotChecked
 
@@ -25,7 +26,8 @@ def settings_of(old: rs.LinearModel) -> dict[str, Any]:
         return dict(old.chosen_by or {})
     try:
         held = chooser_of(old).get_params(deep=False)
-    except NotChecked:
+    except NotChecked as reason:
+        warn_caller(f"the settings of the model before are not used again: {reason}")
         return {}
     usual = rs.SparseRanker().get_params(deep=False)
     return {name: value for name, value in held.items() if plain(value) != plain(usual[name])}

@@ -82,7 +82,8 @@ class FeatureCosts:
     def resolved(self, names: Sequence[str], subset: bool = False) -> FeatureCosts:
         """With the features that patterns match in their place; each matches something unless ``subset``."""
         entries = [(feature, unit) for unit in self.units for feature in unit.features]
-        patterns = {feature for feature, _ in entries if is_pattern(feature, names)}
+        present = frozenset(names)
+        patterns = {feature for feature, _ in entries if is_pattern(feature, present)}
         if not patterns:
             return self
         known = patterns.union(names)
@@ -92,9 +93,12 @@ class FeatureCosts:
         found = by_column(prices, names, self.source, self.places)
         matched = {names[j]: price for j, price in found.items() if names[j] not in self._unit_of}
         units = [CostUnit(name, cost, (name,)) for name, (group, cost) in matched.items() if group is None]
+        of_group: dict[str | None, list[str]] = {}
+        for name, (group, _) in matched.items():
+            of_group.setdefault(group, []).append(name)
         for unit in self.units:
             own = [feature for feature in unit.features if feature not in patterns]
-            more = [name for name, (group, _) in matched.items() if group is not None and group == unit.group]
+            more = [] if unit.group is None else of_group.get(unit.group, [])
             if own or more:
                 units.append(replace(unit, features=(*own, *more)))
         return replace(self, units=tuple(units))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from typing import Any, TypeAlias, TypeVar
@@ -26,8 +26,8 @@ def as_masks(
     """Which columns the features are, and which of these are named, not only matched by a pattern."""
     if isinstance(features, str) or not isinstance(features, Iterable):
         features = [features]
-    given = list(features)
-    named = [feature for feature in given if not is_pattern(feature, names)]
+    given, known = list(features), frozenset(names)
+    named = [feature for feature in given if not is_pattern(feature, known)]
     masks = np.zeros((2, len(names)), dtype=bool)
     for mask, some in zip(masks, (given, named), strict=True):
         mask[list(by_column([(feature, True) for feature in some], names, role, among=among))] = True
@@ -49,26 +49,27 @@ def by_column(
     own: dict[int, T] = {}
     matched: dict[int, dict[Feature, T]] = {}
     places = places or {}
+    column = {name: j for j, name in enumerate(names)}
     for feature, value in given:
         place = places.get(feature, role) if isinstance(feature, str) else role
-        if not is_pattern(feature, names):
-            own[column_of(feature, names, place)] = value
+        if not is_pattern(feature, column):
+            own[_column_of(feature, names, column, place)] = value
             continue
         for name in _some_matching(str(feature), names if among is None else among, place):
-            matched.setdefault(names.index(name), {})[feature] = value
-    for column, values in matched.items():
+            matched.setdefault(column[name], {})[feature] = value
+    for j, values in matched.items():
         (first, value), *others = values.items()
         other = next((pattern for pattern, another in others if another != value), None)
-        if other is not None and column not in own:
+        if other is not None and j not in own:
             raise ValueError(
                 f"{places.get(str(other), role)}: the patterns {first!r} and {other!r} disagree about "
-                f"{names[column]!r}; name {names[column]!r} itself, or change one of them"
+                f"{names[j]!r}; name {names[j]!r} itself, or change one of them"
             )
-        own.setdefault(column, value)
+        own.setdefault(j, value)
     return own
 
 
-def is_pattern(feature: Any, names: Sequence[str]) -> bool:
+def is_pattern(feature: Any, names: Container[str]) -> bool:
     """Whether this is a pattern rather than a name; a name that looks like a pattern is a name."""
     return isinstance(feature, str) and any(mark in feature for mark in WILD) and feature not in names
 
@@ -87,7 +88,7 @@ def _some_matching(pattern: str, names: Sequence[str], place: str) -> list[str]:
     return found
 
 
-def column_of(feature: Feature, names: Sequence[str], role: str) -> int:
+def _column_of(feature: Feature, names: Sequence[str], column: Mapping[str, int], role: str) -> int:
     """The column of one feature; ``role`` says in the error message where it was named."""
     if not isinstance(feature, str):
         if isinstance(feature, bool) or not isinstance(feature, int | np.integer):
@@ -98,9 +99,9 @@ def column_of(feature: Feature, names: Sequence[str], role: str) -> int:
         if 0 <= feature < len(names):
             return int(feature)
         raise ValueError(f"{role}: there is no column {feature}; the columns are 0 to {len(names) - 1}")
-    if feature not in names:
+    if feature not in column:
         raise ValueError(f"{role}: {unknown_feature(feature, names)}")
-    return names.index(feature)
+    return column[feature]
 
 
 def unknown_feature(name: str, names: Sequence[str]) -> str:

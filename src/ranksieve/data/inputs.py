@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -175,9 +176,8 @@ def checked_names(names: Sequence[str] | None, n_features: int) -> tuple[str, ..
     names = tuple(str(name) for name in names)
     if len(names) != n_features:
         raise ValueError(f"{len(names)} feature names were given for {n_features} features")
-    duplicates = {name for name in names if names.count(name) > 1} if len(set(names)) < len(names) else set()
-    if duplicates:
-        raise ValueError(f"feature names must differ, but these occur more than once: {sorted(duplicates)}")
+    if duplicates := sorted(name for name, count in Counter(names).items() if count > 1):
+        raise ValueError(f"feature names must differ, but these occur more than once: {duplicates}")
     if half := HALF_CHARACTER.search("".join(names)):
         raise ValueError(f"a feature name holds {half[0]!a}, which is half of a character; rename it")
     return names

@@ -38,9 +38,17 @@ from ranksieve.preparation import MissingPolicy, Normalisation, Preparation
 from ranksieve.preparation.scales import warn_of_scales
 from ranksieve.solvers.base import Callback
 
+PASS_QID = (
+    "pass qid; scikit-learn's searches, cross-validation and pipelines pass it on as groups=qid after "
+    "sklearn.set_config(enable_metadata_routing=True)"
+)
 ONE_QUERY = (
     "qid is None, so all {n} rows count as one query and every document is compared with every other; "
-    "pass qid (in scikit-learn tools: groups=qid with metadata routing enabled)"
+    + PASS_QID
+)
+SCORE_NEEDS_QUERIES = (
+    "score got no query ids, but {what} was fitted with them; NDCG@10 over all rows as one query would "
+    "be meaningless: give score a Dataset, or " + PASS_QID
 )
 
 
@@ -107,6 +115,7 @@ class Ranker(Prepared):
     _learned_with: Mapping[str, Any]  # parameters
     _learned_from: Mapping[str, str]  # short names of the data
     _standardised = False  # whether the features had mean 0 and deviation 1 already
+    _fitted_with_qid = True
 
     @property
     def normalisation_(self) -> Normalisation:
@@ -155,12 +164,23 @@ class Ranker(Prepared):
         """Scores of checked features, each row on its own."""
 
     def score(self, X: Any, y: Any = None, qid: Any = None, sample_weight: Any = None) -> float:
-        """Mean NDCG@10 (standard profile); a query weighs the mean of its rows' sample weights."""
-        data = X
-        if not isinstance(X, Dataset):
-            data = self._dataset(self._checked_features(X, self._columns_read()), y, qid)
+        """Mean NDCG@10 (standard profile); a query weighs the mean of its rows' sample weights.
+
+        Without query ids, a ranker that was fitted with them refuses; one that was not takes all rows as one
+        query and warns.
+        """
+        check_is_fitted(self)
+        data = X if isinstance(X, Dataset) else self._data_to_score(X, y, qid)
         values = evaluate(self.predict(X, qid), data, ["ndcg@10"], profile="standard").per_query["ndcg@10"]
         return float(np.average(values, weights=_query_means(sample_weight, data)))
+
+    def _data_to_score(self, X: Any, y: Any, qid: Any) -> Dataset:
+        if qid is None and self._fitted_with_qid:
+            raise ValueError(SCORE_NEEDS_QUERIES.format(what=type(self).__name__))
+        matrix = self._checked_features(X, self._columns_read())
+        if qid is None:
+            warn_caller(ONE_QUERY.format(n=matrix.shape[0]))
+        return self._dataset(matrix, y, qid)
 
     @abstractmethod
     def to_model(self) -> LinearModel | BoostedModel:
@@ -229,13 +249,13 @@ class Ranker(Prepared):
                 raise ValueError(ELSEWHERE.format(what=type(self).__name__))
             self.n_features_in_ = X.n_features
             self.feature_names_in_ = np.array(X.feature_names, dtype=object)
-            self._standardised = False
+            self._standardised, self._fitted_with_qid = False, True
             return X
         if document_weight is not None:
             self._check_weighing()
         matrix, labels = checked_matrix(self, X, learning=True), checked_labels(self, y)
-        self._standardised = standardised(matrix)
-        if qid is None:
+        self._standardised, self._fitted_with_qid = standardised(matrix), qid is not None
+        if not self._fitted_with_qid:
             warn_caller(ONE_QUERY.format(n=matrix.shape[0]))
         return self._dataset(matrix, labels, qid, document_weight)
 

@@ -28,6 +28,9 @@ Positive: TypeAlias = Annotated[float, Interval(Real, LEAST, LARGEST, closed="bo
 NotNegative: TypeAlias = Annotated[float, OneOf(Real, (0,)), Interval(Real, LEAST, LARGEST, closed="both")]
 Share: TypeAlias = Annotated[float, Interval(Real, 0, 1, closed="neither")]
 Count: TypeAlias = Annotated[int, Interval(Integral, 1, None, closed="left")]
+MOST_AT_ONCE = 10_000
+CountAtOnce: TypeAlias = Annotated[int, Interval(Integral, 1, MOST_AT_ONCE, closed="both")]
+"""How many of something whose results are all in memory at once; a model file may state any number."""
 FoldCount: TypeAlias = (
     Annotated[int, Interval(Integral, 2, None, closed="left")]
     | Annotated[int, OneOf(Integral, (0,))]

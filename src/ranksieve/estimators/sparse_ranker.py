@@ -39,13 +39,23 @@ from ranksieve.estimators.held_out import (
     warn_of_shared_queries,
 )
 from ranksieve.estimators.inputs import ValidData, as_valid
-from ranksieve.estimators.parameters import Count, Device, FoldCount, Normalise, Positive, Seed, Share, one_of
+from ranksieve.estimators.parameters import (
+    Count,
+    CountAtOnce,
+    Device,
+    FoldCount,
+    Normalise,
+    Positive,
+    Seed,
+    Share,
+    one_of,
+)
 from ranksieve.estimators.warm_start import AS_BEFORE, as_model, before, first_candidates, short_name
 from ranksieve.estimators.within_budget import WithinBudget
 from ranksieve.forward import Rules
 from ranksieve.leave_out import Folds
 from ranksieve.metrics import Profile, profile_for
-from ranksieve.model import LinearModel
+from ranksieve.model import FittedRanker, LinearModel
 from ranksieve.objective import make_objective
 from ranksieve.path import Progress, SparsePath, as_penalty
 from ranksieve.penalties import ElasticNet, SlopedPenalty
@@ -171,7 +181,7 @@ class SparseRanker(WithinBudget):
     penalty: str | SlopedPenalty = "l1"
     weights: Any = None
     l1_ratio: float | None = None
-    n_alphas: Count = 25
+    n_alphas: CountAtOnce = 25
     alphas: Any = None
     min_ratio: Share = 1e-2
     tol: Positive = 1e-6
@@ -190,7 +200,7 @@ class SparseRanker(WithinBudget):
         valid: ValidData = None,
         query_weight: QueryWeight | None = None,
         document_weight: Any = None,
-        warm_start: LinearModel | PathLike | None = None,
+        warm_start: LinearModel | FittedRanker | PathLike | None = None,
         progress: Progress | None = None,
     ) -> Self:
         """Fit the families on the data and choose the model that ranks held-out queries best.
@@ -208,7 +218,7 @@ class SparseRanker(WithinBudget):
         document_weight : array, optional
             One weight per row, unless X is a Dataset: with 2 a document counts as two copies of it, with 0 as
             absent.
-        warm_start : LinearModel or its file, optional
+        warm_start : LinearModel, its file or a fitted ranker, optional
             The model before: its features, with new weights, are kept unless another candidate is better by
             more than chance. ``changes_`` then says what changed.
         progress : callable, optional

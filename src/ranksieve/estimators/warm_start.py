@@ -18,7 +18,7 @@ from ranksieve.estimators.choice import Budget, tied_with
 from ranksieve.estimators.families import PATH, Fitted, ForwardSearches, Task, by_size, l1_family
 from ranksieve.estimators.held_out import HeldOut
 from ranksieve.forward import ForwardSearch
-from ranksieve.model import LinearModel, load_model
+from ranksieve.model import LinearModel, load_model, model_of
 from ranksieve.objective import Objective, Point
 from ranksieve.path import SparsePath, collect
 from ranksieve.penalties import L1, ElasticNet, SlopedPenalty
@@ -50,8 +50,8 @@ class Before:
 
 
 def as_model(given: Any) -> LinearModel:
-    """A linear model, or the file of one."""
-    model = load_model(given) if isinstance(given, str | os.PathLike) else given
+    """A linear model, or that of a fitted ranker or of a file."""
+    model = load_model(given) if isinstance(given, str | os.PathLike) else model_of(given)
     if not isinstance(model, LinearModel):
         raise ValueError(
             f"warm_start is a {type(given).__name__}; give the linear model to begin with, or its file"

@@ -28,7 +28,7 @@ from ranksieve.experiment.variants import VARIANTS
 from ranksieve.formats.folds import Fold, deal_folds, find_collections, load_letor_folds
 from ranksieve.formats.load import read_dataset
 from ranksieve.generators.stand_ins import SHAPES
-from ranksieve.methods import GRIDS, METHODS, Method, within
+from ranksieve.methods import GRIDS, KNOWN_AS, METHODS, Method, within
 from ranksieve.metrics import parse
 from ranksieve.metrics.profiles import as_profile, profile_for, wider_scales
 from ranksieve.preparation import Preparation
@@ -121,7 +121,7 @@ def bench(
     """
     names = METHODS if methods == "all" else dict.fromkeys(methods)
     table = methods if isinstance(methods, Mapping) else {**METHODS, **VARIANTS}
-    chosen = {name: lookup(table, name, "method") for name in names}
+    chosen = {name: lookup(table, name, "method", KNOWN_AS) for name in names}
     if not chosen:
         raise ValueError(f"no method was named; known: {', '.join(METHODS)}")
     if select is not None:

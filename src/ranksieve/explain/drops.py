@@ -11,11 +11,11 @@ import numpy as np
 from ranksieve._types import FloatArray, IntArray
 from ranksieve.data.costs import FeatureCosts
 from ranksieve.data.dataset import Dataset
-from ranksieve.explain.inputs import check_linear, inputs
+from ranksieve.explain.inputs import explainable, inputs
 from ranksieve.formats.feature_tables import as_costs
 from ranksieve.metrics import Evaluator, MetricSpec, Profile
 from ranksieve.metrics.evaluate import mean_of_defined, parse_all
-from ranksieve.model import LinearModel, linear_scores
+from ranksieve.model import FittedRanker, LinearModel, linear_scores
 from ranksieve.objective import make_objective
 from ranksieve.penalties import Ridge
 from ranksieve.significance import holm, paired_t, randomisation
@@ -60,7 +60,7 @@ class _Drop:
 
 
 def drop_costs(
-    model: LinearModel,
+    model: LinearModel | FittedRanker,
     data: Dataset,
     metrics: str | Sequence[str | MetricSpec] = "ndcg@10",
     feature_costs: Mapping[str, Any] | FeatureCosts | None = None,
@@ -78,14 +78,14 @@ def drop_costs(
     squared hinge over pairs, ρ a millionth of ‖Xᵀ∇f(0)‖_∞. ``profile`` is as in :func:`ranksieve.evaluate`.
     Rows are by metric, the greatest loss first.
     """
-    check_linear(model)
-    specs, drops = parse_all(metrics), _drops(model, data, feature_costs)
-    evaluator, values_of = Evaluator(data, profile), inputs(model, data)
-    learn_from = None if train is None else (inputs(model, train), train)
+    linear = explainable(model)
+    specs, drops = parse_all(metrics), _drops(linear, data, feature_costs)
+    evaluator, values_of = Evaluator(data, profile), inputs(linear, data)
+    learn_from = None if train is None else (inputs(linear, train), train)
 
     def per_query(without: tuple[int, ...]) -> Mapping[str, FloatArray]:
-        kept = np.delete(np.arange(len(model.terms)), without)
-        weights = model.weights[kept] if learn_from is None else _refitted(*learn_from, kept)
+        kept = np.delete(np.arange(len(linear.terms)), without)
+        weights = linear.weights[kept] if learn_from is None else _refitted(*learn_from, kept)
         return evaluator.evaluate(linear_scores(values_of, kept, weights), specs).per_query
 
     with_all = per_query(())
@@ -97,7 +97,7 @@ def drop_costs(
         value = mean_of_defined(values)
         rows = []
         for drop in drops:
-            mean, dropped = mean_of_defined(less[drop.columns]), tuple(model.names[j] for j in drop.columns)
+            mean, dropped = mean_of_defined(less[drop.columns]), tuple(linear.names[j] for j in drop.columns)
             row = (drop.name, metric, value, mean, value - mean, *p_values[drop.columns], drop.saved)
             rows.append(FeatureDrop(*row, dropped, drop.group))
         found += sorted(rows, key=lambda row: -row.loss)

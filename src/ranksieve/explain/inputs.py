@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
@@ -11,7 +10,7 @@ from ranksieve._types import FloatArray
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.matrix import dense_block
 from ranksieve.data.naming import document_words
-from ranksieve.model import LinearModel
+from ranksieve.model import FittedRanker, LinearModel, linear_model
 from ranksieve.preparation import NOT_NORMALISED
 
 
@@ -48,10 +47,9 @@ def inputs(model: LinearModel, data: Dataset) -> FloatArray:
     return values
 
 
-def check_linear(model: Any) -> None:
-    """Refuse what is not a linear model with features."""
-    if not isinstance(model, LinearModel):
-        kind = getattr(model, "method", "") or type(model).__name__
-        raise ValueError(f"{kind} is not a linear model, so its scores are no sum over features to explain")
+def explainable(given: LinearModel | FittedRanker) -> LinearModel:
+    """A linear model with features, or that of a fitted ranker."""
+    model = linear_model(given, "so its scores are no sum over features to explain")
     if not model.terms:
         raise ValueError("the model uses no feature, so there is nothing to explain")
+    return model

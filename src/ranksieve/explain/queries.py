@@ -13,8 +13,8 @@ from ranksieve._types import FloatArray, IntArray
 from ranksieve._util.json_values import plain
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.naming import Names, find_document, plain_id, query_number
-from ranksieve.explain.inputs import all_inputs, check_linear
-from ranksieve.model import LinearModel
+from ranksieve.explain.inputs import all_inputs, explainable
+from ranksieve.model import FittedRanker, LinearModel
 
 
 @dataclass(frozen=True)
@@ -102,14 +102,14 @@ class QueryExplanation:
 
 
 def explain_pair(
-    model: LinearModel, data: Dataset, a: Hashable, b: Hashable, qid: Hashable | None = None
+    model: LinearModel | FittedRanker, data: Dataset, a: Hashable, b: Hashable, qid: Hashable | None = None
 ) -> PairExplanation:
     """Why document ``a`` stands above or below document ``b`` of the same query.
 
     Without ``qid``, ``a`` and ``b`` are row numbers of the data (from 0). With it they name documents of that
     query: document ids, or numbers (from 1) within the query.
     """
-    check_linear(model)
+    model = explainable(model)
     row_a, row_b = (_row(data, name) if qid is None else find_document(data, qid, name) for name in (a, b))
     if data.qid[row_a] != data.qid[row_b]:
         raise ValueError(
@@ -137,9 +137,9 @@ def _part(query: QueryExplanation, weights: FloatArray, j: int, a: int, b: int) 
     )  # fmt: skip
 
 
-def explain_query(model: LinearModel, data: Dataset, qid: Hashable) -> QueryExplanation:
+def explain_query(model: LinearModel | FittedRanker, data: Dataset, qid: Hashable) -> QueryExplanation:
     """What each feature in use adds to the score of each document of a query."""
-    check_linear(model)
+    model = explainable(model)
     number, names = query_number(data, qid), Names(data)
     rows = data.queries.rows_of(number)
     chosen = data.select_rows(rows)

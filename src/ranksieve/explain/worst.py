@@ -11,6 +11,7 @@ from ranksieve._types import AnyArray
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.naming import Names, plain_id
 from ranksieve.metrics import MetricSpec, Profile, evaluate
+from ranksieve.metrics.evaluate import scores_of
 
 
 @dataclass(frozen=True)
@@ -46,7 +47,7 @@ class WorstQuery:
 
 
 def worst_queries(
-    scores: AnyArray,
+    scores: Any,
     data: Dataset,
     metric: str | MetricSpec = "ndcg@10",
     n: int = 10,
@@ -56,8 +57,9 @@ def worst_queries(
     """The ``n`` queries with the lowest metric, the lowest first; of equals the one placed worse.
 
     Queries without a relevant document are left out, for no ranking serves them. ``scores`` are one per row,
-    as ``predict`` gives them; ``profile`` is as in :func:`ranksieve.evaluate`.
+    as ``predict`` gives them, or a model or fitted ranker; ``profile`` is as in :func:`ranksieve.evaluate`.
     """
+    scores = scores_of(scores, data)
     found = evaluate(scores, data, [metric], profile)
     ((name, values),) = found.per_query.items()
     names, worst = Names(data), []

@@ -29,7 +29,7 @@ from ranksieve.export.vespa import vespa, vespa_global_phase, vespa_second_phase
 
 if TYPE_CHECKING:  # these take long to load
     from ranksieve.data.dataset import Dataset
-    from ranksieve.model import LinearModel
+    from ranksieve.model import FittedRanker, LinearModel
 
 NAMED = frozenset({"name", "names"})
 WINDOWED = NAMED | {"window"}
@@ -75,7 +75,7 @@ class Exported:
 
 
 def export_model(
-    model: LinearModel,
+    model: LinearModel | FittedRanker,
     target: str,
     path: str | os.PathLike[str],
     *,
@@ -94,7 +94,7 @@ def export_model(
 
     Parameters
     ----------
-    model : LinearModel
+    model : LinearModel or fitted ranker
     target : str
         A name of ``EXPORTS``: elasticsearch, opensearch, solr, vespa, ranklib, onnx, json, python, …
     path : path
@@ -121,13 +121,16 @@ def export_model(
     return write_export(make_export(model, target, options), target, path)
 
 
-def make_export(model: LinearModel, target: str, options: Mapping[str, Any]) -> Product:
+def make_export(model: LinearModel | FittedRanker, target: str, options: Mapping[str, Any]) -> Product:
     """The files of an export in memory."""
+    from ranksieve.model import linear_model
+
     entry = lookup(EXPORTS, target, "export target")
     for option in options:
         if option not in entry.takes:
             raise ValueError(f"the option {option} does not apply to {target}; leave it out")
-    return entry.make(model, Options(**options))
+    linear = linear_model(model, "so it has no weights to export")
+    return entry.make(linear, Options(**options))
 
 
 def write_export(product: Product, target: str, path: str | os.PathLike[str]) -> Exported:

@@ -9,6 +9,7 @@ import json
 import os
 import zlib
 from pathlib import Path
+from stat import S_ISREG
 from typing import Any
 
 import numpy as np
@@ -104,7 +105,7 @@ def _without_missing(data: Dataset) -> Dataset:
 def is_folder_dataset(path: PathLike) -> bool:
     """Whether there is a folder with the header of a data set."""
     try:
-        header = decode_json((Path(path) / HEADER).read_text(encoding="utf-8"))
+        header = decode_json(_header_text(Path(path)))
     except (OSError, ValueError):
         return False
     return isinstance(header, dict) and header.get("format") == FORMAT
@@ -116,12 +117,23 @@ def means_folder(path: PathLike) -> bool:
     return name.endswith(("/", os.sep)) or name.lower().endswith(SUFFIX) or (Path(name) / HEADER).is_file()
 
 
+def _header_text(folder: Path) -> str:
+    if not _is_plain(folder / HEADER):
+        raise ValueError(f"{folder / HEADER}: is not a plain file; {AGAIN}")
+    return (folder / HEADER).read_text(encoding="utf-8")
+
+
+def _is_plain(path: Path) -> bool:
+    """Whether a file is, or a link leads to, no device or pipe, which might be read without end."""
+    return S_ISREG(path.stat().st_mode)
+
+
 def _read_header(folder: Path) -> dict[str, Any]:
     if not folder.is_dir():
         what = "is a file, but expected" if folder.exists() else "there is no such folder; expected"
         raise FileNotFoundError(f"{folder}: {what} the folder of a data set, as ranksieve convert makes it")
     try:
-        content = decode_json((folder / HEADER).read_text(encoding="utf-8"))
+        content = decode_json(_header_text(folder))
     except FileNotFoundError:
         raise FileNotFoundError(
             f"{folder}: is a folder without {HEADER}; give a file, or a folder that ranksieve convert made"
@@ -159,6 +171,8 @@ def _check_file(path: Path, about: dict[str, int]) -> None:
         size = path.stat().st_size
     except OSError:
         raise ValueError(f"{path.name} is missing; {AGAIN}") from None
+    if not _is_plain(path):
+        raise ValueError(f"{path.name} is not a plain file; {AGAIN}")
     if size != about["bytes"]:
         raise ValueError(f"{path.name} has {size} bytes where {about['bytes']} are expected; {AGAIN}")
     if edges_of(path) != about["edges"]:
@@ -187,6 +201,8 @@ def _opened(folder: Path, header: dict[str, Any]) -> DiskDataset:
 def _assembled(folder: Path, header: dict[str, Any]) -> DiskDataset:
     n_docs, n_queries, names = header["n_docs"], header["n_queries"], header["feature_names"]
     files = header["files"]
+    if FEATURES not in files:
+        raise ValueError(f"{HEADER} does not list {FEATURES}; {AGAIN}")
     features = DiskMatrix(folder / FEATURES, header["block_starts"], len(names), header["dtype"])
     texts = _mapped(folder / TEXTS, np.dtype(np.uint8)) if TEXTS in files else np.empty(0, np.uint8)
     sizes = np.array(_column(folder / SIZES, WORD, n_queries))

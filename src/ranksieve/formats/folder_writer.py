@@ -13,6 +13,7 @@ from typing import IO, Any, NamedTuple
 import numpy as np
 
 from ranksieve._types import AnyArray, FloatArray, IntArray
+from ranksieve._util.json_values import decode_json
 from ranksieve._version import __version__
 from ranksieve.data.disk_matrix import DiskMatrix
 from ranksieve.data.queries import queries_in_order
@@ -285,7 +286,14 @@ class FolderWriter:
             for file in sorted(self._folder.glob("*.bin"))
         }
         opening = {"format": layout.FORMAT, "format_version": layout.FORMAT_VERSION, "version": __version__}
+        source = content.get("source")
+        if source is not None:  # a file name need not be Unicode
+            content = {**content, "source": source.encode("utf-8", "backslashreplace").decode()}
         text = json.dumps({**opening, **content, "files": files}, allow_nan=False)
+        try:
+            decode_json(text)
+        except json.JSONDecodeError as error:
+            raise ValueError(f"a name in the data cannot be written ({error.msg}); rename it") from None
         (self._folder / layout.HEADER).write_text(text + "\n", encoding="utf-8")
 
     def _staged(self) -> Iterator[AnyArray]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import json
 import math
+import re
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -20,9 +21,10 @@ from ranksieve.data.dataset import Dataset
 from ranksieve.data.queries import ids_from_text
 from ranksieve.formats.judgements import Judgements, read_judgements
 from ranksieve.formats.log_blocks import EXTRA, QUERY_KEYS, Block, block_of_line, block_of_response
-from ranksieve.formats.text_files import content_lines, read_text, source_name
+from ranksieve.formats.text_files import content_lines, first_bytes, read_text, source_name
 from ranksieve.preparation.missing import check_policy, fill_missing
 
+MODEL_FILE = re.compile(rb'\s*\{\s*"format"\s*:\s*"ranksieve-(linear|boosted)-model"')
 UNJUDGED: dict[str, float] = {"drop": math.nan, "zero": 0.0}
 
 
@@ -76,6 +78,11 @@ def read_ltr_log(
     name = source_name(path)
     if unjudged not in UNJUDGED:
         raise ValueError(f"unjudged={unjudged!r} is unknown; choose one of {', '.join(UNJUDGED)}")
+    if MODEL_FILE.match(first_bytes(path, 100)):
+        raise ValueError(
+            f"{name}: is a ranksieve model, not a data set; give LETOR text, CSV, TSV, parquet or a folder "
+            f"that convert made (fit takes a model to begin with as --from {name})"
+        )
     if judgements is None:
         raise ValueError(
             f"{name}: is a feature log, which has no grades; give judgements, on the command line with "

@@ -106,9 +106,9 @@ def evaluate(
 
     Parameters
     ----------
-    scores : array
-        One finite number per row of ``dataset``, in its row order; for distributed data a Dask array or
-        Series of them, as ``predict`` gives it, or the ranker or model itself.
+    scores : array, model or fitted ranker
+        One finite number per row of ``dataset``, in its row order (for distributed data a Dask array or
+        Series of them), as ``predict`` gives it; or the ranker or model itself.
     dataset : Dataset
         Labels and query ids.
     metrics : str or sequence of str
@@ -124,7 +124,12 @@ def evaluate(
     if isinstance(dataset, RemoteDataset):
         by = (parse_all(metrics), profile_for(profile, dataset), empty)
         return merged(dataset.measured(scores, partial(_evaluate_part, by=by)), dataset)
-    return Evaluator(dataset, profile, empty, device).evaluate(scores, metrics)
+    return Evaluator(dataset, profile, empty, device).evaluate(scores_of(scores, dataset), metrics)
+
+
+def scores_of(given: Any, data: Dataset) -> Any:
+    """Scores as they are, or those of a model or fitted ranker."""
+    return given.predict(data) if hasattr(given, "predict") and not hasattr(given, "steps") else given
 
 
 def _evaluate_part(

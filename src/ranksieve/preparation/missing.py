@@ -10,7 +10,7 @@ import numpy as np
 from ranksieve._types import FloatArray, IntArray, Matrix
 from ranksieve._util.messages import shortened, warn_caller
 from ranksieve.data.columns import column_blocks
-from ranksieve.data.dataset import Dataset
+from ranksieve.data.dataset import Dataset, check_finite
 from ranksieve.data.matrix import (
     first_place,
     is_streamed,
@@ -134,6 +134,9 @@ class MissingPolicy:
         if is_streamed(data.X):
             return self._streamed(data)
         if not self.indicates:
+            if self.policy == "column_mean" and not self.means:
+                filled = np.flatnonzero(missing_per_column(data.X))
+                check_finite(data.select_features(filled), allow_missing=True)
             X = own_copy(data.X)
             self.fill(X, data.queries)
             return data.replace_features(X)
@@ -252,7 +255,12 @@ def _count(some: Sequence[object], data: Dataset) -> str:
 
 def _means_of(data: Dataset, query_weight: FloatArray | None = None) -> FloatArray:
     total, count = np.sum(data.in_parts(_present_sums, query_weight), axis=0)
-    return np.asarray(np.divide(total, count, out=np.zeros_like(total), where=count > 0))
+    means = np.asarray(np.divide(total, count, out=np.zeros_like(total), where=count > 0))
+    if not np.isfinite(means).all():
+        check_finite(data, allow_missing=True)
+        name = data.feature_names[int(np.argmin(np.isfinite(means)))]
+        raise ValueError(f"the mean of feature {name} overflows; divide the feature by a power of ten")
+    return means
 
 
 def _present_sums(data: Dataset, query_weight: FloatArray | None) -> FloatArray:
@@ -263,7 +271,9 @@ def _present_sums(data: Dataset, query_weight: FloatArray | None) -> FloatArray:
 
 def _sums_of_present(columns: FloatArray, weight: FloatArray) -> FloatArray:
     present = ~np.isnan(columns)
-    return np.array([np.sum(columns * weight[:, None], axis=0, where=present), weight @ present])
+    with np.errstate(over="ignore", invalid="ignore"):
+        total = np.sum(columns * weight[:, None], axis=0, where=present)
+    return np.array([total, weight @ present])
 
 
 def _holes(data: Dataset) -> IntArray:

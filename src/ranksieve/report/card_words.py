@@ -8,7 +8,7 @@ from ranksieve.card import Card
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.naming import document_words
 from ranksieve.explain import explain_query
-from ranksieve.model import LinearModel
+from ranksieve.model import FittedRanker, LinearModel, linear_model
 from ranksieve.report.words import counted, signed
 
 SCALED = {
@@ -22,8 +22,9 @@ ADD_UP = (
 )
 
 
-def card_text(model: LinearModel, data: Dataset | None = None) -> str:
+def card_text(model: LinearModel | FittedRanker, data: Dataset | None = None) -> str:
     """The card of a model and how to add up; with data, also the best document of its first query."""
+    model = linear_model(model, "so it is no scorecard")
     card = model.card
     if card is None:
         raise ValueError("the model is not a scorecard; make one of it with make_scorecard")

@@ -14,7 +14,7 @@ from ranksieve._types import BoolArray, FloatArray, IntArray
 from ranksieve._util.constraints import Interval
 from ranksieve._util.messages import warn_caller
 from ranksieve.data.dataset import Dataset
-from ranksieve.estimators.parameters import Count, Positive, Seed, Share
+from ranksieve.estimators.parameters import Count, CountAtOnce, Positive, Seed, Share
 from ranksieve.objective import make_objective
 from ranksieve.path import sparse_path
 from ranksieve.penalties import L1
@@ -84,13 +84,13 @@ class StabilitySelection(FeatureSelector):
     q_: float = field(init=False)
     error_bound_: float = field(init=False)
 
-    n_subsamples: Count = 50
+    n_subsamples: CountAtOnce = 50
     share: Share = 0.5
     threshold: Annotated[float, Interval(Real, 0.5, 1, closed="right")] = 0.7
     _: KW_ONLY
     max_features: Count | None = None
     base: Any = None
-    n_alphas: Count = 30
+    n_alphas: CountAtOnce = 30
     min_ratio: Share = 0.1
     alphas: Any = None
     tol: Positive = 1e-4

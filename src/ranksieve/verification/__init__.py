@@ -8,14 +8,14 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, replace
-from typing import Any
+from typing import Any, cast
 
 from ranksieve._types import PathLike
 from ranksieve._version import __version__
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.query_weights import QueryWeight, query_weights
 from ranksieve.estimators.warm_start import as_model
-from ranksieve.model import LinearModel
+from ranksieve.model import FittedRanker, LinearModel, model_of
 from ranksieve.path import Progress
 from ranksieve.verification.case import Case
 from ranksieve.verification.claims import check_budget, check_data, check_metrics
@@ -65,7 +65,7 @@ class Verification:
 
 
 def verify(
-    model: LinearModel,
+    model: LinearModel | FittedRanker,
     data: Dataset,
     valid: Dataset | None = None,
     *,
@@ -83,7 +83,7 @@ def verify(
 
     Parameters
     ----------
-    model : LinearModel
+    model : LinearModel or fitted ranker
         As ``load_model`` or ``to_model`` gives it.
     data : Dataset
         What it was fitted on.
@@ -98,6 +98,7 @@ def verify(
     progress : callable, optional
         Called with (done, in all) while a ranker that chooses among models is fitted again.
     """
+    model = cast(LinearModel, model_of(model))
     begin = None if warm_start is None else as_model(warm_start)
     case = Case(model, data, valid, query_weight, refit, progress, begin)
     case.check_input()
