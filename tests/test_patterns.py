@@ -128,6 +128,21 @@ def test_a_fit_by_pattern_equals_one_by_name_and_can_be_verified(shop):
     assert "of must_not" in budget.words
 
 
+@pytest.mark.parametrize("family", ["l1", "forward"])
+def test_models_and_cards_keep_signs_by_pattern_and_verify(family):
+    data = rs.make_ranking(n_queries=20, n_features=8, n_informative=4, seed=1)
+    options = {**QUICK, "n_alphas": 4, "families": [family]}
+    free = rs.SparseRanker(4, **options).fit(data).to_model()
+    first = max(free.terms, key=lambda term: abs(term.weight))
+    signs = {first.name.replace("f", "?"): "-" if first.weight > 0 else "+"}
+    model = rs.SparseRanker(4, **options, signs=signs).fit(data).to_model()
+    assert first.name not in model.names
+    assert verify(model, data).holds
+    card = rs.make_scorecard(replace(free, parameters={**free.parameters, "signs": signs}), data)
+    assert first.name not in card.names
+    assert verify(card, data).holds
+
+
 def test_patterns_on_the_command_line(shop, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     rs.write_dataset(shop, "d.parquet")

@@ -165,7 +165,7 @@ def test_a_forged_proof_of_a_set(train):
     assert claims(max_features=5) is False
     assert claims(proof=[]) is False
     assert claims(proof=["- - -"]) is False
-    assert claims(proof=["1 2"]) is None
+    assert claims(proof=["1 2"]) is False
     first, *others = fitted.terms
     assert verdicts(replace(fitted, terms=(replace(first, weight=2 * first.weight), *others)), train) == {
         "training data": True, "subset": False, "budget": True,
@@ -182,8 +182,10 @@ def test_sets_of_features_within_a_cost(train):
         return verdicts(entry(fitted, "certificate", max_cost=limit), train)["subset"]
 
     assert f"cost {cost:g}" in words(fitted, train, "subset")
-    assert claims(cost) is True
-    assert claims(0.99 * cost) is False
+    assert claims(9.0) is True
+    assert claims(cost) is False, "not the limit that was asked for"
+    dearer = entry(entry(fitted, "certificate", max_cost=0.99 * cost), "parameters", max_cost=0.99 * cost)
+    assert verdicts(dearer, train)["subset"] is False
 
 
 def test_sets_and_cards_fitted_with_query_weights(train):
@@ -445,7 +447,7 @@ def test_a_weight_on_a_feature_that_cannot_be_used(train):
 def test_without_a_new_fit(model, halves):
     found = rs.verify(model, *halves, refit=False)
     assert {one.claim: one.holds for one in found.verdicts if one.holds is not True} == {HELD_OUT: None}
-    assert found.holds
+    assert found.holds, "the caller left it out"
     assert found.summary == "5 of 6 claims hold, 1 not checked."
 
 
@@ -453,13 +455,15 @@ def test_without_validation_data(model, halves):
     found = verdicts(model, halves[0])
     assert [claim for claim, holds in found.items() if holds is None] == ["validation data", HELD_OUT]
     assert words(model, halves[0], HELD_OUT) == "it was fitted with validation data: give valid="
+    assert not rs.verify(model, halves[0]).holds, "not confirmed"
+    assert not rs.verify(model, halves[0], refit=False).holds
 
 
 def test_an_unknown_kind_of_certificate(model, halves):
     unknown = replace(model, certificate={"kind": "of another release", "sets": [["f1"], ["f2"]]})
     found = rs.verify(unknown, *halves).verdicts[2]
     assert found == Verdict(
-        "of another release", None, "this release does not know certificates of kind 'of another release'"
+        "of another release", False, "this release does not know certificates of kind 'of another release'"
     )
 
 
@@ -470,7 +474,7 @@ def test_a_kind_of_proof_is_one_function_and_one_line(model, halves, monkeypatch
         return Verdict("subset", len(case.model.terms) <= case.model.certificate["k"], "counted")
 
     monkeypatch.setitem(PROOFS, "subset", check_subset)
-    for proof, holds in (({"k": 8}, True), ({"k": 0}, False), ({}, None)):
+    for proof, holds in (({"k": 8}, True), ({"k": 0}, False), ({}, False)):
         subset = replace(model, certificate={"kind": "subset", **proof})
         assert verdicts(subset, *halves, refit=False)["subset"] is holds
 
@@ -498,28 +502,30 @@ def test_a_kind_of_proof_is_one_function_and_one_line(model, halves, monkeypatch
 )
 def test_what_cannot_be_fitted_again_is_said(change, told, model, halves):
     changed = change(model)
-    assert verdicts(changed, *halves)[HELD_OUT] is None
+    assert verdicts(changed, *halves)[HELD_OUT] is False
     assert told in words(changed, *halves[:1], HELD_OUT, halves[1])
 
 
 def test_limits_that_cannot_be_read(model, halves):
     found = rs.verify(entry(model, "parameters", max_features="few"), *halves, refit=False).verdicts[-1]
-    assert (found.claim, found.holds) == ("budget", None)
+    assert (found.claim, found.holds) == ("budget", False)
     assert found.words.startswith("what was asked for cannot be read: TypeError")
 
 
 def test_objects_of_the_callers_own(halves):
     train, valid = halves
     mine = sparse(train, penalty=L1(weights=np.linspace(1, 2, 8)))
-    assert verdicts(mine, train) == {"training data": True, "weights": None, HELD_OUT: None}
+    assert verdicts(mine, train) == {"training data": True, "weights": False, HELD_OUT: False}
     own = sparse(train, profile=Profile("mine"))
+    assert verdicts(own, train, refit=False)["weights"] is True
     found = verdicts(own, train)
-    assert found["weights"] is True
-    assert found["held-out ndcg@5 (mine)"] is None
+    assert found["weights"] is False, "nothing can confirm that it is the one to choose"
+    assert found["held-out ndcg@5 (mine)"] is False
     grid = replace(METHODS["ranksvm"], grid=[{"C": 1.0}, {"C": 10.0}])
     chosen = rs.BudgetedRanker(grid, 3, profile="standard").fit(train, valid=valid).to_model()
     assert words(chosen, train, "held-out ndcg@10 (standard)", valid).startswith("the grid of the choice")
-    assert verdicts(chosen, train, valid)["weights"] is True
+    assert verdicts(chosen, train, valid, refit=False)["weights"] is True
+    assert verdicts(chosen, train, valid)["weights"] is False
 
 
 def test_a_fit_that_began_elsewhere(train):
@@ -528,14 +534,15 @@ def test_a_fit_that_began_elsewhere(train):
     ranker.coef_ = ranker.coef_ * 0.5
     changed = ranker.set_params(max_rounds=1).fit(train).to_model()
     found = rs.verify(changed, train).verdicts[1]
-    assert found.holds is None
-    assert "the first may have begun at weights that the file does not hold" in found.words
+    assert found.holds is False
+    assert "the first fit may have begun at weights that the file does not hold" in found.words
 
 
 def test_nothing_is_known_of_data_that_came_piece_by_piece(train):
     online = rs.MinBatSRank(2.0).partial_fit(train).to_model()
     found = rs.verify(online, train)
     assert [one.holds for one in found.verdicts] == [None, None]
+    assert not found.holds, "nothing was confirmed"
     assert found.summary == "None of 2 claims could be checked."
     assert "no objective is stated" in found.verdicts[1].words
 
@@ -550,7 +557,8 @@ def test_another_release_is_mentioned(model, halves):
 def test_older_files_do_not_name_the_family(train):
     fitted = sparse(train, families=["log"])
     known = {name: v for name, v in fitted.certificate.items() if name not in ("family", "weights")}
-    older = replace(fitted, certificate=known)
+    assert verdicts(replace(fitted, certificate=known), train)["weights"] is False
+    older = replace(fitted, certificate=known, version="0.0.9")
     assert verdicts(older, train)["weights"] is True
     assert verdicts(older, train, refit=False)["weights"] is None
     assert verdicts(first_weight(older, 1.01), train)["weights"] is False
@@ -585,6 +593,10 @@ def test_the_summary_counts():
     assert Verification((right, wrong, wrong)).summary == "2 of 3 claims do not hold: b, b."
     assert Verification((right, unknown)).summary == "1 of 2 claims holds, 1 not checked."
     assert Verification((right, unknown)).to_dict() == {
-        "holds": True, "summary": "1 of 2 claims holds, 1 not checked.", "note": "",
-        "verdicts": ({"claim": "a", "holds": True, "words": ""}, {"claim": "c", "holds": None, "words": ""}),
+        "holds": False, "summary": "1 of 2 claims holds, 1 not checked.", "note": "", "problem": "",
+        "verdicts": (
+            {"claim": "a", "holds": True, "words": "", "left_out": False},
+            {"claim": "c", "holds": None, "words": "", "left_out": False},
+        ),
     }  # fmt: skip
+    assert Verification((right, replace(unknown, left_out=True))).holds

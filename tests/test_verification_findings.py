@@ -2,28 +2,30 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-
 import pytest
 
+import ranksieve as rs
 from ranksieve.verification.case import FIT, Recomputed
 from ranksieve.verification.proofs import _at_weights, _by_new_fit, check_weights
-from ranksieve.verification.verdict import NotChecked
+from ranksieve.verification.verdict import NotChecked, NotGiven
 
 
 class Stated:
     """A case of which all is known; a new fit is an error unless one is given."""
 
-    measures = False
+    def __init__(self, proof, found=None, again=None, chooses=False):
+        self.model, self.recomputed = self._model(proof), found
+        self._again, self.chooses, self.states_by_fit, self.same_weights = again, chooses, False, True
 
-    def __init__(self, proof, found=None, again=None, measures=False):
-        self.model, self.recomputed = SimpleNamespace(certificate=proof), found
-        self._again, self.measures, self.same_weights = again, measures, True
+    @staticmethod
+    def _model(proof):
+        stated = {"objective": 1.0, "relative_gap": proof["gap"]} if "gap" in proof else {}
+        return rs.LinearModel((), 1, certificate=stated | proof)
 
     @property
     def again(self):
         assert self._again is not None, "nothing is to be fitted here"
-        return SimpleNamespace(certificate=self._again)
+        return self._model(self._again)
 
 
 def at(objective=1.0, gap=0.25, slack=0.5, tight=True) -> Recomputed:
@@ -52,8 +54,12 @@ def test_objective_and_gap_at_the_weights(found, proof, findings):
 
 
 def test_without_an_objective_nothing_is_claimed():
-    with pytest.raises(NotChecked, match="no objective is stated"):
-        check_weights(Stated({"gap": 0.1}))
+    with pytest.raises(NotGiven, match="no objective is stated"):
+        check_weights(Stated({"alpha": 0.1}))
+    case = Stated({"alpha": 0.1})
+    case.model = rs.LinearModel((), 1, certificate={"gap": 0.1})
+    with pytest.raises(NotChecked, match="a gap without an objective"):
+        check_weights(case)
 
 
 @pytest.mark.parametrize("gap", [0.25, 0.5, 0.75])  # the last is the stated one and all of the slack
@@ -70,7 +76,7 @@ def test_a_gap_that_the_weights_do_not_show_takes_one():
 
 
 def test_what_is_wrong_already_takes_no_fit():
-    verdict = check_weights(Stated({"objective": 1.0}, at(5.0), measures=True))
+    verdict = check_weights(Stated({"objective": 1.0}, at(5.0), chooses=True))
     assert verdict.holds is False
 
 
@@ -87,7 +93,7 @@ def test_what_is_wrong_already_takes_no_fit():
     ],
 )
 def test_entries_of_a_new_fit(name, stated, again, good):
-    case = Stated({"objective": 100.0, name: stated}, again={name: again})
+    case = Stated({"objective": 100.0, name: stated}, again={"objective": 100.0, name: again})
     (_, words), (holds, _) = _by_new_fit(case, [name])
     assert words == "fitted again: same weights"
     assert holds is good

@@ -18,7 +18,7 @@ from ranksieve.card import Card, as_unit, check_levels, exact_weight
 from ranksieve.card_search import Search
 from ranksieve.data.counted import counted
 from ranksieve.data.dataset import Dataset, fingerprint, fingerprint_of_weights
-from ranksieve.data.features import SHOWN_NAMES, as_sign
+from ranksieve.data.features import SHOWN_NAMES, as_sign, named_signs
 from ranksieve.data.query_weights import QueryWeight, query_weights
 from ranksieve.forward import ForwardSearch, fit_set
 from ranksieve.model import FittedRanker, LinearModel, linear_model
@@ -77,7 +77,7 @@ def make_scorecard(
         learned_from["query_weight"] = fingerprint_of_weights(weight)
     data, weight = counted(data, weight)
     values = data.replace_features(plain.inputs(data), plain.names)
-    signs = _signs(model, plain)
+    signs = _signs(model, plain, data.feature_names)
     with single_threaded_blas():
         objective = make_objective(values.replace_features(values.X / scale), query_weight=weight)
         ridge, start = _ridge(model, objective), np.zeros(len(scale))
@@ -147,8 +147,10 @@ def _unscaled(model: LinearModel) -> tuple[LinearModel, FloatArray]:
     return plain, np.array(normalisation.scale)
 
 
-def _signs(model: LinearModel, plain: LinearModel) -> FloatArray:
+def _signs(model: LinearModel, plain: LinearModel, names: Sequence[str]) -> FloatArray:
     """The signs that the model's parameters demand of the weights, 0 where either will do.
+
+    ``names`` are those of the data, which patterns match.
 
     With one sign per column those of indicators come last, in an order that the model does not tell: an
     indicator then keeps the sign that it has.
@@ -157,6 +159,7 @@ def _signs(model: LinearModel, plain: LinearModel) -> FloatArray:
     if not given:
         return np.zeros(len(plain.terms))
     if isinstance(given, Mapping):
+        given = named_signs(given, names)
         return np.array([as_sign(given.get(term.name, 0), term.name) for term in plain.terms])
     of_indicators = any(as_sign(sign, "an indicator") for sign in given[model.n_features :])
     signs = [

@@ -179,7 +179,7 @@ def show_model(
         _show_groups(ranker)
         if hasattr(ranker, "confidence_"):
             words(f"Chosen again: {CHOSEN_AGAIN}")
-    if proof := optimality(model.certificate):
+    if proof := optimality(model.certificate, model.parameters):
         words(proof)
 
 

@@ -44,8 +44,8 @@ def verify(
     """Recompute from the data what a model file claims.
 
     Says of each claim whether it holds: the fingerprints of the data, the objective and the gap at the
-    model's weights, the held-out metric by fitting again, the cost, and the budget. The exit code is 0 if all
-    that could be checked holds, 1 if something does not.
+    model's weights, the held-out metric by fitting again, the cost, and the budget. The exit code is 0 if
+    every claim holds, or was left out by --quick; it is 1 if one does not, or could not be checked.
     """
     from ranksieve.foreign import open_model
 
@@ -79,7 +79,7 @@ def in_options(found: Verification) -> Verification:
 
 
 def show(found: Verification) -> None:
-    """The claims as a table, then how many hold."""
+    """The claims as a table, then the problem that they are about, and how many hold."""
     table(["claim", "holds", "recomputed"], [(v.claim, HOLDS[v.holds], v.words) for v in found.verdicts])
-    for sentence in filter(None, (found.note, found.summary)):
+    for sentence in filter(None, (found.problem, found.note, found.summary)):
         words(sentence)

@@ -69,6 +69,17 @@ def by_column(
     return own
 
 
+def named_signs(signs: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
+    """Signs of features by their names, where patterns stand for those of ``names`` that they match."""
+    by_pattern = {
+        name: sign
+        for pattern, sign in signs.items()
+        if is_pattern(pattern, names)
+        for name in matching(pattern, names)
+    }
+    return by_pattern | {name: sign for name, sign in signs.items() if not is_pattern(name, names)}
+
+
 def is_pattern(feature: Any, names: Container[str]) -> bool:
     """Whether this is a pattern rather than a name; a name that looks like a pattern is a name."""
     return isinstance(feature, str) and any(mark in feature for mark in WILD) and feature not in names

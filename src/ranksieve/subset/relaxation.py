@@ -87,19 +87,21 @@ class Relaxation:
         return cls(objective, ridge, signs, limits, np.sort(first[known[first] >= 0]))
 
     def bounds(self, point: Point, region: Region, g: FloatArray | None = None) -> Bounds:
-        """What a point proves; rounding counts against it."""
+        """What a point proves; rounding counts against it, and numbers that are not finite prove nothing."""
         g = self.objective.gradient(point) if g is None else g
         off = self.objective.gradient_error(point)
         a = np.where(self.signs * g > off, 0.0, (np.abs(g) + off) ** 2) / (2.0 * self.ridge)
         error = self.objective.value_error(point)
-        most: Most = self.limits.most(a, region)
         slack, value = max(0.0, point.slack - error), point.value + error
+        if not np.isfinite([*a, slack**2, value]).all():
+            a, slack, value = np.zeros(len(a)), 0.0, 1.0
+        most: Most = self.limits.most(a, region)
 
         def bound(total: FloatArray) -> FloatArray:
             below = np.full(len(total), np.inf)
-            possible = total > -np.inf
+            possible = total != -np.inf
             below[possible] = slack**2 / (value + np.maximum(total[possible], 0.0) + np.finfo(float).tiny)
-            return below
+            return np.where(np.isnan(below), 0.0, below)
 
         return Bounds(float(bound(np.array([most.total]))[0]), bound(most.joined), bound(most.left))
 

@@ -20,9 +20,10 @@ from ranksieve.path import Progress
 from ranksieve.verification.case import Case
 from ranksieve.verification.claims import check_budget, check_data, check_metrics
 from ranksieve.verification.proofs import PROOFS, check_certificate
-from ranksieve.verification.verdict import NotChecked, Verdict
+from ranksieve.verification.rebuild import statement
+from ranksieve.verification.verdict import NotChecked, NotGiven, Verdict
 
-__all__ = ["CLAIMS", "PROOFS", "Case", "NotChecked", "Verdict", "Verification", "verify"]
+__all__ = ["CLAIMS", "PROOFS", "Case", "NotChecked", "NotGiven", "Verdict", "Verification", "verify"]
 
 CLAIMS: dict[str, Callable[[Case], Iterator[Verdict]]] = {
     "data": check_data,
@@ -34,15 +35,20 @@ CLAIMS: dict[str, Callable[[Case], Iterator[Verdict]]] = {
 
 @dataclass(frozen=True)
 class Verification:
-    """The verdicts on all claims of a model; ``note`` tells if another release wrote it."""
+    """The verdicts on all claims of a model; ``note`` tells if another release wrote it.
+
+    ``problem`` is the problem that the file states: the proof is about that one, and nothing checks whether
+    it is the right one to solve.
+    """
 
     verdicts: tuple[Verdict, ...]
     note: str = ""
+    problem: str = ""
 
     @property
     def holds(self) -> bool:
-        """Whether no claim was found to be wrong."""
-        return all(verdict.holds is not False for verdict in self.verdicts)
+        """Whether every claim holds, apart from those that ``refit=False`` left out."""
+        return all(verdict.holds or verdict.left_out for verdict in self.verdicts)
 
     @property
     def summary(self) -> str:
@@ -109,4 +115,4 @@ def verify(
     note = ""
     if model.version != __version__:
         note = f"ranksieve {model.version} wrote the file; this is {__version__}, whose fits may differ."
-    return Verification(verdicts, note)
+    return Verification(verdicts, note, statement(model))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -13,13 +13,14 @@ from ranksieve._parallel import single_threaded_blas
 from ranksieve._types import FloatArray, IntArray
 from ranksieve.data.counted import counted
 from ranksieve.data.dataset import Dataset, joined
+from ranksieve.data.features import named_signs
 from ranksieve.data.on_device import rounded
-from ranksieve.model import LinearModel
+from ranksieve.model import LinearModel, model_from_dict
 from ranksieve.path import Progress
 from ranksieve.preparation import Preparation
 from ranksieve.solvers import Problem
-from ranksieve.verification.rebuild import chooser_of, is_budgeted, learner_of
-from ranksieve.verification.verdict import NotChecked, told_if_damaged
+from ranksieve.verification.rebuild import chooser_of, is_budgeted, learner_of, ranker_class
+from ranksieve.verification.verdict import LeftOut, NotChecked, NotGiven, differing, told_if_damaged
 
 EVALUATION = 1e-12  # share of an objective by which evaluations at the same weights may differ by machine
 FIT = 1e-9  # share of a number by which two fits may differ
@@ -36,6 +37,7 @@ HOW_TO_GIVE = {
     "warm_start": "give warm_start=",
 }
 COST = "cost"  # the one metric that takes no fit to measure
+BY_FIT = ("alpha", "ridge", "family", "features", "weights")  # of a problem: what only the fit determines
 
 
 @dataclass(frozen=True)
@@ -61,6 +63,8 @@ def recomputed(problem: Problem, w: FloatArray) -> Recomputed:
             return Recomputed(np.inf, np.inf, 0.0, tight)
         point = problem.start(w)
         value, error = problem.value(point), problem.objective.value_error(loss)
+        if not np.isfinite([value, error]).all():
+            return Recomputed(np.inf, np.inf, 0.0, tight)
         return Recomputed(value, problem.gap(point), EVALUATION * abs(value) + error, tight)
 
 
@@ -77,13 +81,14 @@ class Case:
     warm_start: LinearModel | None = None
 
     def check_input(self) -> None:
-        """Refuse what cannot be what the model was fitted on."""
+        """Refuse what is no sound model file, and what cannot be what the model was fitted on."""
         model = self.model
         if not isinstance(model, LinearModel) or not (model.data or model.certificate or model.metrics):
             raise ValueError(
                 "the model claims nothing that could be verified: it names neither the data it was fitted on "
                 "nor what was proven or measured"
             )
+        model_from_dict(model.to_dict())
         for name in ("valid", "query_weight", "warm_start"):
             if getattr(self, name) is not None and name not in model.data:
                 raise ValueError(f"the model was fitted without {PARTS[name]}; leave out {name}=")
@@ -101,14 +106,16 @@ class Case:
         """Stop a check for which some of the data of the fit are not given."""
         for name in parts:
             if name in self.model.data and getattr(self, name) is None:
-                raise NotChecked(f"it was fitted with {PARTS[name]}: {HOW_TO_GIVE[name]}")
+                raise NotGiven(f"it was fitted with {PARTS[name]}: {HOW_TO_GIVE[name]}")
 
     @cached_property
     def recomputed(self) -> Recomputed | None:
         """Objective and gap at the model's weights; None if only the fit knows the problem."""
         self.need("query_weight")
         certificate, learner = self.model.certificate, learner_of(self.model)
-        data, weight = self.learned_from(learner.missing)
+        if isinstance(signs := getattr(learner, "signs", None), Mapping):
+            learner.set_params(signs=named_signs(signs, self.data.feature_names))
+        data, weight = self.learned_from(learner.normalise, learner.missing)
         if learner.device != "cpu":
             data = rounded(data)
         with told_if_damaged("its problem cannot be stated"):
@@ -124,14 +131,17 @@ class Case:
         w[columns_of(self.model.names, data)] = self.model.weights
         return w
 
-    def learned_from(self, missing: str) -> tuple[Dataset, FloatArray]:
-        """What the weights were fitted on, prepared as the model says, and the weights of queries.
+    def learned_from(self, normalise: str, missing: str) -> tuple[Dataset, FloatArray]:
+        """What the weights were fitted on, filled and normalised, and the weights of queries.
 
-        A model keeps the preparation of the features in use; that of the others is learned again.
+        A model keeps the preparation of the features in use, which must be the one that the data give; that
+        of the others is learned again.
         """
         data, weight = counted(self.data, self.query_weight)
         kept = self.model.preparation
-        learned = Preparation.learn(data, kept.normalisation.kind, missing, weight)
+        learned = Preparation.learn(data, normalise, missing, weight)
+        if other := _difference(learned.of(self.model.names), kept):
+            raise NotChecked(other)
         if self.model.parameters.get("refit_on") == "all" and "valid" in self.model.data:
             self.need("valid")
             data, weight = _with_valid(data, self.valid, weight)
@@ -143,6 +153,16 @@ class Case:
         return any(name != COST for name in self.model.metrics)
 
     @property
+    def chooses(self) -> bool:
+        """Whether the method chose this model among others, as only a new fit can confirm."""
+        return is_budgeted(self.model) or ranker_class(self.model.method).uses_valid
+
+    @property
+    def states_by_fit(self) -> bool:
+        """Whether parts of the problem come from the fit, not from the parameters."""
+        return any(name in self.model.certificate for name in BY_FIT)
+
+    @property
     def again(self) -> LinearModel:
         """The model that the same method gives with the same parameters on the data given."""
         if isinstance(self._new_fit, NotChecked):
@@ -152,9 +172,9 @@ class Case:
     @cached_property
     def _new_fit(self) -> LinearModel | NotChecked:
         try:
-            self.need("query_weight", "valid", "warm_start")
             if not self.refit:
-                raise NotChecked("only a new fit can tell, which was not asked for")
+                raise LeftOut("only a new fit can tell, which was not asked for")
+            self.need("query_weight", "valid", "warm_start")
             ranker: Any = chooser_of(self.model)
             options = {
                 "valid": self.valid,
@@ -178,10 +198,37 @@ class Case:
         names = {*stated, *again}
         return all(abs(stated.get(n, 0.0) - again.get(n, 0.0)) <= SAME_WEIGHT * largest for n in names)
 
-    def excuse_warm_start(self, words: str) -> None:
-        """Stop a check by a new fit that differs from the first one, which may have begun elsewhere."""
+    @property
+    def other_weights(self) -> str:
+        """What to say of a new fit with other weights."""
+        words = "fitted again: other weights"
         if self.model.parameters.get("warm_start") and not is_budgeted(self.model):
-            raise NotChecked(f"{words}; but the first may have begun at weights that the file does not hold")
+            words += "; the first fit may have begun at weights that the file does not hold"
+        return words
+
+
+def _difference(learned: Preparation, kept: Preparation) -> str:
+    """The first fill or scale that is not the one that the data give; empty if all are."""
+    found, stated = learned.normalisation, kept.normalisation
+    for what, value, given in (
+        ("normalisation", found.kind, stated.kind),
+        ("missing values", learned.missing.policy, kept.missing.policy),
+        ("indicators", learned.missing.indicates, kept.missing.indicates),
+    ):
+        if value != given:
+            return f"{what}: {differing(value, given)}"
+    scale = np.array(found.scale)
+    for what, values, givens, size in (
+        ("scale", found.scale, stated.scale, scale),
+        ("centre", found.centre, stated.centre, scale),
+        ("fill", learned.missing.means, kept.missing.means, np.abs(learned.missing.means)),
+    ):
+        wrong = np.flatnonzero(~(np.abs(np.subtract(values, givens)) <= FIT * size))
+        if len(wrong):
+            j = int(wrong[0])
+            name = (found.features or learned.missing.features)[j]
+            return f"the {what} of {name} is {differing(values[j], givens[j])}"
+    return ""
 
 
 def columns_of(names: Sequence[str], data: Dataset) -> IntArray:

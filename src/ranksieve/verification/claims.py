@@ -9,7 +9,7 @@ from typing import Any
 
 from ranksieve.data.costs import make_costs
 from ranksieve.data.dataset import Dataset, fingerprint, fingerprint_of_weights
-from ranksieve.data.features import is_pattern, matching
+from ranksieve.data.features import is_pattern, matching, named_signs
 from ranksieve.estimators.choice import fits
 from ranksieve.estimators.warm_start import short_name
 from ranksieve.estimators.within_budget import WithinBudget
@@ -29,7 +29,7 @@ from ranksieve.verification.verdict import (
 
 
 def check_data(case: Case) -> Iterator[Verdict]:
-    """The fingerprints of the data are those of the data given."""
+    """The fingerprints of the data are those of the data given, and features have the columns stated."""
     if "train" not in case.model.data:
         yield Verdict(PARTS["train"], None, "the file does not say what the model was fitted on")
     given = {
@@ -41,7 +41,9 @@ def check_data(case: Case) -> Iterator[Verdict]:
     for name, stated in case.model.data.items():
         claim, part = PARTS.get(name, name), given.get(name)
         if part is None:
-            yield Verdict(claim, None, HOW_TO_GIVE.get(name, "this release knows no such data"))
+            known = name in HOW_TO_GIVE
+            words = HOW_TO_GIVE[name] if known else "this release knows no such data"
+            yield Verdict(claim, None if known else False, words)
             continue
         if isinstance(part, Dataset):
             found = fingerprint(part)
@@ -50,16 +52,43 @@ def check_data(case: Case) -> Iterator[Verdict]:
         else:
             found = fingerprint_of_weights(part)
         words = f"fingerprint {found}" + ("" if found == stated else f", stated {stated}")
-        yield Verdict(claim, found == stated, words)
+        findings = [(found == stated, words), *(_columns(case) if name == "train" else ())]
+        yield judged(claim, findings)
+
+
+def _columns(case: Case) -> Iterator[Finding]:
+    place = {name: j for j, name in enumerate(case.data.feature_names)}
+    about = case.model.preparation.missing.indicators
+    for term in case.model.terms:
+        column = place.get(about.get(term.name, term.name))
+        if column != term.index:
+            yield False, f"the column of {term.name} is {differing(column, term.index)}"
 
 
 def check_metrics(case: Case) -> Iterator[Verdict]:
-    """The cost by the prices in the file, all else by a new fit."""
-    for name, stated in case.model.metrics.items():
+    """The cost by the prices in the file, all else by a new fit; what a fit measures is to be stated."""
+    stated = case.model.metrics
+    for name, value in stated.items():
         try:
-            yield _check_cost(case, stated) if name == COST else _check_metric(case, name, stated)
+            yield _check_cost(case, value) if name == COST else _check_metric(case, name, value)
         except NotChecked as reason:
-            yield Verdict(name, None, str(reason))
+            yield reason.verdict(name)
+    if case.model.card is None:
+        if COST not in stated and case.model.parameters.get("feature_costs") is not None:
+            yield Verdict(COST, False, "the file has prices and states no cost")
+        if not case.measures and _chooses(case):
+            yield Verdict(
+                "held-out metric", False, "the file does not state the metric that it was chosen by"
+            )
+    elif "valid" in case.model.data and not stated:
+        yield Verdict("held-out metric", False, "the file names validation data and states no metric on them")
+
+
+def _chooses(case: Case) -> bool:
+    try:
+        return case.chooses
+    except NotChecked:
+        return False
 
 
 def _check_cost(case: Case, stated: float) -> Verdict:
@@ -79,10 +108,9 @@ def _check_metric(case: Case, name: str, stated: float) -> Verdict:
         raise NotChecked("a fit by this release measures no such thing")
     same = abs(again[name] - stated) <= FIT
     value = f"{again[name]:.4f}" if same else differing(again[name], stated)
-    words = f"fitted again: {'same' if case.same_weights else 'other'} weights, {name} {value}"
-    if not same:
-        case.excuse_warm_start(words)
-    return Verdict(name, same, words)
+    return Verdict(
+        name, same, f"fitted again: {'same' if case.same_weights else 'other'} weights, {name} {value}"
+    )
 
 
 def _check_card_metric(case: Case, name: str, stated: float) -> Verdict:
@@ -112,7 +140,7 @@ def check_budget(case: Case) -> Iterator[Verdict]:
         with told_if_damaged("what was asked for cannot be read"):
             findings = [*_limits(case.model, case.data.feature_names)]
     except NotChecked as reason:
-        yield Verdict("budget", None, str(reason))
+        yield reason.verdict("budget")
         return
     if findings:
         yield judged("budget", findings)
@@ -124,9 +152,12 @@ def _limits(model: LinearModel, known: Sequence[str]) -> Iterator[Finding]:
     if "max_features" in asked:
         n, most = len(model.terms), asked["max_features"]
         yield n <= most, f"{n} of at most {most} features"
-    if "max_cost" in asked and (cost := _cost(model)) is not None:
-        limit = float(asked["max_cost"])
-        yield bool(fits(cost, limit)), f"cost {cost:g} of at most {limit:g}"
+    if "max_cost" in asked:
+        cost, limit = _cost(model), float(asked["max_cost"])
+        if cost is None:
+            yield False, f"the file does not hold what its features cost, of at most {limit:g}"
+        else:
+            yield bool(fits(cost, limit)), f"cost {cost:g} of at most {limit:g}"
     if "must_not" in asked:
         by_name = _named(asked.get("must_have", []), model)
         used = _matched(_named(asked["must_not"], model), model, known) - by_name
@@ -159,17 +190,10 @@ def _matched(named: set[str], model: LinearModel, known: Sequence[str]) -> set[s
 
 
 def _signs(signs: Any, model: LinearModel, known: Sequence[str]) -> Mapping[str, Any]:
-    """Of the features in use, by name; files of versions before 4 may hold one sign per column."""
+    """By the names of features; files of versions before 4 may hold one sign per column."""
     if not isinstance(signs, Mapping):
         return {name: signs[column] for column, name in _names_of_columns(model).items()}
-    by_name = {name: sign for name, sign in signs.items() if not is_pattern(name, known)}
-    by_pattern = {
-        name: sign
-        for pattern, sign in signs.items()
-        if pattern not in by_name
-        for name in matching(pattern, _names_of_columns(model).values())
-    }
-    return by_pattern | by_name
+    return named_signs(signs, known)
 
 
 def _names_of_columns(model: LinearModel) -> dict[int, str]:

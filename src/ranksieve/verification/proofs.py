@@ -3,25 +3,39 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from ranksieve._parallel import single_threaded_blas
+from ranksieve._types import FloatArray
+from ranksieve._version import __version__
+from ranksieve.data.dataset import Dataset
 from ranksieve.data.matrix import dense_block
 from ranksieve.estimators.within_budget import WithinBudget
-from ranksieve.forward import fit_set
+from ranksieve.forward import ForwardSearch, fit_set
+from ranksieve.methods import ranker_classes
 from ranksieve.objective import make_objective
 from ranksieve.penalties import ElasticNet
+from ranksieve.preparation.normalise import learn_normalisation
+from ranksieve.scorecard import METHOD
 from ranksieve.solvers import Problem
 from ranksieve.solvers.base import relative
 from ranksieve.subset import Proof, SubsetSearch, proven_bound
-from ranksieve.verification.case import FIT, Case, Recomputed, columns_of, recomputed
+from ranksieve.verification.case import (
+    FIT,
+    SAME_WEIGHT,
+    Case,
+    Recomputed,
+    columns_of,
+    recomputed,
+)
 from ranksieve.verification.rebuild import learner_of
 from ranksieve.verification.verdict import (
     Finding,
     NotChecked,
+    NotGiven,
     Verdict,
     differing,
     judged,
@@ -30,50 +44,104 @@ from ranksieve.verification.verdict import (
 
 REAL = 1e-8  # relative gap of the real-valued weights that a card is compared with
 WEIGHTS = "weights"  # the kind of a certificate that names none
+ABOUT_GAP = ("objective", "gap", "relative_gap")
+NUMBERS = (*ABOUT_GAP, "gap_of_last_round", "bound")  # of a certificate: checked by themselves
+ENTRIES: dict[str, Collection[str]] = {  # what certificates of each kind hold
+    WEIGHTS: (
+        *ABOUT_GAP, "gap_of_last_round", "alpha", "ridge", "family", "features", "weights", "n_features",
+    ),
+    "subset": (
+        "kind", *ABOUT_GAP, "bound", "ridge", "n_features", "max_features", "max_cost", "proof", "family",
+    ),
+    "scorecard": ("kind", *ABOUT_GAP, "ridge", "scale"),
+}  # fmt: skip
+OPTIONAL = ("max_cost", "family")
+OF_CARDS = ("model", "levels", "units", "signs", "ridge_scales")  # parameters
+LEARNED_SCALES = ("z", "within_z", "min_max")
 
 
 def check_certificate(case: Case) -> Iterator[Verdict]:
     """What is proven, by the kind of the proof."""
     kind = case.model.certificate.get("kind", WEIGHTS)
     if kind not in PROOFS:
-        yield Verdict(kind, None, f"this release does not know certificates of kind {kind!r}")
+        yield Verdict(kind, False, f"this release does not know certificates of kind {kind!r}")
         return
     try:
         yield PROOFS[kind](case)
     except NotChecked as reason:
-        yield Verdict(kind, None, str(reason))
+        yield reason.verdict(kind)
 
 
 def check_weights(case: Case) -> Verdict:
     """Objective and gap at the model's weights; what only a fit can tell, and the weights, by a new fit."""
     proof = case.model.certificate
+    _check_entries(proof, WEIGHTS)
     if "objective" not in proof:
-        raise NotChecked("no objective is stated, so nothing is claimed about the weights")
-    found, findings = case.recomputed, [*_consistent(proof)]
+        if any("gap" in name for name in proof):
+            raise NotChecked("the certificate states a gap without an objective")
+        raise NotGiven("no objective is stated, so nothing is claimed about the weights")
+    found, findings = case.recomputed, [*_consistent(proof), *_unproven(case)]
     by_fit = [name for name in ("objective", "gap", "gap_of_last_round") if name in proof]
     if found is not None:
         findings += _at_weights(found, proof)
         by_fit.remove("objective")
         if "gap" in proof and (found.tight or found.gap <= proof["gap"] + found.slack):
             by_fit.remove("gap")
-    if (by_fit or case.measures) and all(good for good, _ in findings):
-        try:
-            findings += _by_new_fit(case, by_fit)
-        except NotChecked as reason:
-            if by_fit:
-                told = "; ".join([*(words for _, words in findings), f"{_listed(by_fit)}: {reason}"])
-                raise NotChecked(told) from None
-    return judged(WEIGHTS, findings)
+    needed = bool(by_fit) or "gap" not in proof or case.chooses or case.states_by_fit
+    return judged(WEIGHTS, [*findings, *_confirmed_by_fit(case, findings, by_fit, needed)])
+
+
+def _check_entries(proof: Mapping[str, Any], kind: str) -> None:
+    """Refuse entries that no certificate of the kind has, and the lack of one that all have."""
+    unknown = [name for name in proof if name not in ENTRIES[kind]]
+    if unknown:
+        raise NotChecked(f"this release does not know the entry {unknown[0]!r} of its certificate")
+    lacking = [name for name in ENTRIES[kind] if name not in (*proof, *OPTIONAL)]
+    if lacking and kind != WEIGHTS:
+        raise NotChecked(f"the certificate does not state {_listed(lacking)}")
+
+
+def _confirmed_by_fit(
+    case: Case, findings: Sequence[Finding], entries: Sequence[str], needed: bool
+) -> Sequence[Finding]:
+    """What a new fit tells, if it is ``needed`` and all else holds.
+
+    If the caller gave no means for one, it is left out unless ``entries`` depend on it.
+    """
+    if not needed or not all(good for good, _ in findings):
+        return []
+    try:
+        return [*_by_new_fit(case, entries), *(_same_statement(case) if case.same_weights else ())]
+    except NotChecked as reason:
+        if reason.holds is None and not entries:
+            return []
+        lacking = f"{_listed(entries)}: {reason}" if entries else str(reason)
+        told = "; ".join([*(words for _, words in findings if words), lacking])
+        raise type(reason)(told) from None
 
 
 def _consistent(proof: Mapping[str, Any]) -> Iterator[Finding]:
     """What the certificate alone tells: which gap it claims, and as which share of the objective."""
     if "gap" not in proof:
         yield True, "no gap to the best possible objective is claimed"
-    elif "relative_gap" in proof:
-        share, stated = relative(proof["gap"], proof["objective"]), proof["relative_gap"]
-        if not math.isclose(share, stated, rel_tol=FIT):
-            yield False, f"the relative gap is {differing(share, stated)}"
+        if "relative_gap" in proof:
+            yield False, "a relative gap is stated without a gap"
+        return
+    if not proof["gap"] >= 0:
+        yield False, f"the gap is {proof['gap']:g}, but no gap is below 0"
+    share, stated = relative(proof["gap"], proof["objective"]), proof.get("relative_gap", math.nan)
+    if not math.isclose(share, stated, rel_tol=FIT):
+        yield False, f"the relative gap is {differing(share, stated)}"
+
+
+def _unproven(case: Case) -> Iterator[Finding]:
+    """What no fit gives a model, and no proof covers."""
+    if case.model.intercept != 0:
+        yield False, f"the intercept is {differing(0.0, case.model.intercept)}"
+    if case.model.card is not None:
+        yield False, "it has a card, but its certificate is not that of a scorecard"
+    if case.model.chosen_by is not None and not case.chooses:
+        yield False, f"chosen by {case.model.chosen_by['metric']}, but {case.model.method} does not choose"
 
 
 def _at_weights(found: Recomputed, proof: Mapping[str, Any]) -> Iterator[Finding]:
@@ -94,9 +162,7 @@ def _by_new_fit(case: Case, entries: Sequence[str]) -> Iterator[Finding]:
     """The weights of a new fit, and some entries of its certificate."""
     proof, again = case.model.certificate, case.again.certificate
     if not case.same_weights:
-        words = "fitted again: other weights"
-        case.excuse_warm_start(words)
-        yield False, words
+        yield False, case.other_weights
         return
     yield True, "fitted again: same weights"
     for name in entries:
@@ -108,6 +174,35 @@ def _by_new_fit(case: Case, entries: Sequence[str]) -> Iterator[Finding]:
             yield False, f"fitted again: {_listed([name])} {differing(value, stated)}"
 
 
+def _same_statement(case: Case) -> Iterator[Finding]:
+    """The problem, the choice and the parameters that a new fit states; another release may state less."""
+    model, again = case.model, case.again
+    lenient = model.version != __version__
+    for name in sorted({*model.certificate, *again.certificate} - {"proof"}):
+        stated, value = model.certificate.get(name), again.certificate.get(name)
+        if stated is None or value is None:
+            wrong = stated is not None or not lenient
+        else:
+            wrong = name not in NUMBERS and not _same(value, stated)
+        if wrong:
+            yield False, f"fitted again: {_listed([name])} {differing(value, stated)}"
+    if again.chosen_by != model.chosen_by and not (lenient and model.chosen_by is None):
+        yield False, f"fitted again: chosen by {differing(again.chosen_by, model.chosen_by)}"
+    for name, value in model.parameters.items():
+        if name in again.parameters and name != "profile" and not _same(again.parameters[name], value):
+            yield False, f"fitted again: {name} {differing(again.parameters[name], value)}"
+
+
+def _same(one: Any, other: Any) -> bool:
+    """Whether two entries agree, numbers up to what rounding may grow to."""
+    if isinstance(one, Mapping) and isinstance(other, Mapping):
+        return one.keys() == other.keys() and all(_same(one[name], other[name]) for name in one)
+    if isinstance(one, float) or isinstance(other, float):
+        numbers = isinstance(one, int | float) and isinstance(other, int | float)
+        return numbers and math.isclose(one, other, rel_tol=SAME_WEIGHT)
+    return bool(one == other)
+
+
 def _listed(entries: Sequence[str]) -> str:
     return " and ".join(name.replace("_", " ") for name in entries)
 
@@ -116,34 +211,81 @@ def check_subset(case: Case) -> Verdict:
     """The objective at the weights, the limits of the set, and the bound that the tree of the proof gives."""
     proof, learner = case.model.certificate, learner_of(case.model)
     case.need("query_weight")
-    data, weight = case.learned_from(learner.missing)
     if not isinstance(learner, WithinBudget):
         raise NotChecked(f"{case.model.method} has no sets of features")
+    _check_entries(proof, "subset")
+    data, weight = case.learned_from(learner.normalise, learner.missing)
     with told_if_damaged("its problem cannot be stated"), single_threaded_blas():
         ridge, size, limit = proof["ridge"], int(proof["max_features"]), proof.get("max_cost")
         objective = make_objective(data, query_weight=weight)
         rules = learner.stated_rules(data, objective, case.model.preparation.missing.indicators, limit)
         search, w = SubsetSearch(objective, rules, ridge), case.weights_on(data)
         found = recomputed(Problem(objective, ElasticNet(ridge, signs=rules.signs, l1_ratio=0.0)), w)
-        findings = [*_consistent(proof), *_at_weights(found, {"objective": proof["objective"]})]
-        used = np.flatnonzero(w)
-        findings.append((len(used) <= size, f"{len(used)} of at most {size} features"))
-        if rules.prices is not None:
-            findings.append((rules.prices.of(used) <= rules.limit, f"cost {rules.prices.of(used):g}"))
+        findings = [
+            *_consistent(proof), *_unproven(case), *_at_weights(found, {"objective": proof["objective"]}),
+            *_limits(case, learner, search, data), *_allowed(search, size, w),
+        ]  # fmt: skip
         tree, claimed = Proof.from_lines(proof["proof"]), proof["objective"] - proof["gap"]
         bound = proven_bound(tree, search.relaxation(size), search.everything, claimed)
     good = bound >= claimed - found.slack - FIT * abs(claimed)
     words = f"no set is below {bound:.6g} by a proof of {len(tree.nodes)} regions"
     findings.append((good, words if good else f"the proof gives the bound {differing(bound, claimed)}"))
-    return judged("subset", findings)
+    return judged("subset", [*findings, *_confirmed_by_fit(case, findings, (), case.chooses)])
+
+
+def _limits(case: Case, learner: WithinBudget, search: SubsetSearch, data: Dataset) -> Iterator[Finding]:
+    """The problem of the certificate is that of the parameters."""
+    proof, usable = case.model.certificate, search.rules.usable
+    default = SubsetSearch(search.objective, search.rules).ridge
+    asked = getattr(learner, "ridge", None)
+    good = math.isclose(proof["ridge"], default if asked is None else asked, rel_tol=FIT)
+    words = f"ridge {_beside_default(proof['ridge'], default)}"
+    yield (
+        good,
+        words if good else f"the ridge is {differing(default if asked is None else asked, proof['ridge'])}",
+    )
+    bound = proof["objective"] - proof["gap"]
+    if not abs(bound - proof["bound"]) <= FIT * abs(proof["objective"]):
+        yield False, f"objective less gap is {differing(bound, proof['bound'])} as the bound"
+    if proof["n_features"] != data.n_features:
+        yield False, f"the number of features is {differing(data.n_features, proof['n_features'])}"
+    size, most = proof["max_features"], learner.max_features or int(np.count_nonzero(usable))
+    if size != most if not case.chooses else size > most:
+        yield False, f"at most {differing(most, size)} features"
+    if proof.get("max_cost") != learner.max_cost:
+        yield False, f"the largest cost is {differing(learner.max_cost, proof.get('max_cost'))}"
+
+
+def _beside_default(ridge: float, default: float) -> str:
+    same = math.isclose(ridge, default, rel_tol=FIT)
+    return f"{ridge:.4g} (the default)" if same else f"{ridge:.4g} (the default is {default:.4g})"
+
+
+def _allowed(search: SubsetSearch, size: int, w: FloatArray) -> Iterator[Finding]:
+    """The set of the model is one of those that the proof is about; so there is such a set."""
+    limits, region, used = search.limits(size), search.everything, w != 0
+    if not limits.possible(region):
+        yield False, "no set of features keeps the limits"
+        return
+    if not (region.inside | region.free)[used].all():
+        yield False, "the model uses a feature that the limits forbid"
+        return
+    chosen = region.holding(used)
+    n = int(np.count_nonzero(used))
+    yield limits.places(chosen) >= 0, f"{n} of at most {size} features"
+    if limits.costs is not None:
+        yield limits.money(chosen) >= 0, f"cost {limits.costs.of(np.flatnonzero(used)):g}"
 
 
 def check_scorecard(case: Case) -> Verdict:
     """The objective of the card, and how near the best real-valued weights of the same features it is."""
     proof, model = case.model.certificate, case.model
     case.need("query_weight")
-    policy = model.preparation.missing.policy
-    data, weight = case.learned_from("auto" if policy == "keep" else policy)
+    if model.card is None:
+        raise NotChecked("the file has no card")
+    _check_entries(proof, "scorecard")
+    kept = model.preparation
+    data, weight = case.learned_from(kept.normalisation.kind, kept.missing.policy)
     with told_if_damaged("its problem cannot be stated"), single_threaded_blas():
         scales, signs, ridge = model.parameters["ridge_scales"], model.parameters["signs"], proof["ridge"]
         columns, scale = columns_of(list(scales), data), np.array(list(scales.values()), dtype=np.float64)
@@ -154,14 +296,59 @@ def check_scorecard(case: Case) -> Verdict:
         limited = bound if bound.any() else None
         found = recomputed(Problem(objective, ElasticNet(ridge, signs=limited, l1_ratio=0.0)), w)
         best = fit_set(objective, range(len(scale)), w, ridge, limited, REAL)
-    findings = [*_consistent(proof), *_at_weights(found, {"objective": proof["objective"]})]
+        default = ForwardSearch(objective, objective.varies).ridge
+    findings = [
+        *_consistent(proof), *_at_weights(found, {"objective": proof["objective"]}), *_as_the_card(case),
+    ]  # fmt: skip
+    if not found.objective < objective.at_zero.value:
+        findings.append((False, "the card ranks the training data no better than no features do"))
     gap = found.objective - (best.objective - best.gap)
     good = gap <= proof["gap"] + found.slack + 2.0 * REAL * found.objective
-    words = f"at most {max(gap, 0.0):.2g} above the best real-valued weights"
+    problem = f"ridge {_beside_default(ridge, default)} on weights {_scaled_by(data, weight, columns, scale)}"
+    words = (
+        f"at most {max(gap, 0.0):.2g} above the best real-valued weights of {', '.join(scales)} ({problem})"
+    )
     findings.append(
         (good, words if good else f"the gap to real-valued weights is {differing(gap, proof['gap'])}")
     )
     return judged("scorecard", findings)
+
+
+def _as_the_card(case: Case) -> Iterator[Finding]:
+    """What file and card state twice, and what any card has."""
+    model, card = case.model, case.model.card
+    assert card is not None
+    asked = model.parameters
+    if model.method != METHOD:
+        yield False, f"the method is {differing(METHOD, model.method)}"
+    for name in asked:
+        if name not in OF_CARDS:
+            yield False, f"a scorecard has no parameter {name!r}"
+    if model.preparation.missing.policy == "keep" and str(asked.get("model")).lower() in ranker_classes():
+        yield False, f"models of {asked['model']} do not keep missing values"
+    if not case.model.certificate["scale"] > 0:
+        yield False, f"the scale is {case.model.certificate['scale']:g}; expected a number above 0"
+    beyond = [name for name in card.points if name not in asked["ridge_scales"]]
+    if beyond:
+        yield False, f"the proof is not about {', '.join(beyond)} of the card"
+    if asked.get("levels") != card.levels:
+        yield False, f"the levels of the card are {differing(card.levels, asked.get('levels'))}"
+    for name, unit in (asked.get("units") or {}).items():
+        if card.units.get(name, unit) != unit:
+            yield False, f"the unit of {name} is {differing(card.units[name], unit)}"
+
+
+def _scaled_by(data: Dataset, weight: FloatArray, columns: Any, scale: FloatArray) -> str:
+    """What the ridge of a card is on, in words."""
+    if np.all(scale == 1.0):
+        return "of the features as they come"
+    part = data.replace_features(
+        dense_block(data.X, slice(None), columns), [data.feature_names[j] for j in columns]
+    )
+    for kind in LEARNED_SCALES:
+        if np.allclose(learn_normalisation(part, kind, weight).scale, scale, rtol=FIT, atol=0.0):
+            return f"normalised by {kind}"
+    return f"scaled by numbers that only the file knows, {scale.min():.4g} to {scale.max():.4g}"
 
 
 PROOFS: dict[str, Callable[[Case], Verdict]] = {

@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from ranksieve._util.json_values import plain
+from ranksieve._util.messages import shortened
 from ranksieve.budgeted import BudgetedRanker
 from ranksieve.device import check_device
 from ranksieve.estimators.linear import LinearRanker
@@ -24,6 +26,14 @@ NAMED: dict[str, Collection[str]] = {  # parameters that may be objects, and the
 CHOICE = "choice"  # the parameter that tells how a BudgetedRanker chose among the points of a grid
 BUDGET = ("max_features", "max_cost", "feature_costs")
 PREPARATION = ("normalise", "missing")
+STATED = {
+    "family": "family",
+    "alpha": "α",
+    "ridge": "ridge",
+    "features": "features",
+    "weights": "ℓ1 weights",
+}
+SHOWN = 8  # names or numbers
 OWN = "{} of the choice is the caller's own, which the file does not hold"
 
 
@@ -57,6 +67,38 @@ def chooser_of(model: LinearModel) -> LinearRanker:
     except ValueError as error:
         raise NotChecked(f"it was fitted on a GPU, and {error}") from None
     return ranker
+
+
+def statement(model: LinearModel) -> str:
+    """The problem that the file states, in a sentence: what its proof and its metrics are about."""
+    parts = [f"{name} = {_in_words(value)}" for name, value in _asked(model).items()]
+    of_fit = {name: model.certificate[name] for name in STATED if name in model.certificate}
+    parts += [f"{title} {_in_words(of_fit[name])}" for name, title in STATED.items() if name in of_fit]
+    if model.card is not None and model.chosen_by is not None:
+        parts.append("its model was chosen by {metric} ({profile})".format_map(model.chosen_by))
+    return f"The claims are about the problem that the file states: {'; '.join([model.method, *parts])}."
+
+
+def _asked(model: LinearModel) -> dict[str, Any]:
+    """The parameters that are not the defaults of the method."""
+    try:
+        usual = plain(ranker_class(model.method)().get_params(deep=False))
+    except NotChecked:
+        usual = {}
+    given = {name: value for name, value in model.parameters.items() if name != "ridge_scales"}
+    return {name: value for name, value in given.items() if usual.get(name, ()) != value and value != {}}
+
+
+def _in_words(value: Any) -> str:
+    """A parameter, and of many numbers how many they are, the least and the greatest."""
+    if not isinstance(value, Mapping | list):
+        return f"{value:g}" if isinstance(value, float) else str(value)
+    numbers = [_with_infinities(one) for one in (value.values() if isinstance(value, Mapping) else value)]
+    if len(value) > SHOWN and all(isinstance(one, int | float) for one in numbers):
+        return f"{len(value)} numbers from {min(numbers):g} to {max(numbers):g}"
+    if isinstance(value, Mapping):
+        return shortened([f"{name} {_in_words(one)}" for name, one in value.items()], SHOWN) or "none"
+    return shortened([_in_words(one) for one in value], SHOWN) or "none"
 
 
 def ranker_class(method: str) -> type[LinearRanker]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import ClassVar
 
 Finding = tuple[bool, str]
 """Whether a part of a claim holds, and the words for it."""
@@ -13,15 +14,38 @@ DAMAGED = (AttributeError, IndexError, KeyError, OverflowError, TypeError, Value
 
 @dataclass(frozen=True)
 class Verdict:
-    """Whether a claim holds, None if it was not checked, and what was recomputed, or why it was not."""
+    """Whether a claim holds, and what was recomputed; None if it was not checked, and why.
+
+    ``left_out``: it was not checked because the caller asked for no new fit.
+    """
 
     claim: str
     holds: bool | None
     words: str
+    left_out: bool = False
 
 
 class NotChecked(Exception):
-    """A claim that cannot be checked; the words say why, or what it would take."""
+    """A claim that the file leaves no way to check: it does not hold. The words say why."""
+
+    holds: ClassVar[bool | None] = False
+    left_out: ClassVar[bool] = False
+
+    def verdict(self, claim: str) -> Verdict:
+        """The verdict on a claim whose check ended with this."""
+        return Verdict(claim, self.holds, str(self), self.left_out)
+
+
+class NotGiven(NotChecked):
+    """Nothing is claimed, or the check needs something that the caller did not give; the words say what."""
+
+    holds: ClassVar[bool | None] = None
+
+
+class LeftOut(NotGiven):
+    """A check that takes a new fit, which the caller did not ask for."""
+
+    left_out: ClassVar[bool] = True
 
 
 @contextmanager
@@ -37,9 +61,13 @@ def told_if_damaged(what: str) -> Iterator[None]:
 def judged(claim: str, findings: Sequence[Finding]) -> Verdict:
     """The verdict on a claim of several parts: all that is right, or else what is wrong."""
     holds = all(good for good, _ in findings)
-    return Verdict(claim, holds, "; ".join(words for good, words in findings if good is holds))
+    return Verdict(claim, holds, "; ".join(words for good, words in findings if good is holds and words))
 
 
-def differing(found: float, stated: float) -> str:
-    """Two numbers that should be one."""
-    return f"{found:.10g}, stated {stated:.10g}"
+def differing(found: object, stated: object) -> str:
+    """Two values that should be one."""
+    return f"{_shown(found)}, stated {_shown(stated)}"
+
+
+def _shown(value: object) -> str:
+    return f"{value:.10g}" if isinstance(value, int | float) else str(value)
