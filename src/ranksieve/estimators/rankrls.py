@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
-from ranksieve._parallel import split_blocks
+from ranksieve._parallel import split_blocks, sum_blocks
 from ranksieve._types import FloatArray, IntArray
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.describe import varying_columns
@@ -17,7 +17,7 @@ from ranksieve.estimators.base import PlainFit
 from ranksieve.estimators.linear import LinearRanker
 from ranksieve.estimators.parameters import Positive
 from ranksieve.losses.base import NO_PAIRS
-from ranksieve.measures.columns import sum_blocks
+from ranksieve.objective.base import ROUNDING
 from ranksieve.solvers import Callback, Trace
 
 
@@ -40,7 +40,7 @@ class RankRLS(PlainFit, LinearRanker):
     ----------
     gap_ : float
         ‖∇F‖²/(4α), which bounds how far the objective F, whose curvature is at least 2α, is above its least
-        value.
+        value; the rounding errors of ∇F and F are counted in.
 
     References
     ----------
@@ -65,7 +65,9 @@ class RankRLS(PlainFit, LinearRanker):
             self.coef_ = np.zeros(data.n_features)
             self.coef_[used] = w
             self.objective_, half_slope = ridge.at(w)
-            self.gap_ = float(half_slope @ half_slope) / self.alpha
+            terms = float(ridge.sizes[:-1] @ np.abs(w) + ridge.sizes[-1])  # no residual is larger
+            half_slope = np.abs(half_slope) + ROUNDING * (ridge.sizes[:-1] * terms + self.alpha * np.abs(w))
+            self.gap_ = float(half_slope @ half_slope) / self.alpha + ROUNDING * terms**2
             self.trace_.record(self.objective_, self.gap_, self.coef_)
             if callback is not None:
                 callback(step, self.coef_.copy(), self.objective_, self.gap_)
@@ -84,14 +86,14 @@ def _solved(system: FloatArray, moment: FloatArray) -> FloatArray:
 
 
 class FewFeatures:
-    """The ridge regression of RankRLS, by one equation per feature."""
+    """The ridge regression of RankRLS, by one equation per feature; ``sizes`` are the columns' norms."""
 
     def __init__(self, data: Dataset, columns: IntArray, query_weight: FloatArray, alpha: float) -> None:
         self._products = sum_of_products(data, columns, query_weight) / float(
             np.sum(data.row_weights(query_weight))
         )
         self._system = self._products[:-1, :-1] + alpha * np.eye(len(columns))
-        self._moment = self._products[:-1, -1]
+        self._moment, self.sizes = self._products[:-1, -1], np.sqrt(np.diagonal(self._products))
 
     def solution(self) -> FloatArray:
         """The best weights."""
@@ -111,6 +113,7 @@ class FewDocuments:
         Z = centred_rows(data, columns, 0, data.n_queries)
         Z *= np.sqrt(rows / np.sum(rows))[:, None]
         self._R, self._t, self._alpha = Z[:, :-1], Z[:, -1], alpha
+        self.sizes = np.linalg.norm(Z, axis=0)
 
     def solution(self) -> FloatArray:
         """The best weights."""

@@ -1,27 +1,12 @@
-"""What importance and similarity share: weights, standardised columns, sums over blocks of rows."""
+"""What importance and similarity share: weights and standardised columns."""
 
 from __future__ import annotations
-
-from collections.abc import Callable
 
 import numpy as np
 
 from ranksieve._parallel import map_blocks, split_blocks
-from ranksieve._types import BoolArray, FloatArray, IntArray, Matrix
+from ranksieve._types import BoolArray, FloatArray, Matrix
 from ranksieve.data.matrix import dense_rows
-
-PARTS_AT_ONCE = 8  # partial results held at a time: they may be as large as d × d
-
-
-def sum_blocks(work: Callable[[int, int], FloatArray], cuts: IntArray) -> FloatArray:
-    """Σ work(start, stop) over the blocks between cuts, by several threads, added in block order."""
-    total: FloatArray | None = None
-    for first in range(0, len(cuts) - 1, PARTS_AT_ONCE):
-        for part in map_blocks(work, cuts[first : first + PARTS_AT_ONCE + 1]):
-            total = part if total is None else np.add(total, part, out=total)
-    if total is None:
-        raise ValueError("there is no block to sum over")
-    return total
 
 
 class Standard:

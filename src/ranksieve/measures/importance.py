@@ -7,11 +7,12 @@ from typing import TypeAlias
 
 import numpy as np
 
+from ranksieve._parallel import sum_blocks
 from ranksieve._types import FloatArray
 from ranksieve.data.columns import dense_columns
 from ranksieve.data.counted import counted
 from ranksieve.data.dataset import Dataset
-from ranksieve.measures.columns import Standard, sum_blocks
+from ranksieve.measures.columns import Standard
 from ranksieve.metrics import Evaluator, Profile
 
 Importance: TypeAlias = Callable[[Dataset, FloatArray | None], FloatArray]

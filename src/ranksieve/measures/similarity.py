@@ -7,13 +7,13 @@ from typing import TypeAlias
 
 import numpy as np
 
-from ranksieve._parallel import single_threaded_blas, split_blocks
+from ranksieve._parallel import single_threaded_blas, split_blocks, sum_blocks
 from ranksieve._types import AnyArray, FloatArray
 from ranksieve.data.counted import counted
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.matrix import dense_rows
 from ranksieve.kernels.concordance import concordances
-from ranksieve.measures.columns import Standard, sum_blocks
+from ranksieve.measures.columns import Standard
 
 Similarity: TypeAlias = Callable[[Dataset, FloatArray | None], FloatArray]
 """(data, weight per query or None) -> a features × features matrix."""

@@ -7,13 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from ranksieve._parallel import map_blocks, split_blocks
+from ranksieve._parallel import map_blocks, split_blocks, sum_blocks
 from ranksieve._types import FloatArray, IntArray
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.query_weights import checked_query_weight
 from ranksieve.estimators.parameters import Count, Positive
 from ranksieve.estimators.rankrls import RankRLS, centred_rows
-from ranksieve.measures.columns import sum_blocks
 from ranksieve.selection.base import FeatureSelector, check_size, fresh_base
 
 TIE = 1e-10  # errors that differ by less than this share are equal
