@@ -92,6 +92,36 @@ def test_certificates_say_what_they_prove(more, words):
     assert optimality({**PROOF, **more}) == words
 
 
+LIMITED = {"must_have": ["f2"], "must_not": ["f8", 3, "x_*"], "signs": {"f1": "+", "f4": -1.0, "f5": 0}}
+HELD = "lacks f8, column 3 (from 0) and x_* and has the weights f1 ≥ 0 and f4 ≤ 0"
+
+
+def test_proofs_name_the_limits_that_they_hold_under():
+    assert f": a proof about the weights of a model that {HELD}, not the" in optimality(PROOF, LIMITED)
+    assert "lacks" not in optimality({"objective": 0.25}, LIMITED), "nothing is proven"
+    card = {"kind": "scorecard", "objective": 0.5, "gap": 0.01}
+    assert optimality(card, LIMITED).endswith(
+        "weights of these features in a model that has the weights f1 ≥ 0 and f4 ≤ 0."
+    )
+    subset = {"kind": "subset", "objective": 0.5, "ridge": 0.1, "relative_gap": 0.0, "max_features": 3,
+              "n_features": 45, "max_cost": 5.0}  # fmt: skip
+    assert optimality(subset, LIMITED).endswith(
+        "Proven best: no other set of at most 3 of the 45 features that costs at most 5, holds f2, lacks f8, "
+        "column 3 (from 0) and x_* and has the weights f1 ≥ 0 and f4 ≤ 0 has a lower training objective."
+    )
+    forbidden = optimality(PROOF, {"weights": [1.0, "inf", 2.0]})
+    assert "the weights of a model that lacks column 1 (from 0), not the" in forbidden
+
+
+def test_a_set_within_limits_is_not_called_the_best_of_all():
+    data = random_dataset(seed=3, n_queries=20, n_features=5)
+    best = rs.BestSubset(2).fit(data)
+    model = rs.BestSubset(2, must_not=best.to_model().names).fit(data).to_model()
+    assert model.certificate["objective"] > best.objective_
+    sentence = optimality(model.certificate, model.parameters)
+    assert f"features that lacks {' and '.join(best.to_model().names)} has a lower" in sentence
+
+
 def test_no_objective_no_proof():
     assert optimality({}) == ""
     assert optimality({"objective": 0.25}).endswith(

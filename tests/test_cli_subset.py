@@ -90,6 +90,19 @@ def test_refusals(here, options, words):
     assert words in refused("subset", "train.txt", *options)
 
 
+def test_limits_are_part_of_what_is_proven(here):
+    limits = ("--must-have", "f2", "--must-not", "f8", "--signs", "f1=+")
+    said = run(
+        "subset", "train.txt", "--k", "2", *limits, "--model", "limited.json", "-o", "limited.json.json"
+    )
+    text = " ".join(said.stdout.split())
+    sentence = "of the 8 features that holds f2, lacks f8 and has the weights f1 ≥ 0 has a"
+    assert sentence in text
+    assert json.loads(Path("limited.json.json").read_text())["limits"]["must_not"] == ["f8"]
+    fitted = run("fit", "train.txt", "--best-subset", "--max-features", "2", *limits, "-o", "chosen.json")
+    assert sentence in " ".join(fitted.stdout.split())
+
+
 def test_sizes_are_read():
     assert as_sizes("5") == [5]
     assert as_sizes("1..3,7") == [1, 2, 3, 7]
@@ -109,7 +122,12 @@ def test_words():
     assert subset_sentence(found()) == (
         "No other set of at most 2 of the 7 features has a training objective more than 2 % lower."
     )
-    assert "that cost at most 3" in subset_sentence(found(max_cost=3.0))
+    assert "that costs at most 3" in subset_sentence(found(max_cost=3.0))
+    limits = {"must_not": ["f8"]}
+    assert subset_sentence(found(), limits).startswith(
+        "No other set of at most 2 of the 7 features that lacks f8"
+    )
+    assert "in no better set within these limits: d and e." in screening_sentences(found(), limits)[0]
     assert screening_sentences(found()) == [
         "2 features are provably in no better set: d and e.",
         "1 feature is provably in every better set: c.",
@@ -123,9 +141,11 @@ def test_words():
 def test_names_are_escaped_on_the_page():
     content = {
         "n_features": 7, "ridge": 0.1, "metric": "ndcg@10", "profile": "standard", "chosen": "",
-        "priced": False, "fingerprint": "abc", "sizes": [found()],
+        "priced": False, "fingerprint": "abc", "sizes": [found()], "limits": {"must_not": ["x<y"]},
     }  # fmt: skip
     page = subset_page(content)
+    assert "For these sizes no other set that lacks x&lt;y has a lower training objective." in page
+    assert "No other set of at most 2 of the 7 features that lacks x&lt;y has a training objective" in page
     assert "a&lt;b" in page
     assert "a<b, c" not in page
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import copy
 import json
 import math
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cache
@@ -26,6 +27,7 @@ from ranksieve.objective import make_objective
 from ranksieve.subset import SubsetSearch
 from ranksieve.verification import Verification, case
 from ranksieve.verification.rebuild import statement
+from tests.conftest import ROOT
 
 DELETED = object()
 ALL = rs.make_ranking(n_queries=26, n_features=8, n_informative=3, docs_per_query=(5, 9), seed=3)
@@ -682,3 +684,86 @@ def test_a_point_that_is_not_finite_proves_nothing():
             assert bounds.least == 0.0
             assert not bounds.joined.any()
             assert not bounds.left.any()
+
+
+# --- The checker in the documentation --------------------------------------------------------------------
+
+
+@cache
+def own_checker() -> Callable[..., tuple[float, float]]:
+    """The function ``check`` of docs/subset.md, which knows nothing of ranksieve."""
+    text = (ROOT / "docs" / "subset.md").read_text(encoding="utf-8")
+    code = next(part for part in re.findall(r"```python\n(.*?)```", text, re.S) if "def check(" in part)
+    assert re.findall(r"^(?:import|from) .*", code, re.M) == ["import json", "import numpy as np"]
+    assert "ranksieve" not in code
+    names: dict[str, Any] = {}
+    exec(code, names)
+    return names["check"]  # type: ignore[no-any-return]
+
+
+def checked_by_hand(content: Any, data: rs.Dataset = TRAIN) -> tuple[float, float]:
+    return own_checker()(content, data.X, data.y, data.qid, list(data.feature_names))
+
+
+@pytest.mark.parametrize("kind", ["set", "set, not proven", "set within limits", "chosen set"])
+def test_the_checker_of_the_documentation_accepts_honest_proofs(kind):
+    content = json.loads(honest(kind))
+    objective, bound = checked_by_hand(content)
+    assert objective == pytest.approx(content["certificate"]["objective"], rel=1e-12)
+    assert bound == pytest.approx(content["certificate"]["bound"], rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        {"normalise": "z"},
+        {"normalise": "within_z", "must_not": [0, "f3"]},
+        {"normalise": "min_max", "signs": {"f2": "-", "f5": "+"}, "ridge": 1e-3},
+        {"must_have": ["f1", "f3"], "max_nodes": 3},
+    ],
+)
+def test_the_checker_of_the_documentation_knows_scales_and_limits(parameters):
+    data = TRAIN.replace_features(TRAIN.X * np.logspace(-1, 2, 8))
+    model = rs.BestSubset(3, **parameters).fit(data).to_model()
+    content = json.loads(json.dumps(model.to_dict()))
+    assert rs.verify(model, data).holds
+    assert checked_by_hand(content, data)[1] == pytest.approx(model.certificate["bound"], rel=1e-12)
+    for raised in (1e-6, 1e-2):  # above what the tree proves
+        proof = content["certificate"]
+        bound = proof["bound"] * (1.0 + raised)
+        forged = {**content, "certificate": {**proof, "bound": bound, "gap": proof["objective"] - bound}}
+        with pytest.raises(ValueError, match=r"may hold a set below|no sound certificate"):
+            checked_by_hand(forged, data)
+
+
+@pytest.mark.parametrize("label", OF_SETS)
+def test_the_checker_of_the_documentation_refuses_forged_proofs(label):
+    for content in (json.loads(wrong_set()), json.loads(honest("set"))):
+        OF_SETS[label](content)
+        with pytest.raises(ValueError, match=r"."):
+            checked_by_hand(content)
+
+
+def test_the_checker_of_the_documentation_refuses_the_wrong_set_and_a_changed_file():
+    with pytest.raises(ValueError, match="may hold a set below"):
+        checked_by_hand(json.loads(wrong_set()))
+    for path, value in (
+        (("certificate", "bound"), 1.0),
+        (("certificate", "gap"), -1.0),
+        (("certificate", "gap"), math.nan),
+        (("certificate", "objective"), 0.5),
+        (("certificate", "ridge"), 1e6),
+        (("certificate", "kind"), "weights"),
+        (("terms", 0, "weight"), 7.0),
+        (("terms", 0, "name"), "f99"),
+        (("parameters", "must_not"), ["f*"]),
+        (("normalisation",), {"kind": "query_z"}),
+        (("data", "query_weight"), "0" * 16),
+        (("certificate", "max_cost"), 3.0),
+    ):
+        with pytest.raises(ValueError, match=r"."):
+            checked_by_hand(changed(json.loads(honest("set")), path, value))
+    with pytest.raises(ValueError, match="missing values"):
+        checked_by_hand(json.loads(honest("set")), with_holes())
+    with pytest.raises(ValueError, match="the objective is"):
+        checked_by_hand(json.loads(honest("weighed set")) | {"data": {}}, weighed())

@@ -142,5 +142,6 @@ def _show(
         [f"{PROFILE} profile", *metrics],
         [(label, *(f"{e.mean[m]:.4f}" for m in metrics)) for label, e in evaluations.items()],
     )
-    words(optimality(ranker.to_model().certificate))
+    model = ranker.to_model()
+    words(optimality(model.certificate, model.parameters))
     words(f"Time: {len(ranker.candidates_.coefs)} models in {seconds:.2f} seconds.")

@@ -177,7 +177,7 @@ def show_model(
     if model.terms:
         table(*_feature_rows(ranker, model))
         _show_groups(ranker)
-    if proof := optimality(model.certificate):
+    if proof := optimality(model.certificate, model.parameters):
         words(proof)
 
 

@@ -103,7 +103,7 @@ def scorecard(
             )
             return
         words(text)
-        words(optimality(card.certificate))
+        words(optimality(card.certificate, card.parameters))
         if left := [name for name in linear.names if name not in card.names]:
             words(f"Not on the card, because it does best without points of theirs: {', '.join(left)}.")
         if measured:

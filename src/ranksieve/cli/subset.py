@@ -20,6 +20,7 @@ if TYPE_CHECKING:  # these take long to load
 
 SHOWN_NAMES = 10
 CHOICE = ("metric", "profile")
+LIMITS = ("must_have", "must_not", "signs")
 
 
 @command(
@@ -123,6 +124,7 @@ def how_measured(valid: str | None, n_folds: int) -> str:
 def subset_data(rankers: Sequence[Any], validation: Validation, chosen: str) -> dict[str, Any]:
     """All sizes as plain data."""
     first = rankers[0]
+    model = first.to_model()
     return {
         "n_features": first.n_features_in_,
         "ridge": first.ridge_,
@@ -130,7 +132,8 @@ def subset_data(rankers: Sequence[Any], validation: Validation, chosen: str) -> 
         "profile": validation.profile.name,
         "chosen": chosen,
         "priced": first.costs_ is not None,
-        "fingerprint": first.to_model().fingerprint,
+        "limits": {name: model.parameters[name] for name in LIMITS},
+        "fingerprint": model.fingerprint,
         "sizes": [
             _size(ranker, float(mean), float(error))
             for ranker, mean, error in zip(rankers, validation.mean, validation.standard_error, strict=True)
@@ -162,7 +165,7 @@ def show(found: Mapping[str, Any]) -> None:
     """One row per size, then what is proven of the last one that is not proven best."""
     from ranksieve.report.subset_words import ROUNDING, screening_sentences, subset_sentence, tie_sentences
 
-    priced = found["priced"]
+    priced, limits = found["priced"], found["limits"]
     rows = [
         (
             size["max_features"],
@@ -181,7 +184,7 @@ def show(found: Mapping[str, Any]) -> None:
     open_sizes = [size for size in found["sizes"] if size["relative_gap"] > ROUNDING]
     for size in [*proven[-1:], *open_sizes[-1:]]:
         for sentence in (
-            subset_sentence(size), *screening_sentences(size), *tie_sentences(size)
+            subset_sentence(size, limits), *screening_sentences(size, limits), *tie_sentences(size)
         ):  # fmt: skip
             words(sentence)
     words(found["chosen"])

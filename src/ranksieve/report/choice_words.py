@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ranksieve.report.subset_words import subset_sentence
+from ranksieve.report.subset_words import NO_LIMITS, asked_limits, subset_sentence, that
 from ranksieve.report.words import certificate, counted, metric_text, metric_title, percent, signed
 
 FAMILIES = {
@@ -60,12 +60,17 @@ def _tied(sure: Any) -> str:
     return f"{others} statistically tied with it; the smallest uses {counted(sure.fewest_tied, 'feature')}."
 
 
-def optimality(proof: Mapping[str, Any]) -> str:
-    """What a model's certificate proves, and what it does not; empty without an objective."""
-    return PROOFS.get(proof.get("kind", ""), _of_weights)(proof) if "objective" in proof else ""
+def optimality(proof: Mapping[str, Any], parameters: Mapping[str, Any] = NO_LIMITS) -> str:
+    """What a model's certificate proves, and what it does not; empty without an objective.
+
+    ``parameters`` are those of the model: the proof holds under the limits that they state.
+    """
+    if "objective" not in proof:
+        return ""
+    return PROOFS.get(proof.get("kind", ""), _of_weights)(proof, parameters)
 
 
-def _of_weights(proof: Mapping[str, Any]) -> str:
+def _of_weights(proof: Mapping[str, Any], parameters: Mapping[str, Any]) -> str:
     """The gap is the distance from the best weights of the features in use."""
     problem = ""
     if "alpha" in proof:
@@ -76,29 +81,38 @@ def _of_weights(proof: Mapping[str, Any]) -> str:
         problem += f", restricted to {counted(len(proof['features']), 'feature')},"
     elif "n_features" in proof:  # files of versions before 4 hold their number only
         problem += f", restricted to {counted(int(proof['n_features']), 'feature')},"
-    about = (
-        "" if "relative_gap" not in proof else ": a proof about the weights, not the features or the metric"
-    )
+    limits = asked_limits({name: parameters.get(name) for name in LIMITS_OF_WEIGHTS})
+    within = f" of a model{that(limits)}" if limits else ""
+    about = f": a proof about the weights{within}, not the features or the metric"
     gap = certificate(proof.get("relative_gap"))
-    return f"Its training objective{problem} is {proof['objective']:.6g}, {gap}{about}."
+    proven = about if "relative_gap" in proof else ""
+    return f"Its training objective{problem} is {proof['objective']:.6g}, {gap}{proven}."
 
 
-def _of_card(proof: Mapping[str, Any]) -> str:
+def _of_card(proof: Mapping[str, Any], parameters: Mapping[str, Any]) -> str:
     """The gap is the distance from the best real-valued weights."""
     least = proof["objective"] - proof["gap"]
     above = percent(proof["gap"] / least) if least > 0 else f"{proof['gap']:.2g}"
+    limits = asked_limits({"signs": parameters.get("signs")})
+    within = f" in a model{that(limits)}" if limits else ""
     return (
         f"Its training objective is {proof['objective']:.6g}, at most {above} above the best real-valued "
-        "weights of these features."
+        f"weights of these features{within}."
     )
 
 
-def _of_set(proof: Mapping[str, Any]) -> str:
+def _of_set(proof: Mapping[str, Any], parameters: Mapping[str, Any]) -> str:
     """The gap is the distance from the best set of features."""
     return (
         f"Its training objective, with a ridge of {proof['ridge']:.4g}, is {proof['objective']:.6g}. "
-        f"{subset_sentence(proof)}"
+        f"{subset_sentence(proof, parameters)}"
     )
 
 
-PROOFS: dict[str, Callable[[Mapping[str, Any]], str]] = {"scorecard": _of_card, "subset": _of_set}
+LIMITS_OF_WEIGHTS = (
+    "must_not",
+    "weights",
+    "signs",
+)  # must_have leaves a feature free of ℓ1, which forbids no weight
+Words = Callable[[Mapping[str, Any], Mapping[str, Any]], str]
+PROOFS: dict[str, Words] = {"scorecard": _of_card, "subset": _of_set}

@@ -65,7 +65,7 @@ def _sure(ranker: Any, model: Mapping[str, Any]) -> Answer:
     if sure is None:
         gap = model["certificate"].get("relative_gap")
         short = "no proof" if gap is None else f"gap {percent(gap)}"
-        return Answer(SURE, short, optimality(model["certificate"]))
+        return Answer(SURE, short, optimality(model["certificate"], model["parameters"]))
     share = dict(zip(ranker._names(), sure.frequency.tolist(), strict=True))
     names = [term["name"] for term in by_weight(model)]
     rest = [name for name in names if share[name] < OFTEN]

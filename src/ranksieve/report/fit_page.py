@@ -118,7 +118,7 @@ class Content:
     @property
     def proof(self) -> str:
         """What the certificate proves."""
-        return optimality(self.model["certificate"])
+        return optimality(self.model["certificate"], self.model["parameters"])
 
     @property
     def card(self) -> str:

@@ -9,7 +9,14 @@ from typing import Any
 from ranksieve._version import __version__
 from ranksieve.report.canvas import OTHER, PALETTE, Figure, axis, faint, layout
 from ranksieve.report.page import Answer, render_page
-from ranksieve.report.subset_words import ROUNDING, screening_sentences, subset_sentence, tie_sentences
+from ranksieve.report.subset_words import (
+    ROUNDING,
+    asked_limits,
+    screening_sentences,
+    subset_sentence,
+    that,
+    tie_sentences,
+)
 from ranksieve.report.words import counted, listed, metric_text, metric_title, percent
 
 HOVER = "{name}\n{x} features: {y:.6g}"
@@ -48,7 +55,7 @@ class SubsetPage:
             if len(proven) == len(self.sizes)
             else f" The widest gap is {percent(widest['relative_gap'])}, at {widest['max_features']}."
         )
-        nodes = sum(size["n_nodes"] for size in self.sizes)
+        nodes, limits = sum(size["n_nodes"] for size in self.sizes), that(asked_limits(self.found["limits"]))
         return [
             Answer(
                 "Which size ranks best?",
@@ -58,7 +65,7 @@ class SubsetPage:
             Answer(
                 "What is proven?",
                 f"{len(proven)} of {len(self.sizes)} sizes",
-                f"For these sizes no other set has a lower training objective.{rest}",
+                f"For these sizes no other set{limits} has a lower training objective.{rest}",
             ),
             Answer(
                 "At what effort?",
@@ -69,8 +76,9 @@ class SubsetPage:
 
     def sentences(self, size: Mapping[str, Any]) -> list[str]:
         """All that is proven of one size."""
-        proven = [subset_sentence(size)]
-        return [*proven, *screening_sentences(size), *tie_sentences(size)]
+        limits = self.found["limits"]
+        proven = [subset_sentence(size, limits)]
+        return [*proven, *screening_sentences(size, limits), *tie_sentences(size)]
 
 
 def subset_page(found: Mapping[str, Any]) -> str:
