@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import replace
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -16,6 +17,7 @@ from ranksieve.forward import Rules, fit_set
 from ranksieve.objective import make_objective
 from ranksieve.subset import Effort, Limits, Proof, SubsetSearch, proven_bound
 from tests.conftest import random_dataset
+from tests.pairs import explicit_pairs
 
 RIDGE = 1e-2
 TOL = 1e-8
@@ -332,3 +334,44 @@ def test_refit_on_all_data_keeps_no_proof_of_the_set(train):
     rest, valid = train.select_queries(range(20)), train.select_queries(range(20, 30))
     ranker = rs.SparseRanker(2, families="subset", refit_on="all", profile="standard").fit(rest, valid=valid)
     assert "kind" not in ranker.to_model().certificate
+
+
+def exact_objective(data, w, ridge):
+    """Mean of max(0, 1 − difference of scores)² over the pairs, plus ½μ‖w‖², in fractions."""
+    weights = [Fraction(float(one)) for one in w]
+    scores = [sum(Fraction(float(x)) * one for x, one in zip(row, weights, strict=True)) for row in data.X]
+    pairs = explicit_pairs(data.y, data.qid)
+    short = [max(Fraction(0), 1 - scores[i] + scores[j]) for i, j in pairs.tolist()]
+    total = sum(one * one for one in short) / len(short)
+    return total + Fraction(ridge) / 2 * sum(one * one for one in weights)
+
+
+def least_squares_weights(data, chosen, ridge):
+    """Weights of a set near its minimum, each step a least-squares problem of the pairs that are short."""
+    pairs, w = explicit_pairs(data.y, data.qid), np.zeros(data.n_features)
+    K = data.X[pairs[:, 0]][:, chosen] - data.X[pairs[:, 1]][:, chosen]
+    unit = np.abs(K).max(axis=0)
+    v = np.zeros(len(chosen))
+    for _ in range(40):
+        short = K / unit @ v < 1
+        system = np.vstack([K[short] / unit / np.sqrt(len(K)), np.diag(np.sqrt(ridge / 2) / unit)])
+        right = np.append(np.full(short.sum(), len(K) ** -0.5), np.zeros(len(chosen)))
+        v = 0.5 * (v + np.linalg.lstsq(system, right, rcond=None)[0])
+    w[list(chosen)] = v / unit
+    return w
+
+
+@pytest.mark.parametrize("seed", [0, 2, 5])
+@pytest.mark.parametrize("nearness", [0.0, 1e-14])
+@pytest.mark.parametrize("power", [12, -12])
+def test_near_copies_in_units_far_apart_are_searched_and_nothing_false_is_proven(seed, nearness, power):
+    rng = np.random.default_rng(seed)
+    base = rng.integers(-2, 3, size=(24, 3)).astype(float)
+    y = np.digitize(base[:, 0] + 0.5 * rng.normal(size=24), [-0.5, 0.5]).astype(float)
+    X = np.hstack([base, base * (1.0 + nearness * rng.normal(size=base.shape))])
+    data = rs.Dataset(X * 10.0 ** (power * rng.integers(0, 2, 6)), y, np.repeat(np.arange(4), 6))
+    found = rs.best_subset(data, 3, ridge=1e-17, normalise="z", time_limit=np.inf, max_nodes=200)
+    prepared = found.preparation_.apply(data)
+    for chosen in itertools.combinations(range(6), 3):
+        weights = least_squares_weights(prepared, chosen, found.ridge_)
+        assert exact_objective(prepared, weights, found.ridge_) >= Fraction(found.bound_)

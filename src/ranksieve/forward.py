@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -178,7 +179,7 @@ class Quadratic:
     def _minimum(self, chosen: Sequence[int]) -> Minimum:
         H, constant = self._ridged
         inside = self._place[list(chosen)]
-        inverse = np.asarray(np.linalg.inv(H[np.ix_(inside, inside)]), dtype=np.float64)
+        inverse = inverse_of(H[np.ix_(inside, inside)])
         shares = H[:, inside] @ inverse
         weights = -inverse @ constant[inside]
         left = H.diagonal() - np.einsum("ij,ij->i", shares, H[:, inside])
@@ -204,6 +205,20 @@ class Quadratic:
         wide = np.zeros((len(self.model.w), *values.shape[1:]))
         wide[self.model.columns] = values
         return wide
+
+
+def inverse_of(H: FloatArray) -> FloatArray:
+    """The inverse of a Hessian with its ridge; where rounding makes that singular, the pseudo-inverse.
+
+    It is taken of the Hessian scaled to a diagonal of 1, because features may have very different units.
+    """
+    with suppress(np.linalg.LinAlgError):
+        inverse = np.linalg.inv(H)
+        if (inverse.diagonal() > 0).all():
+            return np.asarray(inverse, dtype=np.float64)
+    unit = 1.0 / np.sqrt(H.diagonal())
+    scaled = unit[:, None] * H * unit
+    return np.asarray(unit[:, None] * np.linalg.pinv(scaled, hermitian=True) * unit, dtype=np.float64)
 
 
 class Search(ABC):

@@ -20,7 +20,7 @@ def descend(hessian, slope, w, threshold, ridge, inside, signs, tol, max_sweeps)
             size, t = abs(b), threshold[j]
             if signs[j] * b > 0.0 or (not inside[j] and size <= t):
                 z = 0.0
-            elif inside[j] or size * ridge > t * (ridge + h):
+            elif inside[j] or h <= 0.0 or size * ridge > t * (ridge + h):
                 z = -b / (h + ridge)
             else:
                 z = -np.sign(b) * (size - t) / h

@@ -18,6 +18,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ranksieve._types import FloatArray, IntArray
+from ranksieve.forward import inverse_of
 from ranksieve.objective import Objective, Point
 from ranksieve.subset.limits import Limits, Most, Region
 from ranksieve.subset.perspective import Perspective
@@ -148,6 +149,8 @@ class Relaxation:
             w = np.zeros_like(point.w)
             w[columns], threshold = self._model_minimum(H, g, point.w, region, columns, threshold)
             point = self.objective.evaluate(w)
+            if not np.isfinite(point.value):  # a step that the ridge hardly bounds
+                break
         assert best is not None
         return best
 
@@ -162,7 +165,10 @@ class Relaxation:
         here, g = w[self.columns], relaxed.gradient[self.columns]
         slope = g - relaxed.hessian @ here
         H = relaxed.hessian[np.ix_(places, places)] + self.ridge * np.eye(len(chosen))
-        v = -np.linalg.solve(H, slope[places])
+        try:
+            v = -np.linalg.solve(H, slope[places])
+        except np.linalg.LinAlgError:
+            v = -inverse_of(H) @ slope[places]
         predicted = relaxed.point.value - float((g + slope) @ here) / 2.0 + float(slope[places] @ v) / 2.0
         if predicted > enough:
             return predicted
