@@ -1,6 +1,8 @@
 """CSV and TSV files: dialects, what cells become, what is refused and where, what comes back."""
 
 import gzip
+import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -8,6 +10,7 @@ import pytest
 import ranksieve as rs
 from ranksieve.data.dataset import Dataset
 from ranksieve.formats.csv_files import looks_like_csv, read_csv, write_csv
+from tests.test_cli import run
 
 TEXT = 'qid,doc_id,label,bm25,fresh,title\n1,a,2,1.5,true,red shoe\n1,b,0,,false,"hat, blue"\n2,,1,3,true,\n'
 
@@ -182,3 +185,70 @@ def test_data_on_disk_are_written_some_rows_at_a_time(tmp_path, monkeypatch):
 def test_several_csv_files_do_not_make_one_data_set(file):
     with pytest.raises(ValueError, match="several inputs must all be LETOR text or all parquet"):
         rs.convert_dataset([file(TEXT), file(TEXT, "e.csv")], "out.ranksieve")
+
+
+@pytest.mark.parametrize("blank", ["\n", "\r\n\r\n", "  \n\t\n", "\ufeff\n"])
+@pytest.mark.parametrize("separator", [",", ";", "\t"])
+def test_blank_lines_before_the_header_are_skipped(blank, separator, tmp_path):
+    lines = ["qid,label,price", "1,1,2.5", "", "1,0,3"]
+    text = blank + "\n".join(lines).replace(",", separator)
+    path = tmp_path / "d.csv"
+    path.write_text(text, encoding="utf-8", newline="")
+    data = rs.read_csv(path)
+    assert data.feature_names == ("price",)
+    assert data.X.ravel().tolist() == [2.5, 3.0]
+    path.write_text(text + f"\n1{separator}0{separator}x\n", encoding="utf-8", newline="")
+    line = blank.replace("\r\n", "\n").count("\n") + 5
+    with pytest.raises(ValueError, match=rf"d\.csv:{line}: the column 'price' holds 'x'"):
+        rs.read_csv(path)
+
+
+def test_a_blank_first_line_of_costs_signs_and_weights_is_skipped(tmp_path):
+    for separator in (",", "\t"):
+        (tmp_path / "costs.csv").write_text(f"\n \nfeature{separator}cost\nf1{separator}2\n")
+        assert rs.read_costs(tmp_path / "costs.csv").of(["f1"]) == 2.0
+        (tmp_path / "signs.csv").write_text(f"\nfeature{separator}sign\nf1{separator}+\n")
+        assert rs.read_signs(tmp_path / "signs.csv") == {"f1": 1.0}
+        (tmp_path / "weights.csv").write_text(f"\nquery{separator}weight\nq{separator}2\n")
+        assert rs.read_query_weights(tmp_path / "weights.csv") == {"q": 2.0}
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [["$12", "$13.50"], ["12 €", "9 €"], ["5%", "7%"], ['"1,234"', '"2,500"'], ["USD 3", "EUR 4"],
+     ["2kg", "3 kg"], ["unknown", "4", "none", "unknown", "unknown"]],
+)  # fmt: skip
+def test_a_column_of_text_that_looks_like_numbers_is_not_left_out_silently(cells, tmp_path):
+    rows = "".join(f"1,{k % 2},{k},{cell},a film of 19{k}\n" for k, cell in enumerate(cells))
+    path = tmp_path / "d.csv"
+    path.write_text(f"qid,label,stock,price,title\n{rows}", encoding="utf-8")
+    example = next(cell.strip('"') for cell in cells if any(one.isdigit() for one in cell))
+    sentence = rf"but these look like numbers: price \(such as '{re.escape(example)}'\); write plain numbers"
+    with pytest.warns(UserWarning, match=sentence):
+        data = rs.read_csv(path)
+    assert data.feature_names == ("stock",)
+    assert list(data.texts) == ["price", "title"]
+    assert rs.read_csv(path, ignore="price").feature_names == ("stock",)
+    assert rs.read_csv(path, features=["stock"]).feature_names == ("stock",)
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [["red", "blue"], ["2020-01-02", "2021-03-04"], ["p12", "sku-4"], ["10:30", "9:15"], ["v1.2", "v2"],
+     ["a 1", "b 2"], ["true", "false"]],
+)  # fmt: skip
+def test_columns_of_words_dates_and_codes_are_texts_without_a_warning(cells, tmp_path):
+    rows = "".join(f"1,{k % 2},{k},{cell}\n" for k, cell in enumerate(cells))
+    (tmp_path / "d.csv").write_text(f"qid,label,stock,kind\n{rows}")
+    assert rs.read_csv(tmp_path / "d.csv").feature_names[0] == "stock"
+
+
+def test_fit_names_the_columns_that_it_leaves_out(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rows = "".join(f"{k // 4},{k % 2},{k % 2 + k / 99},${k}\n" for k in range(40))
+    Path("d.csv").write_text(f"qid,label,stock,price\n{rows}")
+    told = run("fit", "d.csv", "-o", "m.json")
+    assert (
+        "warning: d.csv: columns of text are not features, but these look like numbers: price" in told.stderr
+    )
+    assert "(such as '$0'); write plain numbers there, or leave them out with --ignore NAME" in told.stderr

@@ -15,6 +15,41 @@ from ranksieve.data.row_values import TextColumn
 X = np.array([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])
 
 
+def test_features_are_selected_by_number_by_name_and_by_mask():
+    data = Dataset(np.arange(12.0).reshape(4, 3), [1, 0, 1, 0], [1, 1, 2, 2], ["bm25", "price", "age"])
+    for given in (
+        [2, 0],
+        np.array([2, 0]),
+        ["age", "bm25"],
+        ["age", 0],
+        (2, "bm25"),
+        np.array(["age", "bm25"]),
+    ):
+        chosen = data.select_features(given)
+        assert chosen.feature_names == ("age", "bm25")
+        np.testing.assert_array_equal(chosen.X, data.X[:, [2, 0]])
+    assert data.select_features("price").feature_names == ("price",)
+    masked = data.select_features(np.array([False, True, True]))
+    assert masked.feature_names == ("price", "age")
+    np.testing.assert_array_equal(masked.X, data.X[:, 1:])
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        (["prize"], "select_features: unknown feature 'prize' (did you mean 'price'?); the data have bm25"),
+        ([0, 3], "select_features: there is no column 3; the columns are 0 to 2"),
+        ([0.5], "select_features: 0.5 is neither a name nor a column number"),
+        ([True, False], "select_features: True is neither a name nor a column number"),
+    ],
+)
+def test_features_that_cannot_be_selected_are_named(given, words):
+    data = Dataset(np.arange(12.0).reshape(4, 3), [1, 0, 1, 0], [1, 1, 2, 2], ["bm25", "price", "age"])
+    with pytest.raises(ValueError) as said:
+        data.select_features(given)
+    assert str(said.value).startswith(words)
+
+
 def test_defaults():
     data = Dataset(X, [1, 0, 2], [7, 7, 8])
     assert (data.n_docs, data.n_features, data.n_queries, len(data)) == (3, 2, 2, 3)

@@ -159,11 +159,11 @@ def test_gas_with_wrong_measures(data, parameters, message):
         (FBPCRank, *wrong("FBPCRank", COUNT, K=0)),
         (FBPCRank, *wrong("FBPCRank", NOT_NEGATIVE, eps=-1.0)),
         (FBPCRank, *wrong("FBPCRank", POSITIVE, C=0.0)),
-        (StabilitySelection, *wrong("StabilitySelection", COUNT, n_subsamples=0)),
+        (StabilitySelection, *wrong("StabilitySelection", "an int in the range [1, 10000]", n_subsamples=0)),
         (StabilitySelection, *wrong("StabilitySelection", "a float in the range (0.0, 1.0)", share=1.0)),
         (StabilitySelection, *wrong("StabilitySelection", "a float in the range (0.5, 1.0]", threshold=0.5)),
         (StabilitySelection, *wrong("StabilitySelection", COUNT + " or None", max_features=0)),
-        (StabilitySelection, *wrong("StabilitySelection", COUNT, n_alphas=0)),
+        (StabilitySelection, *wrong("StabilitySelection", "an int in the range [1, 10000]", n_alphas=0)),
         (StabilitySelection, *wrong("StabilitySelection", "a float in the range (0.0, 1.0)", min_ratio=2.0)),
     ],
 )

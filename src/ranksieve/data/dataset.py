@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from ranksieve._types import AnyArray, BoolArray, FloatArray, IntArray, Matrix
+from ranksieve.data.features import columns_named
 from ranksieve.data.inputs import (
     as_document_weight,
     as_labels,
@@ -170,9 +171,20 @@ class Dataset:
             truth=truth, **self._beside_features(),
         )  # fmt: skip
 
-    def select_features(self, columns: IntArray) -> Dataset:
-        """The same rows with the chosen columns, in the order given."""
+    def select_features(self, columns: Any) -> Dataset:
+        """The same rows with the chosen columns, in the order given: numbers from 0 on, names, or a mask."""
+        columns = self._columns(columns)
         return self.replace_features(self.X[:, columns], [self.feature_names[j] for j in columns])
+
+    def _columns(self, given: Any) -> IntArray:
+        if isinstance(given, str):
+            given = [given]
+        found, n = np.asarray(given), self.n_features
+        if found.dtype == bool and found.shape == (n,):
+            return np.flatnonzero(found)
+        if found.dtype.kind in "iu" and found.ndim == 1 and ((found >= -n) & (found < n)).all():
+            return found
+        return columns_named(list(given), self.feature_names, "select_features")
 
     def widened(self, n_features: int) -> Dataset:
         """With columns of zeros up to ``n_features``, which is what an absent LETOR feature means."""

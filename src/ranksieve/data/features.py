@@ -9,7 +9,7 @@ from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 
-from ranksieve._types import BoolArray
+from ranksieve._types import BoolArray, IntArray
 from ranksieve._util.messages import shortened, shown
 
 Feature: TypeAlias = str | int
@@ -78,6 +78,12 @@ def named_signs(signs: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any
         for name in matching(pattern, names)
     }
     return by_pattern | {name: sign for name, sign in signs.items() if not is_pattern(name, names)}
+
+
+def columns_named(features: Iterable[Feature], names: Sequence[str], role: str) -> IntArray:
+    """The column of each feature, in the order given."""
+    column = {name: j for j, name in enumerate(names)}
+    return np.array([_column_of(feature, names, column, role) for feature in features], dtype=np.int64)
 
 
 def is_pattern(feature: Any, names: Container[str]) -> bool:

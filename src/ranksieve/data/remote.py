@@ -72,8 +72,8 @@ class RemoteDataset(Dataset, ABC):
     def n_docs(self) -> int:
         return int(self.query_sizes.sum())
 
-    def select_features(self, columns: IntArray) -> Dataset:
-        return self.changed(partial(_with_columns, columns=columns))
+    def select_features(self, columns: Any) -> Dataset:
+        return self.changed(partial(_with_columns, columns=self._columns(columns)))
 
     def select_queries(self, queries: IntArray | BoolArray) -> Dataset:
         chosen = np.zeros(self.n_queries, dtype=bool)

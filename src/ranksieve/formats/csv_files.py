@@ -5,15 +5,16 @@ from __future__ import annotations
 import io
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain, islice
 from typing import Any, NamedTuple
 
 from ranksieve._types import PathLike
 from ranksieve._util.atomic import atomic_write
-from ranksieve._util.messages import shown
+from ranksieve._util.messages import shortened, shown, told, warn_caller
 from ranksieve.data.dataset import Dataset
-from ranksieve.formats.columns import DOC_ID, ColumnChoice, columns_matching, extra
+from ranksieve.formats.columns import COMMENT, DOC_ID, ColumnChoice, columns_matching, extra
 from ranksieve.formats.frames import arrow_tables, from_frame
 from ranksieve.formats.text_files import (
     BYTE_ORDER_MARK,
@@ -31,7 +32,14 @@ NO_VALUE = ("", "NULL", "null", "NaN", "nan", "NA", "N/A")
 AROUND = (("", ""), (" ", ""), ("", " "))
 NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|[+-]?inf(inity)?", re.IGNORECASE)
 DECIMAL_COMMA, DECIMAL_POINT = re.compile(r"[+-]?\d+,\d+"), re.compile(r"[+-]?\d+\.\d+")
+BLANK_LINES = re.compile(rb"(?:[ \t]*[\r\n]+)*")
 FIRST_LINE = re.compile(rb"[^\r\n]*")
+# A number with a symbol, a unit or a code before or behind it: $12, 5 %, 3 kg, USD 4, 1,234.
+LIKE_A_NUMBER = re.compile(
+    r"(?:[^\w\s]{1,2}|[A-Z]{3}(?=\s))?\s*[+-]?\d[\d.,' \u00a0\u202f]*(?:[^\w\s]{1,2}|[^\W\d_]{1,3})?"
+)
+LIKE_NUMBERS = 0.1  # share of such cells from which a column of text was perhaps meant to hold numbers
+NAMED = 5  # columns in a warning
 TRUTH_VALUES = {"true", "false"}
 PLAIN_INTEGER = "^(0|-?[1-9][0-9]{0,17})$"
 LEAST_CELLS = 3  # of a header: query id, label, a feature
@@ -45,6 +53,7 @@ class Layout(NamedTuple):
     decimal: str
     numbers: frozenset[str]
     truth_values: frozenset[str]
+    like_numbers: Mapping[str, str]  # columns of text that look like numbers, each with a cell
 
 
 def read_csv(path: PathLike, *, missing: str = "keep", **columns: Any) -> Dataset:
@@ -52,8 +61,9 @@ def read_csv(path: PathLike, *, missing: str = "keep", **columns: Any) -> Datase
 
     Cells are separated by comma, semicolon or tab, as the header shows, and may be in double quotes. An empty
     cell, ``NULL``, ``NaN``, ``NA`` and ``N/A`` are missing values. A column is text if most of its first
-    cells are no numbers; a cell that is no number in a column of numbers is refused. Query ids are whole
-    numbers if all of them are, else text; document ids are text. The columns are those of :func:`from_frame`.
+    cells are no numbers, with a warning if they look like numbers ($12, 5 %); a cell that is no number in a
+    column of numbers is refused. Query ids are whole numbers if all of them are, else text; document ids are
+    text. The columns are those of :func:`from_frame`.
     """
     choice, name, raw = ColumnChoice(**columns), source_name(path), read_bytes(path)
     layout = _layout(raw, name)
@@ -65,6 +75,7 @@ def read_csv(path: PathLike, *, missing: str = "keep", **columns: Any) -> Datase
         said = str(error)
         raise ValueError(said if said.startswith(name) else f"{name}: {said}") from None
     dataset.source = name
+    _warn_of_text(layout, choice, name)
     return dataset
 
 
@@ -104,20 +115,20 @@ def write_csv(dataset: Dataset, path: PathLike) -> None:
 
 def _layout(raw: bytes, name: str) -> Layout:
     rows = _rows(raw, name)
-    _, columns = next(rows, ("", []))
+    place, columns = next(rows, (f"{name}:1", []))
     names = [column.strip() for column in columns]
     if len(columns) < LEAST_CELLS:
         raise ValueError(
-            f"{name}:1: the header is {','.join(columns)!r}; expected the names of columns, such as "
+            f"{place}: the header is {','.join(columns)!r}; expected the names of columns, such as "
             "qid,label,price, separated by comma, semicolon or tab"
         )
     if sum(NUMBER.fullmatch(column) is not None for column in names) > len(names) / 2:
         raise ValueError(
-            f"{name}:1: the first line holds numbers; expected the names of columns there, such as qid,label"
+            f"{place}: the first line holds numbers; expected the names of columns there, such as qid,label"
         )
-    for column in names:
-        if names.count(column) > 1:
-            raise ValueError(f"{name}:1: two columns are called {column!r}; rename one of them")
+    for column, count in Counter(names).items():
+        if count > 1:
+            raise ValueError(f"{place}: two columns are called {column!r}; rename one of them")
     sample = [cells for _, cells in islice(rows, SAMPLE_ROWS)]
     delimiter = delimiter_of(_first_line(raw))
     decimal = "," if delimiter == ";" and _has_decimal_commas(sample) else "."
@@ -129,14 +140,48 @@ def _layout(raw: bytes, name: str) -> Layout:
         tuple(columns),
         delimiter,
         decimal,
-        frozenset(column for column, cells in values.items() if _are_numbers(cells, decimal)),
-        frozenset(column for column, cells in values.items() if _are_truth_values(cells)),
+        numbers := frozenset(column for column, cells in values.items() if _are_numbers(cells, decimal)),
+        truths := frozenset(column for column, cells in values.items() if _are_truth_values(cells)),
+        {
+            column: example
+            for column, cells in values.items()
+            if column not in numbers | truths and (example := _like_numbers(cells))
+        },
     )
 
 
+def _like_numbers(cells: Sequence[str]) -> str:
+    """The first cell that looks like a number, of a column of text that may be meant to hold them."""
+    present = [cell for cell in cells if cell not in NO_VALUE]
+    like = [cell for cell in present if LIKE_A_NUMBER.fullmatch(cell)]
+    return like[0] if len(like) >= LIKE_NUMBERS * len(present) and like else ""
+
+
+def _warn_of_text(layout: Layout, choice: ColumnChoice, name: str) -> None:
+    """Warn of columns that are no features because they are text, but look like numbers."""
+    if choice.features is not None:
+        return
+    names = [column.strip() for column in layout.columns]
+    others = {choice.qid, choice.label, choice.doc_id or DOC_ID, choice.document_weight, COMMENT, ""}
+    others |= set(columns_matching(choice.ignore, names, "ignore"))
+    texts = {column.strip(): cell for column, cell in layout.like_numbers.items()}
+    left = [f"{told(one)} (such as {shown(cell)})" for one, cell in texts.items() if one not in others]
+    if left:
+        warn_caller(
+            f"{name}: columns of text are not features, but these look like numbers: "
+            f"{shortened(left, NAMED)}; write plain numbers there, or leave them out with ignore=NAME"
+        )
+
+
 def _first_line(raw: bytes) -> str:
-    found = FIRST_LINE.match(raw.removeprefix(BYTE_ORDER_MARK))
+    found = FIRST_LINE.match(raw, _begin(raw))
     return found.group().decode("utf-8", errors="replace") if found else ""
+
+
+def _begin(raw: bytes) -> int:
+    """Where the first line begins that is not blank."""
+    found = BLANK_LINES.match(raw, len(BYTE_ORDER_MARK) if raw.startswith(BYTE_ORDER_MARK) else 0)
+    return found.end() if found else 0
 
 
 def _rows(raw: bytes, name: str) -> Iterator[tuple[str, list[str]]]:
@@ -180,7 +225,7 @@ def _table(raw: bytes, layout: Layout, choice: ColumnChoice, name: str) -> Any:
     kinds = {column: _kind(names[column], column, layout, choice, arrow) for column in wanted}
     try:
         table = arrow_csv.read_csv(
-            arrow.BufferReader(raw),
+            arrow.BufferReader(memoryview(raw)[_begin(raw) :]),
             parse_options=arrow_csv.ParseOptions(delimiter=layout.delimiter, newlines_in_values=True),
             convert_options=arrow_csv.ConvertOptions(
                 column_types=kinds,

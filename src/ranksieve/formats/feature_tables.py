@@ -15,7 +15,14 @@ from ranksieve._util.json_values import decode_json
 from ranksieve._util.messages import shown
 from ranksieve.data.costs import FeatureCosts, as_cost, make_costs
 from ranksieve.data.features import as_sign
-from ranksieve.formats.text_files import csv_rows, delimiter_of, read_text, source_name, text_lines
+from ranksieve.formats.text_files import (
+    csv_rows,
+    delimiter_of,
+    first_content,
+    read_text,
+    source_name,
+    text_lines,
+)
 
 JSON_STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
 
@@ -127,7 +134,7 @@ def _lines(
     text: str, path: PathLike, required: Sequence[str], optional: Sequence[str]
 ) -> Iterator[FeatureLine]:
     lines = text_lines(text)  # a quoted name may go over several
-    rows = csv_rows(lines, delimiter_of(lines[0] if lines else ""), source_name(path))
+    rows = csv_rows(lines, delimiter_of(first_content(lines)), source_name(path))
     first, cells = next(rows, (f"{source_name(path)}:1", []))
     header = [name.strip().lower() for name in cells]
     if not set(required) <= set(header) <= {*required, *optional} or len(set(header)) < len(header):

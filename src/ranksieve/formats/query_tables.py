@@ -3,7 +3,14 @@
 from __future__ import annotations
 
 from ranksieve._types import PathLike
-from ranksieve.formats.text_files import csv_rows, finite_number, read_text, source_name, text_lines
+from ranksieve.formats.text_files import (
+    csv_rows,
+    finite_number,
+    first_content,
+    read_text,
+    source_name,
+    text_lines,
+)
 
 HEADER = (("query", "qid", "query_id"), ("weight", "query_weight"))
 
@@ -16,7 +23,8 @@ def read_query_weights(path: PathLike) -> dict[str, float]:
     lines, name = text_lines(read_text(path)), source_name(path)
     weights: dict[str, float] = {}
     places: dict[str, str] = {}
-    for row, (place, cells) in enumerate(csv_rows(lines, "\t" if "\t" in "".join(lines[:1]) else ",", name)):
+    delimiter = "\t" if "\t" in first_content(lines) else ","
+    for row, (place, cells) in enumerate(csv_rows(lines, delimiter, name)):
         if len(cells) != 2:
             raise ValueError(f"{place}: has {len(cells)} cells; expected two: query,weight")
         query, weight = (cell.strip() for cell in cells)

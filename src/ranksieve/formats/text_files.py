@@ -105,6 +105,11 @@ def content_lines(text: str, name: str) -> Iterator[tuple[str, str]]:
             yield f"{name}:{number}", line.strip()
 
 
+def first_content(lines: Iterable[str]) -> str:
+    """The first line that is not blank; nothing if all are."""
+    return next((line for line in lines if line.strip()), "")
+
+
 DELIMITERS = ("\t", ";", ",")
 
 
