@@ -107,6 +107,21 @@ def test_values_are_averaged_over_neighbours():
     np.testing.assert_array_equal(averaged(values, 1), values)
 
 
+def test_a_point_without_features_is_nobodys_neighbour(train):
+    """Every path begins with one; it counts as the worst ranking, which says nothing of the next points."""
+    a, b = halves(train)
+    for options in ({}, {"cv": 0}, {"min_ratio": 0.5, "cv": 0}):  # the last path goes on to smaller α
+        ranker = SparseRanker(families=("l1", "log"), n_alphas=12, **options).fit(a, valid=b)
+        for family in ranker.candidates_.families:
+            values, used = family.validation.values, family.models.n_nonzero > 0
+            assert not used[0]
+            assert used[1:].all()
+            np.testing.assert_array_equal(family.validation.smoothed[0], values[0])
+            for k in range(1, len(values)):
+                expected = values[max(1, k - 2) : k + 3].mean(axis=0)
+                np.testing.assert_allclose(family.validation.smoothed[k], expected)
+
+
 def test_confidence(train):
     a, b = halves(train)
     fitted = SparseRanker(2, "ndcg@5").fit(a, valid=b)

@@ -43,8 +43,9 @@ class Family:
 
     def then(self, other: Family) -> Family:
         """This family, continued by another."""
-        values = np.concatenate([self.validation.values, other.validation.values])
-        return Family(self.fitted.then(other.fitted), replace(other.validation, values=values))
+        fitted, values = self.fitted.then(other.fitted), [self.validation.values, other.validation.values]
+        used = fitted.models.n_nonzero > 0
+        return Family(fitted, replace(other.validation, values=np.concatenate(values), used=used))
 
     @property
     def label(self) -> str:

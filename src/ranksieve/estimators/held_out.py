@@ -31,7 +31,8 @@ class Validation:
     """Held-out metric of each model of a family: ``values`` (points × queries that have a value).
 
     A value is part noise, and neighbours of a sequence are nearly the same model: the mean over ``window`` of
-    them (fewer at the ends), ``smoothed``, is what models are chosen by.
+    them (fewer at the ends), ``smoothed``, is what models are chosen by. Points that are not ``used`` have no
+    feature, so they count as the worst ranking and are nobody's neighbours.
     """
 
     metric: str
@@ -39,11 +40,12 @@ class Validation:
     values: FloatArray
     query_ids: AnyArray
     window: int = 1
+    used: BoolArray | None = None
 
     @cached_property
     def smoothed(self) -> FloatArray:
         """Values averaged over neighbouring points, query by query."""
-        return averaged(self.values, self.window)
+        return averaged(self.values, self.window, self.used)
 
     @property
     def mean(self) -> FloatArray:
@@ -79,10 +81,15 @@ class Validation:
         }
 
 
-def averaged(values: FloatArray, window: int) -> FloatArray:
-    """The mean of each row and its ``window // 2`` neighbours on either side, as far as there are any."""
+def averaged(values: FloatArray, window: int, used: BoolArray | None = None) -> FloatArray:
+    """The mean of each row and its ``window // 2`` neighbours on either side, fewer at the ends.
+
+    Rows that are not ``used`` are averaged with nothing.
+    """
     reach, n = window // 2, len(values)
     near = np.abs(np.subtract.outer(np.arange(n), np.arange(n))) <= reach
+    if used is not None:
+        near &= np.logical_and.outer(used, used) | np.eye(n, dtype=bool)
     return np.asarray((near / near.sum(axis=1, keepdims=True)) @ values) if reach else values
 
 
@@ -140,7 +147,8 @@ class HeldOut:
                 f"{self.metric} is undefined for every held-out query: none has a relevant document"
             )
         kept = np.ascontiguousarray(values[:, defined])
-        return Validation(self.metric, self.profile, kept, self.query_ids[defined], fitted.window)
+        ids, used = self.query_ids[defined], fitted.models.n_nonzero > 0
+        return Validation(self.metric, self.profile, kept, ids, fitted.window, used)
 
     def _values(self, coefs: FloatArray, without: FloatArray) -> FloatArray:
         """Values (models × queries) of models of all data and without each fold."""
