@@ -103,8 +103,9 @@ def test_much_validation_data_is_enough(train, monkeypatch):
 
 def test_values_are_averaged_over_neighbours():
     values = np.array([[0.0, 1.0], [1.0, 1.0], [5.0, 4.0], [0.0, 0.0]])
-    np.testing.assert_allclose(averaged(values, 3), [[0.5, 1.0], [2.0, 2.0], [2.0, 5 / 3], [2.5, 2.0]])
-    np.testing.assert_array_equal(averaged(values, 1), values)
+    near = np.abs(np.subtract.outer(np.arange(4), np.arange(4))) <= 1
+    np.testing.assert_allclose(averaged(values, near), [[0.5, 1.0], [2.0, 2.0], [2.0, 5 / 3], [2.5, 2.0]])
+    np.testing.assert_array_equal(averaged(values, np.eye(4, dtype=bool)), values)
 
 
 def test_a_point_without_features_is_nobodys_neighbour(train):

@@ -44,8 +44,9 @@ class Family:
     def then(self, other: Family) -> Family:
         """This family, continued by another."""
         fitted, values = self.fitted.then(other.fitted), [self.validation.values, other.validation.values]
-        used = fitted.models.n_nonzero > 0
-        return Family(fitted, replace(other.validation, values=np.concatenate(values), used=used))
+        return Family(
+            fitted, replace(other.validation, values=np.concatenate(values), near=fitted.neighbours)
+        )
 
     @property
     def label(self) -> str:

@@ -30,22 +30,20 @@ Score = Callable[[FloatArray, Dataset], FloatArray]
 class Validation:
     """Held-out metric of each model of a family: ``values`` (points × queries that have a value).
 
-    A value is part noise, and neighbours of a sequence are nearly the same model: the mean over ``window`` of
-    them (fewer at the ends), ``smoothed``, is what models are chosen by. Points that are not ``used`` have no
-    feature, so they count as the worst ranking and are nobody's neighbours.
+    A value is part noise, and neighbours are nearly the same model: the mean over them, ``smoothed``, is what
+    models are chosen by. ``near`` (points × points) marks each point and its neighbours; None: none has any.
     """
 
     metric: str
     profile: Profile
     values: FloatArray
     query_ids: AnyArray
-    window: int = 1
-    used: BoolArray | None = None
+    near: BoolArray | None = None
 
     @cached_property
     def smoothed(self) -> FloatArray:
         """Values averaged over neighbouring points, query by query."""
-        return averaged(self.values, self.window, self.used)
+        return self.values if self.near is None else averaged(self.values, self.near)
 
     @property
     def mean(self) -> FloatArray:
@@ -81,16 +79,9 @@ class Validation:
         }
 
 
-def averaged(values: FloatArray, window: int, used: BoolArray | None = None) -> FloatArray:
-    """The mean of each row and its ``window // 2`` neighbours on either side, fewer at the ends.
-
-    Rows that are not ``used`` are averaged with nothing.
-    """
-    reach, n = window // 2, len(values)
-    near = np.abs(np.subtract.outer(np.arange(n), np.arange(n))) <= reach
-    if used is not None:
-        near &= np.logical_and.outer(used, used) | np.eye(n, dtype=bool)
-    return np.asarray((near / near.sum(axis=1, keepdims=True)) @ values) if reach else values
+def averaged(values: FloatArray, near: BoolArray) -> FloatArray:
+    """The mean of each row and its neighbours, itself where it has none."""
+    return np.asarray((near / near.sum(axis=1, keepdims=True)) @ values)
 
 
 def tied(differences: FloatArray) -> BoolArray:
@@ -147,8 +138,7 @@ class HeldOut:
                 f"{self.metric} is undefined for every held-out query: none has a relevant document"
             )
         kept = np.ascontiguousarray(values[:, defined])
-        ids, used = self.query_ids[defined], fitted.models.n_nonzero > 0
-        return Validation(self.metric, self.profile, kept, ids, fitted.window, used)
+        return Validation(self.metric, self.profile, kept, self.query_ids[defined], fitted.neighbours)
 
     def _values(self, coefs: FloatArray, without: FloatArray) -> FloatArray:
         """Values (models × queries) of models of all data and without each fold."""
