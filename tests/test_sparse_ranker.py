@@ -138,7 +138,23 @@ def test_confidence(train):
     free = SparseRanker(metric="ndcg@5").fit(a, valid=b).confidence_
     assert free.loss == 0
     assert sure.loss_low <= sure.loss <= sure.loss_high
-    assert sure.unrestricted_features > 2
+    assert sure.best_features > 2
+    assert sure.best_is_beyond
+    assert not free.best_is_beyond
+
+
+@pytest.mark.parametrize("options", [{"max_features": 6}, {"max_cost": 6.0, "feature_costs": {"*": 1.0}}])
+def test_a_best_candidate_within_the_budget_is_told_from_one_beyond_it(train, options):
+    a, b = halves(train)
+    small = SparseRanker(metric="ndcg@5", rule="one_standard_error", **options).fit(a, valid=b)
+    candidates, sure = small.candidates_, small.confidence_
+    over = np.concatenate([[1 <= n <= 6 for n in f.models.n_nonzero] for f in candidates.families])
+    means = np.concatenate([f.validation.mean for f in candidates.families])
+    beyond = [] if candidates.beyond is None else candidates.beyond.validation.mean.tolist()
+    best_within = means[candidates.allowed].max()
+    best_beyond = max([-np.inf, *means[~over & (np.abs(candidates.coefs).sum(axis=1) > 0)], *beyond])
+    assert sure.best_is_beyond == (best_beyond > best_within)
+    assert (sure.best_features > 6) == sure.best_is_beyond
 
 
 def test_ties_are_those_of_paired_differences():
