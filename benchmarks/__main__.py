@@ -26,6 +26,7 @@ from benchmarks.results_data import Row, is_known, keep_rows, read_rows, same_pa
 
 STUDIES = (
     "choice",
+    "cost_budgets",
     "costs",
     "fenchelrank_vs_ranksvm",
     "films",

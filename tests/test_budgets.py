@@ -12,8 +12,9 @@ from ranksieve.data.costs import make_costs
 from ranksieve.data.dataset import Dataset
 from ranksieve.estimators import SparseRanker
 from ranksieve.estimators.choice import RULES, Budget
-from ranksieve.estimators.cost_candidates import cost_limits, cost_weights
+from ranksieve.estimators.cost_candidates import cost_weights
 from ranksieve.estimators.families import FAMILIES
+from ranksieve.estimators.frontier import frontier
 from ranksieve.generators.shop import make_shop, shop_costs
 from ranksieve.metrics import evaluate
 from ranksieve.model import load_model
@@ -117,24 +118,82 @@ def test_candidates_hold_the_plain_families_and_beat_them_in_the_shop(shop):
 def test_costs_without_a_budget_change_the_candidates_not_the_limit(halves):
     train, valid = halves
     labels = [f.label for f in SparseRanker(feature_costs=COSTS, **QUICK).candidates(train, valid).families]
-    assert labels[:5] == ["l1", "log", "forward", "l1 × cost^0.5", "l1 × cost^1"]
-    assert {label.rpartition(" ")[0] for label in labels[5:]} == {"forward within", "forward by cost within"}
+    assert labels == ["l1", "log", "forward", "l1 × cost^0.5", "l1 × cost^1", "forward by cost"]
     cheap = SparseRanker(feature_costs=COSTS, rule="one_standard_error", **QUICK).fit(train, valid=valid)
     dear = SparseRanker(feature_costs=COSTS, **QUICK).fit(train, valid=valid)
     assert priced(train, cheap.coef_) <= priced(train, dear.coef_)
 
 
+def bought(ranker, train, valid):
+    return next(f for f in ranker.candidates(train, valid).families if f.label == "forward by cost")
+
+
 def test_what_is_bought_stays_within_its_limit(halves):
-    """A group is paid with its first feature, so selections by gain per cost use all that it offers."""
+    """A group is paid with its first feature, so there are sets that use all that it offers."""
     train, valid = halves
-    families = SparseRanker(feature_costs=COSTS, max_cost=7, **QUICK).candidates(train, valid).families
-    bought = [family for family in families if " within " in family.label]
-    assert bought
-    for family in bought:
-        limit = float(family.label.rpartition(" ")[2])
-        assert limit <= 7
-        assert all(priced(train, w) <= limit * (1 + 1e-6) for w in family.models.coefs)
-    assert any(np.count_nonzero(f.models.coefs[-1, 5:]) == 3 for f in bought)
+    family = bought(SparseRanker(feature_costs=COSTS, max_cost=7, **QUICK), train, valid)
+    assert max(priced(train, w) for w in family.models.coefs) <= 7
+    assert any(np.count_nonzero(w[5:]) == 3 for w in family.models.coefs)
+
+
+def test_of_equal_sizes_a_dearer_set_is_bought_only_if_it_lowers_the_objective(halves):
+    train, valid = halves
+    models = bought(SparseRanker(feature_costs=COSTS, **QUICK), train, valid).models
+    costs = np.array([priced(train, w) for w in models.coefs])
+    for size in np.unique(models.n_nonzero):
+        at = models.n_nonzero == size
+        assert (np.diff(costs[at]) > 0).all()
+        assert (models.objectives[at][1:] < 0.98 * models.objectives[at][:-1]).all()
+
+
+def test_purchases_are_made_at_the_budget_itself():
+    """The best features are far too dear, and the next best two cost 3 together."""
+    rng = np.random.default_rng(2)
+    X = rng.normal(size=(900, 6))
+    y = (X[:, :2].sum(axis=1) + 2.0 * X[:, 4:].sum(axis=1) > 1.0).astype(float)
+    data = Dataset(X, y, np.repeat(np.arange(60), 15))
+    costs = {"f1": 1.49, "f2": 1.51, "f3": 0.1, "f4": 0.1, "f5": 50.0, "f6": 50.0}
+    for limit, features in ((2.99, 1), (3.0, 2)):
+        ranker = SparseRanker(feature_costs=costs, max_cost=limit, families=("forward",), cv=2, smoothing=1)
+        used = set(ranker.fit(data).support_.tolist())
+        assert len(used & {0, 1}) == features
+
+
+@settings(max_examples=4, deadline=None)
+@given(
+    seed=st.integers(0, 100),
+    limits=st.lists(st.floats(0.5, 12), min_size=2, max_size=2, unique=True),
+    cv=st.sampled_from([0, 2]),
+)
+def test_a_choice_within_a_cost_is_the_best_of_frontier_feature_budgets_and_smaller_costs(seed, limits, cv):
+    """What the choice maximises is never lower than for any other way to a model that costs no more."""
+    train, valid = parts_of(random_dataset(seed=seed, n_queries=24, n_features=8, longest=12))
+    quick = {"cv": cv, "families": ("l1", "forward"), **QUICK}
+    options = {"feature_costs": COSTS, **quick}
+    found = frontier(train, valid, **options)
+    rivals = list(zip(found.costs, found.mean, strict=True))
+    for k in (2, None):
+        ranker = SparseRanker(k, **quick).fit(train, valid=valid)
+        rivals.append((priced(train, ranker.coef_), ranker.validation_.mean[ranker.chosen_]))
+    for limit in sorted(limits):
+        ranker = SparseRanker(max_cost=limit, **options).fit(train, valid=valid)
+        value = ranker.validation_.mean[ranker.chosen_]
+        assert value == max([value, *(mean for cost, mean in rivals if cost <= limit)])
+        cut = frontier(train, valid, max_cost=limit, **options)
+        assert cut.mean.max() == value == found.mean[found.costs <= limit].max()
+        np.testing.assert_array_equal(np.sort(cut.mean), np.sort(found.mean[found.costs <= limit]))
+        rivals.append((priced(train, ranker.coef_), value))
+
+
+def test_a_multiple_of_a_feature_is_not_bought_beside_it(halves):
+    train, _ = halves
+    X = np.column_stack([train.X[:, :3], 2.0 * train.X[:, 0], 0.3 * train.X[:, 0]])
+    data = Dataset(X, train.y, train.qid)
+    ranker = SparseRanker(feature_costs={"*": 1.0}, families=("forward",), must_have="f1", cv=2, **QUICK)
+    for family in ranker.candidates(data).families:
+        assert family.models.n_nonzero.max() == 3
+        assert not family.models.coefs[:, 3:].any()
+        assert not family.fitted.without[:, :, 3:].any()
 
 
 def test_user_weights_signs_and_forbidden_features_hold_in_every_family(halves):
@@ -221,17 +280,6 @@ def test_equal_costs_weigh_alike_and_zero_costs_are_no_free_ride():
     weights = cost_weights(columns, 0.5)
     np.testing.assert_allclose(weights / weights[1], [1.0, 1.0, 10.0])
     assert np.prod(weights) == pytest.approx(1.0)
-
-
-def test_limits_reach_from_the_cheapest_to_all():
-    columns, nothing = make_costs(COSTS).columns([f"f{j}" for j in range(1, 9)]), np.zeros(8, dtype=bool)
-    limits = cost_limits(columns, np.ones(8), nothing, 5)
-    assert limits[0] == 0  # what is free
-    np.testing.assert_allclose(limits[1:], np.geomspace(0.5, 11.5, 5), rtol=1e-12)
-    must_have = np.arange(8) == 3
-    assert cost_limits(columns, np.ones(8), must_have, 5)[0] == columns.of(must_have)  # f3 is free
-    free = make_costs({"*": 0.0}).columns(["a", "b"])
-    assert cost_limits(free, np.ones(2), np.zeros(2, dtype=bool), 5) == [0.0]
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,8 @@ from tests.conftest import random_dataset
 
 SURE = {
     "mean": 0.5, "low": 0.45, "high": 0.55, "n_queries": 120, "n_tied": 0, "fewest_tied": 3,
-    "frequency": np.zeros(4), "loss": 0.0, "loss_low": 0.0, "loss_high": 0.0, "unrestricted_features": 3,
+    "frequency": np.zeros(4), "loss": 0.0, "loss_low": 0.0, "loss_high": 0.0, "best_features": 3,
+    "best_is_beyond": False,
 }  # fmt: skip
 
 
@@ -37,21 +38,30 @@ def test_headline_is_the_held_out_metric_with_its_interval():
     ]
 
 
-LOSS = {"loss": 0.02, "loss_low": -0.01, "loss_high": 0.05, "unrestricted_features": 9}
+LOSS = {"loss": 0.02, "loss_low": -0.01, "loss_high": 0.05, "best_features": 9}
 
 
-def test_a_budget_is_told_with_what_it_costs():
-    _, cost, _ = choice_sentences(chosen(max_features=3, **LOSS), "")
+def test_a_budget_is_told_with_the_best_candidate_beyond_it():
+    _, cost, _ = choice_sentences(chosen(max_features=3, best_is_beyond=True, **LOSS), "")
     assert cost == (
-        "The best model without a budget uses 9 features and has 0.5200: +0.0200, 95 % interval "
-        "−0.0100 to +0.0500."
+        "Best candidate beyond the budget: 9 features, NDCG@10 0.5200 (0.0200 higher, 95 % CI −0.0100 to "
+        "0.0500); a fit without a budget may find a better one."
     )
 
 
-def test_without_a_budget_none_is_spoken_of():
+def test_the_best_candidate_within_the_budget_is_not_called_beyond_it():
     """A rule such as "one_standard_error" may take another model than the best."""
-    _, cost, _ = choice_sentences(chosen(**LOSS), "")
-    assert cost.startswith("The best model uses 9 features and has 0.5200: +0.0200")
+    for max_features in (None, 9):
+        _, cost, _ = choice_sentences(chosen(max_features, **LOSS), "")
+        assert cost == (
+            "Best candidate: 9 features, NDCG@10 0.5200 (0.0200 higher, 95 % CI −0.0100 to 0.0500)."
+        )
+
+
+def test_a_best_candidate_whose_own_value_is_lower():
+    """The best by its average may have a lower value of its own."""
+    _, cost, _ = choice_sentences(chosen(loss=-0.02, loss_low=-0.05, loss_high=0.01, best_features=9), "")
+    assert cost.endswith("NDCG@10 0.4800 (0.0200 lower, 95 % CI −0.0100 to 0.0500).")
 
 
 @pytest.mark.parametrize(

@@ -90,7 +90,7 @@ def test_terminal_and_page_have_the_same_headline(here, family):
         ranker, "on vali.txt and by 5-fold cross-validation over the training queries"
     )
     assert len(headline) == 3
-    assert "without a budget" in headline[1]
+    assert "Best candidate beyond the budget: " in headline[1]
     proof = optimality(ranker.to_model().certificate)
     for sentence in (*headline, proof):
         assert f"{sentence}\n" in printed

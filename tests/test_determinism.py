@@ -82,7 +82,7 @@ def test_a_fit_has_the_same_bits_again_on_two_threads_and_beside_another(name, d
 def test_the_frontier_keeps_blas_to_one_thread(two_blas_threads):  # noqa: F811
     """With two, sums of large matrices come in another order from run to run."""
     data, seen = rs.make_ranking(8, 3, 1, docs_per_query=(4, 6), seed=1), set()
-    rs.frontier(data, n_alphas=3, cv=2, n_budgets=1, progress=lambda done, total: seen.update(blas_threads()))
+    rs.frontier(data, n_alphas=3, cv=2, progress=lambda done, total: seen.update(blas_threads()))
     assert seen == {1}
 
 

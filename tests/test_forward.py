@@ -81,7 +81,7 @@ def test_signs_and_forbidden_features():
 def test_costs_are_kept():
     costs = make_costs({"features": {"*": 1.0}, "groups": {"g": {"cost": 3.0, "features": ["f1", "f2"]}}})
     prices = costs.columns(DATA.feature_names)
-    path = run(Rules(OBJECTIVE.varies, prices=prices, power=1.0, limit=4.0), most=9)
+    path = run(Rules(OBJECTIVE.varies, prices=prices, limit=4.0), most=9)
     assert (prices.of_models(path.coefs) <= 4.0).all()
     assert len(path) >= 4
 
@@ -97,8 +97,8 @@ def test_a_search_that_knows_sets_already_finds_the_same():
     prices = costs.columns(DATA.feature_names)
     search = ForwardSearch(OBJECTIVE, OBJECTIVE.varies)
     for limit in (2.0, 4.0, 5.0):
-        for power in (0.0, 1.0):
-            rules = Rules(OBJECTIVE.varies, prices=prices, power=power, limit=limit)
+        for even in (False, True):
+            rules = Rules(OBJECTIVE.varies, prices=prices, limit=limit, even=even)
             again, fresh = search.path(6, rules, DATA.feature_names), run(rules, most=6)
             assert sets_of(again) == sets_of(fresh)
             np.testing.assert_allclose(again.coefs, fresh.coefs, rtol=1e-3, atol=1e-5)

@@ -103,8 +103,24 @@ def test_much_validation_data_is_enough(train, monkeypatch):
 
 def test_values_are_averaged_over_neighbours():
     values = np.array([[0.0, 1.0], [1.0, 1.0], [5.0, 4.0], [0.0, 0.0]])
-    np.testing.assert_allclose(averaged(values, 3), [[0.5, 1.0], [2.0, 2.0], [2.0, 5 / 3], [2.5, 2.0]])
-    np.testing.assert_array_equal(averaged(values, 1), values)
+    near = np.abs(np.subtract.outer(np.arange(4), np.arange(4))) <= 1
+    np.testing.assert_allclose(averaged(values, near), [[0.5, 1.0], [2.0, 2.0], [2.0, 5 / 3], [2.5, 2.0]])
+    np.testing.assert_array_equal(averaged(values, np.eye(4, dtype=bool)), values)
+
+
+def test_a_point_without_features_is_nobodys_neighbour(train):
+    """Every path begins with one; it counts as the worst ranking, which says nothing of the next points."""
+    a, b = halves(train)
+    for options in ({}, {"cv": 0}, {"min_ratio": 0.5, "cv": 0}):  # the last path goes on to smaller α
+        ranker = SparseRanker(families=("l1", "log"), n_alphas=12, **options).fit(a, valid=b)
+        for family in ranker.candidates_.families:
+            values, used = family.validation.values, family.models.n_nonzero > 0
+            assert not used[0]
+            assert used[1:].all()
+            np.testing.assert_array_equal(family.validation.smoothed[0], values[0])
+            for k in range(1, len(values)):
+                expected = values[max(1, k - 2) : k + 3].mean(axis=0)
+                np.testing.assert_allclose(family.validation.smoothed[k], expected)
 
 
 @pytest.mark.parametrize("cv", [0, 3])
@@ -149,7 +165,23 @@ def test_confidence(train):
     free = SparseRanker(metric="ndcg@5").fit(a, valid=b).confidence_
     assert free.loss == 0
     assert sure.loss_low <= sure.loss <= sure.loss_high
-    assert sure.unrestricted_features > 2
+    assert sure.best_features > 2
+    assert sure.best_is_beyond
+    assert not free.best_is_beyond
+
+
+@pytest.mark.parametrize("options", [{"max_features": 6}, {"max_cost": 6.0, "feature_costs": {"*": 1.0}}])
+def test_a_best_candidate_within_the_budget_is_told_from_one_beyond_it(train, options):
+    a, b = halves(train)
+    small = SparseRanker(metric="ndcg@5", rule="one_standard_error", **options).fit(a, valid=b)
+    candidates, sure = small.candidates_, small.confidence_
+    over = np.concatenate([[1 <= n <= 6 for n in f.models.n_nonzero] for f in candidates.families])
+    means = np.concatenate([f.validation.mean for f in candidates.families])
+    beyond = [] if candidates.beyond is None else candidates.beyond.validation.mean.tolist()
+    best_within = means[candidates.allowed].max()
+    best_beyond = max([-np.inf, *means[~over & (np.abs(candidates.coefs).sum(axis=1) > 0)], *beyond])
+    assert sure.best_is_beyond == (best_beyond > best_within)
+    assert (sure.best_features > 6) == sure.best_is_beyond
 
 
 def test_ties_are_those_of_paired_differences():

@@ -3,6 +3,8 @@
 min_w f(w) + ½μ‖w‖² over the weights of k features. A set grows by the feature that lowers the second-order
 model of the objective most; then features are swapped, one for one, as long as that lowers the objective.
 Near-copies of a feature add nothing once it is in, so they do not fill the places.
+
+Where features have prices, :meth:`Search.purchases` finds for each number of features a set for every cost.
 """
 
 from __future__ import annotations
@@ -29,7 +31,12 @@ SHORTLIST = 20  # features beside those of the set whose curvature is computed: 
 MAX_SWAPS = 10  # per size
 FEW, TRIES = 3, 5  # of the first three features, five candidates each are fitted
 LEAST_GAIN = 1e-6  # share of the objective that a swap must promise
-ALIKE = 1e-9  # a feature of which the set leaves no more unexplained than this share is a combination of it
+ALIKE = 1e-6  # a feature of which the set leaves no more unexplained than this share is a combination of it
+UNRIDGED = 1e-6  # share of the ridge that keeps this question bounded
+STEP = 0.02  # share by which a dearer set must lower the objective
+SHORT_OF = (
+    2.0  # how far gains may exceed those of second-order models, whose curvature falls as pairs are won
+)
 LEAST_SHARE = 0.01  # of the largest price: a smaller one, also 0, counts as this beside gains
 MAX_ITER = 100
 ROUNDING = 1e-9  # share of a limit that sums of costs may be off by
@@ -44,20 +51,29 @@ class Rules:
     """What a set of features may hold.
 
     ``fixed`` features are in it from the start, others only if ``usable``; ``signs`` as in
-    :class:`ranksieve.penalties.L1`. With ``prices`` a set grows by the most gain per price^``power``, to a
-    cost of at most ``limit``, and a swap must not make it dearer.
+    :class:`ranksieve.penalties.L1`. With ``prices`` a set costs at most ``limit``, and a swap must not make
+    it dearer; if the rules are ``even``, nor cheaper.
     """
 
     usable: BoolArray
     fixed: tuple[int, ...] = ()
     signs: FloatArray | None = None
     prices: ColumnCosts | None = None
-    power: float = 0.0
     limit: float = np.inf
+    even: bool = False
 
     def priced(self, prices: ColumnCosts, limit: float) -> Rules:
         """These rules for sets that cost at most ``limit``, up to the rounding of sums."""
         return replace(self, prices=prices, limit=limit * (1.0 + ROUNDING))
+
+    @property
+    def units(self) -> IntArray:
+        """What each feature is paid with; without prices by itself."""
+        return np.arange(len(self.usable)) if self.prices is None else self.prices.unit
+
+    def cost(self, chosen: Sequence[int]) -> float:
+        """What a set costs, without the last digits, in which equal sums may differ."""
+        return 0.0 if self.prices is None else float(f"{self.prices.of(np.array(chosen, dtype=int)):.12g}")
 
     def joining(self, g: FloatArray, chosen: Sequence[int]) -> BoolArray:
         """Features that may join the set and whose weight may follow −g."""
@@ -79,12 +95,12 @@ class Rules:
             return np.inf
         return self.limit - self.prices.of(np.array(chosen, dtype=np.int64))
 
-    def worth(self, gain: FloatArray, chosen: Sequence[int]) -> FloatArray:
-        """Gains as the growth of a set compares them."""
-        if self.prices is None or not self.power:
+    def per_price(self, gain: FloatArray, chosen: Sequence[int]) -> FloatArray:
+        """Gains by what each feature adds to the cost of the set."""
+        if self.prices is None:
             return gain
         least = LEAST_SHARE * max(float(self.prices.prices.max()), np.finfo(np.float64).tiny)
-        return np.asarray(gain / np.maximum(self._added(chosen), least) ** self.power)
+        return np.asarray(gain / np.maximum(self._added(chosen), least))
 
     def swapping(self, slopes: FloatArray, chosen: Sequence[int]) -> BoolArray:
         """Which features may take the place of each of the set, given the slopes after it has left."""
@@ -95,8 +111,11 @@ class Rules:
         if self.prices is not None:
             for i in range(len(chosen)):
                 rest = [*chosen[:i], *chosen[i + 1 :]]
-                saved = self.prices.of(np.array(chosen)) - self.prices.of(np.array(rest, dtype=np.int64))
-                allowed[:, i] &= self._added(rest) <= saved
+                cost = self.prices.of(np.array(chosen))
+                after = self.prices.of(np.array(rest, dtype=np.int64)) + self._added(rest)
+                allowed[:, i] &= after <= cost * (1.0 + ROUNDING)
+                if self.even:
+                    allowed[:, i] &= after >= cost * (1.0 - ROUNDING)
         return allowed
 
     def _added(self, chosen: Sequence[int]) -> FloatArray:
@@ -145,12 +164,23 @@ class Quadratic:
     rules: Rules
 
     def joining(self, chosen: Sequence[int], most: int = 1) -> list[int]:
-        """Features whose joining lowers the objective, at most so many, by what it is worth."""
+        """The ``most`` features whose joining lowers the objective most."""
+        gains = self._gains(chosen)
+        best = np.argsort(-gains, kind="stable")[:most]
+        return [int(j) for j in best if gains[j] > 0]
+
+    def offers(self, chosen: Sequence[int]) -> list[tuple[int, float]]:
+        """Of each unit of cost the feature whose joining lowers the objective most, and by how much."""
+        gains = self._gains(chosen)
+        order = np.argsort(-gains, kind="stable")[: np.count_nonzero(gains)]
+        _, first = np.unique(self.rules.units[order], return_index=True)
+        return [(int(j), float(gains[j])) for j in order[first]]
+
+    def _gains(self, chosen: Sequence[int]) -> FloatArray:
+        """How far the minimum falls when each feature joins; 0 for those that must not."""
         at = self._minimum(chosen)
         allowed = self.rules.joining(self._wide(at.slope), chosen)
-        worth = np.where(allowed, self.rules.worth(self._wide(at.gains), chosen), 0.0)
-        best = np.argsort(-worth, kind="stable")[:most]
-        return [int(j) for j in best if worth[j] > 0]
+        return np.where(allowed, self._wide(at.gains), 0.0)
 
     def best_swap(self, chosen: Sequence[int]) -> tuple[float, list[int]]:
         """(fall of the objective, the set after it) of the best swap of one feature; (0, the set) if none."""
@@ -183,8 +213,16 @@ class Quadratic:
         shares = H[:, inside] @ inverse
         weights = -inverse @ constant[inside]
         left = H.diagonal() - np.einsum("ij,ij->i", shares, H[:, inside])
-        left[left <= ALIKE * H.diagonal()] = np.inf
+        left[self._explained(inside)] = np.inf
         return Minimum(weights, inverse, shares, constant + H[:, inside] @ weights, left)
+
+    def _explained(self, inside: IntArray) -> BoolArray:
+        """Columns that are combinations of a set; a ridge would hide it, as it gains by sharing a weight."""
+        H = self.model.hessian
+        block = H[np.ix_(inside, inside)] + UNRIDGED * self.ridge * np.eye(len(inside))
+        shares = np.linalg.solve(block, H[inside])
+        left = H.diagonal() - np.einsum("ij,ij->j", H[inside], shares)
+        return np.asarray(left <= ALIKE * H.diagonal())
 
     @cached_property
     def _ridged(self) -> tuple[FloatArray, FloatArray]:
@@ -219,6 +257,16 @@ def inverse_of(H: FloatArray) -> FloatArray:
     unit = 1.0 / np.sqrt(H.diagonal())
     scaled = unit[:, None] * H * unit
     return np.asarray(unit[:, None] * np.linalg.pinv(scaled, hermitian=True) * unit, dtype=np.float64)
+
+
+@dataclass(frozen=True, eq=False)
+class Purchase:
+    """A set of features with its cost, its fit, and the objective near it."""
+
+    chosen: list[int]
+    cost: float
+    result: Result
+    near: Quadratic
 
 
 class Search(ABC):
@@ -273,13 +321,47 @@ class Search(ABC):
             _, chosen, near = self._settle(larger, near, rules)
         return chosen
 
+    def purchases(
+        self, max_features: int, rules: Rules, limit: float, progress: Progress | None = None
+    ) -> list[list[Purchase]]:
+        """For each number of features, sets by rising cost up to ``limit``.
+
+        Each set of the size before is offered one feature of every unit of cost. By rising cost, an offer is
+        taken if it lowers the objective of all cheaper sets of its size by the share STEP, and of all cheaper
+        sets of fewer features at all; swaps keep the cost. So a set depends only on sets that cost no more,
+        and a higher limit finds all sets of a lower one.
+        """
+        rules, chosen = replace(rules, limit=np.inf, even=True), list(rules.fixed)
+        near = self._at_zero(chosen, rules)
+        offers = [(chosen, -np.inf, near)] if chosen else _offers([], 0.0, near)
+        sizes: list[list[Purchase]] = []
+        while offers and len(offers[0][0]) <= max_features:
+            costs = [rules.cost(one) for one, _, _ in offers]
+            taken: list[Purchase] = []
+            for k in np.lexsort(([estimate for _, estimate, _ in offers], costs)):
+                (chosen, estimate, near), cost = offers[k], costs[k]
+                smaller = [one.result.objective for size in sizes for one in size if one.cost <= cost]
+                below = min([*smaller, *((1.0 - STEP) * one.result.objective for one in taken[-1:]), np.inf])
+                if (
+                    cost <= limit * (1.0 + ROUNDING)
+                    and estimate < below
+                    and self.fitted(chosen, near.weights(chosen), rules).objective < below
+                ):
+                    result, chosen, near = self._settle(chosen, near, rules)
+                    taken.append(Purchase(chosen, cost, result, near))
+            offers = [offer for one in taken for offer in _offers(one.chosen, one.result.objective, one.near)]
+            sizes.append(taken)
+            if progress is not None:
+                progress(len(sizes), max_features)
+        return sizes
+
     def _grown(self, chosen: list[int], near: Quadratic, rules: Rules) -> list[int] | None:
         """The set with one feature more; None if none can lower the objective.
 
         The first features change the loss most, and a second-order model tells least of it: so several are
-        tried, unless gains are weighed against costs.
+        tried.
         """
-        tries = TRIES if len(chosen) < FEW and not rules.power else 1
+        tries = TRIES if len(chosen) < FEW else 1
         sets = [[*chosen, j] for j in near.joining(chosen, tries)]
         if len(sets) < 2:
             return sets[0] if sets else None
@@ -360,7 +442,15 @@ class ForwardSearch(Search):
         """The columns of a set and those of the steepest gradient g that may join it."""
         steepest = np.where(rules.joining(g, chosen), np.abs(g) / self._size, -1.0)
         short = np.argsort(-steepest, kind="stable")[:SHORTLIST]
+        if rules.even:
+            worth = rules.per_price(np.sign(steepest) * steepest**2, chosen)
+            short = np.union1d(short, np.argsort(-worth, kind="stable")[:SHORTLIST])
         return np.union1d(short[steepest[short] >= 0], np.array(chosen, dtype=np.int64))
+
+
+def _offers(chosen: list[int], objective: float, near: Quadratic) -> list[tuple[list[int], float, Quadratic]]:
+    """Sets with one feature more: (set, what its objective may fall to, the model that says so)."""
+    return [([*chosen, j], objective - SHORT_OF * gain, near) for j, gain in near.offers(chosen)]
 
 
 def set_key(chosen: Sequence[int]) -> SetKey:

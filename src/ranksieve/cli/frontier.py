@@ -37,9 +37,9 @@ def frontier(
 ) -> None:
     """Show what features and cost buy in accuracy.
 
-    Fits the models that "fit" would choose from at many cost limits, and measures them on held-out queries as
-    "fit" does; the table shows about ten steps of the best metric that a cost can buy. Look here for a
-    budget, then give it to "fit".
+    Fits the models that "fit" chooses from and measures them on held-out queries as "fit" does; the table
+    shows about ten steps of the best metric that a cost can buy. Look here for a budget, then give it to
+    "fit".
     """
     from ranksieve.report.frontier_page import frontier_page
     from ranksieve.report.page import require_extra

@@ -43,8 +43,10 @@ class Family:
 
     def then(self, other: Family) -> Family:
         """This family, continued by another."""
-        values = np.concatenate([self.validation.values, other.validation.values])
-        return Family(self.fitted.then(other.fitted), replace(other.validation, values=values))
+        fitted, values = self.fitted.then(other.fitted), [self.validation.values, other.validation.values]
+        return Family(
+            fitted, replace(other.validation, values=np.concatenate(values), near=fitted.neighbours)
+        )
 
     @property
     def label(self) -> str:
@@ -59,7 +61,7 @@ class Family:
 class Candidates:
     """All models that a choice is made from, and the budget that limits it.
 
-    ``beyond`` holds models that exceed the budget, to compare with: what it costs to keep to it.
+    ``beyond`` holds models that exceed the budget, to compare with; a fit without a budget has more of them.
     ``preferred`` is the model to keep unless another one is better by more than chance, which none is.
     """
 
@@ -109,10 +111,10 @@ class Candidates:
         tied = points[tied_with(values, int(np.searchsorted(points, chosen)))]
         again = points[chosen_again(values, self.budget.sizes(self.coefs[points]), seed)]
         family, k = self.place(chosen)
-        own, (free, free_features) = family.validation.values[k], self.unrestricted()
+        own, (best, best_features, beyond) = family.validation.values[k], self.best()
         return Confidence(
             *interval(own), len(own), len(tied) - 1, int(used[tied].min()),
-            np.mean([self._uses(row) for row in again], axis=0), *interval(free - own), free_features,
+            np.mean([self._uses(row) for row in again], axis=0), *interval(best - own), best_features, beyond,
         )  # fmt: skip
 
     def _uses(self, row: int) -> FloatArray:
@@ -128,14 +130,17 @@ class Candidates:
         k = int(np.argmax(family.models.n_nonzero))
         return family.validation.values[k], int(family.models.n_nonzero[k])
 
-    def unrestricted(self) -> tuple[FloatArray, int]:
-        """The held-out values of the best model without a budget, and how many features it uses."""
+    def best(self) -> tuple[FloatArray, int, bool]:
+        """Of models that may be chosen or are beyond the budget the best: values, features, is it beyond."""
         families = [*self.families, *([] if self.beyond is None else [self.beyond])]
         mean = np.concatenate([family.validation.mean for family in families])
         used = np.concatenate([family.models.n_nonzero for family in families])
         values = np.concatenate([family.validation.values for family in families])
+        within = self.budget.allows(np.concatenate([family.models.coefs for family in families]))
+        allowed = np.append(self.allowed, np.zeros(len(within) - len(self.allowed), dtype=bool))
+        mean[within & ~allowed | (used == 0)] = -np.inf
         best = int(np.lexsort((used, -mean))[0])
-        return values[best], int(used[best])
+        return values[best], int(used[best]), not within[best]
 
 
 def plain_families(task: Task, held_out: HeldOut, names: Sequence[str]) -> tuple[Fitted, tuple[Family, ...]]:

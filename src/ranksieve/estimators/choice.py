@@ -109,9 +109,12 @@ class Confidence:
         averaged over its versions without each fold where there are folds. No model is fitted again: how
         often refits use a feature, :func:`ranksieve.selection_frequency` counts.
     loss, loss_low, loss_high : float
-        Mean of the best model without a budget less that of the chosen one, and its 95 % interval.
-    unrestricted_features : int
-        Features of that model.
+        Mean of the best candidate less that of the chosen one, and its 95 % interval. With a budget, a few
+        candidates are fitted beyond it to compare with; a fit without a budget may find a better one.
+    best_features : int
+        Features of the best candidate.
+    best_is_beyond : bool
+        Whether it is beyond the budget.
     """
 
     mean: float
@@ -124,7 +127,8 @@ class Confidence:
     loss: float
     loss_low: float
     loss_high: float
-    unrestricted_features: int
+    best_features: int
+    best_is_beyond: bool
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON."""

@@ -1,6 +1,6 @@
-"""Candidates that know what features cost: paths whose ℓ1 weighs the costs, and sets bought for budgets.
+"""Candidates that know what features cost: paths whose ℓ1 weighs the costs, and sets bought for every cost.
 
-None of them depends on the budget at hand, so that a larger budget has all candidates of a smaller one.
+Those within a budget do not depend on it, so that a larger budget has all candidates of a smaller one.
 """
 
 from __future__ import annotations
@@ -18,43 +18,42 @@ from ranksieve.estimators.families import (
     PATH,
     Fitted,
     Task,
-    forward_family,
     l1_family,
+    ridge_of,
+    sizes_of,
     subset_family,
 )
 from ranksieve.estimators.held_out import HeldOut
+from ranksieve.forward import Purchase
+from ranksieve.path import collect
 from ranksieve.penalties import L1
 
 POWERS = (0.5, 1.0)
-RANGE = 50.0  # times the smallest limit is the cost of all features, unless the cheapest costs more than that
 LEAST_SHARE = 0.01  # of the largest cost: a smaller one, also 0, counts as this in the ℓ1 weights
 
 
 def families_by_cost(
-    task: Task, held_out: HeldOut, names: Sequence[str], budget: Budget, costs: ColumnCosts, n_budgets: int
+    task: Task, held_out: HeldOut, names: Sequence[str], budget: Budget, costs: ColumnCosts
 ) -> tuple[Fitted, tuple[Family, ...]]:
     """(the plain path, the plain families and those that know the costs).
 
-    Paths with ℓ1 weights v_j·cost^γ for each γ of ``POWERS``. Forward selections within each of ``n_budgets``
-    limits up to the cost of all features, evenly in their logarithm, by gain and by gain per cost; a group is
-    paid with its first feature, so its others cost nothing more.
+    Paths with ℓ1 weights v_j·cost^γ for each γ of ``POWERS``, and sets of features bought for every cost up
+    to the budget; a group is paid with its first feature, so its others cost nothing more.
     """
     usable = usable_gradient(task)
     fixed = np.isin(np.arange(len(usable)), task.rules.fixed)
     check_affordable(budget, costs, usable, fixed)
     path, plain = plain_families(task, held_out, [name for name in names if name != "subset"])
     families = [*plain]
+    limit = np.inf if budget.max_cost is None else budget.max_cost
     if "subset" in names:
-        limit = np.inf if budget.max_cost is None else budget.max_cost
         best = subset_family(replace(task, rules=task.rules.priced(costs, limit)))
         families += [] if best is None else [Family.of(best, held_out)]
     if PATH in names:
         families += [Family.of(l1_family(part, label), held_out) for label, part in weighted(task, costs)]
     if "forward" in names:
-        limits = cost_limits(costs, usable, fixed, n_budgets)
-        within = [limit for limit in limits if budget.max_cost is None or fits(limit, budget.max_cost)]
-        bought = (_bought(task, costs, limit, power) for limit in within for power in (0.0, 1.0))
-        families += [Family.of(family, held_out) for family in bought if family is not None]
+        bought = bought_family(task, costs, limit)
+        families += [] if bought is None else [Family.of(bought, held_out)]
     return path, tuple(families)
 
 
@@ -68,10 +67,49 @@ def weighted(task: Task, costs: ColumnCosts) -> Iterator[tuple[str, Task]]:
         yield f"{PATH} × cost^{power:g}", replace(task, penalty=penalty)
 
 
-def _bought(task: Task, costs: ColumnCosts, limit: float, power: float) -> Fitted | None:
-    rules = replace(task.rules.priced(costs, limit), power=power)
-    label = f"forward within {limit:g}" if power == 0 else f"forward by cost within {limit:g}"
-    return forward_family(replace(task, rules=rules), label=label)
+def bought_family(task: Task, costs: ColumnCosts, limit: float) -> Fitted | None:
+    """Sets of each number of features, by rising cost up to ``limit``.
+
+    Without a fold, a set stands for what its cost buys there. It is averaged with the best sets of one
+    feature fewer and one more that its cost buys.
+    """
+    most, window, end = sizes_of(task)
+    rules, report = task.rules.priced(costs, np.inf), task.progress.next()
+
+    def bought(fold: int | None) -> list[list[Purchase]]:
+        return task.forward.search(task, fold).purchases(end, rules, limit, report)
+
+    sizes = bought(None)
+    sets = [(size, one) for size, taken in enumerate(sizes) for one in taken]
+    if not sets:
+        return None
+    place = {id(one): k for k, (_, one) in enumerate(sets)}
+    near = np.eye(len(sets), dtype=bool)
+    for k, (size, one) in enumerate(sets):
+        for taken in sizes[max(0, size - window // 2) : size + window // 2 + 1]:
+            other = _within(taken, one.cost)
+            if other is not None and (place[id(other)] < k or other.result.objective < one.result.objective):
+                near[k, place[id(other)]] = True
+    without = None
+    if task.folds is not None:
+        parts = [bought(fold) for fold in task.folds.dealings[0]]
+        without = np.array([[_weights(part, size, one) for part in parts] for size, one in sets])
+    ridge = task.forward.search(task, None).ridge
+    models = collect(np.full(len(sets), ridge), [one.result for _, one in sets], task.names)
+    lacking = sum(len(one.chosen) > most for _, one in sets)
+    penalties = [ridge_of(task, ridge)] * len(sets)
+    return Fitted("forward by cost", models, penalties, without, window, near=near, lacking=lacking)
+
+
+def _within(taken: Sequence[Purchase], cost: float) -> Purchase | None:
+    """The dearest set, and so the best, that costs at most ``cost``."""
+    return next((one for one in reversed(taken) if one.cost <= cost), None)
+
+
+def _weights(sizes: Sequence[Sequence[Purchase]], size: int, like: Purchase) -> FloatArray:
+    """The weights of what the cost of a set buys in other data: of its size, else of the next smaller one."""
+    within = (_within(taken, like.cost) for taken in reversed(sizes[: size + 1]))
+    return next((one.result.w for one in within if one is not None), np.zeros_like(like.result.w))
 
 
 def cost_weights(costs: ColumnCosts, power: float) -> FloatArray:
@@ -110,16 +148,3 @@ def check_affordable(budget: Budget, costs: ColumnCosts, usable: FloatArray, mus
             f"max_cost={budget.max_cost:g} buys nothing to rank by: {why}; "
             f"raise max_cost to at least {least:g}"
         )
-
-
-def cost_limits(
-    costs: ColumnCosts, usable: FloatArray, must_have: BoolArray, n_budgets: int
-) -> Sequence[float]:
-    """The least that buys anything, and limits up to the cost of all features, evenly in their logarithm."""
-    base, most = costs.of(must_have), costs.of((usable > 0) | must_have)
-    added = np.where(np.isin(costs.unit, costs.unit[must_have]), 0.0, costs.of_each)[usable > 0]
-    least = base + float(np.min(added, initial=np.inf))
-    paid = base + float(np.min(added[added > 0], initial=np.inf))
-    first = max(paid, most / RANGE)
-    ladder = np.geomspace(first, most, n_budgets).tolist() if 0 < first < most else []
-    return sorted({min(least, most), *ladder, most})

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from ranksieve._types import FloatArray, IntArray
+from ranksieve._types import BoolArray, FloatArray, IntArray
 from ranksieve.estimators.fold_forward import FoldedSearch, WithoutFold
 from ranksieve.forward import ForwardSearch, Quadratic, Rules, Search, fit_set
 from ranksieve.leave_out import Folds
@@ -98,8 +98,9 @@ class Fitted:
     """Models of all training data, and without each fold (points × folds × features; None: no folds).
 
     ``penalties`` is what each of them minimises beside the loss. Held-out values are averaged over ``window``
-    neighbouring points. ``ended`` says that the sequence was cut off before its end, so its last points lack
-    neighbours. ``found`` holds what is proven of each model as a set of features.
+    neighbouring points, or those that ``near`` marks (points × points). ``ended`` says that the sequence was
+    cut off before its end, so its last points, or the last ``lacking``, lack neighbours. ``found`` holds what
+    is proven of each model as a set of features.
     """
 
     label: str
@@ -109,11 +110,26 @@ class Fitted:
     window: int
     ended: bool = False
     found: Sequence[Found] = ()
+    near: BoolArray | None = None
+    lacking: int | None = None
+
+    @property
+    def neighbours(self) -> BoolArray:
+        """Which points each one is averaged with, itself included (points × points).
+
+        A point without features counts as the worst ranking, so it is no other's neighbour.
+        """
+        if self.near is not None:
+            return self.near
+        place, used = np.arange(len(self.models)), self.models.n_nonzero > 0
+        within = np.abs(np.subtract.outer(place, place)) <= self.window // 2
+        return np.asarray(within & np.logical_and.outer(used, used) | np.eye(len(place), dtype=bool))
 
     @property
     def complete(self) -> int:
         """Points that have all their neighbours."""
-        return len(self.models) - (self.window // 2 if self.ended else 0)
+        lacking = self.window // 2 if self.ended else 0
+        return len(self.models) - (lacking if self.lacking is None else self.lacking)
 
     def then(self, other: Fitted) -> Fitted:
         """This sequence, continued by another."""
@@ -188,7 +204,7 @@ def forward_family(task: Task, path: Fitted | None = None, label: str = "forward
     Other queries may choose other features, which one Newton step does not find: so folds have selections of
     their own, in the first dealing alone (:mod:`ranksieve.estimators.fold_forward`).
     """
-    most, window, end = _sizes(task)
+    most, window, end = sizes_of(task)
     report = task.progress.next()
 
     def select(fold: int | None) -> SparsePath:
@@ -205,7 +221,7 @@ def subset_family(task: Task, path: Fitted | None = None, label: str = "subset")
 
     How short depends on the data's size alone, so that fits can be repeated. Folds have forward selections.
     """
-    most, window, end = _sizes(task)
+    most, window, end = sizes_of(task)
     sizes = range(max(1, len(task.rules.fixed)), min(end, int(np.count_nonzero(task.rules.usable))) + 1)
     least, largest = SEARCH_NODES
     effort = Effort(
@@ -229,7 +245,7 @@ def subset_family(task: Task, path: Fitted | None = None, label: str = "subset")
     return replace(by_size(label, task, models, most, window, select), found=found)
 
 
-def _sizes(task: Task) -> tuple[int, int, int]:
+def sizes_of(task: Task) -> tuple[int, int, int]:
     """(most features to choose, neighbours that values are averaged over, most features to fit)."""
     most = MOST_FORWARD if task.most is None else min(task.most, MOST_FORWARD)
     window = min(SIZES_WINDOW, task.window)
@@ -244,7 +260,7 @@ def by_size(
     if task.folds is not None:
         parts = [select(fold) for fold in task.folds.dealings[0]]
         without = np.stack([_of_length(part.coefs, len(models), models.coefs) for part in parts], axis=1)
-    penalties = [_ridge(task, float(ridge)) for ridge in models.alphas]
+    penalties = [ridge_of(task, float(ridge)) for ridge in models.alphas]
     return Fitted(label, models, penalties, without, window, ended=len(models) > most)
 
 
@@ -255,7 +271,7 @@ def _of_length(coefs: FloatArray, length: int, otherwise: FloatArray) -> FloatAr
     return coefs[np.minimum(np.arange(length), len(coefs) - 1)]
 
 
-def _ridge(task: Task, ridge: float) -> SlopedPenalty:
+def ridge_of(task: Task, ridge: float) -> SlopedPenalty:
     return ElasticNet(ridge, signs=task.rules.signs, l1_ratio=0.0)
 
 
@@ -269,7 +285,7 @@ def refitted_family(task: Task, path: Fitted) -> Fitted:
         sets = [np.flatnonzero(version) for version in versions]
         key = b"|".join(chosen.tobytes() for chosen in sets)
         if key not in known:
-            known[key] = (*_refitted(task, sets, w, RIDGE_SHARE * alpha), _ridge(task, RIDGE_SHARE * alpha))
+            known[key] = (*_refitted(task, sets, w, RIDGE_SHARE * alpha), ridge_of(task, RIDGE_SHARE * alpha))
         for kept, found in zip((results, without, penalties), known[key], strict=True):
             kept.append(found)
         report(k + 1, len(path.models))

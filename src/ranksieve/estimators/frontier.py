@@ -67,7 +67,6 @@ def frontier(
     data: Dataset,
     valid: ValidData = None,
     *,
-    n_budgets: int = 10,
     query_weight: QueryWeight | None = None,
     progress: Progress | None = None,
     **settings: Any,
@@ -80,18 +79,12 @@ def frontier(
         As in :meth:`SparseRanker.fit`: without ``valid`` the metric comes from cross-validation.
     query_weight : array or mapping of query id to number, optional
         As in :meth:`SparseRanker.fit`.
-    n_budgets : int
-        Cost limits, evenly in their logarithm, for which sets of features are bought and fitted.
     **settings
         Parameters of :class:`SparseRanker`, such as ``feature_costs``, ``metric`` and ``signs``;
         ``max_features`` and ``max_cost`` cut the frontier off.
     """
-    if n_budgets < 1:
-        raise ValueError(f"n_budgets must be at least 1, got {n_budgets}")
     ranker = SparseRanker(**settings)
-    candidates = ranker.candidates(
-        data, valid, n_budgets=n_budgets, query_weight=query_weight, progress=progress
-    )
+    candidates = ranker.candidates(data, valid, query_weight=query_weight, progress=progress)
     return frontier_of(candidates, candidates.families[0].models.feature_names)
 
 

@@ -30,20 +30,20 @@ Score = Callable[[FloatArray, Dataset], FloatArray]
 class Validation:
     """Held-out metric of each model of a family: ``values`` (points × queries that have a value).
 
-    A value is part noise, and neighbours of a sequence are nearly the same model: the mean over ``window`` of
-    them (fewer at the ends), ``smoothed``, is what models are chosen by.
+    A value is part noise, and neighbours are nearly the same model: the mean over them, ``smoothed``, is what
+    models are chosen by. ``near`` (points × points) marks each point and its neighbours; None: none has any.
     """
 
     metric: str
     profile: Profile
     values: FloatArray
     query_ids: AnyArray
-    window: int = 1
+    near: BoolArray | None = None
 
     @cached_property
     def smoothed(self) -> FloatArray:
         """Values averaged over neighbouring points, query by query."""
-        return averaged(self.values, self.window)
+        return self.values if self.near is None else averaged(self.values, self.near)
 
     @property
     def mean(self) -> FloatArray:
@@ -79,11 +79,9 @@ class Validation:
         }
 
 
-def averaged(values: FloatArray, window: int) -> FloatArray:
-    """The mean of each row and its ``window // 2`` neighbours on either side, as far as there are any."""
-    reach, n = window // 2, len(values)
-    near = np.abs(np.subtract.outer(np.arange(n), np.arange(n))) <= reach
-    return np.asarray((near / near.sum(axis=1, keepdims=True)) @ values) if reach else values
+def averaged(values: FloatArray, near: BoolArray) -> FloatArray:
+    """The mean of each row and its neighbours, itself where it has none."""
+    return np.asarray((near / near.sum(axis=1, keepdims=True)) @ values)
 
 
 def tied(differences: FloatArray) -> BoolArray:
@@ -140,7 +138,7 @@ class HeldOut:
                 f"{self.metric} is undefined for every held-out query: none has a relevant document"
             )
         kept = np.ascontiguousarray(values[:, defined])
-        return Validation(self.metric, self.profile, kept, self.query_ids[defined], fitted.window)
+        return Validation(self.metric, self.profile, kept, self.query_ids[defined], fitted.neighbours)
 
     def _values(self, coefs: FloatArray, without: FloatArray) -> FloatArray:
         """Values (models × queries) of models of all data and without each fold."""

@@ -69,7 +69,6 @@ CHOSEN_ON_TRAIN = (
     "only one query has documents of different labels, so none can be held out: the model is chosen by how "
     "it ranks the query it was fitted on; give validation data"
 )
-N_BUDGETS = 6  # limits for which features are bought, where they have costs
 
 
 @dataclass(eq=False, repr=False)
@@ -241,19 +240,15 @@ class SparseRanker(WithinBudget):
         data: Dataset,
         valid: ValidData = None,
         *,
-        n_budgets: int = N_BUDGETS,
         query_weight: QueryWeight | None = None,
         progress: Progress | None = None,
     ) -> Candidates:
-        """The models that ``fit`` chooses from, each measured on held-out queries.
-
-        With costs, features are bought for ``n_budgets`` limits.
-        """
+        """The models that ``fit`` chooses from, each measured on held-out queries."""
         valid = as_valid(valid)
         trial = self._twin()  # the ranker itself learns nothing
         given, weight = trial._given_data(data, None, None, query_weight, valid)
         with single_threaded_blas():
-            return trial._candidates(given, valid, weight, progress, n_budgets)
+            return trial._candidates(given, valid, weight, progress)
 
     def refit_on_part(self, data: Dataset, tol: float) -> FloatArray:
         """The weights that the chosen family gives other data, prepared already, at the chosen point."""
@@ -277,7 +272,6 @@ class SparseRanker(WithinBudget):
         valid: Dataset | None,
         query_weight: FloatArray | None,
         progress: Progress | None,
-        n_budgets: int = N_BUDGETS,
         previous: LinearModel | None = None,
     ) -> Candidates:
         data = self._prepared_for_learning(given, query_weight)
@@ -297,9 +291,7 @@ class SparseRanker(WithinBudget):
         if budget.costs is None:
             path, families = plain_families(task, held_out, self._families())
         else:
-            path, families = families_by_cost(
-                task, held_out, self._families(), budget, budget.costs, n_budgets
-            )
+            path, families = families_by_cost(task, held_out, self._families(), budget, budget.costs)
         warn_if_blind(families)
         return Candidates(families, budget, beyond_budget(task, path, held_out))
 

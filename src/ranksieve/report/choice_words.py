@@ -45,19 +45,25 @@ def choice_sentences(ranker: Any, choice: str) -> list[str]:
     ]
     if getattr(ranker, "family_", "").startswith("subset") and ranker.n_folds_ > 1:
         sentences.append(FOLD_SETS)
-    if sure.unrestricted_features != len(ranker.support_) and sure.loss != 0:
-        budget = ranker.candidates_.budget
-        limited = budget.max_features is not None or budget.max_cost is not None
-        used = counted(sure.unrestricted_features, "feature")
-        sentences.append(
-            f"The best model{' without a budget' if limited else ''} uses {used} and has "
-            f"{metric_text(sure.mean + sure.loss)}: {signed(sure.loss)}, 95 % interval "
-            f"{signed(sure.loss_low)} to {signed(sure.loss_high)}."
-        )
+    if sure.best_features != len(ranker.support_) and sure.loss != 0:
+        sentences.append(_best(sure, metric))
     sentences.append(_tied(sure))
     if getattr(ranker, "refit_on", "train") == "all" and "valid" in ranker.to_model().data:
         sentences.append("Then its weights were fitted again, to training and validation data together.")
     return sentences
+
+
+def _best(sure: Any, metric: str) -> str:
+    """The best candidate; what a fit without a budget would choose is known only from such a fit."""
+    sign, side = (1.0, "higher") if sure.loss > 0 else (-1.0, "lower")
+    ends = sorted((sign * sure.loss_low, sign * sure.loss_high))
+    low, high = (signed(end).removeprefix("+") for end in ends)
+    where, more = " beyond the budget", "; a fit without a budget may find a better one"
+    return (
+        f"Best candidate{where if sure.best_is_beyond else ''}: {counted(sure.best_features, 'feature')}, "
+        f"{metric} {metric_text(sure.mean + sure.loss)} ({metric_text(sign * sure.loss)} {side}, 95 % CI "
+        f"{low} to {high}){more if sure.best_is_beyond else ''}."
+    )
 
 
 def _tied(sure: Any) -> str:

@@ -24,13 +24,13 @@ def by_weight(model: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 
 def against_the_best(ranker: Any) -> Gains | None:
-    """The chosen model against the best without a budget, else the densest, on the held-out queries."""
+    """The chosen model against the best candidate, else the densest, on the held-out queries."""
     if not isinstance(ranker, SparseRanker):
         return None
     validation, candidates = ranker.validation_, ranker.candidates_
     own = validation.values[ranker.chosen_]
-    theirs, used = candidates.unrestricted()
-    baseline = f"the best model without a budget ({counted(used, 'feature')})"
+    theirs, used, beyond = candidates.best()
+    baseline = f"the best candidate{' beyond the budget' if beyond else ''} ({counted(used, 'feature')})"
     if np.array_equal(own, theirs):
         theirs, used = candidates.densest()
         baseline = f"the densest candidate ({counted(used, 'feature')})"

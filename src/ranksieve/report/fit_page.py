@@ -177,8 +177,8 @@ def build_content(
     support : Support, optional
         What each feature is worth by itself.
     gains : Gains, optional
-        The ranker under the name "chosen" against a baseline, query by query; default the best candidate
-        without a budget, or the densest, on the queries that guided the choice.
+        The ranker under the name "chosen" against a baseline, query by query; default the best candidate,
+        within the budget or beyond it, or the densest, on the queries that guided the choice.
     uncounted : str
         Which of these queries were too short to count, as a sentence.
     test : Unseen, optional
