@@ -106,7 +106,7 @@ def test_the_squared_hinge_and_its_derivatives_from_lists_of_upper_documents(cas
     rows, v = rng.normal(size=(n, 3)), rng.normal(size=n)
     lists, listed = uppers.make_lists(level, offsets)
     above = shuffled_lists(rng, lists, listed, n)
-    gradient, sums, slopes = (np.empty(shape) for shape in (n, (last, 2), (last, 2)))
+    gradient, sums, slopes = (np.empty(shape) for shape in (n, (last, 4), (last, 2)))
     active = np.empty(n, dtype=np.int32)
     fixed = (weight, None, offsets, 0, last, lists)
     uppers.squared_hinge(s, level, *fixed, listed, above, active, gradient, sums)
@@ -122,19 +122,20 @@ def test_the_squared_hinge_and_its_derivatives_from_lists_of_upper_documents(cas
     t, turn = centred(s, offsets), centred(d, offsets)
     moved = t + step * turn
 
-    want_sums, want_slopes = np.zeros((last, 2)), np.zeros((last, 2))
+    want_sums, want_slopes = np.zeros((last, 4)), np.zeros((last, 2))
     want_active, want_gradient, hessian = np.zeros(n), np.zeros(n), np.zeros((n, n))
     for q, i, j in ordered_pairs(level, offsets):
         xi, xi_moved = 1.0 - (t[i] - t[j]), 1.0 - (moved[i] - moved[j])
         if xi > 0:
-            want_sums[q] += weight[q] * np.array([xi, xi**2])
+            terms = 1.0 + np.abs(t[[i, j]])
+            want_sums[q] += weight[q] * np.array([xi, xi**2, terms.sum(), np.sum(terms**2)])
             want_active[[i, j]] += 1
             want_gradient[[i, j]] += 2 * weight[q] * xi * np.array([-1, 1])
             hessian[np.ix_([i, j], [i, j])] += 2 * weight[q] * np.array([[1, -1], [-1, 1]])
         if xi_moved > 0:
             want_slopes[q] += 2 * weight[q] * np.array([-xi_moved * (d[i] - d[j]), (d[i] - d[j]) ** 2])
     size = 1e-10 * n * (1.0 + np.abs(s).max() + abs(step) * np.abs(d).max())
-    np.testing.assert_allclose(sums, want_sums, atol=n * size)
+    np.testing.assert_allclose(sums, want_sums, rtol=1e-9, atol=n * size)
     np.testing.assert_array_equal(active, want_active)
     np.testing.assert_allclose(gradient, want_gradient, atol=size)
     np.testing.assert_allclose(slopes, want_slopes, rtol=1e-9, atol=n * size)

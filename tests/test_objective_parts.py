@@ -103,10 +103,18 @@ def test_errors_by_their_formulas(case):
     value, *_, of_scores = explicit(data, point.w)
     size, reach = np.abs(of_scores).sum() / n_pairs, objective.features.reach
     extent = np.abs(point.w) @ reach
-    largest, reach = 1.0 + np.max(np.abs(data.X @ point.w)), np.where(objective.varies, reach, 0.0)
-    expected = (base.ROUNDING * size * (1 + extent) + base.CANCELLED * largest) * reach
+    scores, pairs, reach = (
+        data.X @ point.w,
+        explicit_pairs(data.y, data.qid),
+        np.where(objective.varies, reach, 0.0),
+    )
+    means = np.array([scores[data.qid == query].mean() for query in data.qid])
+    active = pairs[scores[pairs[:, 0]] - scores[pairs[:, 1]] < 1.0]
+    terms = 1.0 + np.abs(scores - means)[active]
+    expected = (base.ROUNDING * size * (1 + extent) + base.CANCELLED * terms.sum() / n_pairs) * reach
     np.testing.assert_allclose(objective.gradient_error(point), expected)
-    expected = base.ROUNDING * (value / n_pairs + size * extent) + base.CANCELLED * largest**2
+    expected = base.ROUNDING * (value / n_pairs + size * extent) + (base.ROUNDING * (1 + extent)) ** 2
+    expected += base.CANCELLED * np.sum(terms**2) / n_pairs
     assert objective.value_error(point) == pytest.approx(expected, rel=1e-12, abs=0.0)
 
 

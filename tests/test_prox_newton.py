@@ -122,7 +122,7 @@ def test_separable_data_converge():
     X = np.linspace(0, 1, 20)[:, None] * np.array([[5.0, -3.0]])
     data = random_dataset()
     data = type(data)(X, np.arange(20) // 5, np.zeros(20))
-    result = prox_newton(objective_of(data), L1(1e-6), tol=1e-9)
+    result = prox_newton(objective_of(data), L1(1e-5), tol=1e-9)  # rounding allows 1e-10 there
     assert result.converged
 
 

@@ -213,14 +213,14 @@ class Quadratic:
         shares = H[:, inside] @ inverse
         weights = -inverse @ constant[inside]
         left = H.diagonal() - np.einsum("ij,ij->i", shares, H[:, inside])
-        left[self._explained(inside)] = np.inf
+        left[self._explained(inside) | (left <= ALIKE * H.diagonal())] = np.inf
         return Minimum(weights, inverse, shares, constant + H[:, inside] @ weights, left)
 
     def _explained(self, inside: IntArray) -> BoolArray:
         """Columns that are combinations of a set; a ridge would hide it, as it gains by sharing a weight."""
         H = self.model.hessian
         block = H[np.ix_(inside, inside)] + UNRIDGED * self.ridge * np.eye(len(inside))
-        shares = np.linalg.solve(block, H[inside])
+        shares = inverse_of(block) @ H[inside]
         left = H.diagonal() - np.einsum("ij,ij->j", H[inside], shares)
         return np.asarray(left <= ALIKE * H.diagonal())
 

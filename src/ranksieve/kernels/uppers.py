@@ -169,7 +169,9 @@ def squared_hinge(
 ):  # fmt: skip
     """The squared hinge of some queries: ``sums`` becomes Σ ωξ and Σ ωξ² of each, ``gradient`` that of Σ ωξ².
 
-    Σ ξ² = Σ ξ − Σ ξ(t_i − t_j), and the last sum is −½⟨t, ∇⟩, t the centred scores.
+    Σ ξ² = Σ ξ − Σ ξ(t_i − t_j), and the last sum is −½⟨t, ∇⟩, t the centred scores. These sums may cancel
+    almost to 0, so ``sums`` has the sizes of their terms too: Σ ω(1 + |t|) and Σ ω(1 + |t|)² over both
+    documents of active pairs.
 
     ``uppers`` becomes sorted by score, ``above`` the number of a document's active upper partners, ``active``
     that (or the mass) of all its active pairs. On entry ``uppers`` and ``above`` are those of other scores,
@@ -219,11 +221,15 @@ def squared_hinge(
                 i = uppers[begin + a]
                 active[i] += _mass_of_pairs(mass, i, m)
                 gradient[i] -= mass_of(mass, i) * (m * (1.0 - t[i - lo]) + sum_)
-        product = 0.0
+        product, terms, squares = 0.0, 0.0, 0.0
         for i in range(lo, hi):
             product += t[i - lo] * gradient[i]
             gradient[i] *= 2.0 * weight[q]
+            size = 1.0 + abs(t[i - lo])
+            terms += active[i] * size
+            squares += active[i] * size * size
         sums[q, 0], sums[q, 1] = weight[q] * here, weight[q] * (here + product)
+        sums[q, 2], sums[q, 3] = weight[q] * terms, weight[q] * squares
 
 
 @helper
@@ -240,11 +246,15 @@ def _pair_alone(s, weight, mass, q, lo, lists, uppers, above, active, gradient, 
         active[i], active[j] = m_i * m_j, m_j * m_i
         gradient[j] = m_j * (m_i * (1.0 + t_j) - m_i * t_i)
         gradient[i] = -m_i * (m_j * (1.0 - t_i) + m_j * t_j)
-    here, product = gradient[j], 0.0
+    here, product, terms, squares = gradient[j], 0.0, 0.0, 0.0
     for p in (lo, lo + 1):
         product += (s[p] - mean) * gradient[p]
         gradient[p] *= 2.0 * weight[q]
+        size = 1.0 + abs(s[p] - mean)
+        terms += active[p] * size
+        squares += active[p] * size * size
     sums[q, 0], sums[q, 1] = weight[q] * here, weight[q] * (here + product)
+    sums[q, 2], sums[q, 3] = weight[q] * terms, weight[q] * squares
 
 
 @helper

@@ -26,7 +26,8 @@ NO_PAIRS = (
 class ScoreValue:
     """A loss at one score vector: the sum, its gradient, and what its dual and its Hessian need.
 
-    ``by_query`` has the share of each query in the sum, where a loss keeps it.
+    ``by_query`` has the share of each query in the sum, where a loss keeps it. ``terms`` are the sizes of the
+    terms of gradient and sum, where these may cancel almost to 0.
     """
 
     value: float
@@ -34,6 +35,7 @@ class ScoreValue:
     slack: float = 0.0
     state: Any = None
     by_query: Any = None
+    terms: tuple[float, float] | None = None
 
     @cached_property
     def size(self) -> float:

@@ -66,11 +66,12 @@ class Arrays(NamedTuple):
 
 
 class Sums(NamedTuple):
-    """Σ ωξ, Σ ωξ², and the latter of each query."""
+    """Σ ωξ, Σ ωξ², the latter of each query, and the sizes of the terms of these sums."""
 
     slack: float
     value: float
     by_query: FloatArray
+    terms: tuple[float, float]
 
 
 class LatestValue(ScoreValue):
@@ -84,7 +85,7 @@ class LatestValue(ScoreValue):
     _s: FloatArray
 
     def __init__(self, loss: BoundSquaredHinge, s: FloatArray, sums: Sums) -> None:
-        known = {"value": sums.value, "slack": sums.slack, "by_query": sums.by_query, "_loss": loss, "_s": s}
+        known = {**sums._asdict(), "_loss": loss, "_s": s}
         for name, given in known.items():
             object.__setattr__(self, name, given)
 
@@ -137,7 +138,7 @@ class BoundSquaredHinge(PairLoss):
         arrays = self._room(self._near[0].copy(), self._near[1].copy())
         sums = self._sums(s, arrays)
         self._near = (arrays.uppers, arrays.above)
-        return ScoreValue(sums.value, arrays.gradient, sums.slack, ListState(*arrays[:3]), sums.by_query)
+        return ScoreValue(gradient=arrays.gradient, state=ListState(*arrays[:3]), **sums._asdict())
 
     def arrays_of(self, at: ScoreValue, s: FloatArray) -> Arrays:
         """The arrays of a value of many documents, at the scores s."""
@@ -165,7 +166,7 @@ class BoundSquaredHinge(PairLoss):
 
     def _sums(self, s: FloatArray, arrays: Arrays) -> Sums:
         """The sums at the scores s; the arrays, of other scores before, are then those of s."""
-        sums = np.empty((self.queries.n_queries, 2))
+        sums = np.empty((self.queries.n_queries, 4))
 
         def work(first: int, last: int) -> None:
             kernels.squared_hinge(
@@ -174,8 +175,8 @@ class BoundSquaredHinge(PairLoss):
             )  # fmt: skip
 
         map_shares(work, self.cuts)
-        slack, value = sums.sum(axis=0).tolist()
-        return Sums(slack, _not_negative(value), sums[:, 1])
+        slack, value, *terms = sums.sum(axis=0).tolist()
+        return Sums(slack, _not_negative(value), sums[:, 1], (terms[0], terms[1]))
 
     def line(self, at: ScoreValue, s: FloatArray, d: FloatArray) -> Callable[[float], tuple[float, float]]:
         """A function of μ: both derivatives of the loss along d at s + μd; ``at`` is the loss at s."""
@@ -258,8 +259,9 @@ class ManyLabels(BoundSquaredHinge):
         value = slack + 0.5 * float(np.sum(t * gradient))  # Σ ξ² = Σ ξ − Σ ξ(t_i − t_j)
         shares = self._row_weight * up_slack + 0.5 * t * gradient
         by_query = np.add.reduceat(shares, self.queries.offsets[:-1])
-        state = OrderState(t, order, degree)
-        return ScoreValue(_not_negative(value), gradient, slack, state, by_query)
+        state, size = OrderState(t, order, degree), 1.0 + np.abs(t)
+        terms = float(degree @ size), float(degree @ size**2)
+        return ScoreValue(_not_negative(value), gradient, slack, state, by_query, terms)
 
     def curvature_of(
         self, at: ScoreValue, first: int, last: int, V: FloatArray, places: IntArray | None = None

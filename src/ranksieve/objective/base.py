@@ -21,7 +21,7 @@ from ranksieve.losses.base import BoundLoss, Curvature, ScoreValue
 NEAR_CELLS = 2**17  # of X, a quarter of a megabyte: what a core keeps at hand
 KEPT_DOCUMENTS = 2**18  # with more, what is known at w = 0 takes less time to find again than memory to keep
 ROUNDING = 16.0 * float(np.finfo(np.float64).eps)  # of a sum, as a share of the sum of its terms' sizes
-CANCELLED = ROUNDING / 4.0  # of a sum over pairs, as a share of its largest term: pair weights add up to ≤ 1
+CANCELLED = ROUNDING / 4.0  # of a sum over pairs, as a share of its terms, which are counted one by one
 
 
 @dataclass(frozen=True)
@@ -302,21 +302,24 @@ class Objective:
     def gradient_error(self, point: Point) -> FloatArray:
         """How far rounding may have moved each entry of the gradient; a constant feature's is exactly 0.
 
-        Scores are rounded, and so are sums over pairs, whose terms of size 1 + |s| may cancel almost to 0.
+        Scores are rounded, and so are sums over pairs, whose terms may cancel almost to 0.
         """
         reach = np.where(self.varies, self.features.reach, 0.0)
         of_scores = ROUNDING * self._size(point) * (1.0 + self._extent(point))
-        return (of_scores + CANCELLED * (1.0 + self._largest_score(point))) * reach
+        return (of_scores + CANCELLED * self._terms(point)[0]) * reach
 
     def value_error(self, point: Point) -> float:
-        """How far rounding may have moved the loss."""
-        of_scores = ROUNDING * (point.value + self._size(point) * self._extent(point))
-        return of_scores + CANCELLED * (1.0 + self._largest_score(point)) ** 2
+        """How far rounding may have moved the loss; a score may have moved a pair across its kink."""
+        extent = self._extent(point)
+        of_scores, across = ROUNDING * (point.value + self._size(point) * extent), ROUNDING * (1.0 + extent)
+        return of_scores + across * across + CANCELLED * self._terms(point)[1]
 
-    def _largest_score(self, point: Point) -> float:
-        """max_i |s_i|, or a bound of it where the scores are elsewhere."""
-        scores = point.scores
-        return float(np.max(np.abs(scores))) if isinstance(scores, np.ndarray) else self._extent(point)
+    def _terms(self, point: Point) -> tuple[float, float]:
+        """The sizes of the terms of gradient and loss; weights of pairs add up to 1, two documents each."""
+        if (terms := getattr(point.at, "terms", None)) is not None:
+            return terms[0] / self.loss.normaliser, terms[1] / self.loss.normaliser
+        largest = 1.0 + self._extent(point)
+        return 2.0 * largest, 2.0 * largest * largest
 
     def _size(self, point: Point) -> float:
         """Σ_i |∂f/∂s_i|."""

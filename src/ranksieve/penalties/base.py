@@ -174,6 +174,8 @@ def _largest_moves(objective: Any, others: Slopes, point: Any, primal: float, fr
     if "hessian" not in objective.offers:
         return unknown
     hessian = objective.hessian(point, columns)
+    if not (np.diagonal(hessian) > 0).all():
+        return unknown
     unit = np.sqrt(np.diagonal(hessian))
     try:
         steps = CUT_STEP * np.sqrt(primal) * np.linalg.solve(hessian, np.diag(unit))
