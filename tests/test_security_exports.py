@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from dataclasses import fields
 
 import numpy as np
 import pytest
@@ -135,20 +136,11 @@ def test_the_campaign_sees_what_it_is_for(tmp_path):
         with pytest.raises(Fault, match="no sentence"):
             check_sentence(text)
     wrong = Dataset(DATA.X[:, [1, 0]], DATA.y, DATA.qid, ["f1", "f2"])
+
+    class Swapped(LinearModel):
+        def predict(self, data):
+            return model.predict(wrong)
+
+    swapped = Swapped(**{field.name: getattr(model, field.name) for field in fields(LinearModel)})
     with pytest.raises(Fault, match="instead of"):
-        round_trip(
-            SwappedModel(model, wrong), "qdrant", tmp_path / "out", DATA.select_features(np.array([0, 1])), {}
-        )
-
-
-class SwappedModel:
-    """A model whose scores are those of other data."""
-
-    def __init__(self, model, data):
-        self.model, self.data = model, data
-
-    def __getattr__(self, name):
-        return getattr(self.model, name)
-
-    def predict(self, data):
-        return self.model.predict(self.data)
+        round_trip(swapped, "qdrant", tmp_path / "out", DATA.select_features(np.array([0, 1])), {})
