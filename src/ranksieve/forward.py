@@ -32,7 +32,7 @@ MAX_SWAPS = 10  # per size
 FEW, TRIES = 3, 5  # of the first three features, five candidates each are fitted
 LEAST_GAIN = 1e-6  # share of the objective that a swap must promise
 ALIKE = 1e-6  # a feature of which the set leaves no more unexplained than this share is a combination of it
-UNRIDGED = 1e-6  # share of the ridge that keeps this question bounded
+BOUNDED = 1e-9  # share of the curvature that is added where a set may hold combinations of itself
 STEP = 0.02  # share by which a dearer set must lower the objective
 SHORT_OF = (
     2.0  # how far gains may exceed those of second-order models, whose curvature falls as pairs are won
@@ -213,16 +213,16 @@ class Quadratic:
         shares = H[:, inside] @ inverse
         weights = -inverse @ constant[inside]
         left = H.diagonal() - np.einsum("ij,ij->i", shares, H[:, inside])
-        left[self._explained(inside) | (left <= ALIKE * H.diagonal())] = np.inf
+        left[(left <= ALIKE * H.diagonal()) | self._explained(inside)] = np.inf
         return Minimum(weights, inverse, shares, constant + H[:, inside] @ weights, left)
 
     def _explained(self, inside: IntArray) -> BoolArray:
         """Columns that are combinations of a set; a ridge would hide it, as it gains by sharing a weight."""
-        H = self.model.hessian
-        block = H[np.ix_(inside, inside)] + UNRIDGED * self.ridge * np.eye(len(inside))
-        shares = inverse_of(block) @ H[inside]
-        left = H.diagonal() - np.einsum("ij,ij->j", H[inside], shares)
-        return np.asarray(left <= ALIKE * H.diagonal())
+        size = np.sqrt(np.maximum(self.model.hessian.diagonal(), np.finfo(np.float64).tiny))
+        alike = self.model.hessian[inside] / size[inside, None] / size
+        block = alike[:, inside] + BOUNDED * np.eye(len(inside))
+        explained = np.einsum("ij,ij->j", alike, np.linalg.solve(block, alike))
+        return np.asarray(explained >= 1.0 - ALIKE)
 
     @cached_property
     def _ridged(self) -> tuple[FloatArray, FloatArray]:
