@@ -103,16 +103,14 @@ def test_sums_of_parts_are_those_of_the_whole(loss, weighted, data, parted):
         (here.slope_along(a, here.scores(v)), there.slope_along(b, there.scores(v))),
         (here.curvature_along(a, here.scores(v)), there.curvature_along(b, there.scores(v))),
         (here.slopes_along(a, here.scores(v))(0.3), there.slopes_along(b, there.scores(v))(0.3)),
+        (here.gradient_error(a), there.gradient_error(b)),
+        (here.value_error(a), there.value_error(b)),
         (here.dual(a, 0.5), there.dual(b, 0.5)),
         (here.varies, there.varies),
         *((one.gradient(one.evaluate(w[:3])) for one in some),),
         *((one.hessian(one.evaluate(w[:3]), np.arange(3)) for one in some),),
     ]:
         np.testing.assert_allclose(remote, own, rtol=1e-12, atol=1e-13)
-    assert np.all(there.gradient_error(b) >= here.gradient_error(a))  # the client bounds scores it never sees
-    assert there.value_error(b) >= here.value_error(a)
-    zero = here.at_zero, there.at_zero
-    assert there.value_error(zero[1]) == pytest.approx(here.value_error(zero[0]), rel=1e-12)
 
 
 def test_products_and_samples(data, parted):

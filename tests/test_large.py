@@ -124,7 +124,7 @@ def test_rankrls_of_few_documents_is_that_of_few_features(wide):
     by_features = rs.RankRLS(alpha=0.1).fit(repeated, query_weight=np.tile(np.arange(1.0, 7.0), 4))
     np.testing.assert_allclose(by_documents.coef_, by_features.coef_, rtol=1e-9, atol=1e-12)
     assert by_documents.objective_ == pytest.approx(by_features.objective_, rel=1e-10)
-    assert by_documents.gap_ < 1e-20
+    assert by_documents.gap_ < 1e-12  # what rounding leaves
 
 
 def test_rankrls_of_many_features_takes_little_memory(wide):

@@ -57,6 +57,7 @@ class Total:
     gradient: FloatArray
     columns: IntArray
     hessian: FloatArray
+    terms: tuple[float, float] | None
 
     def block(self, columns: IntArray) -> FloatArray | None:
         """The Hessian on some columns, if it is known."""
@@ -231,6 +232,7 @@ class PartedObjective(Objective):
         """The sums at some weights, kept for a while, and the second derivative along a direction."""
         hint, view = self.features.hint, self._view
         seen = self._shares.ask(Share.look, w, view, hint, along)
+        terms = [one.terms for one in seen]
         at = Total(
             self._key,
             float(sum(one.value for one in seen)),
@@ -239,6 +241,7 @@ class PartedObjective(Objective):
             ordered_sum([one.gradient for one in seen]),
             hint,
             ordered_sum([one.hessian for one in seen]),
+            None if None in terms else (sum(one for one, _ in terms), sum(one for _, one in terms)),
         )
         self._points = dict([*list(self._points.items())[1 - KEPT_POINTS :], (w.tobytes(), at)])
         return at, float(sum(one.curvature for one in seen))

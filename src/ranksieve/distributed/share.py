@@ -29,7 +29,7 @@ class Facts:
 
 @dataclass(frozen=True)
 class Seen:
-    """A part's shares in the mean loss at some weights, and Σ|∂| of its documents, as a sum.
+    """A part's shares in the mean loss at some weights, and sums over its documents: Σ|∂|, sizes of terms.
 
     ``curvature`` is the second derivative along a direction.
     """
@@ -40,6 +40,7 @@ class Seen:
     gradient: FloatArray
     hessian: FloatArray
     curvature: float
+    terms: tuple[float, float] | None = (0.0, 0.0)
 
 
 def facts_of(part: Dataset, weight: FloatArray | None, loss: Loss) -> Facts:
@@ -123,7 +124,8 @@ class Share:
             direction = along if view is None else along[view]
             curvature = objective.curvature_along(point, objective.scores(direction))
         gradient = objective.gradient(point)
-        return Seen(point.value, point.slack, point.at.size, gradient, hessian, curvature)
+        at = point.at
+        return Seen(point.value, point.slack, at.size, gradient, hessian, curvature, at.terms)
 
     def block(self, w: FloatArray, view: IntArray | None, hint: IntArray, columns: IntArray) -> FloatArray:
         """The Hessian block on some columns."""
