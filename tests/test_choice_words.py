@@ -99,7 +99,7 @@ ABOUT = (
     ],
 )
 def test_certificates_say_what_they_prove(more, words):
-    assert optimality({**PROOF, **more}) == words
+    assert optimality({**PROOF, **more}, {}) == words
 
 
 LIMITED = {"must_have": ["f2"], "must_not": ["f8", 3, "x_*"], "signs": {"f1": "+", "f4": -1.0, "f5": 0}}
@@ -133,8 +133,8 @@ def test_a_set_within_limits_is_not_called_the_best_of_all():
 
 
 def test_no_objective_no_proof():
-    assert optimality({}) == ""
-    assert optimality({"objective": 0.25}).endswith(
+    assert optimality({}, {}) == ""
+    assert optimality({"objective": 0.25}, {}).endswith(
         "is 0.25, without a proof of how near the best possible objective it is."
     )
 
@@ -145,7 +145,8 @@ def test_no_objective_no_proof():
 def test_the_proof_of_a_family_names_its_own_strength(family, told, untold):
     data = random_dataset(seed=3, n_queries=20, n_features=5)
     ranker = rs.SparseRanker(families=[family], n_alphas=10, cv=2, profile="standard").fit(data)
-    proof = optimality(ranker.to_model().certificate)
+    model = ranker.to_model()
+    proof = optimality(model.certificate, model.parameters)
     assert f"{told}{ranker.alpha_:.4g}" in proof
     assert untold not in proof
 

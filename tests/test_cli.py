@@ -171,7 +171,10 @@ def test_fit_equals_the_library(home, here):
     for term in expected.terms:
         assert f"{term.weight:+.5g}" in result.stdout
     choice = f"on {home / 'vali.txt'} and by 5-fold cross-validation over the training queries"
-    for sentence in (*choice_sentences(ranker, choice), optimality(expected.certificate)):
+    for sentence in (
+        *choice_sentences(ranker, choice),
+        optimality(expected.certificate, expected.parameters),
+    ):
         assert f"{sentence}\n" in result.stdout
     assert result.stderr == ""  # no progress without a terminal
 

@@ -91,7 +91,8 @@ def test_terminal_and_page_have_the_same_headline(here, family):
     )
     assert len(headline) == 3
     assert "Best candidate beyond the budget: " in headline[1]
-    proof = optimality(ranker.to_model().certificate)
+    model = ranker.to_model()
+    proof = optimality(model.certificate, model.parameters)
     for sentence in (*headline, proof):
         assert f"{sentence}\n" in printed
         assert sentence in page

@@ -42,7 +42,7 @@ def test_the_card_is_shown_and_written():
     card = rs.load_model("card.json")
     assert card == rs.make_scorecard(rs.load_model("model.json"), rs.read_letor("train.txt"))
     assert text.startswith(rs.card_text(card, rs.read_letor("train.txt")))
-    assert optimality(card.certificate) in text
+    assert optimality(card.certificate, card.parameters) in text
     assert text.endswith("Wrote card.json.\n")
     assert "held-out" not in text
 

@@ -125,20 +125,20 @@ def found(**changes):
 
 
 def test_words():
-    assert subset_sentence(found()) == (
+    assert subset_sentence(found(), {}) == (
         "No other set of at most 2 of the 7 features has a training objective more than 2 % lower."
     )
-    assert "that costs at most 3" in subset_sentence(found(max_cost=3.0))
+    assert "that costs at most 3" in subset_sentence(found(max_cost=3.0), {})
     limits = {"must_not": ["f8"]}
     assert subset_sentence(found(), limits).startswith(
         "No other set of at most 2 of the 7 features that lacks f8"
     )
     assert "in no better set within these limits: d and e." in screening_sentences(found(), limits)[0]
-    assert screening_sentences(found()) == [
+    assert screening_sentences(found(), {}) == [
         "2 features are provably in no better set: d and e.",
         "1 feature is provably in every better set: c.",
     ]
-    assert screening_sentences(found(relative_gap=0.0)) == []
+    assert screening_sentences(found(relative_gap=0.0), {}) == []
     assert tie_sentences(found()) == [
         "c could be exchanged for f: within queries they differ from it by a factor alone."
     ]

@@ -123,7 +123,7 @@ def test_page_names_every_chosen_feature_with_its_weight(fitted, page):
     assert "on old data" in text
     for sentence in choice_sentences(ranker, "on old data"):
         assert sentence in text
-    assert optimality(ranker.to_model().certificate) in text
+    assert optimality(ranker.to_model().certificate, ranker.to_model().parameters) in text
     assert ranker.to_model().data.keys() == {"train"}
     assert all(fingerprint in text for fingerprint in ranker.to_model().data.values())
 

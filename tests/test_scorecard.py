@@ -408,13 +408,15 @@ def test_fills_stand_on_the_card():
 
 def test_the_certificate_in_words():
     proof = {"kind": "scorecard", "objective": 0.9012, "gap": 0.0019, "relative_gap": 0.002, "ridge": 0.1}
-    assert optimality(proof) == (
+    assert optimality(proof, {}) == (
         "Its training objective is 0.9012, at most 0.21 % above the best real-valued weights of these "
         "features."
     )
-    nothing = optimality({**proof, "gap": 0.95})
+    nothing = optimality({**proof, "gap": 0.95}, {})
     assert "at most 0.95 above the best" in nothing
-    assert optimality({**proof, "kind": "other"}).startswith("Its training objective of these features with")
+    assert optimality({**proof, "kind": "other"}, {}).startswith(
+        "Its training objective of these features with"
+    )
 
 
 def test_the_page_of_a_card_shows_it():

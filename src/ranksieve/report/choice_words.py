@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ranksieve.estimators.choice import DRAWS
-from ranksieve.report.subset_words import FOLD_SETS, NO_LIMITS, asked_limits, subset_sentence, that
+from ranksieve.report.subset_words import FOLD_SETS, asked_limits, subset_sentence, that
 from ranksieve.report.words import certificate, counted, metric_text, metric_title, percent, signed
 
 CHOSEN_AGAIN = (
@@ -73,7 +73,7 @@ def _tied(sure: Any) -> str:
     return f"{others} statistically tied with it; the smallest uses {counted(sure.fewest_tied, 'feature')}."
 
 
-def optimality(proof: Mapping[str, Any], parameters: Mapping[str, Any] = NO_LIMITS) -> str:
+def optimality(proof: Mapping[str, Any], parameters: Mapping[str, Any]) -> str:
     """What a model's certificate proves, and what it does not; empty without an objective.
 
     ``parameters`` are those of the model: the proof holds under the limits that they state.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from types import MappingProxyType
 from typing import Any
 
 from ranksieve.data.features import SIGNS
@@ -15,7 +14,6 @@ FOLD_SETS = (
     "In cross-validation the sets of each fold come from forward selection with swaps, not from the search "
     "that proves."
 )
-NO_LIMITS: Mapping[str, Any] = MappingProxyType({})
 
 
 def asked_limits(parameters: Mapping[str, Any]) -> list[str]:
@@ -47,7 +45,7 @@ def _side(sign: Any) -> str:
     return f"{'≥' if number > 0 else '≤'} 0" if isinstance(number, int | float) else f"of sign {sign}"
 
 
-def limits_text(certificate: Mapping[str, Any], parameters: Mapping[str, Any] = NO_LIMITS) -> str:
+def limits_text(certificate: Mapping[str, Any], parameters: Mapping[str, Any]) -> str:
     """The sets that a proof is about."""
     among = counted(certificate["n_features"], "feature")
     cost = [f"costs at most {certificate['max_cost']:g}"] if "max_cost" in certificate else []
@@ -60,7 +58,7 @@ def that(limits: Sequence[str]) -> str:
     return f" that {listed(limits)}" if limits else ""
 
 
-def subset_sentence(certificate: Mapping[str, Any], parameters: Mapping[str, Any] = NO_LIMITS) -> str:
+def subset_sentence(certificate: Mapping[str, Any], parameters: Mapping[str, Any]) -> str:
     """How much better another set can be, among those that the parameters allow."""
     others = limits_text(certificate, parameters)
     if certificate["relative_gap"] <= ROUNDING:
@@ -70,7 +68,7 @@ def subset_sentence(certificate: Mapping[str, Any], parameters: Mapping[str, Any
     )
 
 
-def screening_sentences(size: Mapping[str, Any], parameters: Mapping[str, Any] = NO_LIMITS) -> list[str]:
+def screening_sentences(size: Mapping[str, Any], parameters: Mapping[str, Any]) -> list[str]:
     """Which features no better set uses, and which every better set uses; none if the set is proven best."""
     better = "better set within these limits" if asked_limits(parameters) else "better set"
     if size["relative_gap"] <= ROUNDING:
