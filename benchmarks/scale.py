@@ -170,8 +170,9 @@ def wide(min_ratio: str) -> dict[str, Any]:
     values = rng.lognormal(size=n * stored).astype(np.float32)
     X = sparse.csr_array((values, columns, np.arange(0, n * stored + 1, stored)), shape=(n, d))
     X.sort_indices()
-    w = np.where(rng.random(d) < 0.06, rng.normal(size=d), 0.0)
-    scores = X @ w + 4.0 * rng.normal(size=n)
+    w = np.zeros(d)
+    w[rng.choice(d, 300, replace=False, p=share)] = rng.normal(size=300)
+    scores = X @ w + 3.0 * rng.normal(size=n)
     y = np.digitize(scores, np.quantile(scores, [0.5, 0.8, 0.95])).astype(float)
     data = Dataset(X, y, np.arange(n) // 20)
     sparse_path(data.select_rows(np.arange(200)), n_alphas=2)  # compiled by now
