@@ -14,7 +14,7 @@ MANY = 0.1  # share of the documents with weight 0 from which a fit warns
 def counted(data: Dataset, query_weight: FloatArray | None, warn: bool = False) -> tuple[Dataset, FloatArray]:
     """The queries and documents of positive weight, and the weights of these queries (1 without).
 
-    Data of which nothing counts come back as they are, and the loss will say that there is no pair.
+    If every weight is 0, the data come back unchanged, and the loss reports that there is no pair.
     """
     weight = np.ones(data.n_queries) if query_weight is None else np.asarray(query_weight, dtype=np.float64)
     used = weight > 0

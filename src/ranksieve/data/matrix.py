@@ -42,7 +42,7 @@ def as_csr(X: Matrix) -> Matrix:
     if matrix.dtype not in FLOATS:
         matrix = matrix.astype(np.float64)
     if not matrix.has_canonical_format:
-        matrix = matrix.copy()  # the caller's arrays stay as they are
+        matrix = matrix.copy()  # sum_duplicates changes its arrays, which are the caller's
         matrix.sum_duplicates()
     return matrix
 

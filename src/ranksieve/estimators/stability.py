@@ -28,7 +28,7 @@ def selection_frequency(
     forward selection its number of features) over the queries Q, and Q_1, …, Q_B are ``share`` of the queries
     that have pairs, drawn without replacement. A feature that returns in nearly all of them does not owe its
     place to a few queries. ``ranker.confidence_.frequency`` asks another question: how often the
-    best of the candidates, which stay as they are, uses a feature when the held-out queries are resampled.
+    best of the candidates, none of them fitted again, uses a feature when the held-out queries are resampled.
     :class:`ranksieve.StabilitySelection` takes the maximum over a grid of α instead, and chooses by it.
 
     Parameters

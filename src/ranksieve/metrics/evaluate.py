@@ -128,7 +128,7 @@ def evaluate(
 
 
 def scores_of(given: Any, data: Dataset) -> Any:
-    """Scores as they are, or those of a model or fitted ranker."""
+    """The given scores, or those of a model or fitted ranker."""
     return given.predict(data) if hasattr(given, "predict") and not hasattr(given, "steps") else given
 
 

@@ -81,7 +81,7 @@ class Case:
     warm_start: LinearModel | None = None
 
     def check_input(self) -> None:
-        """Refuse what is no sound model file, and what cannot be what the model was fitted on."""
+        """Refuse a damaged model file, and data that the model cannot have been fitted on."""
         model = self.model
         if not isinstance(model, LinearModel) or not (model.data or model.certificate or model.metrics):
             raise ValueError(

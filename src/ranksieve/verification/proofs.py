@@ -116,8 +116,8 @@ def _confirmed_by_fit(
         if reason.holds is None and not entries:
             return []
         lacking = f"{_listed(entries)}: {reason}" if entries else str(reason)
-        told = "; ".join([*(words for _, words in findings if words), lacking])
-        raise type(reason)(told) from None
+        message = "; ".join([*(words for _, words in findings if words), lacking])
+        raise type(reason)(message) from None
 
 
 def _consistent(proof: Mapping[str, Any]) -> Iterator[Finding]:
