@@ -20,7 +20,7 @@ INSTALL := -m pip install --quiet --disable-pip-version-check
 # Tests start many processes; what one has compiled to bytecode the next need not.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test lint test-gpu test-letor fuzz extremes faults injection coverage mutants bench bench-full docs docs-site \
+.PHONY: demo test test-full lint test-gpu test-letor fuzz extremes faults injection coverage mutants bench bench-full docs docs-site \
   results dist clean
 
 demo: $(READY)
@@ -32,8 +32,13 @@ demo: $(READY)
 # would keep the other core busy.
 # Each process takes the tests in their order and, at the end, some of those that another has left: it shares
 # what the tests of a module need.
+TESTS := OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist worksteal
 test: lint
-	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist worksteal -m "not letor and not gpu"
+	$(TESTS) -m "not full and not letor and not gpu"
+
+# Every case of every contract, processes, faults, browsers, tutorials and documentation.
+test-full: lint
+	$(TESTS) -m "not letor and not gpu"
 
 lint: $(READY)
 	$(BIN)/ruff check .

@@ -13,6 +13,7 @@ from hypothesis import settings
 from ranksieve.data.dataset import Dataset
 from ranksieve.formats.folds import Fold, deal_folds
 from ranksieve.generators.ranking import make_ranking
+from tests.tiers import full, is_about_another_method
 
 # The same examples on every machine, whatever an earlier run left behind and however busy it is.
 settings.register_profile("fixed", derandomize=True, database=None, deadline=None)
@@ -24,6 +25,12 @@ COSTS = {  # of the features of ``halves``
     "groups": {"calls": {"cost": 3.0, "features": ["f6", "f7", "f8"]}},
 }
 ROOT = Path(__file__).resolve().parent.parent
+
+
+def pytest_collection_modifyitems(items):
+    for item in items:
+        if is_about_another_method(item):
+            item.add_marker(full)
 
 
 @pytest.fixture(scope="session")

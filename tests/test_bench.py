@@ -91,6 +91,7 @@ def test_studies_are_there_for_every_fold(results):
         assert min(run["objective"]) >= studies[0]["convergence"]["optimum"] - 1e-9
 
 
+@pytest.mark.full
 def test_processes_change_nothing(synthetic_folds, results, tmp_path):
     two = bench({"toy": synthetic_folds}, METHODS_HERE, out=tmp_path, grid="fast", n_jobs=2)
     assert tables_without_times(two) == tables_without_times(results)
@@ -134,6 +135,7 @@ def test_an_unfinished_method_is_named_and_left_out(synthetic_folds, tmp_path):
 
 @pytest.mark.parametrize("lines", [1, 2, 4])
 @pytest.mark.parametrize("name", METHODS_HERE)
+@pytest.mark.full
 def test_a_file_cut_anywhere_is_completed_to_the_same_results(
     synthetic_folds, results, tmp_path, name, lines
 ):
@@ -152,6 +154,7 @@ bench(sys.argv[1], ["ranksvm", "fsmrank"], out=sys.argv[2], studies=["single_fea
 """
 
 
+@pytest.mark.full
 def test_kill_and_resume_give_the_same_tables(synthetic_folds, tmp_path):
     for number, fold in enumerate(synthetic_folds[:1], start=1):
         folder = tmp_path / "letor" / "toy" / f"Fold{number}"
@@ -183,6 +186,7 @@ bench({"toy": folds}, ["ranksvm", "listnet"], out=sys.argv[1], studies=["single_
 """
 
 
+@pytest.mark.full
 def test_two_runs_into_one_folder_share_the_work(tmp_path):
     command = [sys.executable, "-c", TWICE, str(tmp_path)]
     runs = [subprocess.Popen(command, stdin=subprocess.PIPE) for _ in range(2)]
@@ -256,6 +260,7 @@ def with_short_lists(fold, part):
 
 
 @pytest.mark.parametrize("n_jobs", [1, 2])
+@pytest.mark.full
 def test_errors_and_warnings_say_whose_they_are(synthetic_folds, tmp_path, n_jobs):
     blind = {"toy": [with_short_lists(with_short_lists(synthetic_folds[0], "valid"), "train")]}
     how = {"studies": False, "profile": "letor", "n_jobs": n_jobs}

@@ -212,6 +212,7 @@ def test_a_part_that_fails_or_takes_too_long_says_so():
     assert late["skipped"] == "not within 0.001 s"
 
 
+@pytest.mark.full
 def test_the_page_is_written_from_results_data(own_results, tiny):
     for name in ("path", "pipeline"):
         keep_rows(name, [*rows_of(name, OURS), *rows_of(name, "linearsvc")])
@@ -250,6 +251,7 @@ def test_the_full_run_includes_every_study(monkeypatch, capsys):
     assert "unknown: nothing; known: to_objective" in capsys.readouterr().err
 
 
+@pytest.mark.full
 def test_the_results_page_says_what_was_compared(synthetic_folds, tmp_path):
     folds = dict.fromkeys(("OHSUMED", "MQ2008"), synthetic_folds[:2])
     results = bench(folds, ["ranksvm", "listnet", "fenchelrank"], out=tmp_path, grid="fast", studies=False)

@@ -364,6 +364,7 @@ def least_squares_weights(data, chosen, ridge):
 @pytest.mark.parametrize("seed", [0, 2, 5])
 @pytest.mark.parametrize("nearness", [0.0, 1e-14])
 @pytest.mark.parametrize("power", [12, -12])
+@pytest.mark.full
 def test_near_copies_in_units_far_apart_are_searched_and_nothing_false_is_proven(seed, nearness, power):
     rng = np.random.default_rng(seed)
     base = rng.integers(-2, 3, size=(24, 3)).astype(float)

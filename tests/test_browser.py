@@ -24,6 +24,7 @@ from tests.test_report import values_of
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
 SIZES = {"wide": (1200, 900), "phone": (390, 844)}
+pytestmark = pytest.mark.full
 VIEWS = [(size, scheme) for scheme in ("light", "dark") for size in SIZES]
 
 

@@ -202,6 +202,7 @@ def _with_holes(data: rs.Dataset) -> rs.Dataset:
 
 
 @pytest.mark.filterwarnings("ignore:qid is None")
+@pytest.mark.full
 def test_scikit_learn_s_rules():
     check_estimator(rs.BudgetedRanker("ranksvm", 2), on_skip=None)
 

@@ -104,6 +104,7 @@ def test_the_choice_is_the_best_candidate_within_the_budget(halves):
     assert ranker.gap_ <= 1e-6 * ranker.objective_
 
 
+@pytest.mark.full
 def test_candidates_hold_the_plain_families_and_beat_them_in_the_shop(shop):
     train, valid = shop
     plain = SparseRanker().candidates(train, valid)

@@ -168,6 +168,7 @@ def test_seeds_in_the_grid_are_the_grids_own():
 
 
 @pytest.mark.parametrize("lines", range(2, 26, 2))
+@pytest.mark.full
 def test_a_file_cut_anywhere_is_completed_to_the_same_rows(synthetic_folds, folder, tmp_path, lines):
     whole = (folder / "toy" / "online" / "Fold1.jsonl").read_text().splitlines(keepends=True)
     if lines >= len(whole):

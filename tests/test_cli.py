@@ -141,6 +141,7 @@ def test_demo_writes_a_page_and_a_model(here):
     assert ", ".join(found) in text
 
 
+@pytest.mark.full
 def test_demo_takes_seed_folder_and_page(here):
     run("demo", "--seed", 5, "--out", "a/b", "-o", "page.html")
     assert sorted(os.listdir(here)) == ["a", "page.html"]
@@ -382,6 +383,7 @@ def stdout(here):
     return here / "links" / "stdout"
 
 
+@pytest.mark.full
 def test_a_model_goes_into_a_pipe_and_the_words_to_stderr(home, here, stdout):
     fit = ("fit", home / "train.txt", "--valid", home / "vali.txt", *QUICK)
     done = process(*fit, "-o", stdout)
@@ -393,6 +395,7 @@ def test_a_model_goes_into_a_pipe_and_the_words_to_stderr(home, here, stdout):
 
 
 @pytest.mark.parametrize("mode", ["wb", "ab"])
+@pytest.mark.full
 def test_converted_data_go_where_standard_output_goes(home, here, stdout, mode):
     (here / "b.txt").write_bytes(b"# before\n")
     with (here / "b.txt").open(mode) as file:
@@ -405,6 +408,7 @@ def test_converted_data_go_where_standard_output_goes(home, here, stdout, mode):
     assert b"Wrote " in done.stderr
 
 
+@pytest.mark.full
 def test_parquet_goes_into_a_pipe(home, here):
     (here / "out.parquet").symlink_to("/proc/self/fd/1")
     (here / "piped").write_bytes(process("convert", home / "test.txt", "out.parquet").stdout)
@@ -416,6 +420,7 @@ def test_parquet_goes_into_a_pipe(home, here):
     "command",
     ["path train.txt -o OUT", "export model.json --to json -o OUT", "rank model.json test.txt -o OUT"],
 )
+@pytest.mark.full
 def test_other_outputs_go_into_a_pipe(home, here, stdout, command):
     words = [{"OUT": stdout}.get(word, word) for word in command.split()]
     in_file = [{"OUT": here / "file"}.get(word, word) for word in command.split()]
@@ -861,6 +866,7 @@ def test_warnings_are_one_line(here):
     assert alone.startswith("ranksieve: warning: only one query has documents of different labels")
 
 
+@pytest.mark.full
 def test_interrupt_leaves_no_output(home, here):
     put(here / "m.json", "old")
     code = (
@@ -883,6 +889,7 @@ def test_interrupt_leaves_no_output(home, here):
 @pytest.mark.parametrize(
     ("name", "how", "code"), [("SIGINT", "interrupted", 130), ("SIGTERM", "ended by SIGTERM", 143)]
 )
+@pytest.mark.full
 def test_a_signal_in_a_destructor_is_not_lost(name, how, code, home, here):
     wait = (
         "import os, signal, time, ranksieve.cli.options as options\n"
@@ -904,6 +911,7 @@ def test_a_signal_in_a_destructor_is_not_lost(name, how, code, home, here):
     ("stop", "how", "code"),
     [(signal.SIGINT, "interrupted", 130), (signal.SIGTERM, "ended by SIGTERM", 143)],
 )
+@pytest.mark.full
 def test_a_signal_while_waiting_for_standard_input(here, stop, how, code):
     command = [sys.executable, "-u", "-c", MAIN, "fit", "-", "-o", "m.json"]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as waiting:
@@ -930,6 +938,7 @@ def wait_until_reading(pid: int) -> None:
     pytest.fail("the process never read its standard input")
 
 
+@pytest.mark.full
 def test_standard_input(home, here):
     text = (home / "train.txt").read_bytes()
     done = process("fit", "-", *QUICK, "-o", "m.json", "--json", input=text)
@@ -942,6 +951,7 @@ def test_standard_input(home, here):
 @pytest.mark.parametrize(
     "command", [("rank", "model.json", "test.txt"), ("evaluate", "test.txt", "--model", "model.json")]
 )
+@pytest.mark.full
 def test_closed_pipe_is_quiet(home, monkeypatch, command):
     monkeypatch.chdir(home)
     reading, writing = os.pipe()
@@ -952,6 +962,7 @@ def test_closed_pipe_is_quiet(home, monkeypatch, command):
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")
+@pytest.mark.full
 def test_full_disk_on_standard_output(home):
     with open("/dev/full", "wb") as full:
         done = process(

@@ -181,6 +181,7 @@ def with_results(letor, out, *options):
     ("stop", "how", "code"),
     [(signal.SIGINT, "interrupted", 130), (signal.SIGTERM, "ended by SIGTERM", 143)],
 )
+@pytest.mark.full
 def test_interrupted_runs_say_how_to_go_on(letor, tmp_path, stop, how, code):
     out = tmp_path / "out"
     process = with_results(letor, out, "--methods", "fsmrank")
@@ -213,6 +214,7 @@ def lives(pid):
 
 
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs /proc to see processes")
+@pytest.mark.full
 def test_workers_end_with_a_parent_that_is_killed(letor, tmp_path):
     """Also before they have got any work."""
     process = begun(letor, tmp_path / "out", "--methods", "fsmrank", "--jobs", "2")

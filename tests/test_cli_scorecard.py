@@ -161,6 +161,7 @@ def test_refusals(home):
     assert not (home / "other.json").exists()
 
 
+@pytest.mark.full
 def test_the_card_can_go_to_standard_output():
     done = process("scorecard", "model.json", "train.txt", "-o", "/dev/stdout")
     assert done.returncode == 0, done.stderr

@@ -124,6 +124,7 @@ print(re.search(r"VmHWM:\\s+(\\d+) kB", status).group(1))
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the peak is read from /proc")
+@pytest.mark.full
 def test_memory_does_not_grow_with_the_file(here):
     rng, peaks = np.random.default_rng(0), []
     for n_docs in (2_000, 2_000, 40_000):  # the first time compiles

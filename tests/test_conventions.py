@@ -171,6 +171,7 @@ def test_what_is_chosen_on_decides():
     assert rs.SparseRanker(metric="map", **FAST).fit(valid, valid=train).validation_.profile is STANDARD
 
 
+@pytest.mark.full
 def test_bench_of_letor_folds_has_the_numbers_of_the_letor_profile(root, tmp_path):
     def rows(name, **options):
         rs.bench(root / "TOY", ["ranksvm", "sparseranker"], out=tmp_path / name, grid="fast", **options)

@@ -113,6 +113,7 @@ def make_all():
 
 
 @pytest.mark.parametrize("name", COMMANDS)
+@pytest.mark.full
 def test_what_is_written_has_the_same_bytes_in_another_process(name, written):
     assert _content(written / "here" / name) == _content(written / "there" / name)
 

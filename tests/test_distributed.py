@@ -146,6 +146,7 @@ def test_scores_are_their_weights():
     np.testing.assert_array_equal((t - s).w, [1.5, 3.0])
 
 
+@pytest.mark.full
 def test_features_far_from_zero(data, client):
     X = data.X.copy()
     X[:, 2] += 1e6
@@ -161,6 +162,7 @@ def test_features_far_from_zero(data, client):
 # Methods
 
 
+@pytest.mark.full
 def test_path(data, parted):
     weight = np.random.default_rng(3).integers(0, 3, data.n_queries).astype(float)
     for options in (
@@ -204,6 +206,7 @@ def test_many_features_by_products(client):
     np.testing.assert_allclose(there.coef_, rs.RankSVM(C=1e-3).fit(wide).coef_, **SAME)
 
 
+@pytest.mark.full
 def test_the_default_ranker(data, parted, client):
     valid = rs.make_ranking(12, 12, 4, docs_per_query=(5, 9), seed=9)
     there_valid = spread(valid, [valid.n_docs // 2], client)
@@ -218,6 +221,7 @@ def test_the_default_ranker(data, parted, client):
     np.testing.assert_allclose(there.to_model().predict(parted).compute(), here.predict(data), rtol=1e-9)
 
 
+@pytest.mark.full
 def test_the_default_ranker_without_validation_data_and_with_holes(data, client):
     X = 50.0 * data.X.copy()
     X[::7, 3] = np.nan
@@ -246,6 +250,7 @@ def test_indicators_and_weights(data, client):
     assert there._names() == here._names()
 
 
+@pytest.mark.full
 def test_large_data_start_from_the_same_sample(data, parted, monkeypatch):
     monkeypatch.setattr("ranksieve.solvers.sample.MANY", 100)
     monkeypatch.setattr("ranksieve.solvers.sample.EVERY", 2)
@@ -299,6 +304,7 @@ def test_describe(data, client):
 # Sources
 
 
+@pytest.mark.full
 def test_data_frames(data, client):
     table = frame_of(data)
     frame = dd.from_pandas(table, npartitions=3, sort=False)
@@ -338,6 +344,7 @@ def test_queries_across_partitions(data, client):
     assert spread(data, ends, client, shuffle=False).n_parts == 3
 
 
+@pytest.mark.full
 def test_parts_without_pairs_and_empty_partitions(data, client):
     y = data.y.copy()
     cuts = data.queries.offsets[[15, 30]].tolist()
@@ -371,6 +378,7 @@ def test_arrays(data, client):
         rs.distribute(X, y=da.ones(3), qid=data.qid, client=client)
 
 
+@pytest.mark.full
 def test_parquet_files(data, client, tmp_path):
     names = ["label", "qid", *data.feature_names]
     table, half = frame_of(data), data.n_docs // 2
@@ -503,6 +511,7 @@ def workers_alive(cluster) -> list[int]:
     return [nanny.process.pid for nanny in cluster.workers.values()]
 
 
+@pytest.mark.full
 def test_a_killed_worker_changes_nothing(data, client):
     made = spread(data, [data.n_docs // 2], client)
     here = rs.sparse_path(data, n_alphas=8)
@@ -542,6 +551,7 @@ with LocalCluster(**options) as cluster:
 """
 
 
+@pytest.mark.full
 def test_a_lost_scheduler_is_told_in_one_sentence(data, tmp_path):
     command = [sys.executable, "-c", SCHEDULER]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as scheduler:
@@ -577,6 +587,7 @@ def folder(data, tmp_path_factory):
     return folder
 
 
+@pytest.mark.full
 def test_commands(data, client, folder, tmp_path):
     address, options = client.scheduler.address, ["--normalise", "none", "--n-alphas", 6, "-o"]
     found = answer("path", folder, "--cluster", address, *options, tmp_path / "path.json")
@@ -596,6 +607,7 @@ def test_commands(data, client, folder, tmp_path):
     assert (refused.exit_code, "--report needs the data in memory" in refused.stderr) == (2, True)
 
 
+@pytest.mark.full
 def test_bench_by_workers(client, synthetic_folds, tmp_path):
     folds, options = {"toy": synthetic_folds[:1]}, {"grid": "fast", "studies": False}
     here = rs.bench(folds, ["ranksvm"], out=tmp_path / "here", **options)
@@ -611,6 +623,7 @@ def test_results_need_a_folder_that_workers_see(client, tmp_path, monkeypatch):
         Cluster(client).check_shared(tmp_path)
 
 
+@pytest.mark.full
 def test_an_interrupted_command_leaves_nothing_behind(client, folder):
     def others() -> list[int]:
         """How many results each other client of the scheduler holds or waits for."""
@@ -638,6 +651,7 @@ def test_an_interrupted_command_leaves_nothing_behind(client, folder):
 
 
 @pytest.mark.filterwarnings("ignore:.* training documents have weight 0")
+@pytest.mark.full
 def test_parts_carry_weights_of_documents(data, client, tmp_path):
     weight = np.random.default_rng(4).choice([0.0, 0.5, 2.0], data.n_docs)
     weighed = rs.Dataset(data.X, data.y, data.qid, data.feature_names, document_weight=weight)

@@ -16,15 +16,16 @@ from ranksieve._util.messages import how_to_install
 from ranksieve.cli import app
 from ranksieve.methods import METHODS, ranker_classes
 from tests.pages import PAGES, ROOT, alike, blocks, commands, is_within, name_of, python_blocks, run_page
+from tests.tiers import tiered
 
 RUN_ELSEWHERE = {"shop.md"}  # by test_shop_tutorial
 TUTORIALS = ROOT / "docs" / "tutorials"
+RUN_HERE = [page for page in PAGES if python_blocks(page) and page.name not in RUN_ELSEWHERE]
+QUICK = {ROOT / "README.md"}
 PARSERS = {"json": json.loads, "yaml": yaml.safe_load}
 
 
-@pytest.mark.parametrize(
-    "page", [p for p in PAGES if python_blocks(p) and p.name not in RUN_ELSEWHERE], ids=name_of
-)
+@pytest.mark.parametrize("page", tiered(RUN_HERE, QUICK), ids=name_of)
 def test_page_runs(page, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     run_page(page, with_commands=page.is_relative_to(TUTORIALS))

@@ -22,6 +22,7 @@ from tests.test_cli import MAIN, QUICK, process, refused, run
 FULL = "ranksieve: standard output: cannot be written (No space left on device)\n"
 CLOSED = "ranksieve: standard output: cannot be written (Bad file descriptor)\n"
 NO_INPUT = "ranksieve: standard input: cannot be read (Bad file descriptor)\n"
+pytestmark = pytest.mark.full
 needs_full = pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")
 posix = pytest.mark.skipif(os.name != "posix", reason="needs POSIX")
 

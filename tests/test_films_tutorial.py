@@ -12,6 +12,7 @@ import ranksieve as rs
 from ranksieve.cli import app
 from tests.test_docs import ROOT
 
+pytestmark = pytest.mark.full
 PAGE = ROOT / "docs" / "films.md"
 FILES = ("train.parquet", "vali.parquet", "costs.csv", "queries.tsv")
 MOST_COMMANDS = 12

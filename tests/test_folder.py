@@ -601,6 +601,7 @@ rs.convert_dataset("a.txt", "out.ranksieve")
 """
 
 
+@pytest.mark.full
 def test_a_killed_conversion_leaves_the_old_and_is_tidied_up():
     Path("a.txt").write_text(letor_text(0))
     Path("b.txt").write_text(GOOD)
@@ -683,6 +684,7 @@ with open("/proc/self/status") as status:  # unlike ru_maxrss, not at least what
 
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="needs Linux to measure memory")
 @pytest.mark.parametrize("kind", ["letor", "scattered", "parquet"])
+@pytest.mark.full
 def test_memory_does_not_grow_with_the_file(here, kind):
     rng = np.random.default_rng(0)
     lines = [
@@ -746,6 +748,7 @@ def trained(here):
         ("verify", "m.json", "DATA"),
     ],
 )
+@pytest.mark.full
 def test_every_command_takes_a_folder(trained, command):
     answers = []
     for name in ("d.txt", "d.ranksieve"):
@@ -781,6 +784,7 @@ def test_convert_on_the_command_line(trained):
     assert "cannot hold features" in refused("convert", "d.txt", "x/", "--dtype", "int")
 
 
+@pytest.mark.full
 def test_ctrl_c_on_the_command_line(trained):
     text = Path("d.txt").read_text()
     child = subprocess.Popen(

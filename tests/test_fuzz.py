@@ -20,6 +20,7 @@ from tests.fuzz.child import drawn, tried
 from tests.fuzz.targets import TARGETS
 from tests.test_booster_models import XGBOOST, changed, ubjson
 
+pytestmark = pytest.mark.full
 SEED = 17
 FEW = {
     "letor": 1,

@@ -9,6 +9,7 @@ import pytest
 from tests.fuzz.letor import Case, check_letor, letor_case
 from tests.fuzz.slow_letor import Refused, slow_read
 
+pytestmark = pytest.mark.full
 SEED, BLOCKS, IN_A_BLOCK = 17, 10, 1000
 
 

@@ -158,6 +158,7 @@ except OSError as error:
 """
 
 
+@pytest.mark.full
 def test_a_disk_that_is_full_says_so_and_loses_nothing(tmp_path):
     path = tmp_path / "Fold1.jsonl"
     run = subprocess.run(

@@ -104,6 +104,7 @@ def test_as_many_features_as_documents_may_be_in_a_working_set(wide):
     assert prox_newton.most_columns(make_objective(wide)) == prox_newton.FEWEST
 
 
+@pytest.mark.full
 def test_the_choice_among_models_needs_no_matrix_of_all_features(wide, monkeypatch):
     ranker = rs.SparseRanker(max_features=5, n_alphas=15, metric="map").fit(wide)  # compiled once
     widths = largest_blocks(monkeypatch)

@@ -446,6 +446,7 @@ def test_a_grid_search_can_choose_the_kind(data):
 @pytest.mark.filterwarnings("ignore:qid is None")
 @pytest.mark.filterwarnings("ignore:.*cannot guide the choice")
 @pytest.mark.filterwarnings("ignore:Can't check dok sparse matrix")
+@pytest.mark.full
 def test_scikit_learns_rules_hold_with_both_parameters():
     check_estimator(ranker(normalise="z", missing="column_mean"), on_skip=None)
 

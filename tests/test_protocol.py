@@ -37,6 +37,7 @@ def test_chooses_on_validation_and_reports_test(folds):
     assert len(result.pooled("map")) == sum(fold.test.n_queries for fold in folds)
 
 
+@pytest.mark.full
 def test_processes_change_nothing(folds):
     grid = parameter_grid(alpha=[0.1, 0.01])
     alone = five_fold(SparseRankSVM, grid, folds[:2])

@@ -293,6 +293,7 @@ def test_a_path_fills_with_a_word_and_scales_on_demand():
     np.testing.assert_allclose(weighted.coefs, even.coefs, rtol=1e-6)
 
 
+@pytest.mark.full
 def test_bench_prepares_for_all_methods_alike(tmp_path):
     folds = {"films": deal_folds(films(n_queries=30, scales=RAW), 3)}
     methods = ["sparseranker", "fsrank"]

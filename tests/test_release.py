@@ -18,6 +18,7 @@ WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 
 
+@pytest.mark.full
 def test_the_commands_of_the_readme_run_where_the_demo_left_its_data(tmp_path, monkeypatch):
     """In one process; ``make dist`` types them into a shell."""
     monkeypatch.chdir(tmp_path)

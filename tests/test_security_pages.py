@@ -108,6 +108,7 @@ def pages(tmp_path_factory) -> dict[str, Page]:
 
 
 @pytest.mark.parametrize("kind", ["fit", "frontier", "subset", "explain", "inspect", "results"])
+@pytest.mark.full
 def test_names_are_names(browser, pages, kind):  # noqa: F811
     path, names = pages[kind]
     tab = open_tab(browser, path)

@@ -7,6 +7,7 @@ import pytest
 import ranksieve as rs
 from tests.pages import ROOT, blocks, commands, run_page
 
+pytestmark = pytest.mark.full
 PAGE = ROOT / "docs" / "shop.md"
 
 

@@ -59,6 +59,7 @@ def test_spread(total, n):
     assert np.ptp(parts) <= 1
 
 
+@pytest.mark.full
 def test_bench_measures_them_once_and_the_table_tells(tiny, synthetic_folds, tmp_path):
     def run():
         return bench({"toy": synthetic_folds}, ["ranksvm"], out=tmp_path, grid="fast", studies=["stand_ins"])

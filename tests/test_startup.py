@@ -69,6 +69,7 @@ def test_loads_nothing_slow(code, slow):
     assert slow.isdisjoint(loaded.split())
 
 
+@pytest.mark.full
 def test_a_fit_loads_one_ranker_of_the_table():
     code = "import ranksieve as rs, sys; rs.SparseRanker(); print(*sys.modules)"
     loaded = output_of(code).split()
@@ -82,6 +83,7 @@ def test_every_lazy_name_is_there():
             assert getattr(package, name) is not None
 
 
+@pytest.mark.full
 def test_a_plain_fit_compiles_few_kernels_once_each(tmp_path):
     data = rs.make_ranking(n_queries=30, n_features=8, docs_per_query=12, n_informative=3, seed=0)
     rs.write_letor(data, tmp_path / "train.txt")
@@ -104,6 +106,7 @@ print(*{name.partition(".")[0] for name in sys.modules})
 
 
 @pytest.mark.parametrize("method", ["sparseranker", "ranksvm"])
+@pytest.mark.full
 def test_the_program_fits_without_loading_scikit_learn_and_writes_the_same_model(method, tmp_path):
     data = rs.make_ranking(n_queries=30, n_features=8, docs_per_query=12, n_informative=3, seed=0)
     rs.write_letor(data, tmp_path / "train.txt")

@@ -398,6 +398,7 @@ def test_studies_follow_the_methods_unless_named():
         wanted_studies(["paht"], [])
 
 
+@pytest.mark.full
 def test_a_folder_grows_by_studies_and_completes_those_that_are_missing(synthetic_folds, tmp_path):
     source = {"toy": synthetic_folds}
     how = {"out": tmp_path, "grid": "fast"}

@@ -1,0 +1,53 @@
+"""Which cases `make test` runs, and which only `make test-full`: those marked ``full``.
+
+Tests over all methods run in full for one method per kind of fit and loss, and for every method once
+(``FOR_EVERY_METHOD``). Processes, faults, browsers, tutorials and whole products of cases are marked where
+they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+
+import pytest
+
+from ranksieve.methods import METHODS
+from tests.rankers import RANKERS
+
+REPRESENTATIVES = {  # one per kind of fit and loss
+    "sparseranker",
+    "bestsubset",
+    "fenchelrank",
+    "fsmrank",
+    "minbatsrank",
+    "ranksvm-log",
+    "sparseranksvm",
+    "sparselistmle",
+    "rankboost",
+    "fsmsvm",
+    "stabilityselection",
+}
+FOR_EVERY_METHOD = {
+    "test_the_model_file_gives_the_same_scores",  # fit, save, load and score
+    "test_every_linear_method_tells_the_truth",  # fit, save and verify
+    "test_what_is_written_is_what_is_read",
+}
+OTHERS = {*METHODS, *RANKERS} - REPRESENTATIVES
+NAMES = {kind: name for name, kind in RANKERS.items()}
+full = pytest.mark.full
+
+
+def tiered(cases: Iterable, quick: Collection) -> list:
+    """Cases for ``parametrize``; those that are not among the quick ones are for `make test-full`."""
+    return [pytest.param(case, marks=() if case in quick else full) for case in cases]
+
+
+def is_about_another_method(item: pytest.Item) -> bool:
+    """Whether a case is about a method that another one represents."""
+    values = item.callspec.params.values() if hasattr(item, "callspec") else ()
+    named = {NAMES.get(value) if isinstance(value, type) else value for value in values if _is_name(value)}
+    return item.originalname not in FOR_EVERY_METHOD and not named.isdisjoint(OTHERS)
+
+
+def _is_name(value: object) -> bool:
+    return isinstance(value, (str, type))
