@@ -152,7 +152,7 @@ KINDS = {
     "scorecard": Kind(card, given={"valid": VALID}),
 }
 
-QUICK_KINDS = {"l1", "concave", "fenchelrank", "set within limits", "chosen", "chosen within limits", "scorecard"}
+QUICK_KINDS = {"l1", "concave", "fenchelrank", "set within limits", "chosen within limits", "scorecard"}
 
 
 @cache
