@@ -30,7 +30,7 @@ from types import FunctionType
 from typing import Any
 
 import pytest
-from coverage import CoverageData
+from coverage import CoverageData, CoverageException
 
 import ranksieve
 from tests.mutants.operators import Mutant, mutants_of
@@ -73,7 +73,10 @@ def gather(folder: Path) -> None:
     reach: dict[str, dict[int, tuple[set[str], set[str]]]] = {}
     for file in sorted(folder.glob("cov*")):
         data = CoverageData(str(file))
-        data.read()
+        try:
+            data.read()
+        except CoverageException:  # of a process that was killed
+            continue
         named = data.measured_contexts() - {""}
         for path in data.measured_files():
             module = path.rpartition("src/ranksieve/")[2]
