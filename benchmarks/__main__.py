@@ -13,7 +13,7 @@ import runpy
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from benchmarks.child import MARK
 from benchmarks.competitors import COMPETITORS
@@ -67,7 +67,7 @@ def parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
     return parser.parse_args(arguments)
 
 
-def _names(known: Sequence[str] | dict[str, Measure]):
+def _names(known: Sequence[str] | dict[str, Measure]) -> Callable[[str], list[str]]:
     def names(text: str) -> list[str]:
         given = text.split(",")
         if unknown := sorted(set(given) - set(known)):

@@ -10,13 +10,17 @@ with one thread. Test parts choose nothing here.
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from benchmarks.harness import keep, letor_root, seconds
 from ranksieve import Dataset, SparseRanker, evaluate, load_letor_folds, read_dataset
 from ranksieve._parallel import use_threads
+from ranksieve.formats.folds import Fold
 
 BUDGETS = (3, 5, 10, None)
 SEEDS = range(4)
@@ -25,7 +29,7 @@ FILLS = ("column_mean", "zero", "indicator")
 TEST_SHARE, TEST_SEED = 5, 1
 
 
-def letor(root: Path) -> dict:
+def letor(root: Path) -> dict[str, Any]:
     result = {}
     for name in ("OHSUMED", "MQ2008"):
         folds = load_letor_folds(root / name)
@@ -33,32 +37,36 @@ def letor(root: Path) -> dict:
             "budgets": [five_folds(folds, max_features=k) for k in BUDGETS],
             "dealings": [five_folds(folds, random_state=seed) for seed in SEEDS],
             "normalise": [five_folds(folds, normalise=kind) for kind in KINDS],
-            "seconds_of_a_fit": seconds(
-                lambda fold=folds[0]: SparseRanker().fit(fold.train, valid=fold.valid), repeats=5
-            ),
+            "seconds_of_a_fit": seconds(partial(fitted, folds[0]), repeats=5),
         }
     return result
 
 
-def five_folds(folds, **options) -> dict:
+def fitted(fold: Fold) -> SparseRanker:
+    return SparseRanker().fit(fold.train, valid=fold.valid)
+
+
+def five_folds(folds: Sequence[Fold], **options: Any) -> dict[str, Any]:
     rows = [measured(SparseRanker(**options), fold.train, fold.valid, fold.test, "letor") for fold in folds]
     means = {name: float(np.mean([row[name] for row in rows])) for name in ("features", "ndcg@10", "map")}
     return {**options, **means, "families": [row["family"] for row in rows]}
 
 
-def measured(ranker: SparseRanker, train: Dataset, valid: Dataset, test: Dataset, profile: str) -> dict:
+def measured(
+    ranker: SparseRanker, train: Dataset, valid: Dataset, test: Dataset, profile: str
+) -> dict[str, Any]:
     ranker.fit(train, valid=valid)
     mean = evaluate(ranker.predict(test), test, ["ndcg@10", "map"], profile).mean
     held_out = {"held_out": ranker.confidence_.mean, "loss": ranker.confidence_.loss}
     return {"features": len(ranker.support_), "family": ranker.family_, **mean, **held_out}
 
 
-def films(folder: Path) -> dict:
+def films(folder: Path) -> dict[str, Any]:
     train, valid = (read_dataset(folder / f"{part}.parquet") for part in ("train", "vali"))
     dealt = np.random.default_rng(TEST_SEED).permutation(train.n_queries) % TEST_SHARE
     rest, test = train.select_queries(dealt != 0), train.select_queries(dealt == 0)
 
-    def fit(**options) -> dict:
+    def fit(**options: Any) -> dict[str, Any]:
         return options | measured(SparseRanker(**options), rest, valid, test, "standard")
 
     with warnings.catch_warnings(), use_threads(1):

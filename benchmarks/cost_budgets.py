@@ -11,11 +11,13 @@ from __future__ import annotations
 
 import warnings
 from time import process_time
+from typing import Any
 
 import numpy as np
 
 import ranksieve as rs
 from benchmarks.harness import keep, letor_folder
+from ranksieve._types import FloatArray
 
 BUDGETS = (1.0, 2.0, 3.0, 4.0, 5.0, 8.0)
 SIZES = (1, 2, 3, 5, 8, 12)
@@ -24,24 +26,27 @@ QUERIES = 1000
 METRIC, PROFILE = "ndcg@10", "standard"
 
 
-def one_seed(everything: rs.Dataset, test: rs.Dataset, costs: rs.FeatureCosts, seed: int) -> list[dict]:
+def one_seed(
+    everything: rs.Dataset, test: rs.Dataset, costs: rs.FeatureCosts, seed: int
+) -> list[dict[str, Any]]:
     drawn = np.random.default_rng(seed).permutation(everything.n_queries)[:QUERIES]
     train = everything.select_queries(np.sort(drawn))
     names = train.feature_names
 
-    def measured(coef: np.ndarray, held_out: float) -> dict:
+    def measured(coef: FloatArray, held_out: float) -> dict[str, Any]:
         value = rs.evaluate(scale.apply(test).X @ coef, test, METRIC, PROFILE).mean[METRIC]
         used = np.flatnonzero(coef)
         cost = costs.of(names[j] for j in used)
         return {"features": len(used), "cost": cost, "held_out": held_out, "test": value}
 
-    def of(ranker: rs.SparseRanker) -> dict:
+    def of(ranker: rs.SparseRanker) -> dict[str, Any]:
         return measured(ranker.coef_, float(ranker.validation_.mean[ranker.chosen_]))
 
     plain = [rs.SparseRanker(k).fit(train) for k in SIZES]
     scale = plain[0].preparation_
     small = [of(ranker) for ranker in plain]
     found = rs.frontier(train, feature_costs=costs)
+    assert found.costs is not None
     rows = []
     for budget in BUDGETS:
         start = process_time()
@@ -57,7 +62,7 @@ def one_seed(everything: rs.Dataset, test: rs.Dataset, costs: rs.FeatureCosts, s
     return rows
 
 
-def summary(rows: list[dict]) -> dict:
+def summary(rows: list[dict[str, Any]]) -> dict[str, Any]:
     """Over the seeds of one budget."""
     result = {"budget": rows[0]["budget"], "seconds": float(np.mean([row["seconds"] for row in rows]))}
     for name in ("fit", "frontier", "max_features"):

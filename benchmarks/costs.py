@@ -10,11 +10,13 @@ test queries, which guide none.
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
 from benchmarks.harness import keep
-from ranksieve.data.costs import CostUnit, FeatureCosts
+from ranksieve._types import FloatArray
+from ranksieve.data.costs import ColumnCosts, CostUnit, FeatureCosts
 from ranksieve.data.dataset import Dataset
 from ranksieve.estimators import SparseRanker
 from ranksieve.estimators.choice import Budget, best
@@ -52,7 +54,7 @@ def split(data: Dataset) -> list[Dataset]:
     ]
 
 
-def against_plain(data: Dataset, costs: FeatureCosts) -> list[dict]:
+def against_plain(data: Dataset, costs: FeatureCosts) -> list[dict[str, Any]]:
     train, valid, test = split(data)
     columns = costs.columns(data.feature_names)
     plain = SparseRanker(metric=METRIC, profile=PROFILE).fit(train, valid=valid)
@@ -71,7 +73,9 @@ def against_plain(data: Dataset, costs: FeatureCosts) -> list[dict]:
     return rows
 
 
-def measured(name: str, ranker: SparseRanker, w: np.ndarray, columns, valid: Dataset, test: Dataset) -> dict:
+def measured(
+    name: str, ranker: SparseRanker, w: FloatArray, columns: ColumnCosts, valid: Dataset, test: Dataset
+) -> dict[str, Any]:
     values = {
         part: evaluate(ranker.preparation_.apply(d).X @ w, d, METRIC, PROFILE).mean[METRIC]
         for part, d in (("valid", valid), ("test", test))
@@ -83,7 +87,7 @@ def measured(name: str, ranker: SparseRanker, w: np.ndarray, columns, valid: Dat
     }
 
 
-def summary(rows: list[dict]) -> dict:
+def summary(rows: list[dict[str, Any]]) -> dict[str, Any]:
     """Over the seeds of one budget."""
     both = [row for row in rows if "plain_valid" in row]
     gain = {part: [row[f"costs_{part}"] - row[f"plain_{part}"] for row in both] for part in ("valid", "test")}

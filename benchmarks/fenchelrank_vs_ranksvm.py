@@ -7,17 +7,18 @@ from __future__ import annotations
 
 import os
 from tempfile import TemporaryDirectory
+from typing import Any
 
 from benchmarks.harness import keep, letor_root
 from ranksieve.experiment import bench
-from ranksieve.formats.folds import load_letor_folds
+from ranksieve.formats.folds import Fold, load_letor_folds
 from ranksieve.significance import paired_t, randomisation
 
 METRICS = ("ndcg@1", "ndcg@3", "ndcg@5", "ndcg@10", "map")
 PAPER = {"OHSUMED": (0.5, 0.0053, 0.0602, 0.0455, 0.0838), "MQ2008": (0.3506, 0.1239, 0.2731, 0.3891, 0.1650)}
 
 
-def run(name: str, folds: list):
+def run(name: str, folds: list[Fold]) -> Any:
     with TemporaryDirectory() as out:
         n_jobs = len(os.sched_getaffinity(0))
         results = bench({"data": folds}, [name], out=out, profile="letor", studies=False, n_jobs=n_jobs)

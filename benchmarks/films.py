@@ -10,6 +10,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from time import perf_counter
+from typing import Any
 
 import numpy as np
 
@@ -30,8 +31,8 @@ def main() -> None:
     train, valid = (rs.read_dataset(root / f"{part}.parquet") for part in ("train", "vali"))
     costs = rs.read_costs(root / "costs.csv")
     first, second = halves(train)
-    budget = {"feature_costs": costs, "max_cost": MAX_COST}
-    rs.SparseRanker(**budget).fit(first.select_queries(range(100)))  # compiles
+    budget: dict[str, Any] = {"feature_costs": costs, "max_cost": MAX_COST}
+    rs.SparseRanker(**budget).fit(first.select_queries(np.arange(100)))  # compiles
     timed: dict[str, Callable[[], object]] = {
         "fit within a cost, one thread": lambda: rs.SparseRanker(**budget).fit(first),
         "fit within a cost": lambda: rs.SparseRanker(**budget).fit(first),

@@ -12,12 +12,14 @@ import os
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from statistics import median
 from typing import Any
 
 import numpy as np
 
+from ranksieve._types import FloatArray
 from ranksieve.data.dataset import Dataset
 from ranksieve.formats.letor import read_letor
 from ranksieve.objective import Objective, make_objective
@@ -73,18 +75,18 @@ def repeated(work: Callable[[], Any], times: int = REPEATS) -> list[float]:
     return [seconds(work)[0] for _ in range(times)]
 
 
-def path_of(objective: Objective) -> tuple[np.ndarray, list[Any]]:
+def path_of(objective: Objective) -> tuple[FloatArray, list[Any]]:
     """α and results of the whole path, as sparse_path walks it."""
     objective._gradient = objective._gradient_at_zero = objective.features._kept = None
     start, grid = path_grid(objective, L1(), POINTS)
     return grid, [replace(result, point=None) for result in walk(objective, L1(), grid, start, TOL)]
 
 
-def evaluated(objective: Objective, w: np.ndarray) -> None:
+def evaluated(objective: Objective, w: FloatArray) -> None:
     objective.gradient(objective.evaluate(w))
 
 
-def recomputed(host: Dataset, results: list[Any], grid: np.ndarray, every: int) -> dict[str, float]:
+def recomputed(host: Dataset, results: list[Any], grid: FloatArray, every: int) -> dict[str, float]:
     """The processor's float64 gaps beside those of the GPU."""
     objective, worst, off, off_objective = make_objective(host), 0.0, 0.0, 0.0
     for alpha, result in zip(grid[::every].tolist(), results[::every], strict=True):
@@ -110,21 +112,21 @@ def measure_sizes(found: dict[str, Any]) -> None:
 
     for name, (n_lists, length, n_features) in SIZES.items():
         data = drawn(n_lists, length, n_features)
-        made, objective = seconds(lambda data=data: make_objective(data))
+        made, objective = seconds(partial(make_objective, data))
         X = data.X.values
         X.sum()
         reading = min(repeated(X.sum, 20))
-        first, (grid, results) = seconds(lambda objective=objective: path_of(objective))
+        first, (grid, results) = seconds(partial(path_of, objective))
         w = results[-1].w
         evaluated(objective, w)
-        evaluations = repeated(lambda objective=objective, w=w: evaluated(objective, w), 30)
-        paths = repeated(lambda objective=objective: path_of(objective))
+        evaluations = repeated(partial(evaluated, objective, w), 30)
+        paths = repeated(partial(path_of, objective))
         again = path_of(objective)[1]
         pairs = objective.loss.normaliser
         del objective
         torch.cuda.empty_cache()
         torch.cuda.reset_peak_memory_stats()
-        whole = repeated(lambda data=data: sparse_path(data, n_alphas=POINTS, tol=TOL), 3)
+        whole = repeated(partial(sparse_path, data, n_alphas=POINTS, tol=TOL), 3)
         one = {
             "documents": n_lists * length, "features": n_features, "length": length,
             "pairs": pairs, "reading_ms": 1e3 * reading,
@@ -191,14 +193,18 @@ def measure_letor(found: dict[str, Any]) -> None:
         both(found, name, "letor", data.replace_features(data.X.astype(np.float32)))
 
 
-def measure_flagship(found: dict[str, Any]) -> None:
+def fitted(data: Dataset, device: str) -> Any:
     from ranksieve import SparseRanker
 
+    return SparseRanker(10, device=device).fit(data)
+
+
+def measure_flagship(found: dict[str, Any]) -> None:
     host = on_host(drawn(4_000, 125, 136))
     for device in ("cuda", "cpu"):
-        times, chosen = [], None
+        times = []
         for _ in range(2):
-            took, chosen = seconds(lambda device=device: SparseRanker(10, device=device).fit(host))
+            took, chosen = seconds(partial(fitted, host, device))
             times.append(took)
         found.setdefault("flagship", {})[device] = {
             "documents": host.n_docs, "features": 136, "s": times, "chosen": chosen.support_.tolist(),

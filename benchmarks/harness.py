@@ -83,7 +83,8 @@ def spread(values: Sequence[float]) -> dict[str, Any]:
 def peak_megabytes() -> float:
     """Largest resident size of this process so far (ru_maxrss would begin at the parent's size)."""
     status = Path("/proc/self/status").read_text()
-    return int(re.search(r"VmHWM:\s+(\d+) kB", status).group(1)) / 1024
+    (kilobytes,) = re.findall(r"VmHWM:\s+(\d+) kB", status)
+    return int(kilobytes) / 1024
 
 
 def in_subprocess(module: str, *arguments: str) -> dict[str, Any]:

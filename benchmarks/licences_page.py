@@ -112,10 +112,10 @@ def licence_of(package: str) -> str:
         about = metadata(package)
     except PackageNotFoundError:
         return STATED.get(package, "unknown")
-    stated = about.get("License-Expression")
-    if stated:
-        return str(stated)
-    texts = [*(about.get_all("Classifier") or ()), (about.get("License") or "").partition("\n")[0]]
+    if stated := about.get_all("License-Expression"):
+        return str(stated[0])
+    licence = (about.get_all("License") or [""])[0]
+    texts = [*(about.get_all("Classifier") or ()), licence.partition("\n")[0]]
     licences = " ".join(text for text in texts if text.startswith("License") or " :: " not in text)
     return next((name for words, name in WORDS.items() if re.search(words, licences)), "unknown")
 

@@ -12,6 +12,7 @@ import statistics
 import numpy as np
 
 from benchmarks.harness import keep, letor_root, seconds
+from ranksieve._types import FloatArray
 from ranksieve.data.dataset import Dataset
 from ranksieve.formats.letor import read_letor
 from ranksieve.kernels.ftrl import Rule
@@ -24,18 +25,18 @@ N_FEATURES, LIST_LENGTH = 45, 100
 
 def ours(data: Dataset) -> FtrlState:
     state = FtrlState.zeros(data.n_features)
-    Passes(data).run(RULE, state)
+    Passes.of(data).run(RULE, state)
     return state
 
 
 def epoch_seconds(data: Dataset, repeats: int) -> float:
     """Median time of a pass that continues the ones before it, after compilation."""
-    passes, state = Passes(data), FtrlState.zeros(data.n_features)
+    passes, state = Passes.of(data), FtrlState.zeros(data.n_features)
     passes.run(RULE, state)
     return statistics.median(seconds(lambda: passes.run(RULE, state), repeats))
 
 
-def pair_differences(data: Dataset) -> list[np.ndarray]:
+def pair_differences(data: Dataset) -> list[FloatArray]:
     """x_i − x_j over the pairs of each query."""
     differences = []
     for lo, hi in itertools.pairwise(data.queries.offsets):
@@ -45,7 +46,7 @@ def pair_differences(data: Dataset) -> list[np.ndarray]:
     return differences
 
 
-def numpy_epoch(differences: list[np.ndarray], n_features: int) -> np.ndarray:
+def numpy_epoch(differences: list[FloatArray], n_features: int) -> FloatArray:
     """The same updates on materialised pairs."""
     n, v, w = (np.zeros(n_features) for _ in range(3))
     for K in differences:

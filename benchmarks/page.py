@@ -130,7 +130,7 @@ def pipeline_table(rows: Sequence[Row]) -> Iterator[str]:
         ranked = {
             row["competitor"]: row for row in rows if row["data"] == data and row["what"] == "test ndcg@10"
         }
-        best = max(ranked.values(), key=lambda row: row["mean"], default=None)
+        best = max(ranked.values(), key=lambda row: row["mean"], default={})
         for name, row in sorted(ranked.items(), key=lambda item: -item[1]["mean"]):
             of = {one["what"]: one for one in rows if one["data"] == data and one["competitor"] == name}
             p = paired_t(np.array(best["per_query"]), np.array(row["per_query"]))

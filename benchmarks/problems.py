@@ -35,7 +35,7 @@ class Stated:
 
     @property
     def n_pairs(self) -> int:
-        return round(self.objective.loss.normaliser)
+        return round(float(self.objective.loss.normaliser))
 
     @property
     def C(self) -> float:

@@ -50,7 +50,7 @@ def _key(row: Row) -> tuple[str, str]:
 
 def same_part(row: Row, data: str, competitor: str) -> bool:
     """Whether a row is of this data set and competitor."""
-    return row["data"] == data and row["competitor"] == competitor
+    return bool(row["data"] == data and row["competitor"] == competitor)
 
 
 def is_known(rows: Sequence[Row], data: str, competitor: str, version: str, how: str) -> bool:

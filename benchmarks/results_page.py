@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import time
+from typing import Any
 
 from benchmarks.harness import HERE, letor_root
 from ranksieve._util.atomic import atomic_write
@@ -135,7 +136,7 @@ def main() -> None:
     if root is None:
         return
     start = time.perf_counter()
-    options = {"out": FOLDER, "n_jobs": len(os.sched_getaffinity(0)), "progress": _report}
+    options: dict[str, Any] = {"out": FOLDER, "n_jobs": len(os.sched_getaffinity(0)), "progress": _report}
     results = bench(root, "all", data_sets=DATA_SETS, studies="all", **options)
     for data_set in DATA_SETS:
         if apart := [name for name in VARIANTS if rows_of(data_set, name)]:

@@ -22,6 +22,7 @@ import numpy as np
 
 from benchmarks.data_sets import large
 from benchmarks.harness import OUT, RESULTS, Skipped, in_subprocess, keep, peak_megabytes, seconds
+from ranksieve._types import IntArray
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.disk_matrix import DiskMatrix, write_block
 from ranksieve.data.inputs import numbered_names
@@ -92,7 +93,7 @@ def one_pass(folder: str) -> dict[str, Any]:
     w[10::13] = 0.1
     everything, few = np.arange(data.n_features), np.flatnonzero(w)
 
-    def read(columns: np.ndarray) -> None:
+    def read(columns: IntArray) -> None:
         for a, b in itertools.pairwise(data.X.starts.tolist()):
             data.X.read(a, b, columns)
 
@@ -223,7 +224,8 @@ def storage() -> Iterator[tuple[str, Any]]:
 
     raw, parquet = OUT / "data" / "storage.bin", OUT / "data" / "storage.parquet"
     raw.parent.mkdir(parents=True, exist_ok=True)
-    writer, starts = None, [0]
+    writer: Any = None
+    starts = [0]
     with raw.open("wb") as file:
         for number in range(8):
             X = large.draw_part(number).X
@@ -237,11 +239,11 @@ def storage() -> Iterator[tuple[str, Any]]:
     matrix, stored = DiskMatrix(raw, starts, X.shape[1], np.float32), pq.ParquetFile(parquet)
     for name, columns in (("all", np.arange(X.shape[1])), ("20", np.arange(3, 123, 6))):
 
-        def read_raw(columns: np.ndarray = columns) -> None:
+        def read_raw(columns: IntArray = columns) -> None:
             for a, b in itertools.pairwise(starts):
                 matrix.read(a, b, columns)
 
-        def read_parquet(columns: np.ndarray = columns) -> None:
+        def read_parquet(columns: IntArray = columns) -> None:
             for group in range(stored.num_row_groups):
                 for column in stored.read_row_group(group, columns=[f"f{j}" for j in columns]).columns:
                     column.to_numpy()
@@ -289,7 +291,7 @@ def growth() -> Iterator[tuple[str, Any]]:
     for n, result in zip(sizes, found, strict=True):
         yield f"gradient_{n}_ms", 1e3 * result["seconds"]
     logs = [np.log([result[key] for result in found]) for key in ("documents", "seconds")]
-    yield "gradient_exponent", float(np.polyfit(*logs, 1)[0])
+    yield "gradient_exponent", float(np.polyfit(logs[0], logs[1], 1)[0])
     yield "gradient_exponent_from_62500", float(np.polyfit(logs[0][1:], logs[1][1:], 1)[0])
 
 

@@ -17,12 +17,13 @@ import numpy as np
 
 import ranksieve as rs
 from ranksieve._parallel import available_threads, use_threads
+from ranksieve._types import AnyArray, FloatArray, IntArray
 
 N_DOCS, N_FEATURES, DOCS_PER_QUERY, N_CHUNKS, N_ALPHAS = 200_000, 136, 100, 8, 20
 WORKERS = (2, 4)
 
 
-def drawn(chunk: int, n_docs: int, n_features: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def drawn(chunk: int, n_docs: int, n_features: int) -> tuple[AnyArray, FloatArray, IntArray]:
     """Features, labels and query ids of one chunk; labels follow a sparse linear score with noise."""
     rng = np.random.default_rng(chunk)
     X = rng.random((n_docs, n_features), dtype=np.float32)
@@ -37,7 +38,8 @@ def drawn(chunk: int, n_docs: int, n_features: int) -> tuple[np.ndarray, np.ndar
 def in_memory(n_docs: int, n_features: int) -> rs.Dataset:
     """All chunks, here."""
     parts = [drawn(k, n_docs // N_CHUNKS, n_features) for k in range(N_CHUNKS)]
-    return rs.Dataset(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
+    X, y, qid = (np.concatenate(columns) for columns in zip(*parts, strict=True))
+    return rs.Dataset(X, y, qid)
 
 
 def on_workers(client: Any, n_docs: int, n_features: int) -> Any:

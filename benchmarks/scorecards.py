@@ -8,12 +8,16 @@ on 10,000 documents.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from benchmarks.harness import keep, letor_root, seconds
 from ranksieve import Dataset, LinearModel, evaluate, load_letor_folds, make_ranking, make_scorecard
+from ranksieve._types import FloatArray
+from ranksieve.formats.folds import Fold
 from ranksieve.forward import ForwardSearch, Rules
 from ranksieve.model import Term
 from ranksieve.objective import make_objective
@@ -23,11 +27,11 @@ LEVELS = (3, 9)
 METRICS = ("ndcg@10", "map")
 
 
-def letor(root: Path) -> dict:
+def letor(root: Path) -> dict[str, Any]:
     return {name: five_folds(load_letor_folds(root / name)) for name in ("OHSUMED", "MQ2008")}
 
 
-def five_folds(folds) -> list[dict]:
+def five_folds(folds: Sequence[Fold]) -> list[dict[str, Any]]:
     found = [(fold, forward_models(fold.train)) for fold in folds]
     return [
         summary(levels, size, [measured(models[size], levels, fold) for fold, models in found])
@@ -44,12 +48,12 @@ def forward_models(train: Dataset) -> dict[int, LinearModel]:
     return {size: model_of(path.coefs[size - 1], train, search.ridge) for size in SIZES}
 
 
-def model_of(w: np.ndarray, train: Dataset, ridge: float) -> LinearModel:
+def model_of(w: FloatArray, train: Dataset, ridge: float) -> LinearModel:
     terms = (Term(train.feature_names[j], j, w[j]) for j in np.flatnonzero(w).tolist())
     return LinearModel(tuple(terms), train.n_features, certificate={"ridge": ridge})
 
 
-def measured(model: LinearModel, levels: int, fold) -> dict:
+def measured(model: LinearModel, levels: int, fold: Fold) -> dict[str, Any]:
     card = make_scorecard(model, fold.train, levels)
     proof = card.certificate
     row = {"features": len(card.terms), "bound": proof["gap"] / (proof["objective"] - proof["gap"])}
@@ -61,7 +65,7 @@ def measured(model: LinearModel, levels: int, fold) -> dict:
     return row
 
 
-def summary(levels: int, size: int, rows: list[dict]) -> dict:
+def summary(levels: int, size: int, rows: list[dict[str, Any]]) -> dict[str, Any]:
     """Means over the folds, what the card loses, and the bound of the worst fold."""
     means = {name: float(np.mean([row[name] for row in rows])) for name in rows[0] if name != "bound"}
     lost = {
@@ -81,7 +85,7 @@ def summary(levels: int, size: int, rows: list[dict]) -> dict:
     }
 
 
-def speed() -> dict:
+def speed() -> dict[str, Any]:
     data = make_ranking(n_queries=200, n_features=10, n_informative=10, docs_per_query=50, seed=0)
     model = LinearModel(tuple(Term(f"f{j + 1}", j, 1.0) for j in range(10)), 10)
     return {"documents": data.n_docs, "seconds": seconds(lambda: make_scorecard(model, data), repeats=5)}

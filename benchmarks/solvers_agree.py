@@ -7,10 +7,14 @@ solver runs until its own certificate says 1e-6 relative; the objectives must th
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
+from functools import partial
+from typing import Any
 
 import numpy as np
 
 from benchmarks.harness import keep, letor_root
+from ranksieve.data.dataset import Dataset
 from ranksieve.formats.letor import read_letor
 from ranksieve.objective import make_objective
 from ranksieve.path import sparse_path
@@ -22,7 +26,7 @@ TOL = 1e-6
 POINTS = (20, 39, 60)
 
 
-def solve_all(train, point: int) -> list[dict]:
+def solve_all(train: Dataset, point: int) -> list[dict[str, Any]]:
     alpha = float(sparse_path(train).alphas[point])
     objective = make_objective(train)
     problem = Problem(objective, L1(alpha))
@@ -33,13 +37,13 @@ def solve_all(train, point: int) -> list[dict]:
     ball = Problem(objective, L1Ball(radius))
     for variant in VARIANTS:
         solver = FrankWolfe(TOL * loss, 20_000, variant)
-        row = timed(f"Frank–Wolfe, {variant}", lambda solver=solver: solver.solve(ball))
+        row = timed(f"Frank–Wolfe, {variant}", partial(solver.solve, ball))
         row["objective"] += alpha * float(np.abs(row["w"]).sum())
         rows.append(row)
     return [{"alpha": alpha, "radius": radius, **{k: v for k, v in row.items() if k != "w"}} for row in rows]
 
 
-def timed(name: str, solve) -> dict:
+def timed(name: str, solve: Callable[[], Any]) -> dict[str, Any]:
     start = time.perf_counter()
     result = solve()
     seconds = time.perf_counter() - start

@@ -12,7 +12,9 @@ import statistics
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
+from types import FrameType
 
 import ranksieve as rs
 from benchmarks.harness import HERE
@@ -33,7 +35,7 @@ def main() -> None:
         with tempfile.TemporaryDirectory() as folder:
             run(Path(folder))  # compiles kernels and loads modules, which would count otherwise
         with tempfile.TemporaryDirectory() as folder:
-            files = _passed_through(lambda run=run, folder=folder: run(Path(folder)))
+            files = _passed_through(partial(run, Path(folder)))
         print(f"files that one {name} passes through: {len(files)}")
         print("  " + ", ".join(files))
 
@@ -43,7 +45,7 @@ def _functions(path: Path) -> Iterator[tuple[str, int, int]]:
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.FunctionDef):
             body = node.body[1:] if ast.get_docstring(node) else node.body
-            length = node.end_lineno - body[0].lineno + 1 if body else 0
+            length = (node.end_lineno or node.lineno) - body[0].lineno + 1 if body else 0
             arguments = node.args
             count = len(arguments.posonlyargs) + len(arguments.args) + len(arguments.kwonlyargs)
             own = count - (bool(arguments.args) and arguments.args[0].arg in ("self", "cls"))
@@ -54,9 +56,9 @@ def _passed_through(run: Callable[[], None]) -> list[str]:
     """Files of the package in which a function is called."""
     seen: set[str] = set()
 
-    def watch(frame: object, event: str, argument: object) -> None:
-        if event == "call" and frame.f_code.co_name != "<module>":  # type: ignore[attr-defined]
-            seen.add(frame.f_code.co_filename)  # type: ignore[attr-defined]
+    def watch(frame: FrameType, event: str, argument: object) -> None:
+        if event == "call" and frame.f_code.co_name != "<module>":
+            seen.add(frame.f_code.co_filename)
 
     sys.setprofile(watch)
     try:

@@ -10,9 +10,9 @@ Test parts choose nothing here.
 
 from __future__ import annotations
 
-import sys
 import warnings
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -27,6 +27,7 @@ from ranksieve import (
     make_ranking,
     read_dataset,
 )
+from ranksieve._types import FloatArray
 
 SIZES = range(1, 11)
 TIME_LIMIT = 60.0
@@ -35,7 +36,7 @@ FAMILIES = ("l1", "log", "forward")
 COPIES, COPY_NOISE = 3, 0.3
 
 
-def proven(ranker: BestSubset) -> dict:
+def proven(ranker: BestSubset) -> dict[str, Any]:
     gaps = np.array(ranker.trace_.gap) / np.array(ranker.trace_.objective)
     near = np.flatnonzero(gaps <= NEAR)
     return {
@@ -51,21 +52,21 @@ def proven(ranker: BestSubset) -> dict:
     }
 
 
-def compared(train: Dataset, valid: Dataset, test: Dataset, profile: str) -> list[dict]:
+def compared(train: Dataset, valid: Dataset, test: Dataset, profile: str) -> list[dict[str, Any]]:
     """One row per size: what is proven, and test NDCG@10 of the best subset and of other families."""
 
-    def ndcg(ranker, coef) -> float:
+    def ndcg(ranker: BestSubset | SparseRanker, coef: FloatArray) -> float:
         scores = ranker._scores_with(coef[None], test)[:, 0]
         return float(evaluate(scores, test, "ndcg@10", profile).mean["ndcg@10"])
 
     rankers = BestSubset(time_limit=TIME_LIMIT).fit_sizes(SIZES, train)
     other = SparseRanker(max(SIZES), families=FAMILIES, n_alphas=100, min_ratio=1e-3).fit(train, valid=valid)
     rows = []
-    for ranker in rankers:
+    for size, ranker in zip(SIZES, rankers, strict=True):
         ranked = {"subset": ndcg(ranker, ranker.coef_)}
         for family in other.candidates_.families:
             used = family.models.n_nonzero
-            within = np.flatnonzero((used > 0) & (used <= ranker.max_features))
+            within = np.flatnonzero((used > 0) & (used <= size))
             if len(within):
                 last = within[np.flatnonzero(used[within] == used[within].max())[-1]]
                 ranked[family.label] = ndcg(other, family.models.coefs[last])
@@ -74,14 +75,14 @@ def compared(train: Dataset, valid: Dataset, test: Dataset, profile: str) -> lis
     return rows
 
 
-def letor(root: Path) -> dict:
+def letor(root: Path) -> dict[str, Any]:
     return {
         name: [compared(fold.train, fold.valid, fold.test, "letor") for fold in load_letor_folds(root / name)]
         for name in ("OHSUMED", "MQ2008")
     }
 
 
-def films(folder: Path) -> list[dict]:
+def films(folder: Path) -> list[dict[str, Any]]:
     train, valid = (read_dataset(folder / f"{part}.parquet") for part in ("train", "vali"))
     dealt = np.random.default_rng(TEST_SEED).permutation(train.n_queries) % TEST_SHARE
     rest, test = train.select_queries(dealt != 0), train.select_queries(dealt == 0)
@@ -90,10 +91,11 @@ def films(folder: Path) -> list[dict]:
         return compared(rest, valid, test, "standard")
 
 
-def planted(n_features: int, n_queries: int = 300, n_planted: int = 10) -> dict:
+def planted(n_features: int, n_queries: int = 300, n_planted: int = 10) -> dict[str, Any]:
     """Ten planted features, each with three noisy copies, among others."""
     n_copies = COPIES * n_planted
     data = make_ranking(n_queries, n_features - n_copies, n_planted, docs_per_query=30, seed=0)
+    assert data.truth is not None
     truth, rng = np.flatnonzero(data.truth), np.random.default_rng(0)
     columns = np.repeat(truth, COPIES)
     copies = data.X[:, columns] + COPY_NOISE * data.X[:, columns].std(axis=0) * rng.normal(
@@ -107,7 +109,7 @@ def planted(n_features: int, n_queries: int = 300, n_planted: int = 10) -> dict:
     return row
 
 
-def summary(folds: list[list[dict]]) -> list[dict]:
+def summary(folds: list[list[dict[str, Any]]]) -> list[dict[str, Any]]:
     """Means and extremes over folds, one row per size."""
     rows = []
     for k in range(len(SIZES)):
@@ -133,7 +135,7 @@ def summary(folds: list[list[dict]]) -> list[dict]:
 
 
 def main() -> None:
-    result: dict = {"time_limit": TIME_LIMIT, "synthetic": [planted(136), planted(700)]}
+    result: dict[str, Any] = {"time_limit": TIME_LIMIT, "synthetic": [planted(136), planted(700)]}
     root = letor_root()
     if root is not None:
         sets = letor(root)
@@ -144,4 +146,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.competitors.base import Competitor, Fitted
+from ranksieve._types import FloatArray
 from ranksieve.data.dataset import Dataset
 
 
@@ -49,7 +50,7 @@ def _own(data: Dataset) -> Any:
     return CDataset.from_numpy(X, np.ascontiguousarray(data.y, dtype=np.float64), qid)
 
 
-def _scores(model: Any, data: Dataset) -> np.ndarray:
+def _scores(model: Any, data: Dataset) -> FloatArray:
     return np.array(model.predict_dense_scores(_own(data)))
 
 

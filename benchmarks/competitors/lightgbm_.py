@@ -31,4 +31,4 @@ class LightGBM(Competitor):
         }
         booster = lgb.train({**options, **point}, lgb.Dataset(X, y.astype(int), group=sizes), rounds)
         used = int(np.count_nonzero(booster.feature_importance()))
-        return Fitted(lambda data: booster.predict(data.X), used)
+        return Fitted(lambda data: np.asarray(booster.predict(data.X)), used)

@@ -43,4 +43,5 @@ def fit_pairs(K: FloatArray, signs: FloatArray, penalty: str, C: float, tol: flo
     )  # fmt: skip
     with single_threaded_blas(), warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return svc.fit(K, signs).coef_[0]
+        w: FloatArray = svc.fit(K, signs).coef_[0]
+    return w

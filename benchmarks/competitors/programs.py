@@ -11,6 +11,7 @@ import numpy as np
 
 from benchmarks.competitors.base import Competitor
 from benchmarks.harness import OUT
+from ranksieve._types import FloatArray
 from ranksieve.data.dataset import Dataset
 from ranksieve.formats.letor import write_letor
 
@@ -55,7 +56,7 @@ def run(*command: Any) -> None:
         )
 
 
-def weights_from_pairs(pairs: list[str], n_features: int) -> np.ndarray:
+def weights_from_pairs(pairs: list[str], n_features: int) -> FloatArray:
     """Weights of ``["1:0.5", …]``, numbered from 1."""
     w = np.zeros(n_features)
     for pair in pairs:

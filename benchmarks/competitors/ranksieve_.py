@@ -34,7 +34,8 @@ class Ranksieve(Competitor):
         return data
 
     def solve(self, prepared: Dataset, problem: Stated, tol: float) -> FloatArray:
-        return solve(make_objective(prepared), problem, tol).w
+        w: FloatArray = solve(make_objective(prepared), problem, tol).w
+        return w
 
     def fit(self, train: Dataset, valid: Dataset, **point: Any) -> Fitted:
         from ranksieve.estimators import SparseRanker  # much to import, and memory is measured

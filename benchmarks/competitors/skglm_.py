@@ -50,7 +50,9 @@ def fit_pairs(K: FloatArray, signs: FloatArray, alpha: float, tol: float) -> Flo
     solver = AndersonCD(tol=tol, fit_intercept=False, warm_start=False)
     with single_threaded_blas(), warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return GeneralizedLinearEstimator(_squared_hinge()(), L1(alpha), solver).fit(K, signs).coef_.ravel()
+        model = GeneralizedLinearEstimator(_squared_hinge()(), L1(alpha), solver).fit(K, signs)
+    w: FloatArray = model.coef_.ravel()
+    return w
 
 
 @cache
@@ -58,26 +60,26 @@ def _squared_hinge() -> Any:
     """(1/p) Σ max(0, 1 − y·Kw)², its derivatives and their slopes; skglm compiles the class at fit."""
     from skglm.datafits import BaseDatafit
 
-    class SquaredHinge(BaseDatafit):
-        def __init__(self):
+    class SquaredHinge(BaseDatafit):  # type: ignore[misc]
+        def __init__(self) -> None:
             pass
 
-        def get_spec(self):
+        def get_spec(self) -> tuple[()]:
             return ()
 
-        def params_to_dict(self):
+        def params_to_dict(self) -> dict[str, Any]:
             return {}
 
-        def initialize(self, X, y):
+        def initialize(self, X: FloatArray, y: FloatArray) -> None:
             pass
 
-        def value(self, y, w, Xw):
+        def value(self, y: FloatArray, w: FloatArray, Xw: FloatArray) -> Any:
             return np.sum(np.maximum(0.0, 1.0 - y * Xw) ** 2) / len(y)
 
-        def get_lipschitz(self, X, y):
+        def get_lipschitz(self, X: FloatArray, y: FloatArray) -> Any:
             return 2.0 * (X**2).sum(axis=0) / len(y)
 
-        def gradient_scalar(self, X, y, w, Xw, j):
+        def gradient_scalar(self, X: FloatArray, y: FloatArray, w: FloatArray, Xw: FloatArray, j: int) -> Any:
             return -2.0 * (X[:, j] @ (y * np.maximum(0.0, 1.0 - y * Xw))) / len(y)
 
     return SquaredHinge

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from benchmarks.competitors.base import Competitor, Fitted, linear
 from benchmarks.pairs import pair_rows
+from ranksieve._types import FloatArray
 from ranksieve.data.dataset import Dataset
 
 MOST_PAIRS = 50_000  # examples are text, and an online learner has seen enough by then
@@ -18,17 +21,18 @@ class VowpalWabbit(Competitor):
     package, module = "vowpalwabbit", "vowpalwabbit"
     grid = tuple({"passes": passes, "rate": rate} for passes in (1, 5) for rate in (0.05, 0.5))
 
-    def fit(self, train: Dataset, valid: Dataset, *, passes: int = 1, rate: float = 0.5) -> Fitted:
+    def fit(self, train: Dataset, valid: Dataset, **point: Any) -> Fitted:
         from vowpalwabbit import Workspace
 
-        model = Workspace(f"--loss_function logistic --noconstant -l {rate} -b 12 --quiet")
+        model = Workspace(f"--loss_function logistic --noconstant -l {point['rate']} -b 12 --quiet")
         examples = [model.parse(line) for line in _lines(train)]
-        for _ in range(passes):
+        for _ in range(point["passes"]):
             for one in examples:
                 model.learn(one)
         for one in examples:
             model.finish_example(one)
-        return linear([model.get_weight_from_name(str(j), "f") for j in range(train.n_features)])
+        w = [model.get_weight_from_name(str(j), "f") for j in range(train.n_features)]
+        return linear(np.array(w))
 
 
 def _lines(data: Dataset) -> list[str]:
@@ -41,5 +45,5 @@ def _lines(data: Dataset) -> list[str]:
     return [f"{sign} |f {_features(x)}" for sign, x in zip(signs, K, strict=True)]
 
 
-def _features(x: np.ndarray) -> str:
+def _features(x: FloatArray) -> str:
     return " ".join(f"{j}:{x[j]:.6g}" for j in np.flatnonzero(x))

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from benchmarks.competitors.base import Competitor, Fitted, grouped
+from ranksieve._types import AnyArray
 from ranksieve.data.dataset import Dataset
 
 
@@ -49,5 +50,5 @@ class XGBoostTrees(XGBoost):
     grid = tuple({"max_depth": depth, "rounds": rounds} for depth in (3, 6) for rounds in (50, 100, 200))
 
 
-def _weights(booster: Any) -> np.ndarray:
+def _weights(booster: Any) -> AnyArray:
     return np.ravel(json.loads(booster.get_dump(dump_format="json")[0])["weight"])

@@ -42,7 +42,10 @@ def _labels(scores: FloatArray, sizes: IntArray) -> FloatArray:
     rank = np.empty(len(scores))
     rank[np.lexsort((-scores, query))] = np.arange(len(scores)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
     shares = BEST * NEXT ** np.arange(LEVELS - 1)
-    return np.sum(rank[:, None] < np.round(sizes[query, None] * shares), axis=1, dtype=np.float64)
+    labels: FloatArray = np.sum(
+        rank[:, None] < np.round(sizes[query, None] * shares), axis=1, dtype=np.float64
+    )
+    return labels
 
 
 def draw(n_docs: int) -> Dataset:

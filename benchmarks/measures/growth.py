@@ -13,9 +13,10 @@ import numpy as np
 from benchmarks.harness import repeated
 from benchmarks.measures.base import Measure, Row, Run, row
 from ranksieve._parallel import single_threaded_blas
+from ranksieve._types import FloatArray
 from ranksieve.data.dataset import Dataset
 from ranksieve.generators.ranking import make_ranking
-from ranksieve.objective import make_objective
+from ranksieve.objective import Objective, make_objective
 from ranksieve.penalties import L1
 from ranksieve.solvers import Problem, ProxNewton
 
@@ -51,7 +52,7 @@ def make_data(**sizes: int) -> Dataset:
     return make_ranking(n_queries, sizes["features"], 8, docs_per_query=length, n_levels=levels, seed=0)
 
 
-def _gradient(objective, w) -> None:
+def _gradient(objective: Objective, w: FloatArray) -> None:
     objective.gradient(objective.evaluate(w))
 
 

@@ -11,12 +11,14 @@ import json
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 from unittest import mock
 
 import numpy as np
 
 from benchmarks.harness import OUT
 from benchmarks.measures.base import Measure, Row, Run, row
+from ranksieve._types import FloatArray
 from ranksieve.data.dataset import Dataset
 from ranksieve.formats import ltr_log
 from ranksieve.formats.judgements import Judgements
@@ -69,7 +71,7 @@ def log_file(size: int) -> tuple[Path, Judgements]:
     return path, Judgements(grades)
 
 
-def hits(query: int, names: list[str], values: np.ndarray) -> list[dict]:
+def hits(query: int, names: list[str], values: FloatArray) -> list[dict[str, Any]]:
     """The documents of a response; a tenth of the values are left out."""
     logged = ([_pair(*one) for one in zip(names, row, strict=True)] for row in values.tolist())
     return [
@@ -85,7 +87,7 @@ def hits(query: int, names: list[str], values: np.ndarray) -> list[dict]:
     ]
 
 
-def _pair(name: str, value: float) -> dict:
+def _pair(name: str, value: float) -> dict[str, Any]:
     return {"name": name, "value": value} if value > 2 else {"name": name}
 
 

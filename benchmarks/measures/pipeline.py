@@ -48,6 +48,7 @@ def tune(competitor: Competitor, fold: Fold) -> dict[str, Any]:
         if value > best:
             best, chosen = value, fitted
     took = time.perf_counter() - start
+    assert chosen is not None
     found = evaluate(chosen.scores(fold.test), fold.test, METRICS)
     told = {"seconds": took, "features": chosen.n_features, "tried": tried}
     return {**told, **{m: found.per_query[m] for m in METRICS}}

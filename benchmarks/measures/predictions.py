@@ -7,7 +7,9 @@ does, because BLAS does not give equal rows equal scores.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -24,7 +26,9 @@ def predictions(run: Run) -> Iterator[Row]:
     X = rng.random((N_DOCS, N_FEATURES), dtype=np.float32)
     models = {k: model_of(k, rng) for k in SIZES}
     dense = models[N_FEATURES].coef.astype(np.float32)
-    works = {f"{k} of {N_FEATURES} features": lambda m=m: m.predict(X) for k, m in models.items()}
+    works: dict[str, Callable[[], Any]] = {
+        f"{k} of {N_FEATURES} features": partial(m.predict, X) for k, m in models.items()
+    }
     works["dense float32 product (BLAS)"] = lambda: X @ dense
     for work in works.values():
         work()

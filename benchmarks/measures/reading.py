@@ -16,6 +16,7 @@ from benchmarks.competitors import OURS
 from benchmarks.harness import OUT, letor_folder, peak_megabytes, repeated
 from benchmarks.measures.base import Measure, Row, Run, row
 from ranksieve.data.dataset import Dataset
+from ranksieve.data.row_values import TextColumn
 from ranksieve.formats.letor import read_letor
 from ranksieve.generators.ranking import make_ranking
 
@@ -75,9 +76,10 @@ def scikit_learn(path: Path) -> Any:
 
 
 def bytes_of_dataset(data: Dataset) -> int:
-    texts = [part for text in (data.comments, data.doc_ids) if text for part in (text.begins, text.ends)]
-    block = [data.comments.block] if data.comments else []
-    return sum(array.nbytes for array in [data.X, data.y, data.qid, *texts, *block])
+    texts = [text for text in (data.comments, data.doc_ids) if isinstance(text, TextColumn)]
+    places = [part for text in texts for part in (text.begins, text.ends)]
+    block = [text.block for text in texts if text is data.comments]
+    return sum(array.nbytes for array in [data.X, data.y, data.qid, *places, *block])
 
 
 def bytes_of_svmlight(result: Any) -> int:

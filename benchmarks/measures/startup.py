@@ -7,6 +7,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 from benchmarks.competitors import OURS
@@ -37,7 +38,7 @@ def startup(run: Run) -> Iterator[Row]:
         first = []
         for turn in range(run.repeats if run.full else 1):
             cache = Path(folder, f"cache{turn}")
-            first += seconds(lambda cache=cache: call(*fit, NUMBA_CACHE_DIR=str(cache)), 1)
+            first += seconds(partial(call, *fit, NUMBA_CACHE_DIR=str(cache)), 1)
         yield row("a first fit, without a kernel cache", "s", first)
 
 

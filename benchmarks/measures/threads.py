@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 
 import numpy as np
 
@@ -42,7 +43,7 @@ def compared(run: Run, name: str, work: Callable[[], FloatArray], budget: float)
             kept[str(n)] = work()
 
     on(2) if name == "value and gradient" else None  # compiles
-    times = in_turn({str(n): lambda n=n: on(n) for n in THREADS}, run.repeats, budget)
+    times = in_turn({str(n): partial(on, n) for n in THREADS}, run.repeats, budget)
     same = all(np.array_equal(kept["1"], other) for other in kept.values())
     for n in THREADS:
         speed_up = float(np.median(times["1"]) / np.median(times[str(n)]))

@@ -7,11 +7,14 @@ reads files itself has only those. The objective is evaluated by ours, which tes
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
-from benchmarks.harness import Skipped, repeated, seconds
+from benchmarks.competitors.base import Competitor
+from benchmarks.harness import Skipped, repeated
 from benchmarks.measures.base import Measure, Row, Run, row
 from benchmarks.problems import Stated, problems
 from ranksieve.generators.ranking import make_ranking
@@ -38,10 +41,10 @@ def to_objective(run: Run) -> Iterator[Row]:
 
 def race(run: Run, problem: Stated, prepared: Any, reading: list[float] | None) -> Iterator[Row]:
     """Rows for both targets; the ladder goes on where the looser target left it."""
-    ladder, known = iter(run.competitor.tolerances), None
+    ladder, known = iter(run.competitor.tolerances), {"distance": math.inf}
     for target in TARGETS:
         what = f"{problem.name}, to {target:g}"
-        while known is None or known["distance"] > target:
+        while known["distance"] > target:
             tol = next(ladder, None)
             if tol is None:
                 yield {"what": what, "skipped": f"not reached: {known['distance']:.1g} at best"}
@@ -54,7 +57,7 @@ def race(run: Run, problem: Stated, prepared: Any, reading: list[float] | None) 
                 "distance": problem.distance(w),
             }
         tol = known["tolerance"]
-        work = lambda tol=tol: run.competitor.solve(prepared, problem, tol)  # noqa: E731
+        work = partial(run.competitor.solve, prepared, problem, tol)
         times = repeated(work, run.repeats, run.budget, [known["seconds"]])
         more = {"tolerance": tol, "distance": known["distance"]}
         if not run.competitor.reads_files_itself:
@@ -79,12 +82,12 @@ def read_times(run: Run) -> list[float]:
         raise Skipped(f"cannot read the file: {error}") from None
 
 
-def warm_up(competitor: Any) -> None:
+def warm_up(competitor: Competitor) -> None:
     """Let everything compile that compiles at its first use."""
     tiny = make_ranking(8, 10, 3, docs_per_query=(5, 8), seed=1)
     for problem in problems(tiny):
         if problem.kind in competitor.objectives and not competitor.reads_files_itself:
-            seconds(lambda problem=problem: competitor.solve(competitor.prepare(tiny), problem, 1e-2), 1)
+            competitor.solve(competitor.prepare(tiny), problem, 1e-2)
 
 
 MEASURE = Measure(
