@@ -83,5 +83,5 @@ def on_command_line(text: str, options: Mapping[str, str]) -> str:
 def shown(value: object) -> str:
     """A value as Python writes it, without control characters; of a long one the beginning."""
     text = repr(value)
-    text = text if text.isprintable() else ascii(value)
+    text = text if text.isprintable() else " ".join(ascii(value).split())
     return text if len(text) <= LONGEST_SHOWN else f"{text[:LONGEST_SHOWN]}…"
