@@ -172,7 +172,7 @@ class BudgetedRanker(LinearRanker):
             reason = f"give {method.title} itself `max_features`, `feature_costs` and `max_cost`"
             raise ParameterError("method", self.method, reason)
         for name in self.parameters or {}:
-            lookup(method.parameters, name, f"parameter of {method.title}")
+            lookup(method.parameters, name, "parameters")
             if name in PREPARATION:
                 raise ParameterError("parameters", self.parameters, f"give `{name}` to BudgetedRanker itself")
         return method
