@@ -156,8 +156,8 @@ def test_a_metric_without_information_is_said_to_be_one():
 @pytest.mark.parametrize(
     "parameters",
     [
-        ({"metric": "dcg@10"}, "needs a metric between 0 and 1, got 'dcg@10'"),
-        ({"metric": "ndgc@10"}, "unknown metric 'ndgc'"),
+        {"metric": "dcg@10"},
+        {"metric": "ndgc"},
         {"n_rounds": 0},
         {"tol": -0.1},
         {"tol": np.nan},

@@ -370,7 +370,7 @@ def test_without_any_wish_a_method_is_fitted_as_its_defaults_say(here):
     [
         (["--must-have", "f1", "--max-features", 2], "--must-have"),
         (["--signs", "f1=+", "--valid", "vali.txt"], "--signs"),
-        (["--max-cost", "3"], "--max-cost 3: needs --costs"),
+        (["--max-cost", "3"], "--max-cost 3"),
         (["--costs", "ms.csv", "--max-cost", "0.5"], "--max-cost 0.5: "),
     ],
 )

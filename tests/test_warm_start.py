@@ -208,16 +208,17 @@ def test_verify_from(folder):
 
 
 @pytest.mark.parametrize(
-    ("options", "words"),
+    "options",
     [
-        (("--method", "ranksvm"), "--from does not go with --method ranksvm"),
-        (("--stream", "--method", "minbatsrank"), "--from does not go with --stream"),
+        ("--method", "ranksvm"),
+        ("--stream", "--method", "minbatsrank"),
     ],
 )
-def test_from_with_other_methods_is_refused(folder, options, words):
+def test_from_with_other_methods_is_refused(folder, options):
     told = run("fit", folder / "new.txt", "--from", folder / "old.json", *options, "-o", folder / "no.json")
     assert told.exit_code == 2
-    assert words in told.stderr
+    assert options[0] in told.stderr
+    assert "--from" in told.stderr
     assert not (folder / "no.json").exists()
 
 
