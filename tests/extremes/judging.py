@@ -54,7 +54,8 @@ def refusal(error) -> Outcome:
     words, where = str(error), traceback.extract_tb(error.__traceback__)[-1]
     meant = linecache.getline(where.filename, where.lineno).strip().startswith("raise")
     ours = "ranksieve" in where.filename or "sklearn/utils/validation" in where.filename
-    if type(error) in (ValueError, DataError, ParameterError) and meant and ours and 10 < len(words) < LONGEST:
+    kind = type(error) in (ValueError, DataError, ParameterError)
+    if kind and meant and ours and 10 < len(words) < LONGEST:
         return Outcome("refused", words)
     frames = [f"{Path(f.filename).name}:{f.lineno}" for f in traceback.extract_tb(error.__traceback__)[-6:]]
     return Outcome("fault", f"{type(error).__name__}: {words} ({' > '.join(frames)})")
