@@ -28,6 +28,7 @@ OPTIONS = {"max_features": "--max-features", "missing": "--missing", "costs": "-
         (ParameterError("costs", None, "is needed"), "costs=None: is needed", "--costs: is needed"),
         (ParameterError("alpha", -1, "must be positive"), "alpha=-1: must be positive", None),
         (ParameterError("alphas", np.ones(3), "must descend"), "alphas: must descend", None),
+        (ParameterError("valid", [np.ones((2, 1))], "is bad"), "valid=[array([[1.], [1.]])]: is bad", None),
         (DataError("a.txt", 3, "has no label"), "a.txt:3: has no label", None),
         (DataError("a.txt", None, "is empty"), "a.txt: is empty", None),
         (DataError(None, None, "row 3 has no label"), "row 3 has no label", None),

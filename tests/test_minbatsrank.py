@@ -406,7 +406,7 @@ def test_divergence_is_an_error_and_leaves_the_state_alone(small):
 def test_partial_fit_without_query_ids_warns(small):
     ranker = MinBatSRank()
     for _ in range(2):
-        with pytest.warns(UserWarning, match=r"qid is None, so all \d+ rows count as one query"):
+        with pytest.warns(UserWarning, match="qid is None"):
             ranker.partial_fit(small.X, small.y)
 
 

@@ -124,7 +124,7 @@ def test_pipeline_with_a_scaler(estimator, data, routing):
 
 
 def test_without_query_ids_there_is_a_warning(estimator, data):
-    with pytest.warns(UserWarning, match=r"qid is None, so all \d+ rows count as one query"):
+    with pytest.warns(UserWarning, match="qid is None"):
         clone(estimator).fit(data.X, data.y)
 
 
@@ -134,7 +134,7 @@ def test_score_without_query_ids_refuses_if_fit_had_them_and_else_warns(estimato
     with pytest.warns(UserWarning, match="qid is None"):
         alone = clone(estimator).fit(data.X, data.y)
     one_query = Dataset(data.X, data.y, np.zeros(data.n_docs))
-    with pytest.warns(UserWarning, match=r"qid is None, so all \d+ rows count as one query"):
+    with pytest.warns(UserWarning, match="qid is None"):
         assert alone.score(data.X, data.y) == alone.score(one_query)
 
 
