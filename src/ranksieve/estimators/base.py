@@ -51,7 +51,7 @@ SCORE_NEEDS_QUERIES = (
     "{what} was fitted with query ids; NDCG@10 over all rows as one query would be meaningless: give score "
     "a Dataset, or " + PASS_QID
 )
-UNWEIGHTED = "{what} cannot weigh documents; leave it out, or use a ranker whose weighs_documents is True"
+UNWEIGHTED = "{what} cannot weigh documents; leave it out, or use a ranker that can, such as SparseRanker"
 
 
 P = ParamSpec("P")
