@@ -1,17 +1,52 @@
-"""Parameters that are refused, and the sentence that says so."""
+"""What is refused: the type of an error and its facts. Texts are asserted in tests/test_errors.py."""
 
 from __future__ import annotations
 
-POSITIVE = "a float in the range [1e-30, 1e+30]"
-NOT_NEGATIVE = f"a float among {{0}} or {POSITIVE}"
-COUNT, SEED = "an int in the range [1, inf)", "an int in the range [0, inf)"
+from contextlib import contextmanager
+
+import numpy as np
+import pytest
+
+from ranksieve.errors import DataError, ParameterError
+
+UNSAID = object()
 
 
-def among(*names):
-    return f"a str among {{{', '.join(map(repr, names))}}}"
+@contextmanager
+def refused_parameter(name, value=UNSAID):
+    """Expect a ParameterError about a parameter, and its value if one is given."""
+    with pytest.raises(ParameterError) as info:
+        yield info
+    assert info.value.name == name, str(info.value)
+    got = info.value.value
+    assert value is UNSAID or got is value or np.all(got == value), str(info.value)
+    assert_one_sentence(info.value)
 
 
-def wrong(ranker, kind, **parameters):
-    """(parameters, sentence) of a fit whose first parameter is not of its kind."""
-    name, value = next(iter(parameters.items()))
-    return parameters, f"The '{name}' parameter of {ranker} must be {kind}. Got {value!r} instead."
+@contextmanager
+def refused_data(file=None, line=None):
+    """Expect a DataError about a file and a line; a file by its whole path or its name, None for memory."""
+    with pytest.raises(DataError) as info:
+        yield info
+    error = info.value
+    assert (file is None) == (error.file is None), str(error)
+    assert file is None or str(file) == error.file or error.file.endswith(f"/{file}"), str(error)
+    assert error.line == line, str(error)
+    assert_one_sentence(error)
+
+
+def assert_one_sentence(error):
+    text = str(error)
+    assert text
+    assert "\n" not in text
+    assert not text.endswith(".")
+    assert "`" not in text
+
+
+@contextmanager
+def refused_as(facts):
+    """Expect an error about a parameter, given as (name,) or (name, value), or about data: a word of it."""
+    about_data = isinstance(facts, str)
+    with refused_data() if about_data else refused_parameter(*facts) as info:
+        yield info
+    assert not about_data or facts in info.value.reason, str(info.value)

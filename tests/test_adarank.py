@@ -15,7 +15,7 @@ from ranksieve.methods import parameter_grid
 from ranksieve.metrics import evaluate
 from tests.conftest import random_dataset
 from tests.protocol import five_fold
-from tests.refusals import COUNT, wrong
+from tests.refusals import refused_data, refused_parameter
 
 
 def letor_ndcg(labels, k):
@@ -154,25 +154,25 @@ def test_a_metric_without_information_is_said_to_be_one():
 
 
 @pytest.mark.parametrize(
-    ("parameters", "message"),
+    "parameters",
     [
-        ({"metric": "dcg@10"}, "needs a metric between 0 and 1, got 'dcg@10'"),
-        ({"metric": "ndgc@10"}, "unknown metric 'ndgc'"),
-        wrong("AdaRank", COUNT, n_rounds=0),
-        wrong("AdaRank", "a float in the range [0.0, inf]", tol=-0.1),
-        wrong("AdaRank", "a float in the range [0.0, inf]", tol=np.nan),
+        {"metric": "dcg@10"},
+        {"metric": "ndgc"},
+        {"n_rounds": 0},
+        {"tol": -0.1},
+        {"tol": np.nan},
     ],
 )
-def test_bad_parameters(parameters, message, small):
-    with pytest.raises(ValueError) as error:
+def test_bad_parameters(parameters, small):
+    with refused_parameter(*next(iter(parameters.items()))):
         AdaRank(**parameters).fit(small)
-    assert message in str(error.value)
 
 
 def test_negative_labels_need_another_metric(small):
     shifted = Dataset(small.X, small.y - 1.0, small.qid)
-    with pytest.raises(ValueError, match="shift the labels so that the lowest is 0, or use map"):
+    with refused_data() as info:
         AdaRank("ndcg@10").fit(shifted)
+    assert "label of row" in info.value.reason
     assert np.any(AdaRank("map").fit(shifted).coef_)
 
 

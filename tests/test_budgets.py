@@ -19,6 +19,7 @@ from ranksieve.generators.shop import make_shop, shop_costs
 from ranksieve.metrics import evaluate
 from ranksieve.model import load_model
 from tests.conftest import COSTS, QUICK, random_dataset
+from tests.refusals import refused_parameter
 
 
 @pytest.fixture(scope="module")
@@ -233,7 +234,7 @@ def test_a_feature_constant_within_queries_is_not_bought(halves, kind):
     costs = {"f9": 0.01, "*": 1.0}
     ranker = SparseRanker(feature_costs=costs, max_cost=1, **QUICK).fit(widened(train), valid=widened(valid))
     assert ranker.support_.tolist() != [8]
-    with pytest.raises(ValueError, match=r"max_cost=0.5 buys nothing to rank by: 'f\d' alone costs 1 and is"):
+    with refused_parameter("max_cost", 0.5):
         SparseRanker(feature_costs=costs, max_cost=0.5, **QUICK).fit(widened(train), valid=widened(valid))
 
 
@@ -245,8 +246,9 @@ def test_a_budget_for_nothing_but_a_useless_must_have_is_refused(halves):
     costs = {"features": {"*": 2.0}, "groups": {"clause": {"cost": 1.0, "features": ["per_query", "f3"]}}}
     demands = {"feature_costs": costs, "must_have": "per_query", **QUICK}
     assert SparseRanker(max_cost=1, **demands).fit(data).support_.tolist() == [2]
-    with pytest.raises(ValueError, match=r"'clause' alone costs 1 and is the cheapest; raise .* to .* 1"):
+    with refused_parameter("max_cost", 0.5) as info:
         SparseRanker(max_cost=0.5, **demands).fit(data)
+    assert "'clause'" in info.value.reason
 
 
 def test_the_model_file_holds_costs_and_budget(halves, tmp_path):
@@ -284,33 +286,31 @@ def test_equal_costs_weigh_alike_and_zero_costs_are_no_free_ride():
 
 
 @pytest.mark.parametrize(
-    ("options", "sentence"),
+    ("options", "name", "value", "word"),
     [
-        ({"max_cost": 5}, "max_cost=5 needs feature_costs: what each feature costs"),
-        (
-            {"max_cost": -1.0, "feature_costs": COSTS},
-            "must be a float in the range [0.0, inf] or None. Got -1.0",
-        ),
+        ({"max_cost": 5}, "max_cost", 5, "feature_costs"),
+        ({"max_cost": -1.0, "feature_costs": COSTS}, "max_cost", -1.0, "range"),
         (
             {"max_cost": 0.25, "feature_costs": {**dict.fromkeys(["f1", "f2"], 0.75), "*": 2}},
-            "max_cost=0.25 buys nothing to rank by: 'f1' alone costs 0.75 and is the cheapest; raise",
+            "max_cost",
+            0.25,
+            "'f1' alone costs 0.75",
         ),
         (
             {"max_cost": 2, "feature_costs": COSTS, "must_have": ["f6", "f4"]},
-            "max_cost=2 buys nothing to rank by: must_have alone costs 5; raise max_cost to at least 5",
+            "max_cost",
+            2,
+            "at least 5",
         ),
-        (
-            {"max_features": 1, "must_have": ["f6", "f4"]},
-            "must_have names 2 features but max_features is 1; raise max_features to 2 or shorten must_have",
-        ),
-        ({"feature_costs": {"f1": 1.0}}, "feature_costs: feature 'f2' has no cost"),
-        ({"feature_costs": {"g1": 1.0, "*": 1}}, "feature_costs: unknown feature 'g1' (did you mean 'f1'?)"),
-        ({"feature_costs": {"f1": -1.0, "*": 1}}, "feature_costs: the cost of 'f1' is -1"),
-        ({"must_have": ["f1"], "must_not": [0]}, "'f1' is in must_have and in must_not"),
+        ({"max_features": 1, "must_have": ["f6", "f4"]}, "max_features", 1, "must_have"),
+        ({"feature_costs": {"f1": 1.0}}, "feature_costs", "f2", "no cost"),
+        ({"feature_costs": {"g1": 1.0, "*": 1}}, "feature_costs", "g1", "'f1'"),
+        ({"feature_costs": {"f1": -1.0, "*": 1}}, "feature_costs", "f1", "-1"),
+        ({"must_have": ["f1"], "must_not": [0]}, "must_not", [0], "'f1'"),
     ],
 )
-def test_bad_budgets(halves, options, sentence):
+def test_bad_budgets(halves, options, name, value, word):
     train, valid = halves
-    with pytest.raises(ValueError) as error:
+    with refused_parameter(name, value) as info:
         SparseRanker(**options, **QUICK).fit(train, valid=valid)
-    assert sentence in str(error.value)
+    assert word in info.value.reason

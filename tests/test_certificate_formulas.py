@@ -17,6 +17,7 @@ from ranksieve.penalties import L1, L1Ball, base
 from ranksieve.penalties.base import Slopes, duality_gap
 from tests.conftest import random_dataset
 from tests.pairs import explicit_pairs
+from tests.refusals import refused_parameter
 
 SLOPES = Slopes(np.array([1.0, 2.0, np.inf, 0.0]), np.array([3.0, 0.5, 1.0, 0.0]), ridge=0.5)
 
@@ -88,7 +89,7 @@ def test_the_gap_of_a_penalty_is_that_of_its_slopes():
 @pytest.mark.parametrize("alpha", [-0.5, np.inf, np.nan])
 def test_a_strength_is_finite_and_not_negative(alpha):
     assert L1(0.0).alpha == 0.0
-    with pytest.raises(ValueError, match=f"alpha must be a finite number ≥ 0, got {alpha}"):
+    with refused_parameter("alpha", alpha):
         L1(alpha)
 
 
@@ -123,7 +124,7 @@ def test_the_nearest_point_of_a_ball_by_hand():
 
 @pytest.mark.parametrize("radius", [0.0, -1.0, np.inf, np.nan])
 def test_a_ball_without_a_size_is_refused(radius):
-    with pytest.raises(ValueError, match=f"radius must be a finite number > 0, got {radius}"):
+    with refused_parameter("radius", radius):
         L1Ball(radius)
 
 

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from ranksieve.penalties import MCP, SCAD, Log, Lp
+from tests.refusals import refused_parameter
 
 W = np.array([0.0, -0.5, 2.0])
 
@@ -45,7 +46,7 @@ def test_scad_by_hand():
 @pytest.mark.parametrize("kind", [Log, Lp, MCP, SCAD])
 @pytest.mark.parametrize("alpha", [-1.0, np.nan])
 def test_bad_strengths_are_refused(kind, alpha):
-    with pytest.raises(ValueError, match="alpha must be a finite number ≥ 0"):
+    with refused_parameter("alpha", alpha):
         kind(alpha)
 
 

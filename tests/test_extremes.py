@@ -12,6 +12,7 @@ from tests.conftest import random_dataset
 from tests.extremes.cases import Case, draw
 from tests.extremes.data import FEATURES, IDS, KINDS
 from tests.extremes.judging import judge
+from tests.refusals import refused_data
 
 FITTED = [
     Case("ranksvmstruct", parameters={"C": 1e-17}),
@@ -34,20 +35,11 @@ FITTED = [
     Case("fenchelrank", parameters={"radius": 1e28}),
 ]
 REFUSED = [
-    (
-        Case("ranksvm-scad", parameters={"alpha": 1e-308}),
-        "must be a float among {0} or a float in the",
-    ),
-    (
-        Case("bestsubset", parameters={"ridge": 1e308}),
-        "The 'ridge' parameter of BestSubset must be",
-    ),
-    (
-        Case("ranksvm", document_weight="some 1e-310"),
-        "the document weight of row 0 is 1e-310; weights must",
-    ),
-    (Case("rankrls", features="one large constant"), "feature f1 has values as large as 1e+300"),
-    (Case("rankrls", labels="large"), "a label is 1e+300; labels must be between -1e+30 and 1e+30"),
+    (Case("ranksvm-scad", parameters={"alpha": 1e-308}), "alpha=1e-308"),
+    (Case("bestsubset", parameters={"ridge": 1e308}), "ridge=1e+308"),
+    (Case("ranksvm", document_weight="some 1e-310"), "1e-310"),
+    (Case("rankrls", features="one large constant"), "feature f1"),
+    (Case("rankrls", labels="large"), "label is 1e+300"),
 ]
 
 
@@ -57,10 +49,10 @@ def test_what_was_found_is_fitted_now(case):
     assert outcome.what == "fitted", outcome
 
 
-@pytest.mark.parametrize(("case", "sentence"), REFUSED, ids=str)
-def test_what_was_found_is_refused_in_a_sentence_now(case, sentence):
+@pytest.mark.parametrize(("case", "word"), REFUSED, ids=str)
+def test_what_was_found_is_refused_in_a_sentence_now(case, word):
     outcome = judge(case)
-    assert (outcome.what, sentence in outcome.words) == ("refused", True), outcome
+    assert (outcome.what, word in outcome.words) == ("refused", True), outcome
 
 
 def test_a_case_is_known_by_seed_and_number():
@@ -124,8 +116,9 @@ def test_what_learns_without_a_ranker_refuses_the_same(features):
         lambda: rs.MinBatSRank().partial_fit(data),
         lambda: rs.verify(model, data),
     ):
-        with pytest.raises(ValueError, match=r"^feature f\d (has values as large|varies by) .* power of ten"):
+        with refused_data() as info:
             learn()
+        assert "power of ten" in info.value.reason
 
 
 @pytest.mark.parametrize("size", [LEAST, LARGEST])
@@ -151,8 +144,9 @@ def test_scores_that_overflow_are_refused(ranker):
     ranker.fit(data.replace_features(1e-3 * data.X))
     far = data.replace_features(1e307 * data.X)
     for score in (ranker.predict, ranker.score):
-        with pytest.raises(ValueError, match=r"the score of row \d+ overflows: its features are too large"):
+        with refused_data() as info:
             score(far)
+        assert "overflows" in info.value.reason
 
 
 def test_a_query_that_is_too_long_for_lightgbm_is_named(capfd):
@@ -160,10 +154,9 @@ def test_a_query_that_is_too_long_for_lightgbm_is_named(capfd):
     rng = np.random.default_rng(0)
     X, qid = rng.normal(size=(sum(sizes), 2)), np.repeat(["short", "long"], sizes)
     data = rs.Dataset(X, X[:, 0] > 1, qid)
-    with pytest.raises(
-        ValueError, match=r"query long has 10001 documents, and LightGBM.* at most 10000 per query"
-    ):
+    with refused_data() as info:
         rs.LambdaMART(2).fit(data)
+    assert "query long" in info.value.reason
     assert capfd.readouterr() == ("", "")
     assert rs.BRTree(1, n_rounds=2).fit(data).selected_.tolist() == [0]
     within = data.select_rows(np.arange(sum(sizes) - 1))

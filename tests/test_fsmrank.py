@@ -30,7 +30,7 @@ from ranksieve.theory import (
 from tests.conftest import random_dataset
 from tests.pairs import explicit_pairs
 from tests.protocol import five_fold
-from tests.refusals import COUNT, NOT_NEGATIVE, POSITIVE, among, wrong
+from tests.refusals import refused_data, refused_parameter
 from tests.solving import prox_newton
 
 TIGHT = {"tol": 1e-13, "max_iter": 20_000}
@@ -404,14 +404,15 @@ def test_psd_ignore_keeps_the_matrix_silently():
 
 
 def test_psd_error():
-    with pytest.raises(ValueError, match=r'not positive semidefinite .*; use psd="project" or similarity='):
+    with refused_parameter("psd", "error"):
         FSMRank(1e-3, 0.1, similarity=indefinite(), psd="error").fit(data_of())
 
 
 def test_an_unbounded_problem_is_named():
     A = np.eye(6) - 3.0
-    with pytest.raises(ValueError, match="the objective falls without bound, because the similarity matrix"):
+    with refused_data() as info:
         FSMRank(1e-3, 10.0, similarity=A, form="signed", psd="ignore").fit(data_of())
+    assert "without bound" in info.value.reason
 
 
 def test_default_measures_never_warn_with_more_features_than_documents():
@@ -479,43 +480,40 @@ def test_theorem_3_by_hand_and_its_trends():
 
 
 @pytest.mark.parametrize(
-    ("parameters", "message"),
+    "parameters",
     [
-        wrong("FSMRank", NOT_NEGATIVE, alpha=-1),
-        wrong("FSMRank", NOT_NEGATIVE, alpha=np.nan),
-        wrong("FSMRank", NOT_NEGATIVE, similarity_weight=-0.1),
-        wrong("FSMRank", POSITIVE, tol=0),
-        wrong("FSMRank", COUNT, max_iter=0),
-        wrong("FSMRank", among("split", "signed"), form="eq2"),
-        wrong("FSMRank", among("project", "warn", "error", "ignore"), psd="maybe"),
-        ({"importance": "pears"}, "unknown importance 'pears' (did you mean 'pearson'"),
-        ({"importance": np.ones(5)}, "importance needs one number for each of 6 features"),
-        (
-            {"importance": np.zeros(6)},
-            "every feature has importance 0 by the given array, so there is nothing",
-        ),
-        ({"similarity": "tau"}, "unknown similarity 'tau'; known are pearson, squared_pearson, kendall"),
-        ({"similarity": np.eye(7)}, "similarity must be a 6 × 6 matrix"),
-        ({"similarity": np.triu(np.ones((6, 6)))}, "similarity must be symmetric"),
-        ({"similarity": "tau", "similarity_weight": 0}, "unknown similarity 'tau'"),
-        ({"similarity": np.eye(7), "similarity_weight": 0}, "similarity must be a 6 × 6 matrix"),
+        {"alpha": -1},
+        {"alpha": np.nan},
+        {"similarity_weight": -0.1},
+        {"tol": 0},
+        {"max_iter": 0},
+        {"form": "eq2"},
+        {"psd": "maybe"},
+        {"importance": "pears"},
+        {"importance": np.ones(5)},
+        {"importance": np.zeros(6)},
+        {"similarity": "tau"},
+        {"similarity": np.eye(7)},
+        {"similarity": np.triu(np.ones((6, 6)))},
+        {"similarity": "tau", "similarity_weight": 0},
+        {"similarity": np.eye(7), "similarity_weight": 0},
     ],
 )
-def test_bad_parameters(parameters, message):
-    with pytest.raises(ValueError) as error:
+def test_bad_parameters(parameters):
+    with refused_parameter(*next(iter(parameters.items()))):
         FSMRank(**parameters).fit(data_of())
-    assert message in str(error.value)
 
 
 def test_ndcg_of_short_lists_gives_no_importance():
     data = random_dataset(seed=1, n_queries=8, longest=9)
-    with pytest.raises(ValueError, match=r"every feature has importance 0 by ndcg.*use another importance"):
+    with refused_parameter("importance", "ndcg"):
         FSMRank(importance="ndcg").fit(data)
 
 
 def test_no_pairs_come_before_no_importance():
-    with pytest.raises(ValueError, match="there is no pair to learn from"):
+    with refused_data() as info:
         FSMRank().fit(Dataset(np.ones((4, 2)), np.ones(4), [0, 0, 1, 1]))
+    assert "pair" in info.value.reason
 
 
 PAPER_GRID = parameter_grid(

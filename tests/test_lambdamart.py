@@ -11,7 +11,7 @@ from ranksieve.data.dataset import Dataset
 from ranksieve.estimators import LambdaMART, lambdamart
 from ranksieve.generators.ranking import make_ranking
 from ranksieve.metrics import evaluate
-from tests.refusals import COUNT, NOT_NEGATIVE, POSITIVE, wrong
+from tests.refusals import refused_data, refused_parameter
 
 lightgbm = pytest.importorskip("lightgbm")
 
@@ -61,8 +61,9 @@ def test_only_the_gains_of_labels_count(graded):
     gains = np.exp2(np.arange(graded.y.max() + 1) / 2) - 1
     same = LambdaMART(10, min_leaf_docs=5, options={"label_gain": gains.tolist()}).fit(graded)
     np.testing.assert_allclose(fitted.predict(graded), same.predict(graded), rtol=1e-9)
-    with pytest.raises(ValueError, match=r"the label of row 0 is .*shift the labels so that the lowest is 0"):
+    with refused_data() as info:
         LambdaMART().fit(Dataset(graded.X, graded.y - 9.0, graded.qid))
+    assert "label of row 0" in info.value.reason
 
 
 def test_labels_in_row_order_do_not_leak(data):
@@ -109,18 +110,17 @@ def test_callback_sees_every_tree(data):
 
 
 @pytest.mark.parametrize(
-    ("parameters", "message"),
+    "parameters",
     [
-        wrong("LambdaMART", COUNT, n_rounds=0),
-        wrong("LambdaMART", "an int in the range [2, inf)", n_leaves=1),
-        wrong("LambdaMART", POSITIVE, learning_rate=0.0),
-        wrong("LambdaMART", NOT_NEGATIVE, l2=-1.0),
+        {"n_rounds": 0},
+        {"n_leaves": 1},
+        {"learning_rate": 0.0},
+        {"l2": -1.0},
     ],
 )
-def test_bad_parameters(parameters, message, data):
-    with pytest.raises(ValueError) as error:
+def test_bad_parameters(parameters, data):
+    with refused_parameter(*next(iter(parameters.items()))):
         LambdaMART(**parameters).fit(data)
-    assert message in str(error.value)
 
 
 def test_without_lightgbm_the_cure_is_named(data, monkeypatch):

@@ -24,7 +24,7 @@ from ranksieve.penalties import L1
 from ranksieve.theory import squared_radii
 from tests.conftest import random_dataset
 from tests.protocol import five_fold
-from tests.refusals import COUNT, NOT_NEGATIVE, POSITIVE, among, wrong
+from tests.refusals import refused_data, refused_parameter
 
 CUTOFFS = (1, 3, 5, 8, 10)
 LN2 = np.log(np.longdouble(2))
@@ -97,8 +97,9 @@ def test_value_gradient_and_curvature(case, k, weighted, seed):
     rng, queries = np.random.default_rng(seed), group_queries(qid)
     weight = rng.uniform(0.1, 2, queries.n_queries) if weighted else None
     if all(len(np.unique(y[qid == q])) == 1 for q in qid):
-        with pytest.raises(ValueError, match="there is no pair to learn from"):
+        with refused_data() as info:
             CostSensitiveListMLE(k).bind(y, queries, weight)
+        assert "pair" in info.value.reason
         return
     bound = CostSensitiveListMLE(k).bind(y, queries, weight)
     value, gradient = literal_mean(s, y, qid, k, weight)
@@ -347,56 +348,42 @@ def test_query_weights_and_callback(noisy):
 
 
 @pytest.mark.parametrize(
-    ("parameters", "sentence"),
+    "parameters",
     [
-        wrong("SparseListMLE", COUNT, k=0),
-        wrong("SparseListMLE", COUNT, k=2.5),
-        wrong("SparseListMLE", NOT_NEGATIVE, alpha=-1e-3),
-        wrong("SparseListMLE", NOT_NEGATIVE, alpha=np.nan),
-        wrong("SparseListMLE", POSITIVE, tol=0.0),
-        wrong("SparseListMLE", COUNT, max_iter=0),
-        wrong("SparseListMLE", among("proximal", "accelerated", "newton"), solver="adam"),
-        (
-            {"solver": "newton", "alpha": 0.0},
-            "solver='newton' stops on a duality gap, which needs alpha > 0; with alpha=0 use "
-            "solver='proximal' or 'accelerated'",
-        ),
+        {"k": 0},
+        {"k": 2.5},
+        {"alpha": -1e-3},
+        {"alpha": np.nan},
+        {"tol": 0.0},
+        {"max_iter": 0},
+        {"solver": "adam"},
+        {"alpha": 0.0, "solver": "newton"},
     ],
 )
-def test_bad_parameters(small, parameters, sentence):
-    with pytest.raises(ValueError) as error:
+def test_bad_parameters(small, parameters):
+    with refused_parameter(*next(iter(parameters.items()))):
         SparseListMLE(**parameters).fit(small)
-    assert str(error.value) == sentence
 
 
 @pytest.mark.parametrize(
-    ("y", "sentence"),
+    ("y", "word"),
     [
-        (
-            [1.0, 1.0, 2.0, 2.0],
-            "there is no pair to learn from: in every query all documents have the same label",
-        ),
-        (
-            [0.0, 0.0, 0.0, 0.0],
-            "there is no pair to learn from: in every query all documents have the same label",
-        ),
-        (
-            [1.0, 0.0, -1.0, 0.0],
-            "the label of row 2 is -1, but the gain 2^y − 1 of cost-sensitive ListMLE needs labels ≥ 0: "
-            "add a constant to all labels",
-        ),
+        ([1.0, 1.0, 2.0, 2.0], "pair"),
+        ([0.0, 0.0, 0.0, 0.0], "pair"),
+        ([1.0, 0.0, -1.0, 0.0], "label of row 2"),
     ],
 )
-def test_bad_labels(y, sentence):
-    with pytest.raises(ValueError) as error:
+def test_bad_labels(y, word):
+    with refused_data() as info:
         SparseListMLE().fit(np.eye(4), y, qid=[0, 0, 1, 1])
-    assert str(error.value).startswith(sentence)
+    assert word in info.value.reason
 
 
 def test_pairs_only_in_queries_of_weight_zero():
     queries = group_queries(np.array([0, 0, 1, 1]))
-    with pytest.raises(ValueError, match="there is no pair to learn from"):
+    with refused_data() as info:
         CostSensitiveListMLE().bind(np.array([1.0, 0.0, 1.0, 1.0]), queries, np.array([0.0, 1.0]))
+    assert "pair" in info.value.reason
 
 
 # ---------------------------------------------------------------- LETOR

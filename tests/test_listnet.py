@@ -19,7 +19,7 @@ from ranksieve.penalties import L1
 from ranksieve.theory import squared_radii
 from tests.conftest import random_dataset
 from tests.protocol import five_fold
-from tests.refusals import COUNT, NOT_NEGATIVE, POSITIVE, among, wrong
+from tests.refusals import refused_data, refused_parameter
 
 LONG = np.longdouble
 
@@ -225,32 +225,26 @@ def test_query_weights_callback_and_warm_start(data, solver):
 
 
 @pytest.mark.parametrize(
-    ("parameters", "sentence"),
+    "parameters",
     [
-        wrong("ListNet", NOT_NEGATIVE, alpha=-1.0),
-        wrong("ListNet", POSITIVE, tol=0.0),
-        wrong("ListNet", COUNT, max_iter=0),
-        wrong("ListNet", among("gradient", "lbfgs", "newton"), solver="adam"),
-        (
-            {"solver": "newton"},
-            "solver='newton' needs alpha > 0, got alpha=0; solver='gradient' takes any alpha",
-        ),
-        (
-            {"solver": "lbfgs", "alpha": 0.5},
-            "solver='lbfgs' needs alpha=0, got alpha=0.5; solver='gradient' takes any alpha",
-        ),
+        {"alpha": -1.0},
+        {"tol": 0.0},
+        {"max_iter": 0},
+        {"solver": "adam"},
+        {"alpha": 0.0, "solver": "newton"},
+        {"alpha": 0.5, "solver": "lbfgs"},
     ],
 )
-def test_bad_parameters(data, parameters, sentence):
-    with pytest.raises(ValueError) as error:
+def test_bad_parameters(data, parameters):
+    with refused_parameter(*next(iter(parameters.items()))):
         ListNet(**parameters).fit(data)
-    assert str(error.value) == sentence
 
 
 def test_pairs_only_in_queries_of_weight_zero():
     queries = group_queries(np.array([0, 0, 1, 1]))
-    with pytest.raises(ValueError, match="there is no pair to learn from"):
+    with refused_data() as info:
         ListNetLoss().bind(np.array([1.0, 0.0, 1.0, 1.0]), queries, np.array([0.0, 1.0]))
+    assert "pair" in info.value.reason
 
 
 # ---------------------------------------------------------------- CS-ListMLE
@@ -267,16 +261,15 @@ def test_cslistmle_is_listmle_without_penalty(data, solver):
 
 
 @pytest.mark.parametrize(
-    ("parameters", "sentence"),
+    "parameters",
     [
-        wrong("CSListMLE", COUNT, k=0),
-        wrong("CSListMLE", among("proximal", "accelerated"), solver="newton"),
+        {"k": 0},
+        {"solver": "newton"},
     ],
 )
-def test_bad_parameters_of_cslistmle(data, parameters, sentence):
-    with pytest.raises(ValueError) as error:
+def test_bad_parameters_of_cslistmle(data, parameters):
+    with refused_parameter(*next(iter(parameters.items()))):
         CSListMLE(**parameters).fit(data)
-    assert str(error.value) == sentence
 
 
 # ---------------------------------------------------------------- LETOR

@@ -14,6 +14,7 @@ from ranksieve.data.dataset import Dataset
 from ranksieve.measures import IMPORTANCES, SIMILARITIES, feature_importance, feature_similarity
 from ranksieve.metrics import evaluate
 from tests.conftest import random_dataset
+from tests.refusals import refused_parameter
 
 KINDS = {"float64": np.asarray, "float32": lambda X: X.astype(np.float32), "csr": sp.csr_array}
 
@@ -272,24 +273,22 @@ def test_given_arrays_are_used_and_not_kept():
 
 
 @pytest.mark.parametrize(
-    ("given_", "message"),
+    ("given_", "word"),
     [
-        ("pearso", r"unknown importance 'pearso' \(did you mean 'pearson'\?\); known are pearson, ndcg, map"),
-        (np.ones(5), r"importance needs one number for each of 6 features, got shape \(5,\)"),
-        (np.ones((6, 1)), r"importance needs one number for each of 6 features, got shape \(6, 1\)"),
-        (
-            [1, 1, -0.5, 1, 1, 1],
-            r"the importance of feature f3 is -0.5; importances must be finite numbers ≥ 0",
-        ),
-        ([1, np.nan, 1, 1, 1, 1], r"the importance of feature f2 is nan; importances must be finite numbers"),
-        ([np.inf, 1, 1, 1, 1, 1], r"the importance of feature f1 is inf; importances must be finite numbers"),
-        (["a"] * 6, r"importance must be a known name or an array of numbers"),
-        (None, r"importance needs one number for each of 6 features"),
+        ("pearso", "'pearson'"),
+        (np.ones(5), "shape (5,)"),
+        (np.ones((6, 1)), "shape (6, 1)"),
+        ([1, 1, -0.5, 1, 1, 1], "f3"),
+        ([1, np.nan, 1, 1, 1, 1], "f2"),
+        ([np.inf, 1, 1, 1, 1, 1], "f1"),
+        (["a"] * 6, "array of numbers"),
+        (None, "shape ()"),
     ],
 )
-def test_bad_importance(given_, message):
-    with pytest.raises(ValueError, match=message):
+def test_bad_importance(given_, word):
+    with refused_parameter("importance") as info:
         feature_importance(given_, sample())
+    assert word in info.value.reason
 
 
 def skewed():
@@ -305,21 +304,16 @@ def holed():
 
 
 @pytest.mark.parametrize(
-    ("given_", "message"),
+    ("given_", "word"),
     [
-        (
-            "kendal",
-            r"unknown similarity 'kendal' \(did you mean 'kendall'\?\); known are pearson, squared_pea",
-        ),
-        (np.eye(5), r"similarity must be a 6 × 6 matrix for 6 features, got shape \(5, 5\)"),
-        (np.ones(6), r"similarity must be a 6 × 6 matrix for 6 features, got shape \(6,\)"),
-        (
-            skewed(),
-            r"must be symmetric, but entry \[1, 4\] is 0.5 and entry \[4, 1\] is 0.0; give \(A \+ A.T\)",
-        ),
-        (holed(), r"similarity\[2, 3\] is nan; similarities must be finite numbers"),
+        ("kendal", "'kendall'"),
+        (np.eye(5), "shape (5, 5)"),
+        (np.ones(6), "shape (6,)"),
+        (skewed(), "symmetric"),
+        (holed(), "[2, 3]"),
     ],
 )
-def test_bad_similarity(given_, message):
-    with pytest.raises(ValueError, match=message):
+def test_bad_similarity(given_, word):
+    with refused_parameter("similarity") as info:
         feature_similarity(given_, sample())
+    assert word in info.value.reason

@@ -24,6 +24,7 @@ from ranksieve.metrics import (
     evaluate_many,
     parse,
 )
+from tests.refusals import refused_data, refused_parameter
 
 
 def dataset(labels, qid=None):
@@ -58,29 +59,29 @@ def test_parse_reads_name_and_cutoff():
 
 
 @pytest.mark.parametrize(
-    ("name", "sentence"),
+    ("name", "value", "word"),
     [
-        ("ndgc@10", r"unknown metric 'ndgc' \(did you mean 'ndcg'\?\); known are ndcg, dcg, map"),
-        ("", "unknown metric ''"),
-        ("ndcg@", "no whole number after @; write for example ndcg@10"),
-        ("ndcg@ten", "no whole number after @"),
-        ("ndcg@1.5", "no whole number after @"),
-        ("ndcg@-1", "no whole number after @"),
-        ("ndcg@0", "the cut-off of ndcg@0 must be a whole number of at least 1"),
-        ("p", "needs a cut-off, for example p@10"),
-        ("r", "needs a cut-off"),
+        ("ndgc@10", "ndgc", "'ndcg'"),
+        ("", "", "unknown"),
+        ("ndcg@", "ndcg@", "after @"),
+        ("ndcg@ten", "ndcg@ten", "after @"),
+        ("ndcg@1.5", "ndcg@1.5", "after @"),
+        ("ndcg@-1", "ndcg@-1", "after @"),
+        ("ndcg@0", "ndcg@0", "cut-off"),
+        ("p", "p", "p@10"),
+        ("r", "r", "cut-off"),
     ],
 )
-def test_parse_explains_bad_names(name, sentence):
-    with pytest.raises(ValueError, match=sentence):
+def test_parse_explains_bad_names(name, value, word):
+    with refused_parameter("metric", value) as info:
         parse(name)
+    assert word in info.value.reason
 
 
 def test_unknown_profile_is_explained():
-    with pytest.raises(
-        ValueError, match=r"unknown profile 'leto' \(did you mean 'letor'\?\); known are letor, mslr"
-    ):
+    with refused_parameter("profile", "leto") as info:
         evaluate([1.0], dataset([1.0]), "map", profile="leto")
+    assert "'letor'" in info.value.reason
 
 
 # LETOR by hand
@@ -436,42 +437,45 @@ def test_one_evaluator_serves_different_profiles_metrics_and_cutoffs():
 
 
 @pytest.mark.parametrize(
-    ("scores", "sentence"),
+    ("scores", "word"),
     [
-        ([1.0, 2.0], r"scores have shape \(2,\), expected \(3,\): one score per row"),
-        ([[1.0], [2.0], [3.0]], r"scores have shape \(3, 1\), expected \(3,\)"),
-        ([1.0, float("nan"), 2.0], "the score of row 1 is nan; scores must be finite"),
-        ([1.0, 2.0, float("inf")], "the score of row 2 is inf"),
-        (["a", "b", "c"], "scores must be numbers"),
+        ([1.0, 2.0], "got shape (2,)"),
+        ([[1.0], [2.0], [3.0]], "got shape (3, 1)"),
+        ([1.0, float("nan"), 2.0], "row 1"),
+        ([1.0, 2.0, float("inf")], "row 2"),
+        (["a", "b", "c"], "numbers"),
     ],
 )
-def test_bad_scores(scores, sentence):
-    with pytest.raises(ValueError, match=sentence):
+def test_bad_scores(scores, word):
+    with refused_parameter("scores") as info:
         evaluate(scores, dataset([0.0, 1.0, 2.0]))
+    assert word in info.value.reason
 
 
 def test_bad_score_matrix():
     data = dataset([0.0, 1.0])
-    with pytest.raises(ValueError, match=r"scores have shape \(2,\), expected \(2, points\)"):
+    with refused_parameter("scores") as info:
         evaluate_many([1.0, 2.0], data, "map")
-    with pytest.raises(ValueError, match="the score of row 1 is nan"):
+    assert "(2, points)" in info.value.reason
+    with refused_parameter("scores") as info:
         evaluate_many([[1.0, 2.0], [1.0, math.nan]], data, "map")
+    assert "row 1" in info.value.reason
     assert evaluate_many(np.empty((2, 0)), data, "map").shape == (0, 1)
 
 
 @pytest.mark.parametrize("metric", ["ndcg@10", "dcg", "err@5"])
 def test_negative_labels_have_no_gain(metric):
     data = dataset([1.0, 0.0, -1.0, 1.0, -2.0], list("ababa"))
-    with pytest.raises(
-        ValueError, match=r"the label of row 2 is -1; its gain .* at least 0: shift the labels"
-    ):
+    with refused_data() as info:
         evaluate(np.zeros(5), data, metric)
+    assert "label of row 2" in info.value.reason
     assert evaluate(np.zeros(5), data, "map").mean["map"] > 0
 
 
 def test_labels_whose_gains_overflow():
-    with pytest.raises(ValueError, match=r"the label of row 1 is 2000; .* finite .*: use smaller labels"):
+    with refused_data() as info:
         one("ndcg@10", [0.0, 2000.0])
+    assert "label of row 1" in info.value.reason
 
 
 def test_the_largest_gain_is_the_largest_whose_sum_is_a_number():
@@ -480,36 +484,35 @@ def test_the_largest_gain_is_the_largest_whose_sum_is_a_number():
     data = dataset([largest, largest], list("aa"))
     assert evaluate(np.zeros(2), data, "ndcg", profile=profile).mean["ndcg"] == 1.0
     larger = dataset([0.0, np.nextafter(largest, np.inf)], list("aa"))
-    with pytest.raises(ValueError, match="use smaller labels"):
+    with refused_data() as info:
         evaluate(np.zeros(2), larger, "ndcg", profile=profile)
+    assert "smaller" in info.value.reason
 
 
 def test_label_above_the_scale_of_err():
-    with pytest.raises(ValueError) as error:
+    with refused_data() as info:
         one("err@10", [0.0, 3.0])
-    assert str(error.value) == (
-        "the label of row 1 is 3; ERR in the letor profile is for labels up to 2: "
-        "choose the profile mslr, standard or trec (--profile mslr)"
-    )
-    with pytest.raises(ValueError, match="up to 4: no profile has a longer scale than 0 to 4, so map the"):
+    assert "mslr" in info.value.reason
+    with refused_data() as info:
         one("err@10", [0.0, 9.0], profile="standard")
+    assert "up to 4" in info.value.reason
     assert one("err@10", [3.0], profile=replace(PROFILES["letor"], max_label=3.0)) == pytest.approx(7 / 8)
 
 
 def test_only_a_dataset_will_do():
-    with pytest.raises(ValueError, match=r"needs a Dataset, got tuple; build one with Dataset\(X, y, qid\)"):
+    with refused_parameter("dataset", ([1.0], [1])):
         evaluate([1.0], ([1.0], [1]))
 
 
 def test_bad_empty():
-    with pytest.raises(ValueError, match=r'empty is 0.5; .* counts 0, 1 or is left out \("skip"\)'):
+    with refused_parameter("empty", 0.5):
         evaluate([1.0], dataset([1.0]), empty=0.5)
-    with pytest.raises(ValueError, match="empty is 'drop'"):
+    with refused_parameter("empty", "drop"):
         Profile("mine", empty="drop")
 
 
 def test_no_metric():
-    with pytest.raises(ValueError, match="no metric was given"):
+    with refused_parameter("metrics", []):
         evaluate([1.0], dataset([1.0]), [])
 
 

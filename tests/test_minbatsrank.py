@@ -20,7 +20,7 @@ from ranksieve.penalties import L1
 from ranksieve.solvers import ftrl
 from tests.conftest import random_dataset
 from tests.pairs import l1_gap
-from tests.refusals import COUNT, NOT_NEGATIVE, POSITIVE, SEED, wrong
+from tests.refusals import refused_data, refused_parameter
 from tests.solving import prox_newton
 
 
@@ -272,11 +272,12 @@ def test_damaged_state_files(small, tmp_path):
         good.replace('"sums": [', '"sums": [0,'),
     ):
         path.write_text(damaged)
-        with pytest.raises(ValueError, match=r"state\.json: not a state that save_state wrote \(.+\)"):
+        with refused_data(path):
             MinBatSRank().load_state(path)
     path.write_text(good.replace('"format_version": 1', '"format_version": 2'))
-    with pytest.raises(ValueError, match="its format is not ranksieve-minbatsrank-state, version 1"):
+    with refused_data(path) as info:
         MinBatSRank().load_state(path)
+    assert "version 1" in info.value.reason
     with pytest.raises(FileNotFoundError, match="there is no such file"):
         MinBatSRank().load_state(tmp_path / "absent.json")
 
@@ -327,20 +328,22 @@ def test_missing_values_of_a_file_are_filled_as_the_parameter_says(tmp_path):
     np.testing.assert_array_equal(ranker.predict(data), in_memory.predict(data))
     asked = MinBatSRank().fit_file(tmp_path / "data.txt", n_features=4, missing="zero")
     np.testing.assert_array_equal(asked.predict(data), in_memory.predict(data))
-    with pytest.raises(ValueError, match="needs the whole file"):
+    with refused_parameter("missing", "column_mean"):
         MinBatSRank(missing="column_mean").fit_file(tmp_path / "data.txt", n_features=4)
 
 
 def test_file_problems(tmp_path):
     path = tmp_path / "data.txt"
     path.write_text("1 qid:a 1:1\n1 qid:a 1:2\n")
-    with pytest.raises(ValueError, match="there is no pair to learn from"):
+    with refused_data() as info:
         MinBatSRank().fit_file(path, n_features=1)
-    with pytest.raises(ValueError, match="standard input can be read once, but n_epochs=5; give n_epochs=1"):
+    assert "pair" in info.value.reason
+    with refused_parameter("n_epochs", 5):
         MinBatSRank(n_epochs=5).fit_file("-", n_features=1)
     path.write_text("1 qid:a 1:NULL\n0 qid:a 1:2\n")
-    with pytest.raises(ValueError, match=r"is missing \(NaN\)"):
+    with refused_data() as info:
         MinBatSRank().fit_file(path, n_features=1, missing="keep")
+    assert "missing" in info.value.reason
 
 
 def test_a_chunk_without_pairs_changes_nothing(small):
@@ -352,39 +355,40 @@ def test_a_chunk_without_pairs_changes_nothing(small):
 
 
 @pytest.mark.parametrize(
-    ("parameters", "sentence"),
+    "parameters",
     [
-        wrong("MinBatSRank", POSITIVE, rate=0.0),
-        wrong("MinBatSRank", POSITIVE, rate=np.inf),
-        wrong("MinBatSRank", NOT_NEGATIVE, l1=-1.0),
-        wrong("MinBatSRank", NOT_NEGATIVE, smoothing=-1.0),
-        wrong("MinBatSRank", COUNT, n_epochs=0),
-        wrong("MinBatSRank", COUNT + " or None", batch_pairs=0),
-        wrong("MinBatSRank", COUNT + " or None", batch_pairs=2.5),
-        wrong("MinBatSRank", SEED, random_state=-1),
+        {"rate": 0.0},
+        {"rate": np.inf},
+        {"l1": -1.0},
+        {"smoothing": -1.0},
+        {"n_epochs": 0},
+        {"batch_pairs": 0},
+        {"batch_pairs": 2.5},
+        {"random_state": -1},
     ],
 )
-def test_bad_parameters(small, parameters, sentence):
+def test_bad_parameters(small, parameters):
     for learn in ("fit", "partial_fit"):
-        with pytest.raises(ValueError) as error:
+        with refused_parameter(*next(iter(parameters.items()))):
             getattr(MinBatSRank(**parameters), learn)(small)
-        assert str(error.value) == sentence
 
 
 def test_bad_chunks(small):
     ranker = MinBatSRank().partial_fit(small.X, small.y, qid=small.qid)
     before = ranker.coef_.copy()
-    with pytest.raises(ValueError, match="was fitted on 5 features but the data set has 4"):
+    with refused_data() as info:
         ranker.partial_fit(Dataset(small.X[:, :4], small.y, small.qid))
+    assert "5 features" in info.value.reason
     with pytest.raises(ValueError, match="X has 4 features, but MinBatSRank is expecting 5"):
         ranker.partial_fit(small.X[:, :4], small.y, qid=small.qid)
     holes = small.X.copy()
     holes[3, 1] = np.nan
-    with pytest.raises(ValueError, match=r"feature f2 of row 3 .* is missing \(NaN\)"):
+    with refused_data() as info:
         ranker.partial_fit(Dataset(holes, small.y, small.qid))
-    with pytest.raises(ValueError, match="a Dataset holds its own labels, query ids and document weights"):
+    assert "feature f2 of row 3" in info.value.reason
+    with refused_parameter("y"):
         ranker.partial_fit(small, small.y)
-    with pytest.raises(ValueError, match=r"query_weight needs one weight for each of 6 queries"):
+    with refused_parameter("query_weight"):
         ranker.partial_fit(small, query_weight=np.ones(2))
     np.testing.assert_array_equal(ranker.coef_, before)
 
@@ -392,11 +396,9 @@ def test_bad_chunks(small):
 def test_divergence_is_an_error_and_leaves_the_state_alone(small):
     ranker = MinBatSRank().partial_fit(small)
     before = ranker.coef_.copy()
-    with pytest.raises(
-        ValueError, match=r"the weights diverged: rate=0.0625 is too large.*scale the features"
-    ):
+    with refused_parameter("rate", 0.0625):
         ranker.partial_fit(small.replace_features(small.X * 1e200))
-    with pytest.raises(ValueError, match=r"the weights diverged: rate=64 is too large"):
+    with refused_parameter("rate", 64.0):
         MinBatSRank(0.0, 64.0, feature_wise=False, n_epochs=40).fit(small)
     np.testing.assert_array_equal(ranker.coef_, before)
 
@@ -404,7 +406,7 @@ def test_divergence_is_an_error_and_leaves_the_state_alone(small):
 def test_partial_fit_without_query_ids_warns(small):
     ranker = MinBatSRank()
     for _ in range(2):
-        with pytest.warns(UserWarning, match=r"qid is None, so all \d+ rows count as one query"):
+        with pytest.warns(UserWarning, match="qid is None"):
             ranker.partial_fit(small.X, small.y)
 
 

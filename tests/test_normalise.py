@@ -23,10 +23,10 @@ from ranksieve.data.dataset import Dataset
 from ranksieve.formats.letor import write_letor
 from ranksieve.model import LinearModel, Term, load_model
 from ranksieve.preparation import KEPT, MissingPolicy, Preparation
-from ranksieve.preparation.missing import RANKER_POLICIES, learn_missing
+from ranksieve.preparation.missing import learn_missing
 from ranksieve.preparation.normalise import NORMALISATIONS, Normalisation, learn_normalisation
 from tests.conftest import random_dataset
-from tests.refusals import among, wrong
+from tests.refusals import refused_data, refused_parameter
 from tests.test_cli import refused, run
 
 KINDS = [kind for kind in NORMALISATIONS if kind != "none"]
@@ -132,24 +132,25 @@ def test_none_changes_nothing(small):
 def test_other_columns_are_refused(small):
     learned = learn_normalisation(small, "z")
     renamed = small.replace_features(small.X, list("abcde"))
-    with pytest.raises(ValueError, match=r"learned on 5 features \(f1, .* but the data have 5 \(a, "):
+    with refused_data() as info:
         learned.apply(renamed)
-    with pytest.raises(ValueError, match="give the same columns"):
+    assert "learned on 5 features" in info.value.reason
+    with refused_data() as info:
         learned.for_learning(small.replace_features(sp.csr_array(small.X[:, :2]), ["f1", "f2"]))
+    assert "the data have 2" in info.value.reason
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
 def test_what_has_no_scale_is_named(small, bad):
     X = small.X.copy()
     X[3, 1] = bad
-    with pytest.raises(ValueError, match="feature f2 cannot be normalised"):
+    with refused_data() as info:
         learn_normalisation(small.replace_features(X), "z")
+    assert "feature f2" in info.value.reason
 
 
 def test_unknown_kind(small):
-    with pytest.raises(
-        ValueError, match="normalise='zed' is unknown; choose one of auto, none, z, within_z, min_max, query"
-    ):
+    with refused_parameter("normalise", "zed"):
         learn_normalisation(small, "zed")
 
 
@@ -175,8 +176,9 @@ def test_the_model_normalises_as_the_training_data_were(kind, form):
 @pytest.mark.parametrize("kind", PER_QUERY)
 def test_values_too_far_apart_within_a_query_are_refused(kind):
     data = Dataset([[-1e308], [1e308], [0.0]], [0, 1, 0], [1, 1, 2])
-    with pytest.raises(ValueError, match=f"normalisation '{kind}' cannot scale a feature"):
+    with refused_data() as info:
         Normalisation(kind).apply(data)
+    assert kind in info.value.reason
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -210,9 +212,9 @@ def test_bare_arrays_need_their_queries(kind):
     np.testing.assert_allclose(
         model.predict(test.X[rows], test.qid[rows]), model.predict(test)[rows], rtol=1e-9, atol=1e-12
     )
-    with pytest.raises(ValueError, match="needs the query of each row; give predict a Dataset, or qid"):
+    with refused_parameter("qid", None):
         model.predict(test.X)
-    with pytest.raises(ValueError, match="qid has 2 entries but X has"):
+    with refused_parameter("qid", [1, 2]):
         model.predict(test.X, [1, 2])
 
 
@@ -224,8 +226,9 @@ def test_folded_models_give_the_same_scores(kind):
 
 
 def test_no_weights_stand_for_a_normalisation_within_queries():
-    with pytest.raises(ValueError, match="'query_z' has other scales for each query"):
+    with refused_data() as info:
         linear_model("query_z").folded()
+    assert "query_z" in info.value.reason
 
 
 @pytest.mark.parametrize("kind", ["none", *KINDS])
@@ -250,29 +253,29 @@ def test_files_of_version_1_are_read(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("field", "damage", "sentence"),
+    ("field", "damage", "word"),
     [
-        ("normalisation", {"kind": "zed"}, "normalise='zed' is unknown"),
-        ("normalisation", {"scale": [1.0]}, "has 2 centres and 1 scales for 2 features"),
-        ("normalisation", {"scale": [1.0, 0.0]}, "a scale that is not a usable number"),
-        ("normalisation", {"centre": [0.0, float("nan")]}, "an entry of centre is nan; expected a finite"),
-        ("normalisation", {"centre": [0.0, "much"]}, "an entry of centre is 'much'; expected a finite"),
-        ("normalisation", {"features": ["f2", "f4"]}, "normalisation is not that of the model's features"),
-        ("normalisation", {"features": [], "centre": [], "scale": []}, "not that of the model's features"),
-        ("normalisation", {"extra": 1}, "normalisation has the unknown entry 'extra'"),
-        ("missing", {"policy": "guess"}, "missing='guess' is unknown"),
-        ("missing", {"means": [1.0]}, "needs one finite mean per feature"),
-        ("missing", {"means": [1.0, float("inf")]}, "an entry of means is inf; expected a finite"),
-        ("missing", {"features": ["f5", "f2"]}, "missing is not that of the model's features"),
+        ("normalisation", {"kind": "zed"}, "zed"),
+        ("normalisation", {"scale": [1.0]}, "1 scales"),
+        ("normalisation", {"scale": [1.0, 0.0]}, "usable"),
+        ("normalisation", {"centre": [0.0, float("nan")]}, "nan"),
+        ("normalisation", {"centre": [0.0, "much"]}, "much"),
+        ("normalisation", {"features": ["f2", "f4"]}, "features"),
+        ("normalisation", {"features": [], "centre": [], "scale": []}, "features"),
+        ("normalisation", {"extra": 1}, "extra"),
+        ("missing", {"policy": "guess"}, "guess"),
+        ("missing", {"means": [1.0]}, "means"),
+        ("missing", {"means": [1.0, float("inf")]}, "inf"),
+        ("missing", {"features": ["f5", "f2"]}, "features"),
     ],
 )
-def test_damaged_preparations_are_told(field, damage, sentence, tmp_path):
+def test_damaged_preparations_are_told(field, damage, word, tmp_path):
     content = linear_model("z", "column_mean").to_dict()
     content[field].update(damage)
     (tmp_path / "m.json").write_text(json.dumps(content))
-    with pytest.raises(ValueError, match=r"m\.json: damaged model file") as caught:
+    with refused_data("m.json") as info:
         load_model(tmp_path / "m.json")
-    assert sentence in str(caught.value)
+    assert word in info.value.reason
 
 
 @pytest.mark.parametrize("field", ["normalisation", "missing"])
@@ -280,8 +283,9 @@ def test_damaged_preparations_are_told(field, damage, sentence, tmp_path):
 def test_preparations_of_another_shape_are_told(field, damage, tmp_path):
     content = {**linear_model().to_dict(), field: damage}
     (tmp_path / "m.json").write_text(json.dumps(content))
-    with pytest.raises(ValueError, match=r"m\.json: damaged model file"):
+    with refused_data("m.json") as info:
         load_model(tmp_path / "m.json")
+    assert "damaged" in info.value.reason
 
 
 # --- missing values --------------------------------------------------------------------------------------
@@ -319,7 +323,7 @@ def test_the_least_value_of_the_query_is_put():
     model = LinearModel((Term("a", 0, 2.0),), 1, preparation=Preparation(MissingPolicy("query_min")))
     np.testing.assert_array_equal(model.predict(data), [2, 2, 10, 10])
     np.testing.assert_array_equal(model.predict(data.X, data.qid), [2, 2, 10, 10])
-    with pytest.raises(ValueError, match="needs the query of each row"):
+    with refused_parameter("qid", None):
         model.predict(data.X)
 
 
@@ -334,8 +338,9 @@ def test_the_policy_error_names_the_hole():
     test = with_holes(random_dataset(6))
     rows, columns = np.nonzero(np.isnan(test.X[:, [1, 4]]))
     first = rows[0]
-    with pytest.raises(ValueError, match=rf"feature {('f2', 'f5')[columns[0]]} of row {first} is missing"):
+    with refused_data() as info:
         linear_model(missing="error").predict(test)
+    assert f"feature {('f2', 'f5')[columns[0]]} of row {first}" in info.value.reason
     assert np.isnan(linear_model().predict(test)[first])
 
 
@@ -405,29 +410,32 @@ def test_missing_values_are_filled_in_fit_and_predict(policy, data):
 
 
 def test_missing_and_infinite_values_without_a_policy_are_refused(data):
-    with pytest.raises(ValueError, match=r"is missing \(NaN\)"):
+    with refused_data() as info:
         ranker(missing="error").fit(with_holes(data))
-    with pytest.raises(ValueError, match=r"is missing \(NaN\)"):
+    assert "missing" in info.value.reason
+    with refused_data() as info:
         ranker().fit(data, valid=with_holes(data))
-    with pytest.raises(ValueError, match=r"is missing \(NaN\)"):
+    assert "missing" in info.value.reason
+    with refused_data() as info:
         ranker().fit(data).predict(with_holes(data))
+    assert "missing" in info.value.reason
     X = data.X.copy()
     X[0, 0] = np.inf
-    with pytest.raises(ValueError, match="is inf; features must be finite"):
+    with refused_data() as info:
         ranker(missing="zero").fit(data.replace_features(X))
+    assert "inf" in info.value.reason
 
 
 @pytest.mark.parametrize(
-    ("bad", "sentence"),
+    "parameters",
     [
-        wrong("SparseRanker", among("auto", *NORMALISATIONS), normalise="zed"),
-        wrong("SparseRanker", among(*RANKER_POLICIES), missing="guess"),
+        {"normalise": "zed"},
+        {"missing": "guess"},
     ],
 )
-def test_unknown_choices_are_refused(bad, sentence, data):
-    with pytest.raises(ValueError) as error:
-        ranker(**bad).fit(data)
-    assert str(error.value) == sentence
+def test_unknown_choices_are_refused(parameters, data):
+    with refused_parameter(*next(iter(parameters.items()))):
+        ranker(**parameters).fit(data)
 
 
 def test_a_budget_holds_for_normalised_features(data):
@@ -489,7 +497,7 @@ def test_the_stored_policy_is_used_unless_another_is_asked_for(files):
     without_filling = replace(model, preparation=replace(model.preparation, missing=KEPT))
     np.testing.assert_array_equal(asked, without_filling.predict(zeros))
     assert not np.array_equal(asked, model.predict(test))
-    assert "choose --missing zero" in refused("rank", "m.json", "test.txt", "--missing", "error")
+    assert "--missing zero" in refused("rank", "m.json", "test.txt", "--missing", "error")
     assert "is nan" in refused("rank", "m.json", "test.txt", "--missing", "keep")
 
 
@@ -503,10 +511,8 @@ def test_evaluate_and_compare_use_each_models_policy(files):
 
 
 def test_wrong_choices_are_refused_before_reading(files):
-    assert "--normalise zed is unknown" in refused("fit", "nowhere.txt", "--normalise", "zed", "-o", "m.json")
-    assert "--missing guess is unknown; choose one of auto, error" in refused(
-        "fit", "nowhere.txt", "--missing", "guess", "-o", "m.json"
-    )
+    assert "--normalise zed:" in refused("fit", "nowhere.txt", "--normalise", "zed", "-o", "m.json")
+    assert "--missing guess:" in refused("fit", "nowhere.txt", "--missing", "guess", "-o", "m.json")
 
 
 # --- "auto" ------------------------------------------------------------------------------------------------
@@ -540,5 +546,5 @@ def test_auto_leaves_alone_what_has_one_scale_already(data, kind):
 
 
 def test_auto_is_no_kind_of_its_own():
-    with pytest.raises(ValueError, match="normalise='auto' is unknown"):
+    with refused_parameter("normalise", "auto"):
         Normalisation("auto")

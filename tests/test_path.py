@@ -13,6 +13,7 @@ from ranksieve.path import sparse_path
 from ranksieve.penalties import L1
 from tests.conftest import random_dataset
 from tests.pairs import l1_gap
+from tests.refusals import refused_as
 from tests.solving import prox_newton
 
 
@@ -135,47 +136,22 @@ def one(X, y, qid=None):
 
 
 @pytest.mark.parametrize(
-    ("data", "arguments", "sentence"),
+    ("data", "arguments", "facts"),
     [
-        (
-            one([[1.0]], [1]),
-            {},
-            "there is no pair to learn from: in every query all documents have the same label",
-        ),
-        (one([[1.0], [2.0]], [1, 0], [0, 1]), {}, "there is no pair to learn from"),
-        (one([[1.0], [1.0]], [1, 0]), {}, "no feature tells any pair of documents apart"),
-        (
-            one([[1.0], [np.nan]], [1, 0]),
-            {"missing": "error"},
-            "feature f1 of row 1 (query 0.0) is missing (NaN); fit with missing=",
-        ),
-        (
-            one([[np.inf], [2.0]], [1, 0]),
-            {},
-            "feature f1 of row 0 (query 0.0) is inf; features must be finite",
-        ),
-        (
-            one([[1.0], [2.0]], [1, 0]),
-            {"penalty": "l3"},
-            "unknown penalty 'l3' for a path; known: l1, elastic_net",
-        ),
-        (
-            one([[1.0], [2.0]], [1, 0]),
-            {"alphas": [-1.0]},
-            "alphas must be a list of finite numbers > 0, got [-1.0]",
-        ),
-        (one([[1.0], [2.0]], [1, 0]), {"n_alphas": 0}, "n_alphas must be at least 1, got 0"),
-        (one([[1.0], [2.0]], [1, 0]), {"min_ratio": 2.0}, "min_ratio must be between 0 and 1, got 2.0"),
-        (one([[1.0], [2.0]], [1, 0]), {"tol": 0.0}, "tol must be a number > 0, got 0.0"),
-        (one([[1.0], [2.0]], [1, 0]), {"weights": [1.0, 2.0]}, "2 penalty weights were given for 1 features"),
-        (
-            one([[1.0], [2.0]], [1, 0]),
-            {"penalty": L1(), "weights": [1.0]},
-            "weights belong into the penalty object",
-        ),
+        (one([[1.0]], [1]), {}, "no pair"),
+        (one([[1.0], [2.0]], [1, 0], [0, 1]), {}, "no pair"),
+        (one([[1.0], [1.0]], [1, 0]), {}, "no feature"),
+        (one([[1.0], [np.nan]], [1, 0]), {"missing": "error"}, "feature f1 of row 1"),
+        (one([[np.inf], [2.0]], [1, 0]), {}, "feature f1 of row 0"),
+        (one([[1.0], [2.0]], [1, 0]), {"penalty": "l3"}, ("penalty", "l3")),
+        (one([[1.0], [2.0]], [1, 0]), {"alphas": [-1.0]}, ("alphas", [-1.0])),
+        (one([[1.0], [2.0]], [1, 0]), {"n_alphas": 0}, ("n_alphas", 0)),
+        (one([[1.0], [2.0]], [1, 0]), {"min_ratio": 2.0}, ("min_ratio", 2.0)),
+        (one([[1.0], [2.0]], [1, 0]), {"tol": 0.0}, ("tol", 0.0)),
+        (one([[1.0], [2.0]], [1, 0]), {"weights": [1.0, 2.0]}, ("weights", [1.0, 2.0])),
+        (one([[1.0], [2.0]], [1, 0]), {"penalty": L1(), "weights": [1.0]}, ("weights", [1.0])),
     ],
 )
-def test_bad_input(data, arguments, sentence):
-    with pytest.raises(ValueError) as error:
+def test_bad_input(data, arguments, facts):
+    with refused_as(facts):
         sparse_path(data, **arguments)
-    assert sentence in str(error.value)

@@ -20,6 +20,7 @@ from sklearn.preprocessing import (
 
 import ranksieve as rs
 from ranksieve.estimators.linear import StandardisedWarning
+from tests.refusals import refused_as, refused_data, refused_parameter
 
 RNG = np.random.default_rng(5)
 QID = np.repeat(np.arange(30), 12)
@@ -115,35 +116,32 @@ def test_a_ranker_and_a_pipeline_of_nothing_else_give_the_same_model():
 
 
 @pytest.mark.parametrize(
-    ("steps", "words"),
+    ("steps", "facts"),
     [
-        ([PCA(2)], r"the step 'pca' \(PCA\) does more than shift and scale each feature"),
-        ([PowerTransformer()], r"the step 'powertransformer' \(PowerTransformer\) does more"),
-        ([MinMaxScaler(clip=True)], "clip=True, which a model file cannot say"),
-        ([SimpleImputer(add_indicator=True)], "add_indicator=True"),
-        ([SimpleImputer(missing_values=-1)], "replaces -1; a model file can replace NaN only"),
-        ([FunctionTransformer(np.abs)], "calls a function"),
+        ([PCA(2)], ("pca",)),
+        ([PowerTransformer()], ("powertransformer",)),
+        ([MinMaxScaler(clip=True)], ("minmaxscaler__clip", True)),
+        ([SimpleImputer(add_indicator=True)], ("simpleimputer__add_indicator", True)),
+        ([SimpleImputer(missing_values=-1)], ("simpleimputer__missing_values", -1)),
+        ([FunctionTransformer(np.abs)], ("functiontransformer__func", np.abs)),
         (
             [ColumnTransformer([("a", StandardScaler(), [0]), ("b", RobustScaler(), [0])])],
-            "gives the ranker bm25 more than once",
+            "bm25 more than once",
         ),
-        (
-            [ColumnTransformer([("a", SimpleImputer(), ["bm25"])], remainder="passthrough")],
-            "imputes some features in use but not",
-        ),
+        ([ColumnTransformer([("a", SimpleImputer(), ["bm25"])], remainder="passthrough")], "imputes"),
     ],
     ids=str,
 )
-def test_steps_that_no_model_can_say_are_refused(steps, words):
+def test_steps_that_no_model_can_say_are_refused(steps, facts):
     pipeline = fitted(make_pipeline(*steps, rs.RankSVM()))
-    with pytest.raises(ValueError, match=words):
+    with refused_as(facts):
         rs.to_model(pipeline)
 
 
 def test_what_has_no_model_is_refused():
-    with pytest.raises(ValueError, match="LinearRegression has no model: give a fitted ranker"):
+    with refused_parameter("estimator"):
         rs.to_model(LinearRegression())
-    with pytest.raises(ValueError, match="StandardScaler is not fitted; fit the pipeline first"):
+    with refused_parameter("scale"):
         rs.to_model(Pipeline([("scale", StandardScaler()), ("rank", ranker())]))
 
 
@@ -160,18 +158,18 @@ def test_a_model_of_standardised_features_says_so():
 
 
 @pytest.mark.parametrize(
-    ("X", "y", "words"),
+    ("X", "y", "facts"),
     [
-        (HOLES, LABELS, r"feature \w+ of row \d+ \(query \d+\) is missing \(NaN\); fit with missing="),
-        (FRAME.replace(FRAME.iloc[3, 1], np.inf), LABELS, "feature clicks of row 3 .* is inf; features must"),
-        (FRAME, LABELS.astype(float).replace(1.0, np.nan), r"the label of row \d+ is nan; labels must be"),
-        (FRAME.assign(title="x"), LABELS, "column 'title' holds .* values; features must be numbers"),
-        (FRAME, None, "SparseRanker requires y to be passed"),
+        (HOLES, LABELS, "is missing"),
+        (FRAME.replace(FRAME.iloc[3, 1], np.inf), LABELS, "feature clicks of row 3"),
+        (FRAME, LABELS.astype(float).replace(1.0, np.nan), "the label of row"),
+        (FRAME.assign(title="x"), LABELS, "'title'"),
+        (FRAME, None, ("y", None)),
     ],
     ids=["nan", "inf", "label", "text", "no labels"],
 )
-def test_bad_frames_are_refused_in_words_of_our_own(X, y, words):
-    with pytest.raises(ValueError, match=words):
+def test_bad_frames_are_refused_in_words_of_our_own(X, y, facts):
+    with refused_as(facts):
         rs.SparseRanker(missing="error").fit(X, y, qid=QID)
 
 
@@ -186,8 +184,9 @@ def test_values_that_a_model_does_not_use_may_be_missing():
             scores = model.predict(X)
         np.testing.assert_array_equal(scores, model.predict(FRAME))
     given.loc[7, used[0]] = np.nan
-    with pytest.raises(ValueError, match=f"feature {used[0]} of row 7 .* is missing"):
+    with refused_data() as info:
         model.predict(given)
+    assert f"feature {used[0]} of row 7" in info.value.reason
 
 
 @pytest.mark.filterwarnings("ignore:.*are part of the training data:UserWarning")
@@ -205,5 +204,5 @@ def test_validation_data_may_be_arrays():
 
 @pytest.mark.parametrize("valid", [FRAME, (FRAME, LABELS), "vali.txt"], ids=["frame", "two", "name"])
 def test_other_validation_data_are_refused(valid):
-    with pytest.raises(ValueError, match=r"valid must be a Dataset or \(X, y, qid\), got "):
+    with refused_parameter("valid", valid):
         rs.SparseRanker().fit(FRAME, LABELS, qid=QID, valid=valid)

@@ -14,6 +14,7 @@ from ranksieve.solvers import Problem, ProxNewton
 from ranksieve.solvers import prox_newton as module
 from tests.conftest import random_dataset
 from tests.pairs import explicit_pairs, l1_gap
+from tests.refusals import refused_parameter
 from tests.solving import prox_newton
 
 
@@ -140,21 +141,20 @@ def test_max_iter_is_kept(small):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "sentence"),
+    "arguments",
     [
-        ({"l1_ratio": -0.1}, "l1_ratio must be in [0, 1], got -0.1"),
-        ({"weights": np.array([1.0, -1.0])}, "penalty weights must be one number ≥ 0 per feature"),
-        ({"weights": np.array([1.0, np.nan])}, "penalty weights must be one number ≥ 0 per feature"),
+        {"l1_ratio": -0.1},
+        {"weights": np.array([1.0, -1.0])},
+        {"weights": np.array([1.0, np.nan])},
     ],
 )
-def test_bad_penalties(arguments, sentence):
-    with pytest.raises(ValueError) as error:
+def test_bad_penalties(arguments):
+    with refused_parameter(*next(iter(arguments.items()))):
         ElasticNet(**arguments)
-    assert sentence in str(error.value)
 
 
 def test_weights_of_another_width(small):
-    with pytest.raises(ValueError, match="2 penalty weights were given for 5 features"):
+    with refused_parameter("weights"):
         prox_newton(objective_of(small), L1(0.1, np.ones(2)))
 
 

@@ -18,7 +18,7 @@ from ranksieve.objective import Objective
 from ranksieve.penalties import L1
 from tests.conftest import random_dataset
 from tests.pairs import explicit_pairs
-from tests.refusals import COUNT, NOT_NEGATIVE, POSITIVE, wrong
+from tests.refusals import refused_data, refused_parameter
 from tests.solving import prox_newton
 
 
@@ -246,37 +246,36 @@ def test_warm_start_begins_with_the_ranking_of_the_weights(clear):
 
 
 @pytest.mark.parametrize(
-    ("parameters", "sentence"),
+    "parameters",
     [
-        wrong("RSRank", NOT_NEGATIVE, alpha=-1.0),
-        wrong("RSRank", COUNT, n_rounds=0),
-        wrong("RSRank", POSITIVE, tol=0.0),
-        wrong("RSRank", COUNT, max_iter=0),
-        ({"profile": "gov2"}, "unknown profile 'gov2'"),
+        {"alpha": -1.0},
+        {"n_rounds": 0},
+        {"tol": 0.0},
+        {"max_iter": 0},
+        {"profile": "gov2"},
     ],
 )
-def test_bad_parameters(data, parameters, sentence):
-    with pytest.raises(ValueError) as error:
+def test_bad_parameters(data, parameters):
+    with refused_parameter(*next(iter(parameters.items()))):
         RSRank(**parameters).fit(data)
-    assert str(error.value).startswith(sentence)
 
 
 def test_negative_labels():
-    with pytest.raises(
-        ValueError, match=r"the label of row 1 is -1; its gain in the standard profile must be"
-    ):
+    with refused_data() as info:
         RSRank().fit(np.eye(3), [1.0, -1.0, 0.0], qid=[0, 0, 0])
+    assert "label of row 1" in info.value.reason
 
 
 def test_pairs_that_cost_nothing():
     """LETOR's discount is the same at ranks 1 and 2."""
     X, y, qid = np.array([[1.0], [0.0], [2.0], [0.0]]), [1.0, 0.0, 1.0, 0.0], [0, 0, 1, 1]
-    with pytest.raises(ValueError, match="every pair has weight 0"):
+    with refused_data() as info:
         RSRank(profile="letor").fit(X, y, qid=qid)
+    assert "weight 0" in info.value.reason
 
 
 @pytest.mark.parametrize("gain", [np.ones(3), np.full(4, np.nan)])
 def test_gains_of_another_data_set(gain):
     data = Dataset(np.eye(4), [1.0, 0.0, 1.0, 0.0], [0, 0, 1, 1])
-    with pytest.raises(ValueError, match="gain needs one finite number for each of 4 documents"):
+    with refused_parameter("gain"):
         ModifiedHuber(gain).bind(data.y, data.queries)

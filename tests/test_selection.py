@@ -24,7 +24,7 @@ from ranksieve.selection.fbpcrank import forward_backward
 from ranksieve.selection.gas import greedy, loss_drop
 from ranksieve.selection.subsets import JointMinimum
 from tests.conftest import random_dataset
-from tests.refusals import COUNT, NOT_NEGATIVE, POSITIVE, wrong
+from tests.refusals import refused_data, refused_parameter
 
 
 @pytest.fixture(scope="module")
@@ -62,7 +62,7 @@ def test_ties_everywhere_are_broken_by_the_order_of_columns():
 
 
 def test_fsrank_with_an_unknown_metric(data):
-    with pytest.raises(ValueError, match="unknown metric 'ncdg'"):
+    with refused_parameter("metric", "ncdg"):
         FSRank(k=2, metric="ncdg@10").fit(data)
 
 
@@ -134,43 +134,42 @@ def test_loss_importance_of_a_perfect_and_of_a_useless_feature():
 def test_gas_with_given_measures(data):
     importance = np.array([0.1, 0.9, 0.8, 0.0, 0.5, 0.2, 0.3, 0.0])
     assert GAS(k=3, importance=importance, similarity=np.eye(8)).fit(data).selected_.tolist() == [1, 2, 4]
-    with pytest.raises(ValueError, match="k=7 features were asked for, but only 6 of 8 can be chosen"):
+    with refused_parameter("k", 7):
         GAS(k=7, importance=importance, similarity=np.eye(8)).fit(data)
 
 
 @pytest.mark.parametrize(
-    ("parameters", "message"),
+    "parameters",
     [
-        ({"importance": np.ones(3)}, r"importance needs one number for each of 8 features, got shape \(3,\)"),
-        ({"similarity": np.eye(3)}, r"similarity must be a 8 × 8 matrix for 8 features, got shape \(3, 3\)"),
-        ({"importance": "los"}, r"unknown importance 'los' \(did you mean 'loss'\?\)"),
-        ({"similarity": "kendal"}, r"unknown similarity 'kendal' \(did you mean 'kendall'\?\)"),
+        {"importance": np.ones(3)},
+        {"similarity": np.eye(3)},
+        {"importance": "los"},
+        {"similarity": "kendal"},
     ],
 )
-def test_gas_with_wrong_measures(data, parameters, message):
-    with pytest.raises(ValueError, match=message):
+def test_gas_with_wrong_measures(data, parameters):
+    with refused_parameter(*next(iter(parameters.items()))):
         GAS(k=2, **parameters).fit(data)
 
 
 @pytest.mark.parametrize(
-    ("kind", "parameters", "sentence"),
+    ("kind", "parameters"),
     [
-        (GAS, *wrong("GAS", NOT_NEGATIVE, c=-1.0, k=2)),
-        (FBPCRank, *wrong("FBPCRank", COUNT, K=0)),
-        (FBPCRank, *wrong("FBPCRank", NOT_NEGATIVE, eps=-1.0)),
-        (FBPCRank, *wrong("FBPCRank", POSITIVE, C=0.0)),
-        (StabilitySelection, *wrong("StabilitySelection", "an int in the range [1, 10000]", n_subsamples=0)),
-        (StabilitySelection, *wrong("StabilitySelection", "a float in the range (0.0, 1.0)", share=1.0)),
-        (StabilitySelection, *wrong("StabilitySelection", "a float in the range (0.5, 1.0]", threshold=0.5)),
-        (StabilitySelection, *wrong("StabilitySelection", COUNT + " or None", max_features=0)),
-        (StabilitySelection, *wrong("StabilitySelection", "an int in the range [1, 10000]", n_alphas=0)),
-        (StabilitySelection, *wrong("StabilitySelection", "a float in the range (0.0, 1.0)", min_ratio=2.0)),
+        (GAS, {"c": -1.0, "k": 2}),
+        (FBPCRank, {"K": 0}),
+        (FBPCRank, {"eps": -1.0}),
+        (FBPCRank, {"C": 0.0}),
+        (StabilitySelection, {"n_subsamples": 0}),
+        (StabilitySelection, {"share": 1.0}),
+        (StabilitySelection, {"threshold": 0.5}),
+        (StabilitySelection, {"max_features": 0}),
+        (StabilitySelection, {"n_alphas": 0}),
+        (StabilitySelection, {"min_ratio": 2.0}),
     ],
 )
-def test_parameters_of_the_wrong_kind(data, kind, parameters, sentence):
-    with pytest.raises(ValueError) as error:
+def test_parameters_of_the_wrong_kind(data, kind, parameters):
+    with refused_parameter(*next(iter(parameters.items()))):
         kind(**parameters).fit(data)
-    assert str(error.value) == sentence
 
 
 def test_gas_with_700_features():
@@ -201,7 +200,7 @@ def test_fsmsvm_goes_on_by_importance_where_fsmrank_has_no_weights(data):
 
 @pytest.mark.parametrize(("name", "shape"), [("importance", (3,)), ("similarity", (3, 3))])
 def test_fsmsvm_with_measures_of_wrong_shape(data, name, shape):
-    with pytest.raises(ValueError, match=rf"{name} .* got shape \({shape[0]},"):
+    with refused_parameter(name):
         FSMSVM(t=2, **{name: np.ones(shape)}).fit(data)
 
 
@@ -359,7 +358,7 @@ def test_fbpcrank_can_leave_the_base_to_the_second_stage(data):
 
 
 def test_when_no_feature_is_worth_eps(data):
-    with pytest.warns(UserWarning, match=r"FBPCRank chose no feature, .* lower eps or raise C = 1"):
+    with pytest.warns(UserWarning, match="FBPCRank chose no feature, .* C=1"):
         fitted = FBPCRank(eps=0.9).fit(data)
     assert not fitted.get_support().any()
     assert not fitted.predict(data).any()
@@ -368,15 +367,15 @@ def test_when_no_feature_is_worth_eps(data):
 
 
 @pytest.mark.parametrize(
-    ("parameters", "message"),
+    ("parameters", "facts"),
     [
-        ({"loss": "hinge"}, "dense_newton needs a loss with a Hessian; the problem has the loss hinge"),
-        ({"weights": "jiont"}, r"unknown weights 'jiont' \(did you mean 'joint'\?\)"),
-        ({"similarity": np.ones((2, 3))}, "similarity must be a 8 × 8 matrix"),
+        ({"loss": "hinge"}, ("solver", "dense_newton")),
+        ({"weights": "jiont"}, ("weights", "jiont")),
+        ({"similarity": np.ones((2, 3))}, ("similarity", np.ones((2, 3)))),
     ],
 )
-def test_fbpcrank_with_wrong_parameters(data, parameters, message):
-    with pytest.raises(ValueError, match=message):
+def test_fbpcrank_with_wrong_parameters(data, parameters, facts):
+    with refused_parameter(*facts):
         FBPCRank(**parameters).fit(data)
 
 
@@ -456,7 +455,7 @@ def test_queries_without_pairs_are_not_drawn(planted):
 
 
 def test_nothing_stable(planted):
-    with pytest.warns(UserWarning, match=r"the largest selection frequency is 0\.\d\d, below threshold = 1"):
+    with pytest.warns(UserWarning, match=r"below threshold=1"):
         fitted = StabilitySelection(n_subsamples=10, threshold=1.0, max_features=1, n_alphas=5).fit(
             make_ranking(n_queries=6, n_features=30, n_informative=10, noise=3.0, seed=2)
         )
@@ -469,21 +468,23 @@ def test_one_query_cannot_be_subsampled(planted):
 
 
 def test_stability_selection_with_wrong_alphas(planted):
-    with pytest.raises(ValueError, match="alphas must be a list of finite numbers > 0"):
+    with refused_parameter("alphas", [0.1, -1.0]):
         StabilitySelection(alphas=[0.1, -1.0]).fit(planted)
 
 
 def test_no_feature_varies():
     flat = Dataset(np.ones((6, 3)), [0, 1, 2, 0, 1, 2], [0, 0, 0, 1, 1, 1])
     for selector in (FSRank(k=1), GAS(k=1), FSMSVM(t=1), FBPCRank(), StabilitySelection()):
-        with pytest.raises(ValueError, match="none of the 3 features tells two documents of a query apart"):
+        with refused_data() as info:
             selector.fit(flat)
+        assert "none of the 3 features" in info.value.reason
 
 
 def test_features_that_vary_only_where_labels_do_not():
     X = np.array([[1.0], [1.0], [0.0], [1.0]])
-    with pytest.raises(ValueError, match="none of the 1 features tells"):
+    with refused_data() as info:
         StabilitySelection().fit(Dataset(X, [0, 1, 1, 1], [0, 0, 1, 1]))
+    assert "none of the 1 features" in info.value.reason
 
 
 # LETOR

@@ -10,6 +10,7 @@ from ranksieve.cli.fit_output import feature_strength
 from ranksieve.estimators.stability import prepared
 from ranksieve.measures.importance import single_feature
 from ranksieve.metrics import PROFILES
+from tests.refusals import refused_data, refused_parameter
 
 
 @pytest.fixture(scope="module")
@@ -76,27 +77,28 @@ def test_missing_values_are_filled_as_in_the_fit(data):
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    "options",
     [
-        ({"n_subsamples": 0}, "n_subsamples must be at least 1, got 0"),
-        ({"share": 1.0}, "share must be between 0 and 1, got 1.0"),
+        {"n_subsamples": 0},
+        {"share": 1.0},
     ],
 )
-def test_what_is_refused(data, ranker, options, said):
-    with pytest.raises(ValueError, match=said):
+def test_what_is_refused(data, ranker, options):
+    with refused_parameter(*next(iter(options.items()))):
         rs.selection_frequency(ranker, data, **options)
 
 
 def test_one_query_cannot_be_halved(data, ranker):
-    with pytest.raises(ValueError, match="at least 2 that have documents with different labels, got 1"):
+    with refused_data() as info:
         rs.selection_frequency(ranker, data.select_queries([0]))
+    assert "at least 2" in info.value.reason
 
 
 def test_a_choice_by_cost_has_no_frequencies(data):
     costs = dict.fromkeys(data.feature_names, 1.0)
     ranker = rs.SparseRanker(n_alphas=10, feature_costs=costs, max_cost=3.0, profile="standard")
     ranker.fit(data)
-    with pytest.raises(ValueError, match="fit it without feature_costs"):
+    with refused_parameter("ranker", ranker):
         rs.selection_frequency(ranker, data)
     assert feature_strength(ranker, data).strength is not None
 

@@ -16,6 +16,7 @@ from ranksieve import significance
 from ranksieve.data.dataset import Dataset
 from ranksieve.metrics import PROFILES, Evaluation, evaluate
 from ranksieve.significance import compare, holm, paired_t, randomisation
+from tests.refusals import refused_as, refused_data, refused_parameter
 
 ALTERNATIVES = ("two-sided", "greater")
 every_alternative = pytest.mark.parametrize("alternative", ALTERNATIVES)
@@ -175,15 +176,13 @@ def test_missing_pairs_are_dropped(alternative):
 
 
 def test_bad_arguments_of_the_tests():
-    with pytest.raises(
-        ValueError, match=r"both sides need one value per query, got shapes \(2,\) and \(3,\)"
-    ):
+    with refused_parameter("b"):
         paired_t([1.0, 2.0], [1.0, 2.0, 3.0])
-    with pytest.raises(ValueError, match='alternative is \'less\'; choose "two-sided" or "greater"'):
+    with refused_parameter("alternative", "less"):
         randomisation([1.0], [2.0], alternative="less")
-    with pytest.raises(ValueError, match="alternative is 'less'"):
+    with refused_parameter("alternative", "less"):
         paired_t([1.0], [2.0], "less")
-    with pytest.raises(ValueError, match="n_permutations is 0; give at least 1"):
+    with refused_parameter("n_permutations", 0):
         randomisation([1.0], [2.0], 0)
 
 
@@ -252,15 +251,16 @@ def test_skipped_queries_are_left_out_of_everything():
     (row,) = compare({"a": a, "b": b}).rows
     assert (row.n_queries, row.wins, row.ties, row.losses) == (2, 2, 0, 0)
     assert row.mean_a == pytest.approx(0.6)
-    with pytest.raises(ValueError, match="no query has a value of map in both 'a' and 'b'"):
+    with refused_data() as info:
         compare({"a": evaluation(1.0, nan, empty="skip"), "b": evaluation(nan, 1.0, empty="skip")})
+    assert "no query" in info.value.reason
 
 
 def test_metrics_are_those_all_share_unless_named():
     a, b = evaluation(0.1, 0.2, mrr=[1, 1], err=[0, 1]), evaluation(0.1, 0.3, err=[1, 1])
     assert [row.metric for row in compare({"a": a, "b": b}).rows] == ["map", "err"]
     assert [row.metric for row in compare({"a": a, "b": b}, metrics="ERR").rows] == ["err"]
-    with pytest.raises(ValueError, match="'b' was not evaluated by mrr; add it to the metrics of evaluate"):
+    with refused_parameter("metrics", "mrr"):
         compare({"a": a, "b": b}, metrics=["map", "mrr"])
 
 
@@ -286,28 +286,25 @@ def test_real_evaluations():
 
 
 @pytest.mark.parametrize(
-    ("others", "options", "sentence"),
+    ("others", "options", "facts"),
     [
-        ({}, {}, "needs at least two evaluations, got 1"),
-        (
-            {"b": evaluation(1.0)},
-            {},
-            r"'a' and 'b' were evaluated over different queries .*\(2 and 1 queries\)",
-        ),
-        ({"b": evaluation(1, 0, profile="mslr")}, {}, "'a' uses profile letor .* 'b' mslr .* with the same"),
-        ({"b": evaluation(1, 0, empty=1.0)}, {}, r"empty=0.0, 'b' letor with empty=1.0"),
-        ({"b": evaluation(1, 0)}, {"baseline": "c"}, "the baseline 'c' is not among the evaluations a, b"),
-        ({"b": evaluation(1, 0)}, {"alternative": "less"}, "alternative is 'less'"),
-        ({"b": evaluation(1, 0)}, {"metrics": "mapp"}, "unknown metric 'mapp'"),
+        ({}, {}, ("evaluations", ["a"])),
+        ({"b": evaluation(1.0)}, {}, "2 and 1 queries"),
+        ({"b": evaluation(1, 0, profile="mslr")}, {}, "'b' mslr"),
+        ({"b": evaluation(1, 0, empty=1.0)}, {}, "`empty=1.0`"),
+        ({"b": evaluation(1, 0)}, {"baseline": "c"}, ("baseline", "c")),
+        ({"b": evaluation(1, 0)}, {"alternative": "less"}, ("alternative", "less")),
+        ({"b": evaluation(1, 0)}, {"metrics": "mapp"}, ("metric", "mapp")),
     ],
 )
-def test_what_cannot_be_compared(others, options, sentence):
-    with pytest.raises(ValueError, match=sentence):
+def test_what_cannot_be_compared(others, options, facts):
+    with refused_as(facts):
         compare({"a": evaluation(0.5, 0.5), **others}, **options)
 
 
 def test_no_shared_metric():
     a = evaluation(1, 0)
     b = Evaluation({}, {"mrr": np.ones(2)}, a.query_ids, a.profile, a.empty)
-    with pytest.raises(ValueError, match="share no metric"):
+    with refused_data() as info:
         compare({"a": a, "b": b})
+    assert "share no metric" in info.value.reason

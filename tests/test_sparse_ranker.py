@@ -21,7 +21,7 @@ from ranksieve.penalties import L1, Ridge
 from ranksieve.preparation.missing import FILLS
 from ranksieve.preparation.normalise import NORMALISATIONS
 from tests.conftest import random_dataset
-from tests.refusals import COUNT, among, wrong
+from tests.refusals import refused_data, refused_parameter
 from tests.solving import prox_newton
 
 
@@ -221,10 +221,10 @@ def test_a_grid_of_the_users_own_is_kept_with_a_word(train):
 
 
 def test_validation_data_that_are_training_data_are_named(train):
-    with pytest.warns(UserWarning, match="40 of the 40 validation queries are part of the training data"):
+    with pytest.warns(UserWarning, match="40 of the 40 validation queries"):
         SparseRanker(metric="map", cv=0).fit(train, valid=train)
     some = train.select_queries(np.arange(3))
-    with pytest.warns(UserWarning, match="3 of the 3 validation queries are part"):
+    with pytest.warns(UserWarning, match="3 of the 3 validation queries"):
         SparseRanker(metric="map", cv=0).fit(train, valid=some)
 
 
@@ -236,19 +236,20 @@ def test_a_query_alone_cannot_be_held_out(train):
 
 def test_all_columns_constant(train):
     flat = Dataset(np.ones((train.n_docs, 3)), train.y, train.qid)
-    with pytest.raises(ValueError, match="no feature tells any pair of documents apart"):
+    with refused_data() as info:
         SparseRanker().fit(flat)
+    assert "no feature tells" in info.value.reason
 
 
 def test_unknown_families(train):
-    with pytest.raises(ValueError, match="unknown family of models 'l2'"):
+    with refused_parameter("families", "l2"):
         SparseRanker(families=("l2",)).fit(train)
-    with pytest.raises(ValueError, match="families is empty; name at least one of l1, log"):
+    with refused_parameter("families", ()):
         SparseRanker(families=()).fit(train)
 
 
 def test_cv_of_zero_needs_validation_data(train):
-    with pytest.raises(ValueError, match="cv=0 leaves no query to choose on"):
+    with refused_parameter("cv", 0):
         SparseRanker(cv=0).fit(train)
 
 
@@ -330,29 +331,27 @@ def test_a_metric_that_cannot_tell_models_apart_warns():
 
 
 @pytest.mark.parametrize(
-    ("arguments", "sentence"),
+    "parameters",
     [
-        wrong("SparseRanker", among("best", "one_standard_error"), rule="worst"),
-        wrong("SparseRanker", among("train", "all"), refit_on="maybe"),
-        wrong("SparseRanker", COUNT + " or None", max_features=0),
-        wrong("SparseRanker", COUNT + " or None", max_features="3"),
-        wrong(
-            "SparseRanker", "a float in the range [0.0, inf] or None", max_cost="3", feature_costs={"*": 1.0}
-        ),
-        ({"cv": 1}, "The 'cv' parameter of SparseRanker must be an int in the range [2, inf)"),
-        ({"alphas": [1e6], "families": ["l1"]}, "no candidate uses 1 to all features"),
+        {"rule": "worst"},
+        {"refit_on": "maybe"},
+        {"max_features": 0},
+        {"max_features": "3"},
+        {"max_cost": "3", "feature_costs": {"*": 1.0}},
+        {"cv": 1},
+        {"max_features": None, "alphas": [1e6], "families": ["l1"]},
     ],
 )
-def test_bad_parameters(small, arguments, sentence):
-    with pytest.raises(ValueError) as error:
-        SparseRanker(metric="map", **arguments).fit(small)
-    assert sentence in str(error.value)
+def test_bad_parameters(small, parameters):
+    with refused_parameter(*next(iter(parameters.items()))):
+        SparseRanker(metric="map", **parameters).fit(small)
 
 
 def test_validation_data_of_another_width(small):
     narrow = Dataset(small.X[:, :3], small.y, small.qid)
-    with pytest.raises(ValueError, match="training data have 5 features but valid has 3"):
+    with refused_data() as info:
         SparseRanker().fit(small, valid=narrow)
+    assert "valid" in info.value.reason
 
 
 @pytest.mark.parametrize("learn", [SparseRanker().fit, SparseRanker().candidates, frontier])
@@ -360,15 +359,10 @@ def test_validation_data_that_cannot_choose_are_refused(small, learn):
     alike = Dataset(small.X, np.ones(small.n_docs), small.qid)
     alone = Dataset(small.X, small.y, np.arange(small.n_docs))
     for valid in (alike, alone):
-        with pytest.raises(ValueError) as error:
+        with refused_data() as info:
             learn(small, valid=valid)
-        assert str(error.value) == (
-            "no query of the validation data has documents of different labels, so all models rank them "
-            "equally well; give other validation data, or none for cross-validation"
-        )
-    with pytest.raises(
-        ValueError, match=r"valid must be a Dataset or \(X, y, qid\), got a tuple of 2 entries"
-    ):
+        assert "validation data" in info.value.reason
+    with refused_parameter("valid"):
         learn(small, valid=(small.X, small.y))
 
 
@@ -393,13 +387,14 @@ def test_columns_of_other_data_are_found_by_name(train, normalise):
 def test_columns_with_other_names_are_refused_and_without_names_go_by_position(train):
     names = [f"signal_{j}" for j in range(train.n_features)]
     named, strange = (train.replace_features(train.X, [first, *names[1:]]) for first in (names[0], "price"))
-    sentence = "SparseRanker was fitted on 1 features that the data set lacks: signal_0; give both the same"
-    with pytest.raises(ValueError, match=sentence):
+    with refused_data() as info:
         SparseRanker(profile="standard").fit(named, valid=strange)
+    assert "signal_0" in info.value.reason
     valid = random_dataset(seed=32, n_queries=10, n_features=12, longest=25)
     fitted = SparseRanker(profile="standard", n_alphas=5).fit(named, valid=valid)
-    with pytest.raises(ValueError, match=sentence):
+    with refused_data() as info:
         fitted.predict(strange)
+    assert "signal_0" in info.value.reason
     np.testing.assert_array_equal(fitted.predict(train), fitted.predict(named))
 
 

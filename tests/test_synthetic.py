@@ -7,6 +7,7 @@ from sklearn.svm import LinearSVC
 from ranksieve.data.describe import describe
 from ranksieve.generators import ranking as module
 from ranksieve.generators.ranking import make_ranking
+from tests.refusals import refused_parameter
 
 
 def test_shape_and_truth():
@@ -121,23 +122,23 @@ def test_an_l1_ranker_recovers_most_of_the_truth(seed):
 
 
 @pytest.mark.parametrize(
-    ("options", "sentence"),
+    "options",
     [
-        ({"n_queries": 0}, "n_queries=0: at least one query is needed"),
-        ({"n_informative": 0}, "n_informative=0 must lie between 1 and n_features=60"),
-        ({"n_informative": 61}, "n_informative=61 must lie between 1 and n_features=60"),
-        ({"n_constant": 53}, "n_constant=53 must lie between 0 and n_features − n_informative = 52"),
-        ({"n_constant": -1}, "n_constant=-1 must lie between 0"),
-        ({"n_levels": 1}, "n_levels=1: at least two levels are needed"),
-        ({"docs_per_query": 1}, r"docs_per_query=\(1, 1\) must be a range that begins at 2 or more"),
-        ({"docs_per_query": (9, 3)}, r"docs_per_query=\(9, 3\) must be a range"),
-        ({"correlation": 1.0}, r"correlation=1.0 must lie in \[0, 1\)"),
-        ({"correlation": -0.1}, r"correlation=-0.1 must lie in \[0, 1\)"),
-        ({"noise": -1}, "noise=-1 must be a number that is not negative"),
-        ({"noise": float("nan")}, "noise=nan must be a number that is not negative"),
-        ({"feature_names": ["a"]}, "1 feature names were given for 60 features"),
+        {"n_queries": 0},
+        {"n_informative": 0},
+        {"n_informative": 61},
+        {"n_constant": 53},
+        {"n_constant": -1},
+        {"n_levels": 1},
+        {"docs_per_query": 1},
+        {"docs_per_query": (9, 3)},
+        {"correlation": 1.0},
+        {"correlation": -0.1},
+        {"noise": -1},
+        {"noise": float("nan")},
+        {"feature_names": ["a"]},
     ],
 )
-def test_bad_options(options, sentence):
-    with pytest.raises(ValueError, match=sentence):
+def test_bad_options(options):
+    with refused_parameter(*options):
         make_ranking(**options)

@@ -9,6 +9,7 @@ from typer.testing import CliRunner
 import ranksieve as rs
 from ranksieve.cli import app
 from ranksieve.report.change_words import change_sentences
+from tests.refusals import refused_parameter
 
 ALL = rs.make_ranking(n_queries=160, n_features=14, n_informative=5, docs_per_query=12, noise=0.4, seed=4)
 FIRST, SECOND = ALL.select_queries(range(80)), ALL.select_queries(range(80, 160))
@@ -127,20 +128,18 @@ def test_missing_values_that_the_model_before_cannot_fill_are_told_as_such(old):
     X[0, SECOND.feature_names.index(old.names[0])] = np.nan
     with pytest.warns(UserWarning, match="missing"):
         found = rs.SparseRanker(max_features=4).fit(SECOND.replace_features(X), warm_start=old).changes_
-    assert any(
-        "is missing, and the model has nothing to put there" in s for s in change_sentences(found, "o")
-    )
+    assert any("is missing, and the model" in s for s in change_sentences(found, "o"))
 
 
 @pytest.mark.parametrize(
-    ("given", "words"),
+    "given",
     [
-        (3, "warm_start is a int; give the linear model"),
-        (rs.LinearModel((), n_features=14), "uses no feature"),
+        3,
+        rs.LinearModel((), n_features=14),
     ],
 )
-def test_other_things_are_refused(given, words):
-    with pytest.raises(ValueError, match=words):
+def test_other_things_are_refused(given):
+    with refused_parameter("warm_start", given):
         rs.SparseRanker().fit(SECOND, warm_start=given)
 
 
@@ -187,9 +186,9 @@ def test_a_count_of_any_size_in_a_file_takes_no_memory(folder, old):
     assert told.exit_code == 0, told.output
     sentence = "warning: the settings of the model before are not used again: it cannot be fitted like that"
     assert sentence in told.stderr
-    assert "'n_alphas' parameter of SparseRanker must be an int in the range [1, 10000]" in told.stderr
+    assert "[1, 10000]" in told.stderr
     assert rs.load_model(folder / "vast_new.json").parameters["n_alphas"] == rs.SparseRanker().n_alphas
-    with pytest.raises(ValueError, match=r"'n_alphas' parameter of SparseRanker .* \[1, 10000\]"):
+    with refused_parameter("n_alphas", 10**9):
         rs.SparseRanker(n_alphas=10**9).fit(SECOND)
 
 
@@ -209,16 +208,17 @@ def test_verify_from(folder):
 
 
 @pytest.mark.parametrize(
-    ("options", "words"),
+    "options",
     [
-        (("--method", "ranksvm"), "--from does not go with --method ranksvm"),
-        (("--stream", "--method", "minbatsrank"), "--from does not go with --stream"),
+        ("--method", "ranksvm"),
+        ("--stream", "--method", "minbatsrank"),
     ],
 )
-def test_from_with_other_methods_is_refused(folder, options, words):
+def test_from_with_other_methods_is_refused(folder, options):
     told = run("fit", folder / "new.txt", "--from", folder / "old.json", *options, "-o", folder / "no.json")
     assert told.exit_code == 2
-    assert words in told.stderr
+    assert options[0] in told.stderr
+    assert "--from" in told.stderr
     assert not (folder / "no.json").exists()
 
 

@@ -18,6 +18,7 @@ from ranksieve.data.query_weights import query_weights
 from ranksieve.objective import make_objective
 from tests.conftest import QUICK, random_dataset
 from tests.pairs import explicit_pairs
+from tests.refusals import refused_data, refused_parameter
 from tests.test_cli import refused, run
 
 pytestmark = pytest.mark.filterwarnings("ignore:.* training documents have weight 0")
@@ -151,9 +152,9 @@ def test_weights_of_queries_by_id(data):
 
 
 def test_weights_of_unknown_queries_are_refused(data):
-    with pytest.raises(ValueError, match="names 1 of 2 queries that the data do not have: 'q99'; the first"):
+    with refused_parameter("query_weight", {"q1": 2.0, "q99": 1.0}):
         rs.RankSVM().fit(data, query_weight={"q1": 2.0, "q99": 1.0})
-    with pytest.raises(ValueError, match="query weights must be finite and not negative"):
+    with refused_parameter("query_weight"):
         rs.RankSVM().fit(data, query_weight={"q1": -2.0})
 
 
@@ -172,20 +173,21 @@ def test_files_of_query_weights(tmp_path, text, found):
 
 
 @pytest.mark.parametrize(
-    ("text", "words"),
+    ("text", "line", "word"),
     [
-        ("q1,2\nq2\n", r"weights.csv:2: has 1 cells; expected two: query,weight"),
-        ("query,weight\nq1,much\n", r"weights.csv:2: the weight is 'much'; expected a finite number"),
-        ("q1,1\nq2,-1\n", r"weights.csv:2: the weight of query 'q2' is -1; expected 0 or more"),
-        ("q1,1\nq1,2\n", r"weights.csv:2: query 'q1' is in .*weights.csv:1 too; list it once"),
-        (",1\n", r"weights.csv:1: the query has no id"),
-        ("query,weight\n", r"weights.csv: holds no weights; expected lines query,weight"),
+        ("q1,2\nq2\n", 2, "cells"),
+        ("query,weight\nq1,much\n", 2, "'much'"),
+        ("q1,1\nq2,-1\n", 2, "-1"),
+        ("q1,1\nq1,2\n", 2, "once"),
+        (",1\n", 1, "no id"),
+        ("query,weight\n", None, "no weights"),
     ],
 )
-def test_bad_lines_are_named(tmp_path, text, words):
+def test_bad_lines_are_named(tmp_path, text, line, word):
     (tmp_path / "weights.csv").write_text(text)
-    with pytest.raises(ValueError, match=words):
+    with refused_data("weights.csv", line) as info:
         rs.read_query_weights(tmp_path / "weights.csv")
+    assert word in info.value.reason
 
 
 # --- Files that keep weights of documents ------------------------------------------------------------------
@@ -204,13 +206,16 @@ def test_frames_keep_weights(data, kind):
 
 def test_frames_refuse_weights_that_are_none(data):
     table = rs.to_frame(data)
-    with pytest.raises(ValueError, match="there is no column 'klicks' among"):
+    with refused_data() as info:
         rs.from_frame(table, document_weight="klicks")
-    with pytest.raises(ValueError, match="the column 'qid' of document weights holds"):
+    assert "'klicks'" in info.value.reason
+    with refused_data() as info:
         rs.from_frame(table.assign(number=1), qid="number", document_weight="qid")
+    assert "'qid'" in info.value.reason
     table.loc[3, "document_weight"] = np.nan
-    with pytest.raises(ValueError, match="the document weight of row 3 is nan"):
+    with refused_data() as info:
         rs.from_frame(table)
+    assert "row 3" in info.value.reason
 
 
 @pytest.mark.parametrize("scattered", [False, True])
@@ -260,11 +265,13 @@ def test_documents_of_weight_zero_are_absent_in_memory_and_on_disk(tmp_path, mon
 
 
 def test_letor_text_has_no_place_for_weights(data, tmp_path):
-    with pytest.raises(ValueError, match="LETOR text has no place for document weights"):
+    with refused_data("train.txt") as info:
         rs.write_letor(data, tmp_path / "train.txt")
+    assert "document weights" in info.value.reason
     (tmp_path / "train.txt").write_text("1 qid:1 1:0.5\n0 qid:1 1:0.1\n")
-    with pytest.raises(ValueError, match="is LETOR text, and document_weight= is for parquet"):
+    with refused_data("train.txt") as info:
         rs.read_dataset(tmp_path / "train.txt", document_weight="clicks")
+    assert "document_weight" in info.value.reason
 
 
 # --- What is built on them ----------------------------------------------------------------------------------
@@ -293,9 +300,9 @@ def test_models_fitted_with_weights_verify(data):
 
 
 def test_measures_that_cannot_weigh_documents_refuse(data):
-    with pytest.raises(ValueError, match='the importance "ndcg" cannot weigh documents'):
+    with refused_parameter("importance", "ndcg"):
         rs.FSMRank(importance="ndcg").fit(data)
-    with pytest.raises(ValueError, match='the similarity "kendall" cannot weigh documents'):
+    with refused_parameter("similarity", "kendall"):
         rs.FSMRank(similarity="kendall").fit(data)
 
 
@@ -370,14 +377,13 @@ def test_other_commands_weigh_too(home, command):
 
 def test_weights_on_the_command_line_are_refused_in_its_words(home):
     (home / "train.txt").write_text("1 qid:1 1:0.5\n0 qid:1 1:0.1\n")
-    assert "is LETOR text, and --document-weights is for parquet" in refused(
-        "path", "train.txt", *WEIGHED[:2]
-    )
+    assert "--document-weights" in refused("path", "train.txt", *WEIGHED[:2])
     (home / "traffic.csv").write_text("q99,2\n")
     said = refused("path", "train.parquet", *WEIGHED)
-    assert "--query-weights names 1 of 1 queries that the data do not have: 'q99'" in said
+    assert "--query-weights" in said
+    assert "'q99'" in said
     said = refused("fit", "train.parquet", *WEIGHED[:2], "--method", "adarank", "-o", "x.json")
-    assert "AdaRank cannot weigh documents; leave --document-weights out" in said
+    assert "--document-weights: AdaRank" in said
     for option in (WEIGHED[:2], WEIGHED[2:]):
         stream = ("fit", "train.txt", *option, "--method", "minbatsrank", "--stream", "-o", "x.json")
-        assert f"{option[0]} needs all data at once" in refused(*stream)
+        assert option[0] in refused(*stream)

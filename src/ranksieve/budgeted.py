@@ -18,6 +18,7 @@ from ranksieve.data.costs import FeatureCosts
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.describe import varying_columns
 from ranksieve.data.query_weights import QueryWeight
+from ranksieve.errors import DataError, ParameterError
 from ranksieve.estimators.base import all_or_nothing
 from ranksieve.estimators.choice import Budget, fits
 from ranksieve.estimators.cost_candidates import check_affordable
@@ -150,10 +151,8 @@ class BudgetedRanker(LinearRanker):
         candidates = search.candidates(data, weight)
         coefs, profile = weights_of(candidates), profile_for(self.profile, measured)
         if not search.budget.allows(coefs).any():
-            raise ValueError(
-                f"{method.title} uses no feature with any of the {len(candidates)} settings that were tried; "
-                "give parameters that leave it some"
-            )
+            reason = f"{method.title} uses no feature with any of the {len(candidates)} settings tried"
+            raise ParameterError("parameters", self.parameters, f"{reason}; give others that keep some")
         if n_folds:
             values = self._cross_validated(search, data, measured, weight, n_folds, profile)
         else:  # one query cannot be held out from itself: it is its own validation set
@@ -166,18 +165,16 @@ class BudgetedRanker(LinearRanker):
     def _method(self) -> Method:
         method = find_method(self.method.lower()) if isinstance(self.method, str) else self.method
         if not isinstance(method, Method):
-            raise ValueError(f"method must be a name or a Method, got {type(method).__name__}")
+            raise ParameterError("method", method, "must be a name or a Method")
         if not method.linear:
-            raise ValueError(f"{method.title} is not linear, so it cannot be kept within a budget")
+            raise ParameterError("method", self.method, "is not linear, so it cannot have a budget")
         if method.uses_valid:
-            raise ValueError(
-                f"{method.title} chooses within a budget by itself; give it max_features, feature_costs and "
-                "max_cost directly"
-            )
+            reason = f"give {method.title} itself `max_features`, `feature_costs` and `max_cost`"
+            raise ParameterError("method", self.method, reason)
         for name in self.parameters or {}:
-            lookup(method.parameters, name, f"parameter of {method.title}")
+            lookup(method.parameters, name, "parameters")
             if name in PREPARATION:
-                raise ValueError(f"parameters hold {name}; give {name} to BudgetedRanker itself")
+                raise ParameterError("parameters", self.parameters, f"give `{name}` to BudgetedRanker itself")
         return method
 
     def _search(self, method: Method, data: Dataset, n_folds: int, progress: Progress | None) -> Search:
@@ -224,10 +221,9 @@ class BudgetedRanker(LinearRanker):
             try:
                 candidates = search.candidates(data.select_queries(others), weight)
             except ValueError as error:
-                raise ValueError(
-                    f"cross-validation fails without the queries of fold {fold + 1} of {n_folds}: {error}; "
-                    "give validation data, or another cv or random_state"
-                ) from None
+                reason = f"cannot fit without fold {fold + 1} of {n_folds} ({error})"
+                advice = "give validation data, or another `cv` or `random_state`"
+                raise ParameterError("cv", self.cv, f"{reason}; {advice}") from None
             held_out = measured.select_queries(~others)
             values[:, ~others] = self._values(weights_of(candidates), held_out, profile)
         return values
@@ -342,7 +338,8 @@ class Search:
             ranker.fit(narrow, **weighted(ranker, query_weight))
         coef = np.zeros(data.n_features)
         coef[columns] = ranker.coef_
-        return Candidate(ranker, columns, coef, [(told.category, str(told.message)) for told in caught])
+        told = [(one.category, getattr(one.message, "text", str(one.message))) for one in caught]
+        return Candidate(ranker, columns, coef, told)
 
 
 def payable_columns(budget: Budget, n_features: int) -> IntArray:
@@ -394,5 +391,6 @@ def _best(coefs: FloatArray, means: FloatArray, budget: Budget) -> int:
 def _validation(metric: str, profile: Profile, values: FloatArray, data: Dataset) -> Validation:
     defined = ~np.isnan(values[0])  # whether a query has a value depends on its labels alone
     if not defined.any():
-        raise ValueError(f"{metric} is undefined for every validation query: none has a relevant document")
+        reason = f"{metric} is undefined for every validation query: none has a relevant document"
+        raise DataError(None, None, reason)
     return Validation(metric, profile, np.ascontiguousarray(values[:, defined]), data.queries.ids[defined])

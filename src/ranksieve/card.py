@@ -8,6 +8,8 @@ from fractions import Fraction
 from numbers import Integral, Real
 from typing import Any
 
+from ranksieve.errors import DataError, ParameterError
+
 MOST_LEVELS = 99
 
 
@@ -22,13 +24,11 @@ class Card:
     def __post_init__(self) -> None:
         check_levels(self.levels)
         if set(self.points) != set(self.units):
-            raise ValueError("the card has not one number of points and one unit for each of its features")
+            raise ParameterError("units", self.units, "must be one for each of the features with `points`")
         for name, points in self.points.items():
             if not _is_whole(points) or not 1 <= abs(points) <= self.levels:
-                raise ValueError(
-                    f"the points of {name} are {points!r}; expected a whole number from 1 to {self.levels}, "
-                    "or its negative"
-                )
+                reason = f"those of {name} must be an integer from 1 to {self.levels}, or its negative"
+                raise ParameterError("points", points, reason)
         object.__setattr__(self, "levels", int(self.levels))
         object.__setattr__(self, "points", {name: int(points) for name, points in self.points.items()})
         object.__setattr__(self, "units", {name: as_unit(unit, name) for name, unit in self.units.items()})
@@ -40,13 +40,11 @@ class Card:
     def check(self, weights: Mapping[str, float]) -> None:
         """Refuse weights of features that are not those of the card, to the last bit."""
         if set(self.points) != set(weights):
-            raise ValueError("the card is not that of the model's features")
+            raise DataError(None, None, "the card is not that of the model's features")
         for name, weight in weights.items():
             if weight != self.weight(name):
-                raise ValueError(
-                    f"the weight of {name} is {weight!r}, but its {self.points[name]} points per "
-                    f"{self.units[name]:g} make {self.weight(name)!r}"
-                )
+                points = f"its {self.points[name]} points per {self.units[name]:g} make {self.weight(name)!r}"
+                raise DataError(None, None, f"the weight of {name} is {weight!r}, but {points}")
 
 
 def exact_weight(points: int, unit: float) -> Fraction:
@@ -57,13 +55,13 @@ def exact_weight(points: int, unit: float) -> Fraction:
 def check_levels(levels: Any) -> None:
     """Refuse what is no greatest number of points."""
     if not _is_whole(levels) or not 1 <= levels <= MOST_LEVELS:
-        raise ValueError(f"levels is {levels!r}; expected a whole number from 1 to {MOST_LEVELS}")
+        raise ParameterError("levels", levels, f"must be an integer from 1 to {MOST_LEVELS}")
 
 
 def as_unit(unit: Any, name: str) -> float:
     """A unit as a number, refused if no value can be divided by it."""
     if isinstance(unit, bool) or not isinstance(unit, Real) or not 1e-100 <= float(unit) <= 1e100:
-        raise ValueError(f"the unit of {name} is {unit!r}; expected a number above 0, from 1e-100 to 1e100")
+        raise ParameterError("units", unit, f"that of {name} must be a number from 1e-100 to 1e100")
     return float(unit)
 
 

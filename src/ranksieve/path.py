@@ -17,6 +17,7 @@ from ranksieve.data.on_device import on_device
 from ranksieve.data.query_weights import QueryWeight, query_weights
 from ranksieve.data.streamed_features import Passes
 from ranksieve.device import check_device
+from ranksieve.errors import DataError, ParameterError
 from ranksieve.losses import Loss
 from ranksieve.objective import Objective, Point, make_objective
 from ranksieve.penalties import L1, PENALTIES, SlopedPenalty, offering
@@ -159,7 +160,7 @@ def sparse_path(
         Where to fit; see docs/gpu.md. Data that are on a GPU already are fitted there.
     """
     if not tol > 0:
-        raise ValueError(f"tol must be a number > 0, got {tol}")
+        raise ParameterError("tol", tol, "must be a number > 0")
     check_device(device)
     weight = query_weights(query_weight, data)
     data, of_queries = counted(data, weight)
@@ -185,8 +186,8 @@ def warn_of_gaps(path: SparsePath, tol: float, max_iter: int) -> None:
     if not path.converged.all():
         warn_of_tolerance(
             f"{np.sum(~path.converged)} of {len(path)} points of the path did not reach a relative gap of "
-            f"tol={tol:g}, the largest is {path.relative_gaps.max():.2g}; raise tol or max_iter={max_iter}, "
-            "or normalise the features"
+            f"`tol={tol:g}`, the largest is {path.relative_gaps.max():.2g}; raise `tol` or "
+            f"`max_iter={max_iter}`, or normalise the features"
         )
 
 
@@ -227,18 +228,16 @@ def as_penalty(
     options = {"weights": weights, "l1_ratio": l1_ratio, "signs": signs}
     given = {key: value for key, value in options.items() if value is not None}
     if not isinstance(penalty, str):
-        if given:
-            raise ValueError(
-                f"{' and '.join(given)} belong into the penalty object itself when one is given "
-                "(costs, must_have and must_not act through weights)"
-            )
+        for name, value in given.items():
+            advice = "give it to the penalty itself (costs, `must_have` and `must_not` set `weights`)"
+            raise ParameterError(name, value, advice)
         return penalty
     known = offering("slopes")
     if penalty not in known:
-        raise ValueError(f"unknown penalty {penalty!r} for a path; known: {', '.join(known)}")
+        raise ParameterError("penalty", penalty, f"unknown; choose one of {', '.join(known)}")
     kind: Any = PENALTIES[penalty]
     for name in given.keys() - {field.name for field in fields(kind)}:
-        raise ValueError(f"{name} does not belong to the penalty {penalty}; leave it out")
+        raise ParameterError(name, given[name], f"`penalty={penalty!r}` has no such parameter; leave it out")
     return kind(**given)  # type: ignore[no-any-return]
 
 
@@ -248,18 +247,22 @@ TURNS = 30  # between the unpenalised features' optimum and the α at which the 
 
 def _grid(largest: float, n_alphas: int, min_ratio: float) -> FloatArray:
     if n_alphas < 1:
-        raise ValueError(f"n_alphas must be at least 1, got {n_alphas}")
+        raise ParameterError("n_alphas", n_alphas, "must be at least 1")
     if not 0 < min_ratio < 1:
-        raise ValueError(f"min_ratio must be between 0 and 1, got {min_ratio}")
+        raise ParameterError("min_ratio", min_ratio, "must be between 0 and 1")
     if largest == np.inf:
-        raise ValueError(
+        raise ParameterError(
+            "alphas",
+            None,
             "no strength of the penalty brings every weight to zero, so the path has no beginning; "
-            "give alphas, or an l1_ratio above 0, or name unpenalised features in must_have"
+            "give `alphas`, or `l1_ratio` above 0, or name unpenalised features in `must_have`",
         )
     if not largest > 0:
-        raise ValueError(
+        raise DataError(
+            None,
+            None,
             "no feature tells any pair of documents apart: every usable feature is constant within every "
-            "query that has different labels, or bound to a sign against them"
+            "query that has different labels, or bound to a sign against them",
         )
     return np.asarray(largest * np.logspace(0.0, np.log10(min_ratio), n_alphas))
 
@@ -289,7 +292,7 @@ def _unpenalised_optimum(
 def _given(alphas: Sequence[float] | FloatArray) -> FloatArray:
     grid = np.sort(np.atleast_1d(np.asarray(alphas, dtype=np.float64)))[::-1]
     if grid.ndim != 1 or len(grid) == 0 or not np.isfinite(grid).all() or grid[-1] <= 0:
-        raise ValueError(f"alphas must be a list of finite numbers > 0, got {alphas!r}")
+        raise ParameterError("alphas", alphas, "must be a list of finite numbers > 0")
     return grid
 
 

@@ -20,6 +20,7 @@ from ranksieve.data.counted import counted
 from ranksieve.data.dataset import Dataset, fingerprint, fingerprint_of_weights
 from ranksieve.data.features import SHOWN_NAMES, as_sign, named_signs
 from ranksieve.data.query_weights import QueryWeight, query_weights
+from ranksieve.errors import DataError, ParameterError
 from ranksieve.forward import ForwardSearch, fit_set
 from ranksieve.model import FittedRanker, LinearModel, linear_model
 from ranksieve.objective import Objective, make_objective
@@ -82,7 +83,7 @@ def make_scorecard(
         objective = make_objective(values.replace_features(values.X / scale), query_weight=weight)
         ridge, start = _ridge(model, objective), np.zeros(len(scale))
         if not ridge:
-            raise ValueError(NO_CARD)
+            raise DataError(None, None, NO_CARD)
         real = fit_set(objective, range(len(scale)), start, ridge, signs if signs.any() else None, TOL)
         choices = list(map(_choices, _units(values, units or {}), repeat(levels), signs))
         allowed = [one.weights * s for one, s in zip(choices, scale, strict=True)]
@@ -90,7 +91,7 @@ def make_scorecard(
     written = [one.written[place] for one, place in zip(choices, best.places, strict=True)]
     card, divisor = _card(plain.names, written, levels)
     if not (card.points and best.sigma):
-        raise ValueError(NO_CARD)
+        raise DataError(None, None, NO_CARD)
     gap = max(0.0, best.value + objective.value_error(best.point) - (real.objective - real.gap))
     return LinearModel(
         tuple(replace(t, weight=card.weight(t.name)) for t in plain.terms if t.name in card.points),
@@ -124,15 +125,11 @@ def make_scorecard(
 def _checked(given: Any, data: Any) -> LinearModel:
     model = linear_model(given, "so it has no weights to turn into points")
     if not isinstance(data, Dataset):
-        raise ValueError(
-            f"a scorecard is made on a Dataset, not on {type(data).__name__}; give Dataset(X, y, qid)"
-        )
+        raise ParameterError("data", data, "must be a Dataset; give Dataset(X, y, qid)")
     if model.card is not None:
-        raise ValueError("the model is a scorecard already; give the model that it was made from")
+        raise ParameterError("model", given, "is a scorecard; give the model that it was made from")
     if not model.weights.any():
-        raise ValueError(
-            "the model uses no feature, so there is nothing to give points; fit one with features"
-        )
+        raise ParameterError("model", given, "must use at least one feature")
     return model
 
 
@@ -205,7 +202,7 @@ def _units(data: Dataset, given: Mapping[str, float]) -> list[list[float]]:
     for name in given:
         if name not in data.feature_names:
             features = shortened(data.feature_names, SHOWN_NAMES)
-            raise ValueError(f"units: the model does not use the feature {name!r}; it uses {features}")
+            raise ParameterError("units", given, f"the model does not use {name!r}; it uses {features}")
     spread = learn_normalisation(data, "within_z").scale
     return [_units_of(*column, given) for column in zip(data.feature_names, data.X.T, spread, strict=True)]
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from ranksieve._types import AnyArray, FloatArray
 from ranksieve._util.json_values import plain
+from ranksieve.errors import DataError, ParameterError
 from ranksieve.metrics.evaluate import Evaluation, parse_all
 from ranksieve.metrics.table import MetricSpec
 
@@ -142,7 +143,7 @@ def randomisation(
     """
     _check_alternative(alternative)
     if n_permutations < 1:
-        raise ValueError(f"n_permutations is {n_permutations}; give at least 1")
+        raise ParameterError("n_permutations", n_permutations, "must be at least 1")
     difference = _differences(a, b)
     difference = difference[difference != 0.0]
     m = len(difference)
@@ -182,7 +183,8 @@ def _differences(a: AnyArray, b: AnyArray) -> FloatArray:
     """a − b over the pairs without NaN, with rounding errors set to 0."""
     a, b = np.asarray(a, dtype=np.float64), np.asarray(b, dtype=np.float64)
     if a.ndim != 1 or a.shape != b.shape:
-        raise ValueError(f"both sides need one value per query, got shapes {a.shape} and {b.shape}")
+        reason = f"`a` and `b` need one value per query, got shapes {a.shape} and {b.shape}"
+        raise ParameterError("b", b, reason)
     difference = a - b
     difference[np.abs(difference) <= _ROUNDING * np.maximum(np.abs(a), np.abs(b))] = 0.0
     kept: FloatArray = difference[~np.isnan(difference)]
@@ -195,7 +197,7 @@ def _tested(
     values_a, values_b = (evaluations[name].per_query[metric] for name in (a, b))
     kept = ~(np.isnan(values_a) | np.isnan(values_b))
     if not kept.any():
-        raise ValueError(f"no query has a value of {metric} in both {a!r} and {b!r}")
+        raise DataError(None, None, f"no query has a value of {metric} in both {a!r} and {b!r}")
     values_a, values_b = values_a[kept], values_b[kept]
     wins, ties, losses = (int(np.sum(np.sign(_differences(values_a, values_b)) == s)) for s in (1, 0, -1))
     mean_a, mean_b = float(values_a.mean()), float(values_b.mean())
@@ -219,24 +221,28 @@ def _pairs(names: list[str], baseline: str | None) -> list[tuple[str, str]]:
     if baseline is None:
         return list(combinations(names, 2))
     if baseline not in names:
-        raise ValueError(f"the baseline {baseline!r} is not among the evaluations {', '.join(names)}")
+        raise ParameterError("baseline", baseline, f"must be one of the evaluations {', '.join(names)}")
     return [(name, baseline) for name in names if name != baseline]
 
 
 def _check_comparable(evaluations: Mapping[str, Evaluation]) -> None:
     if len(evaluations) < 2:
-        raise ValueError(f"a comparison needs at least two evaluations, got {len(evaluations)}")
+        raise ParameterError("evaluations", list(evaluations), "must be at least two")
     (name, first), *others = evaluations.items()
     for other_name, other in others:
         if other.query_ids.tolist() != first.query_ids.tolist():
-            raise ValueError(
+            raise DataError(
+                None,
+                None,
                 f"{name!r} and {other_name!r} were evaluated over different queries or in another order "
-                f"({len(first.query_ids)} and {len(other.query_ids)} queries): evaluate both on one data set"
+                f"({len(first.query_ids)} and {len(other.query_ids)} queries); evaluate both on one data set",
             )
         if (other.profile, other.empty) != (first.profile, first.empty):
-            raise ValueError(
-                f"{name!r} uses profile {first.profile.name} with empty={first.empty!r}, {other_name!r} "
-                f"{other.profile.name} with empty={other.empty!r}; evaluate both with the same"
+            raise DataError(
+                None,
+                None,
+                f"{name!r} uses profile {first.profile.name} with `empty={first.empty!r}`, {other_name!r} "
+                f"{other.profile.name} with `empty={other.empty!r}`; evaluate both with the same",
             )
 
 
@@ -248,13 +254,13 @@ def _shared_metrics(
     lacking = {m: name for m in asked for name, e in evaluations.items() if m not in e.per_query}
     if metrics is not None and lacking:
         metric, name = next(iter(lacking.items()))
-        raise ValueError(f"{name!r} was not evaluated by {metric}; add it to the metrics of evaluate")
+        raise ParameterError("metrics", metric, f"{name!r} was not evaluated by it; add it to evaluate")
     shared = [m for m in asked if m not in lacking]
     if not shared:
-        raise ValueError("the evaluations share no metric; evaluate all of them by the same metrics")
+        raise DataError(None, None, "the evaluations share no metric; evaluate all by the same")
     return shared
 
 
 def _check_alternative(alternative: str) -> None:
     if alternative not in ("two-sided", "greater"):
-        raise ValueError(f'alternative is {alternative!r}; choose "two-sided" or "greater"')
+        raise ParameterError("alternative", alternative, "must be 'two-sided' or 'greater'")

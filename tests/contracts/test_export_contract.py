@@ -16,6 +16,7 @@ from ranksieve.preparation import Preparation
 from ranksieve.preparation.missing import learn_missing
 from ranksieve.scorecard import make_scorecard
 from tests.engine_readers import READERS, python_process
+from tests.refusals import refused_data, refused_parameter
 from tests.tiers import full
 
 LUCENE = ("elasticsearch", "opensearch", "solr")
@@ -152,8 +153,9 @@ def test_scores_are_the_models_where_weights_must_not_be_negative(target, label,
     if label.startswith("positive"):
         check_parity(MODELS[label], target, exported(MODELS[label], target, tmp_path), TEST)
         return
-    with pytest.raises(ValueError, match=r"is -\S+, but .* takes no negative weights; fit with --signs"):
+    with refused_data() as info:
         exported(MODELS[label], target, tmp_path)
+    assert "negative" in info.value.reason
 
 
 def by_query(result, target, data):
@@ -267,33 +269,30 @@ def test_float64_graphs_keep_all_digits(tmp_path):
 
 
 REFUSED = {
-    "per-query normalisation": (
-        model_of(WEIGHTS["positive"], "query_z"),
-        r"normalises its features within each query \(query_z\), but .* (scores each document on its own|"
-        r"minimum and maximum alone); fit with --normalise |normalisation is query_z, .* z_score turns",
-    ),
+    "per-query normalisation": (model_of(WEIGHTS["positive"], "query_z"), ("query_z",)),
     "per-query filling": (
         model_of(WEIGHTS["positive"], missing="query_min"),
-        r"the least value of the query \(query_min\), but .* fit with --missing zero or column_mean|"
-        "normalisation is none, which does not fit OpenSearch's hybrid query",
+        ("query_min", "normalisation is none"),
     ),
-    "no features": (LinearModel((), 6, 1.0), "the model uses no feature"),
+    "no features": (LinearModel((), 6, 1.0), ("no feature",)),
 }
 
 
 @pytest.mark.parametrize("case", REFUSED)
 @pytest.mark.parametrize("target", [target for target in EXPORTS if target != "json"])
 def test_what_a_format_cannot_say_is_refused_and_nothing_written(target, case, tmp_path):
-    model, sentence = REFUSED[case]
-    with pytest.raises(ValueError, match=sentence):
+    model, words = REFUSED[case]
+    with refused_data() as info:
         exported(model, target, tmp_path)
+    assert any(word in info.value.reason for word in words)
     assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("target", [target for target in EXPORTS if target not in (*BY_RANGE, "json")])
 def test_ranges_within_a_query_need_an_engine_that_sees_the_result_list(target, tmp_path):
-    with pytest.raises(ValueError, match=r"\(query_min_max\), but .* scores each document on its own"):
+    with refused_data() as info:
         exported(POSITIVE_BY_RANGE, target, tmp_path)
+    assert "query_min_max" in info.value.reason
 
 
 def test_our_own_format_says_everything(tmp_path):
@@ -309,24 +308,24 @@ FILLING = ("json", "onnx", "python", "qdrant", *SCRIPTS)
 def test_engines_that_put_zero_are_told_the_means(target, tmp_path):
     kind = "query_min_max" if target == "opensearch_hybrid" else None
     model = model_of(WEIGHTS["positive"], kind, missing="column_mean")
-    cure = "fit with --missing (zero|query_min)" if target in (*SUMS, "opensearch_hybrid") else "give each "
-    with pytest.warns(UserWarning, match=rf"learned but .* puts 0; {cure}"):
+    cure = "missing='(zero|query_min)'" if target in (*SUMS, "opensearch_hybrid") else "give each "
+    with pytest.warns(UserWarning, match=rf"learned, but .* 0; .*{cure}"):
         exported(model, target, tmp_path, sample=TEST)
 
 
 @pytest.mark.parametrize("target", EXPORTS)
 def test_names_are_mapped_and_checked(target, tmp_path):
     if "names" not in EXPORTS[target].takes:
-        with pytest.raises(ValueError, match="the option names does not apply to json"):
+        with refused_parameter("names", {}):
             export_model(MODELS["positive, z, intercept 0.0"], target, tmp_path / "x", names={})
         return
     model = model_of(WEIGHTS["positive"]) if target in EVERY_MODEL else POSITIVE_BY_RANGE
     twice = dict.fromkeys(NAMES, engine_name(target, "same", 0))
-    with pytest.raises(ValueError, match="occurs more than once after renaming"):
+    with refused_parameter("names", engine_name(target, "same", 0)):
         export_model(model, target, tmp_path / "x", names=twice)
-    with pytest.raises(ValueError, match="cannot be used, because"):
+    with refused_parameter("names", " \n"):
         export_model(model, target, tmp_path / "x", names=dict.fromkeys(NAMES, " \n"))
-    with pytest.raises(ValueError, match="names must map feature 'bm25_title' to text, got 7"):
+    with refused_parameter("names", 7):
         export_model(model, target, tmp_path / "x", names={**dict.fromkeys(NAMES, "1"), "bm25_title": 7})
     assert list(tmp_path.iterdir()) == []
 
@@ -334,7 +333,7 @@ def test_names_are_mapped_and_checked(target, tmp_path):
 @pytest.mark.parametrize("target", EXPORTS)
 def test_bad_model_names_are_refused(target, tmp_path):
     for name in ("", "../up", "a b", "-x"):
-        with pytest.raises(ValueError, match=r"the model name .* cannot be used, because"):
+        with refused_parameter("name", name):
             exported(model_of(WEIGHTS["positive"]), target, tmp_path, name=name)
     assert list(tmp_path.iterdir()) == []
 

@@ -12,15 +12,15 @@ from tests.extremes.judging import judge
 every_method = pytest.mark.parametrize("method", METHODS)
 pytestmark = pytest.mark.filterwarnings("ignore::ranksieve.preparation.scales.ScaleWarning")
 
-REFUSED = [  # by every method, with these words
-    ({"features": "1e+160"}, "rankers learn from features up to 1e+30; divide it by a power of ten"),
-    ({"features": "1e-160"}, "rankers learn from features that vary by 0 or at least 1e-30; multiply it"),
+REFUSED = [  # by every method, with this word
+    ({"features": "1e+160"}, "features up to 1e+30"),
+    ({"features": "1e-160"}, "at least 1e-30"),
     ({"features": "one 1e+160", "parameters": {"normalise": "z"}}, "feature f1 has values as large as"),
     ({"features": "one 1e-160", "parameters": {"normalise": "z"}}, "feature f1 varies by"),
-    ({"features": "largest"}, "has values as large as 1.8e+308"),
-    ({"query_weight": "some 1e-310"}, "a query weight is 1e-310; weights must be 0 or from 1e-30 to 1e+30"),
-    ({"labels": "both ends"}, "labels must be between -1e+30 and 1e+30"),
-    ({"labels": "tied"}, "there is no pair to learn from"),
+    ({"features": "largest"}, "1.8e+308"),
+    ({"query_weight": "some 1e-310"}, "1e-310"),
+    ({"labels": "both ends"}, "-1e+30"),
+    ({"labels": "tied"}, "no pair"),
 ]
 FITTED = [  # by every method
     {"features": "1e+28"},
@@ -47,9 +47,9 @@ def words(case):
 
 @every_method
 def test_what_no_ranker_can_learn_from_is_refused(method):
-    for case, sentence in REFUSED:
+    for case, word in REFUSED:
         outcome = judge(Case(method, **case))
-        assert (outcome.what, sentence in outcome.words) == ("refused", True), outcome
+        assert (outcome.what, word in outcome.words) == ("refused", True), outcome
 
 
 @every_method

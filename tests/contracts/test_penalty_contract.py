@@ -10,6 +10,7 @@ import pytest
 
 from ranksieve.penalties import PENALTIES, Quadratic, offering
 from ranksieve.solvers.base import CAPABILITIES
+from tests.refusals import refused_parameter
 
 SIGNED = [(name, {"signs": sign}) for name in ("l1", "elastic_net") for sign in (-1, 1)]
 CASES = [*((name, {}) for name in PENALTIES), *SIGNED]
@@ -110,14 +111,14 @@ def test_scaled_changes_only_the_strength(penalty):
 @pytest.mark.parametrize("alpha", [-1.0, np.nan, np.inf])
 @cases(STRENGTH)
 def test_bad_strength(penalty, alpha):
-    with pytest.raises(ValueError, match="alpha must be a finite number ≥ 0"):
+    with refused_parameter("alpha", alpha):
         penalty.scaled(alpha)
 
 
 @pytest.mark.parametrize("radius", [0.0, -1.0, np.nan, np.inf])
 @pytest.mark.parametrize("name", offering("ball"))
 def test_bad_radius(name, radius):
-    with pytest.raises(ValueError, match="radius must be a finite number > 0"):
+    with refused_parameter("radius", radius):
         PENALTIES[name](radius)
 
 

@@ -24,6 +24,7 @@ from ranksieve.model import load_model
 from ranksieve.selection import BFSWrapper, GreedyRankRLS
 from tests.conftest import random_dataset
 from tests.rankers import SELECTORS
+from tests.refusals import refused_data, refused_parameter
 
 SIZES = ("k", "t")  # parameters that ask for an exact number of features
 LIMITS = ("K", "max_features")
@@ -107,14 +108,11 @@ def test_every_size_up_to_the_usable_features_and_not_beyond(selector, data):
         pytest.skip("asks for no exact number")
     usable = N_FEATURES - len(CONSTANT)
     assert with_size(selector, usable).fit(data).get_support().sum() == usable
-    cure = rf"{asked[0]}=13 features were asked for, but only 12 of 14 can be chosen .*; use {asked[0]} ≤ 12"
-    with pytest.raises(ValueError, match=cure):
+    with refused_parameter(asked[0], 13):
         with_size(selector, usable + 1).fit(data)
     for wrong in (0, -1, 2.5):
-        with pytest.raises(ValueError) as error:
+        with refused_parameter(asked[0], wrong):
             with_size(selector, wrong).fit(data)
-        fault = f"must be an int in the range [1, inf). Got {wrong} instead."
-        assert str(error.value) == f"The '{asked[0]}' parameter of {type(selector).__name__} {fault}"
 
 
 def test_the_same_fit_chooses_the_same(selector, fitted, data):
@@ -139,8 +137,9 @@ def test_a_dataset_becomes_a_dataset(selector, data):
     np.testing.assert_array_equal(chosen.X, data.X[:, selector.get_support()])
     assert list(chosen.feature_names) == [NAMES[j] for j in selector.get_support(indices=True)]
     np.testing.assert_array_equal(chosen.qid, data.qid)
-    with pytest.raises(ValueError, match="was fitted on 14 features but the data set has 4"):
+    with refused_data() as info:
         selector.transform(Dataset(data.X[:, :4], data.y, data.qid))
+    assert "fitted on 14 features" in info.value.reason
 
 
 def test_the_columns_of_another_dataset_are_found_by_name(selector, data):
@@ -188,9 +187,7 @@ def test_in_a_search_with_routing(selector, data, routing):
 
 
 def test_score_without_query_ids_is_refused(fitted, data):
-    with pytest.raises(
-        ValueError, match=r"score got no query ids, but \w+ was fitted with them.*metadata_routing"
-    ):
+    with refused_parameter("qid", None):
         fitted.score(data.X, data.y)
 
 
@@ -218,10 +215,9 @@ def test_another_base_on_the_same_choice_is_a_whole_fit(selector, data):
         np.testing.assert_array_equal(again.selected_, expected.selected_)
         np.testing.assert_array_equal(again.coef_, expected.coef_)
         assert again.to_model().parameters == expected.to_model().parameters
-    with pytest.raises(
-        ValueError, match=r"X has 13 features, but \w+ chose among 14; give the data of its fit"
-    ):
+    with refused_data() as info:
         first.refit(data.X[:, 1:], data.y, data.qid)
+    assert "13 features" in info.value.reason
     with pytest.raises(NotFittedError):
         clone(selector).refit(data)
 
@@ -271,33 +267,33 @@ class WithoutWeights(RankSVM):
 
 
 @pytest.mark.parametrize(
-    ("base", "message"),
+    ("base", "word"),
     [
-        (RankSVM, r"base must be a ranker, got the class RankSVM; give RankSVM\(\)"),
-        (WithoutFit(), r"base must be a linear ranker such as RankSVM\(\), got WithoutFit, which has no fit"),
-        ("ranksvm", "got str, which has no fit and no get_params"),
-        (
-            WithoutWeights(),
-            "WithoutWeights has no coef_ with one weight per feature after fit; use the selector",
-        ),
+        (RankSVM, "class"),
+        (WithoutFit(), "no fit"),
+        ("ranksvm", "no get_params"),
+        (WithoutWeights(), "coef_"),
     ],
 )
-def test_a_base_that_cannot_be_the_second_stage(selector, data, base, message):
-    with pytest.raises(ValueError, match=message):
+def test_a_base_that_cannot_be_the_second_stage(selector, data, base, word):
+    with refused_parameter("base") as info:
         selector.set_params(base=base).fit(data)
+    assert word in info.value.reason
 
 
 def test_a_base_that_cannot_weigh_queries(selector, data):
-    with pytest.raises(ValueError, match="WithoutWeights, the base, cannot weigh queries"):
+    with refused_parameter("base") as info:
         selector.set_params(base=WithoutWeights()).fit(data, query_weight=np.ones(data.n_queries))
+    assert "query_weight" in info.value.reason
 
 
 def test_wrong_query_weights(selector, data):
-    with pytest.raises(ValueError, match="query_weight"):
+    with refused_parameter("query_weight"):
         selector.fit(data, query_weight=np.ones(3))
 
 
 def test_no_pairs(selector):
     rng = np.random.default_rng(0)
-    with pytest.raises(ValueError, match="there is no pair to learn from"):
+    with refused_data() as info:
         selector.fit(Dataset(rng.normal(size=(8, 6)), np.ones(8), np.repeat([0, 1], 4)))
+    assert "pair" in info.value.reason

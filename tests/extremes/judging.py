@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
+from ranksieve.errors import DataError, ParameterError
 from ranksieve.estimators import LinearRanker
 from ranksieve.foreign import read_model
 from ranksieve.metrics import evaluate
@@ -53,7 +54,8 @@ def refusal(error) -> Outcome:
     words, where = str(error), traceback.extract_tb(error.__traceback__)[-1]
     meant = linecache.getline(where.filename, where.lineno).strip().startswith("raise")
     ours = "ranksieve" in where.filename or "sklearn/utils/validation" in where.filename
-    if type(error) is ValueError and meant and ours and 10 < len(words) < LONGEST:
+    kind = type(error) in (ValueError, DataError, ParameterError)
+    if kind and meant and ours and 10 < len(words) < LONGEST:
         return Outcome("refused", words)
     frames = [f"{Path(f.filename).name}:{f.lineno}" for f in traceback.extract_tb(error.__traceback__)[-6:]]
     return Outcome("fault", f"{type(error).__name__}: {words} ({' > '.join(frames)})")

@@ -10,6 +10,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from ranksieve.errors import ParameterError
+
 NUMBERS: dict[Any, str] = {Integral: "an int", Real: "a float"}
 
 
@@ -100,9 +102,9 @@ def _is_a(value: Any, kind: Any) -> bool:
     return isinstance(value, kind) and not isinstance(value, bool | np.bool_)
 
 
-def check(name: str, owner: str, value: Any, constraints: Sequence[Constraint]) -> None:
+def check(name: str, value: Any, constraints: Sequence[Constraint]) -> None:
     """Refuse a value that meets none of some constraints; with no constraints anything goes."""
     if constraints and not any(one.allows(value) for one in constraints):
         *others, last = map(str, constraints)
         allowed = f"{', '.join(others)} or {last}" if others else last
-        raise ValueError(f"The {name!r} parameter of {owner} must be {allowed}. Got {value!r} instead.")
+        raise ParameterError(name, value, f"must be {allowed}")

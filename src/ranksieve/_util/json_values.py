@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ranksieve._types import FloatArray
-from ranksieve._util.messages import shown
+from ranksieve.errors import shown
 
 HALF = re.compile(r"\\u[dD][89a-fA-F]")  # of those that UTF-16 writes in two
 LONGEST = 308  # digits of a whole number that fits into a float

@@ -11,8 +11,9 @@ from pathlib import Path
 from types import FrameType
 from typing import TypeVar
 
+from ranksieve.errors import LONGEST_SHOWN, in_python, shown
+
 Entry = TypeVar("Entry")
-LONGEST_SHOWN = 60
 
 
 def lookup(
@@ -28,13 +29,6 @@ def lookup(
     nearest = get_close_matches(name.lower(), folded, n=1)
     hint = f" (did you mean {folded[nearest[0]]!r}?)" if nearest else ""
     raise ValueError(f"unknown {kind} {shown(name)}{hint}; known are {', '.join(table)}")
-
-
-def shown(value: object) -> str:
-    """A value as Python writes it, without control characters; of a long one the beginning."""
-    text = repr(value)
-    text = text if text.isprintable() else ascii(value)
-    return text if len(text) <= LONGEST_SHOWN else f"{text[:LONGEST_SHOWN]}…"
 
 
 def shortened(names: Sequence[str], most: int) -> str:
@@ -56,10 +50,12 @@ def how_to_install(extra: str) -> str:
 PACKAGE = str(Path(__file__).parents[1]) + os.sep
 
 
-def warn_caller(words: str, category: type[Warning] = UserWarning) -> None:
-    """Warn at the nearest line that is not part of ranksieve, however deep the fault was found."""
+def warn_caller(text: str, category: type[Warning] = UserWarning) -> None:
+    """Warn at the nearest line that is not part of ranksieve; ``text`` may name parameters in backticks."""
+    warning = category(in_python(text))
+    warning.text = text  # type: ignore[attr-defined]  # for the command line
     frame: FrameType | None = sys._getframe(1)
     level = 2
     while frame is not None and frame.f_code.co_filename.startswith(PACKAGE):
         frame, level = frame.f_back, level + 1
-    warnings.warn(words, category, stacklevel=level)
+    warnings.warn(warning, stacklevel=level)

@@ -19,6 +19,7 @@ import typer
 from ranksieve._util.messages import how_to_install
 from ranksieve._util.written import outputs_noted
 from ranksieve.cli.process import BY_SIGNAL, Ended
+from ranksieve.errors import InputError, on_command_line
 
 if TYPE_CHECKING:  # these take long to load
     from rich.console import Console
@@ -176,9 +177,11 @@ def one_sentence(options: Mapping[str, str]) -> Iterator[None]:
                 traceback.print_exc()
             if isinstance(error, OSError):
                 _abandon_output()
-            text = (
-                with_options(sentence(error), options) if isinstance(error, ValueError) else sentence(error)
-            )
+            text = sentence(error)
+            if isinstance(error, InputError):
+                text = on_command_line(error.text, options)
+            elif isinstance(error, ValueError):
+                text = with_options(text, options)
             written = _listed(outputs.written)
             say(f"{text} ({written} was written)" if written else text)
             raise typer.Exit(FAILURE) from None
@@ -203,7 +206,9 @@ def plain_warnings(options: Mapping[str, str]) -> Iterator[None]:
     """Show each warning once, as one line on stderr."""
 
     def show(message: Warning | str, *place: Any, **rest: Any) -> None:
-        say(f"warning: {with_options(str(message), options)}")
+        text = getattr(message, "text", None)  # given by warn_caller
+        words = with_options(str(message), options) if text is None else on_command_line(text, options)
+        say(f"warning: {words}")
 
     with warnings.catch_warnings():
         warnings.simplefilter("once", UserWarning)

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from ranksieve._types import BoolArray, FloatArray, IntArray
-from ranksieve._util.messages import shown
 from ranksieve.data.features import by_column, is_pattern, matching, unknown_feature
+from ranksieve.errors import shown
 
 OTHERS = "*"  # the entry that prices every feature without one of its own
 WHERE = "feature_costs"

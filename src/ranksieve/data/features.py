@@ -10,7 +10,8 @@ from typing import Any, TypeAlias, TypeVar
 import numpy as np
 
 from ranksieve._types import BoolArray, IntArray
-from ranksieve._util.messages import shortened, shown
+from ranksieve._util.messages import shortened
+from ranksieve.errors import shown
 
 Feature: TypeAlias = str | int
 """A feature by its name, several by a shell pattern such as bm25_*, or one by its column, from 0 on."""

@@ -16,6 +16,7 @@ from ranksieve.data.columns import dense_columns
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.describe import varying_columns
 from ranksieve.data.query_weights import checked_query_weight
+from ranksieve.errors import DataError, ParameterError
 from ranksieve.estimators.base import PlainFit
 from ranksieve.estimators.linear import LinearRanker
 from ranksieve.estimators.parameters import Count
@@ -28,7 +29,7 @@ from ranksieve.solvers import Callback, Trace
 PERFECT = 1.0 - 1e-15  # a feature that ranks every query perfectly would get an infinite weight
 NO_GUIDE = (
     "{metric} ({profile} profile) is 0 for every feature, so it cannot guide the choice of features and all "
-    "weights are 0; use another metric or profile (letor gives lists shorter than k an NDCG@k of 0)"
+    "weights are 0; use another `metric` or `profile` (letor gives lists shorter than k an NDCG@k of 0)"
 )
 
 
@@ -86,7 +87,7 @@ class AdaRank(PlainFit, LinearRanker):
         spec = self._checked_metric()
         weight = checked_query_weight(query_weight, data.n_queries)
         if not data.pairs_per_query @ weight > 0:
-            raise ValueError(NO_PAIRS)
+            raise DataError(None, None, NO_PAIRS)
         weak = WeakRankers.of(data, self.profile, spec)
         self.coef_, self.trace_, rounds = np.zeros(data.n_features), Trace(), []
         for done in boost(weak, weight, self.n_rounds, self.tol, self.repeat):
@@ -100,9 +101,8 @@ class AdaRank(PlainFit, LinearRanker):
     def _checked_metric(self) -> MetricSpec:
         spec = parse(self.metric)
         if not METRICS[spec.name].at_most_one:
-            raise ValueError(
-                f"AdaRank needs a metric between 0 and 1, got {self.metric!r}; use for example ndcg@10"
-            )
+            reason = "AdaRank needs a metric between 0 and 1, for example ndcg@10"
+            raise ParameterError("metric", self.metric, reason)
         return spec
 
     def _keep(self, rounds: list[Round], loss_at_zero: float) -> None:

@@ -22,6 +22,7 @@ from ranksieve.data.on_device import on_device
 from ranksieve.data.query_weights import QueryWeight, query_weights
 from ranksieve.data.remote import ELSEWHERE, RemoteDataset
 from ranksieve.device import check_device
+from ranksieve.errors import DataError, ParameterError
 from ranksieve.estimators.base_class import BaseEstimator, check_is_fitted
 from ranksieve.estimators.inputs import (
     checked_labels,
@@ -39,24 +40,18 @@ from ranksieve.preparation.scales import warn_of_scales
 from ranksieve.solvers.base import Callback
 
 PASS_QID = (
-    "pass qid; scikit-learn's searches, cross-validation and pipelines pass it on as groups=qid after "
+    "pass `qid`; scikit-learn's searches, cross-validation and pipelines pass it on as groups=qid after "
     "sklearn.set_config(enable_metadata_routing=True)"
 )
 ONE_QUERY = (
-    "qid is None, so all {n} rows count as one query and every document is compared with every other; "
+    "`qid` is None, so all {n} rows count as one query and every document is compared with every other; "
     + PASS_QID
 )
 SCORE_NEEDS_QUERIES = (
-    "score got no query ids, but {what} was fitted with them; NDCG@10 over all rows as one query would "
-    "be meaningless: give score a Dataset, or " + PASS_QID
+    "{what} was fitted with query ids; NDCG@10 over all rows as one query would be meaningless: give score "
+    "a Dataset, or " + PASS_QID
 )
-
-
-UNWEIGHTED = (
-    "{what} cannot weigh documents; leave document_weight out, or use SparseRanker, BestSubset, FenchelRank, "
-    "FSMRank, MinBatSRank, SparseRankSVM, SparseListMLE, RankSVM, RankSVMStruct, CSRankSVM, RankRLS, TGRank, "
-    "SparseRank, ListNet, CSListMLE, RankBoost, FSMSVM, FBPCRank, StabilitySelection or GreedyRankRLS"
-)
+UNWEIGHTED = "{what} cannot weigh documents; leave it out, or use a ranker that can, such as SparseRanker"
 
 
 P = ParamSpec("P")
@@ -147,9 +142,11 @@ class Ranker(Prepared):
         if self.preparation_.changes_features:
             per_query = self.preparation_.per_query
             if per_query and qid is None:
-                raise ValueError(
-                    f"{type(self).__name__} prepares features within each query, so it needs the query of "
-                    "each row; give predict a Dataset, or qid with one query id per row"
+                raise ParameterError(
+                    "qid",
+                    None,
+                    f"{type(self).__name__} prepares features within each query; give predict a Dataset, or "
+                    "one query id per row",
                 )
             rows = self._dataset(X, np.zeros(X.shape[0]), qid if per_query else None)
             X = self._prepared(rows).X
@@ -176,7 +173,7 @@ class Ranker(Prepared):
 
     def _data_to_score(self, X: Any, y: Any, qid: Any) -> Dataset:
         if qid is None and self._fitted_with_qid:
-            raise ValueError(SCORE_NEEDS_QUERIES.format(what=type(self).__name__))
+            raise ParameterError("qid", None, SCORE_NEEDS_QUERIES.format(what=type(self).__name__))
         matrix = self._checked_features(X, self._columns_read())
         if qid is None:
             warn_caller(ONE_QUERY.format(n=matrix.shape[0]))
@@ -232,36 +229,34 @@ class Ranker(Prepared):
             self._learned_from["query_weight"] = fingerprint_of_weights(weight)
         nothing = data.document_weight is not None and not data.document_weight.any()
         if nothing or (weight is not None and not weight.any()):
-            raise ValueError(NO_PAIRS)
+            raise DataError(None, None, NO_PAIRS)
         present, of_queries = counted(data, weight, warn=True)
         return present, None if weight is None else of_queries
 
     def _checked_data(self, X: Any, y: Any, qid: Any, document_weight: Any = None) -> Dataset:
         if isinstance(X, Dataset):
-            if y is not None or qid is not None or document_weight is not None:
-                raise ValueError(
-                    "a Dataset holds its own labels, query ids and document weights: give fit nothing but "
-                    "the Dataset"
-                )
+            for name, given in (("y", y), ("qid", qid), ("document_weight", document_weight)):
+                if given is not None:
+                    raise ParameterError(name, given, "must be None, because the Dataset has its own")
             if X.document_weight is not None:
-                self._check_weighing()
+                self._check_weighing(X.document_weight)
             if isinstance(X, RemoteDataset) and not self.works_in_parts:
-                raise ValueError(ELSEWHERE.format(what=type(self).__name__))
+                raise DataError(None, None, ELSEWHERE.format(what=type(self).__name__))
             self.n_features_in_ = X.n_features
             self.feature_names_in_ = np.array(X.feature_names, dtype=object)
             self._standardised, self._fitted_with_qid = False, True
             return X
         if document_weight is not None:
-            self._check_weighing()
+            self._check_weighing(document_weight)
         matrix, labels = checked_matrix(self, X, learning=True), checked_labels(self, y)
         self._standardised, self._fitted_with_qid = standardised(matrix), qid is not None
         if not self._fitted_with_qid:
             warn_caller(ONE_QUERY.format(n=matrix.shape[0]))
         return self._dataset(matrix, labels, qid, document_weight)
 
-    def _check_weighing(self) -> None:
+    def _check_weighing(self, weight: Any) -> None:
         if not self.weighs_documents:
-            raise ValueError(UNWEIGHTED.format(what=type(self).__name__))
+            raise ParameterError("document_weight", weight, UNWEIGHTED.format(what=type(self).__name__))
 
     def _prepared_for_learning(self, data: Dataset, query_weight: FloatArray | None = None) -> Dataset:
         """Learn from the training data how to fill and normalise, and do it."""
@@ -313,10 +308,12 @@ class Ranker(Prepared):
         Where either has no names of its own but f1, f2, …, columns go by position.
         """
         if data.n_features != self.n_features_in_:
-            raise ValueError(
+            raise DataError(
+                None,
+                None,
                 f"{type(self).__name__} was fitted on {self.n_features_in_} features "
                 f"but the data set has {data.n_features}"
-                f"{names_advice(data.feature_names, getattr(self, 'feature_names_in_', ()))}"
+                f"{names_advice(data.feature_names, getattr(self, 'feature_names_in_', ()))}",
             )
         names = tuple(getattr(self, "feature_names_in_", data.feature_names))
         if names == data.feature_names:
@@ -327,7 +324,7 @@ class Ranker(Prepared):
             return data.select_features(np.array([place[name] for name in names]))
         if numbered_names(data.n_features) in (names, data.feature_names):
             return data
-        raise ValueError(lacking_features(self, lacking, "the data set"))
+        raise lacking_features(self, lacking, "the data set")
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -381,9 +378,10 @@ def _finite(scores: FloatArray) -> FloatArray:
     """The scores, unless one is too large for a number."""
     if not np.isfinite(scores).all():
         row = int(np.argmin(np.isfinite(scores)))
-        raise ValueError(
-            f"the score of row {row} overflows: its features are too large for the weights; bring them to "
-            "the scale of the data that the ranker learned from"
+        raise DataError(
+            None,
+            None,
+            f"the score of row {row} overflows; bring the features to the scale of the training data",
         )
     return scores
 

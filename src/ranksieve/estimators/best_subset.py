@@ -16,6 +16,7 @@ from ranksieve._util.constraints import Interval
 from ranksieve.data.counted import counted
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.query_weights import QueryWeight, query_weights
+from ranksieve.errors import DataError, ParameterError
 from ranksieve.estimators.base import PlainFit
 from ranksieve.estimators.cost_candidates import check_affordable
 from ranksieve.estimators.families import Fitted
@@ -151,16 +152,16 @@ class BestSubset(PlainFit, WithinBudget):
         rules = self.stated_rules(data, objective, self.missing_.indicators, budget.max_cost)
         usable = rules.usable
         if not usable.any():
-            raise ValueError(
+            raise DataError(
+                None,
+                None,
                 "no feature tells any pair of documents apart: every usable feature is constant within "
-                "every query that has different labels"
+                "every query that has different labels",
             )
         most = int(np.count_nonzero(usable))
         if self.max_features is not None and self.max_features > most:
-            raise ValueError(
-                f"max_features={self.max_features}, but only {most} of the {len(usable)} features may be "
-                f"used and vary within queries; give at most {most}"
-            )
+            reason = f"only {most} of the {len(usable)} features may be used and vary within queries"
+            raise ParameterError("max_features", self.max_features, f"{reason}; give at most {most}")
         if budget.costs is not None:
             check_affordable(budget, budget.costs, usable.astype(np.float64), constraints.unpenalised)
         return rules

@@ -92,7 +92,7 @@ class Candidates:
             return self.preferred
         points = np.flatnonzero(self.allowed)
         if len(points) == 0:
-            raise ValueError(self.budget.nothing_fits())
+            raise self.budget.nothing_fits()
         coefs = self.coefs[points]
         return int(points[rule(self.values[points], self.budget.sizes(coefs))])
 
@@ -165,7 +165,7 @@ def extended_path(task: Task, held_out: HeldOut) -> tuple[Fitted, Family]:
     if not path.ended and int(np.argmax(family.validation.mean)) == len(path.models) - 1 > 0:
         warn_caller(
             f"the best point of the path is its last, α = {path.models.alphas[-1]:.3g} with "
-            f"{path.models.n_nonzero[-1]} features; smaller alphas may be better still"
+            f"{path.models.n_nonzero[-1]} features; smaller `alphas` may be better still"
         )
     return path, family
 
@@ -200,6 +200,6 @@ def warn_if_blind(families: Iterable[Family]) -> None:
     if len(mean) > 1 and np.ptp(mean) == 0:
         warn_caller(
             f"{first.metric} ({first.profile.name} profile) is {mean[0]:.4g} for every candidate, so it "
-            "cannot guide the choice; use another metric or profile (letor gives lists shorter than k an "
+            "cannot guide the choice; use another `metric` or `profile` (letor gives lists shorter than k an "
             "NDCG@k of 0)"
         )

@@ -11,6 +11,7 @@ import numpy as np
 
 from ranksieve._types import AnyArray, BoolArray, FloatArray, IntArray
 from ranksieve.data.costs import ColumnCosts
+from ranksieve.errors import ParameterError
 from ranksieve.estimators.held_out import TIED, standard_error, tied
 from ranksieve.forward import ROUNDING
 
@@ -36,18 +37,16 @@ class Budget:
         if self.max_cost is None:
             return
         if not (isinstance(self.max_cost, Real) and self.max_cost >= 0):
-            raise ValueError(f"max_cost must be a number ≥ 0, got {self.max_cost}")
+            raise ParameterError("max_cost", self.max_cost, "must be a number ≥ 0")
         if self.costs is None:
-            raise ValueError(f"max_cost={self.max_cost:g} needs feature_costs: what each feature costs")
+            raise ParameterError("max_cost", self.max_cost, "needs `feature_costs`, the cost of each feature")
 
     def check_must_have(self, columns: BoolArray) -> None:
         """Refuse more features that must be there than there may be."""
         count = np.count_nonzero(columns)
         if self.max_features is not None and count > self.max_features:
-            raise ValueError(
-                f"must_have names {count} features but max_features is {self.max_features}; "
-                f"raise max_features to {count} or shorten must_have"
-            )
+            reason = f"`must_have` names {count} features; give at least {count} or shorten `must_have`"
+            raise ParameterError("max_features", self.max_features, reason)
 
     def allows(self, coefs: FloatArray) -> BoolArray:
         """Which models (rows) are within the budget."""
@@ -57,12 +56,14 @@ class Budget:
             return np.asarray(allowed)
         return np.asarray(allowed & fits(self.costs.of_models(coefs), self.max_cost))
 
-    def nothing_fits(self) -> str:
-        """The sentence for a choice among no models."""
-        cost = "" if self.max_cost is None else f" at a cost of at most {self.max_cost:g}"
-        return (
-            f"no candidate uses 1 to {self.max_features or 'all'} features{cost}; give smaller alphas, a "
-            "larger budget, or all families of candidates (equal features enter an elastic net together)"
+    def nothing_fits(self) -> ParameterError:
+        """The error for a choice among no models."""
+        name = "max_features" if self.max_cost is None else "max_cost"
+        return ParameterError(
+            name,
+            getattr(self, name),
+            "no candidate within the budget uses a feature; give a larger budget, smaller `alphas`, or all "
+            "`families` (equal features enter an elastic net together)",
         )
 
     def sizes(self, coefs: FloatArray) -> AnyArray:

@@ -12,6 +12,7 @@ import numpy as np
 
 from ranksieve._types import BoolArray, FloatArray
 from ranksieve.data.costs import ColumnCosts
+from ranksieve.errors import ParameterError
 from ranksieve.estimators.candidates import Family, plain_families
 from ranksieve.estimators.choice import Budget, fits
 from ranksieve.estimators.families import (
@@ -142,9 +143,7 @@ def check_affordable(budget: Budget, costs: ColumnCosts, usable: FloatArray, mus
         least = costs.of(np.append(np.flatnonzero(must_have), cheapest))
         name = repr(costs.labels[costs.unit[cheapest]])
         alone = f"{name} alone costs {least:g} and is the cheapest"
-        why = f"{name} is the cheapest and costs {least:g} with must_have" if must_have.any() else alone
+        why = f"{name} is the cheapest and costs {least:g} with `must_have`" if must_have.any() else alone
     if not fits(least, budget.max_cost):
-        raise ValueError(
-            f"max_cost={budget.max_cost:g} buys nothing to rank by: {why}; "
-            f"raise max_cost to at least {least:g}"
-        )
+        reason = f"buys no feature to rank by: {why}; give at least {least:g}"
+        raise ParameterError("max_cost", budget.max_cost, reason)

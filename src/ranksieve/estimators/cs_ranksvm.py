@@ -11,6 +11,7 @@ from ranksieve._types import FloatArray
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.queries import Queries
 from ranksieve.data.query_weights import checked_query_weight
+from ranksieve.errors import DataError
 from ranksieve.estimators.ranksvm import RankSVM
 from ranksieve.losses import SquaredHinge
 from ranksieve.objective import Objective
@@ -84,10 +85,8 @@ def ndcg_losses(
     """
     labels, level = np.unique(y, return_inverse=True)
     if len(labels) > MOST_LEVELS:
-        raise ValueError(
-            f"there are {len(labels)} distinct labels, but weights per pair of labels are for at most "
-            f"{MOST_LEVELS}: round the labels to grades, or use RankSVM"
-        )
+        reason = f"{len(labels)} distinct labels, but at most {MOST_LEVELS} can have a weight per pair"
+        raise DataError(None, None, f"{reason}; round the labels to grades, or use RankSVM")
     count = np.zeros((queries.n_queries, len(labels)))
     mass = 1.0 if document_weight is None else queries.group(document_weight)
     np.add.at(count, (queries.query_of_grouped, queries.group(level)), mass)

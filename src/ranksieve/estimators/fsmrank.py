@@ -10,6 +10,7 @@ import numpy as np
 
 from ranksieve._types import FloatArray
 from ranksieve.data.dataset import Dataset
+from ranksieve.errors import DataError, ParameterError
 from ranksieve.estimators.parameters import Count, NotNegative, Positive, one_of
 from ranksieve.estimators.solved import SolvedRanker
 from ranksieve.measures import feature_importance, similarity_measure
@@ -31,13 +32,12 @@ BOTTOMLESS = -1e8  # the loss at w = 0 is 1, so an objective below this is on it
 
 UNBOUNDED = (
     "the objective falls without bound, because the similarity matrix is not positive semidefinite; "
-    'use psd="project" or a smaller similarity_weight'
+    "use `psd='project'` or a smaller `similarity_weight`"
 )
 
 ALL_EXCLUDED = (
-    "every feature has importance 0 by {measure}, so there is nothing to learn from; use another importance, "
-    'such as "pearson" (a constant feature has importance 0, and so has every feature by "ndcg" if no query '
-    "has ten documents)"
+    "every feature has importance 0; use another importance, such as `importance='pearson'` (a constant "
+    "feature has importance 0, and so has every feature by 'ndcg' if no query has ten documents)"
 )
 
 
@@ -127,8 +127,7 @@ class FSMRank(SolvedRanker):
         objective = make_objective(data, "squared_hinge", query_weight)
         self.importance_ = feature_importance(self.importance, data, query_weight)
         if not np.any(self.importance_ > 0):
-            measure = self.importance if isinstance(self.importance, str) else "the given array"
-            raise ValueError(ALL_EXCLUDED.format(measure=measure))
+            raise ParameterError("importance", self.importance, ALL_EXCLUDED)
         similarity = similarity_measure(self.similarity, data.n_features, self.similarity_weight > 0)
         self.similarity_ = None
         if self.similarity_weight > 0:
@@ -187,7 +186,7 @@ class SimilarityProblem(Problem):
             x, self.objective.evaluate(self.penalty.weights(x)), gradient, 0.5 * float(t @ gradient)
         )
         if point.value < BOTTOMLESS:
-            raise ValueError(UNBOUNDED)
+            raise DataError(None, None, UNBOUNDED)
         return point
 
     def variables(self, point: Any) -> FloatArray:

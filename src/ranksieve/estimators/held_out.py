@@ -14,6 +14,7 @@ from ranksieve._types import AnyArray, BoolArray, FloatArray, IntArray
 from ranksieve._util.messages import warn_caller
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.matrix import dense_rows
+from ranksieve.errors import DataError
 from ranksieve.estimators.families import Fitted
 from ranksieve.leave_out import Folds
 from ranksieve.metrics import PROFILES, Evaluator, Profile, parse
@@ -134,9 +135,8 @@ class HeldOut:
         values = np.array([self._known[key] for key in keys])
         defined = ~np.isnan(values[0])  # whether a query has a value depends on its labels alone
         if not defined.any():
-            raise ValueError(
-                f"{self.metric} is undefined for every held-out query: none has a relevant document"
-            )
+            reason = f"{self.metric} is undefined for every held-out query: none has a relevant document"
+            raise DataError(None, None, reason)
         kept = np.ascontiguousarray(values[:, defined])
         return Validation(self.metric, self.profile, kept, self.query_ids[defined], fitted.neighbours)
 

@@ -11,6 +11,7 @@ from ranksieve._types import AnyArray, IntArray, Matrix
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.device_matrix import from_gpu, is_on_gpu
 from ranksieve.data.inputs import as_matrix, frame_columns, frame_names, is_frame, numbered_names, refuse_text
+from ranksieve.errors import DataError, ParameterError
 
 STANDARD = 1e-5  # of means and deviations: rounding, also in float32
 ValidData = Dataset | tuple[Any, Any, Any] | None
@@ -62,14 +63,12 @@ def _found_by_name(ranker: Any, frame: Any, names: Sequence[str], used: IntArray
         return X
     if len(present) == len(names) and numbered_names(len(names)) in (tuple(names), present):
         return frame_columns(frame, range(len(names)))
-    raise ValueError(lacking_features(ranker, lacking, "the frame"))
+    raise lacking_features(ranker, lacking, "the frame")
 
 
-def lacking_features(ranker: Any, lacking: Sequence[str], where: str) -> str:
-    return (
-        f"{type(ranker).__name__} was fitted on {len(lacking)} features that {where} lacks: "
-        f"{', '.join(lacking[:10])}; give both the same feature names"
-    )
+def lacking_features(ranker: Any, lacking: Sequence[str], where: str) -> DataError:
+    reason = f"{where} lacks {len(lacking)} features of the fit: {', '.join(lacking[:10])}"
+    return DataError(None, None, f"{reason}; give {type(ranker).__name__} the same feature names")
 
 
 def _without_names(ranker: Any) -> Any:
@@ -85,16 +84,16 @@ def _matrix_on_gpu(ranker: Any, X: Matrix, learning: bool) -> Matrix:
         ranker.n_features_in_ = int(X.shape[1])
         ranker.__dict__.pop("feature_names_in_", None)
     elif X.shape[1] != ranker.n_features_in_:
-        raise ValueError(
-            f"X has {X.shape[1]} features, but {type(ranker).__name__} was fitted on {ranker.n_features_in_}"
-        )
+        fitted_on = f"{type(ranker).__name__} was fitted on {ranker.n_features_in_}"
+        raise DataError(None, None, f"X has {X.shape[1]} features, but {fitted_on}")
     return X
 
 
 def checked_labels(ranker: Any, y: Any) -> AnyArray:
     """One label per row; the data set checks that they are finite numbers."""
     if y is None:
-        raise ValueError(f"{type(ranker).__name__} requires y to be passed, but the target y is None")
+        reason = f"{type(ranker).__name__} requires y to be passed, but the target y is None"
+        raise ParameterError("y", None, reason)
     return one_dimensional(y, warn=True)
 
 
@@ -129,15 +128,12 @@ def as_valid(valid: ValidData) -> Dataset | None:
         X, y, qid = valid
         valid = Dataset(X, one_dimensional(y), qid)
     if not isinstance(valid, Dataset):
-        raise ValueError(f"valid must be a Dataset or (X, y, qid), got {_in_words(valid)}")
+        raise ParameterError("valid", valid, "must be a Dataset or (X, y, qid)")
     if not valid.pairs_per_query.any():
-        raise ValueError(
+        raise DataError(
+            None,
+            None,
             "no query of the validation data has documents of different labels, so all models rank them "
-            "equally well; give other validation data, or none for cross-validation"
+            "equally well; give other validation data, or none for cross-validation",
         )
     return valid
-
-
-def _in_words(given: Any) -> str:
-    kind = type(given).__name__
-    return f"a {kind} of {len(given)} entries" if isinstance(given, tuple | list) else kind

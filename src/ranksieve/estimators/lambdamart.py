@@ -16,6 +16,7 @@ from ranksieve.boosted.lightgbm_text import lightgbm_for, threads_for
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.matrix import as_plain
 from ranksieve.data.query_weights import checked_query_weight
+from ranksieve.errors import DataError
 from ranksieve.estimators.boosted_ranker import BoostedRanker
 from ranksieve.estimators.parameters import Count, NotNegative, Positive, Seed
 from ranksieve.losses.base import NO_PAIRS
@@ -84,7 +85,7 @@ class LambdaMART(BoostedRanker):
         lightgbm = lightgbm_for("LambdaMART")
         weight = checked_query_weight(query_weight, data.n_queries)
         if not data.pairs_per_query @ weight > 0:
-            raise ValueError(NO_PAIRS)
+            raise DataError(None, None, NO_PAIRS)
         parameters = self._parameters(data.n_docs)
         if parameters["objective"] == LAMBDARANK:
             _check_sizes(data)
@@ -141,9 +142,11 @@ def _check_sizes(data: Dataset) -> None:
     """Refuse queries that are too long for LightGBM."""
     longest, size = data.queries.longest
     if size > MOST_DOCUMENTS:
-        raise ValueError(
-            f"query {longest} has {size} documents, and LightGBM, which LambdaMART works by, takes at most "
-            f"{MOST_DOCUMENTS} per query; keep the best of a first ranking, or use another method"
+        raise DataError(
+            None,
+            None,
+            f"query {longest} has {size} documents, but LightGBM accepts at most {MOST_DOCUMENTS}; keep the "
+            "best of a first ranking, or use another method than LambdaMART",
         )
 
 

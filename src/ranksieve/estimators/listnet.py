@@ -8,6 +8,7 @@ from typing import Annotated
 
 from ranksieve._types import FloatArray
 from ranksieve.data.dataset import Dataset
+from ranksieve.errors import ParameterError
 from ranksieve.estimators.parameters import Count, NotNegative, Positive, one_of
 from ranksieve.estimators.solved import SolvedRanker
 from ranksieve.estimators.sparse_listmle import FIRST_SHARE, PENALISED_SOLVERS
@@ -66,10 +67,8 @@ class ListNet(SolvedRanker):
     def _problem(self, data: Dataset, query_weight: FloatArray | None) -> Problem:
         needed = NEEDS_ALPHA.get(self.solver)
         if needed is not None and needed != (self.alpha > 0):
-            raise ValueError(
-                f"solver={self.solver!r} needs {'alpha > 0' if needed else 'alpha=0'}, got "
-                f"alpha={self.alpha:g}; solver='gradient' takes any alpha"
-            )
+            reason = f"`solver={self.solver!r}` needs {'alpha > 0' if needed else '`alpha=0`'}"
+            raise ParameterError("alpha", self.alpha, f"{reason}; `solver='gradient'` accepts any")
         objective = make_objective(data, "listnet", query_weight)
         self._lipschitz = FIRST_SHARE * objective.loss.lipschitz_bound(squared_radii(data))
         return Problem(objective, L1(self.alpha) if self.alpha > 0 else NoPenalty(), objective.varies)

@@ -18,6 +18,7 @@ from ranksieve._util.messages import warn_caller
 from ranksieve.data.dataset import Dataset, check_finite
 from ranksieve.data.inputs import numbered_names
 from ranksieve.data.query_weights import QueryWeight, query_weights
+from ranksieve.errors import DataError, ParameterError
 from ranksieve.estimators.base import ONE_QUERY, all_or_nothing
 from ranksieve.estimators.base_class import check_is_fitted
 from ranksieve.estimators.parameters import Count, NotNegative, Positive, Seed
@@ -170,14 +171,11 @@ class MinBatSRank(IterativeRanker):
         rule, state = self._rule(), self._previous(known, self.warm_start)
         called: tuple[str, ...] = ()
         if self.normalise != "none":
-            raise ValueError(
-                f"fit_file takes features as they are in the file, but normalise={self.normalise!r}; "
-                "normalise the file first, or use fit"
-            )
+            reason = "fit_file cannot normalise; normalise the file first, or use fit"
+            raise ParameterError("normalise", self.normalise, reason)
         if os.fspath(path) == STANDARD_INPUT and self.n_epochs > 1:
-            raise ValueError(
-                f"standard input can be read once, but n_epochs={self.n_epochs}; give n_epochs=1 or a file"
-            )
+            reason = "standard input can be read only once; give `n_epochs=1` or a file"
+            raise ParameterError("n_epochs", self.n_epochs, reason)
         tell = callback or (lambda *_: None)
         tell(0, state.w.copy(), np.nan, np.nan)
         for epoch in range(1, self.n_epochs + 1):
@@ -197,7 +195,7 @@ class MinBatSRank(IterativeRanker):
             state.n_passes += 1
             tell(epoch, state.w.copy(), np.nan, np.nan)
         if state.n_pairs == 0:
-            raise ValueError(NO_PAIRS)
+            raise DataError(None, None, NO_PAIRS)
         learned = called if len(called) == len(state.w) else numbered_names(len(state.w))
         self.preparation_ = Preparation(MissingPolicy("error" if policy == "keep" else policy))
         self.n_features_in_ = len(learned)
@@ -294,13 +292,13 @@ def _read_state(path: PathLike) -> tuple[dict[str, Any], list[str] | None, Prepa
     try:
         content = decode_json(written.decode())
         if content["format"] != FORMAT or content["format_version"] != FORMAT_VERSION:
-            raise ValueError(f"its format is not {FORMAT}, version {FORMAT_VERSION}")
+            raise DataError(None, None, f"its format is not {FORMAT}, version {FORMAT_VERSION}")
         state, names = FtrlState.from_dict(content["state"]), content["feature_names"]
         preparation = Preparation.from_dict(content.get("preparation", WITHOUT_PREPARATION))
         n_features = len(state.w) - len(preparation.missing.indicators)
         if names is not None and len(names) != n_features:
-            raise ValueError(f"{len(names)} names for {n_features} features")
+            raise DataError(None, None, f"{len(names)} names for {n_features} features")
         return dict(content["parameters"]), names, preparation, state
     except (KeyError, TypeError, ValueError) as error:
         reason = f"no {error}" if isinstance(error, KeyError) else error
-        raise ValueError(f"{path}: not a state that save_state wrote ({reason})") from None
+        raise DataError(path, None, f"not a state that save_state wrote ({reason})") from None

@@ -46,7 +46,7 @@ def check_parameters(estimator: Any) -> None:
     """Refuse the first parameter that is not what its type says, in one sentence."""
     kind: Any = type(estimator)
     for name, constraints in _constraints_of(kind).items():
-        check(name, kind.__name__, getattr(estimator, name), constraints)
+        check(name, getattr(estimator, name), constraints)
 
 
 def accepts(estimator: Any, name: str, value: Any) -> bool:

@@ -11,6 +11,7 @@ import numpy as np
 
 from ranksieve._types import FloatArray, IntArray
 from ranksieve.data.inputs import numbered_names
+from ranksieve.errors import DataError, ParameterError
 from ranksieve.estimators.linear import StandardisedWarning
 from ranksieve.model import LinearModel, Term
 from ranksieve.preparation import NOT_NORMALISED, MissingPolicy, Normalisation, Preparation
@@ -29,7 +30,7 @@ def to_model(estimator: Any) -> LinearModel:
     if not hasattr(estimator, "steps"):
         return _own_model(estimator)
     *before, (_, ranker) = estimator.steps
-    columns = _input(before[0][1]) if before else None
+    columns = _input(*before[0]) if before else None
     for name, step in before:
         columns = _after(name, step, columns)  # type: ignore[arg-type]
     model = _own_model(ranker)
@@ -41,17 +42,14 @@ def to_model(estimator: Any) -> LinearModel:
 
 def _own_model(ranker: Any) -> LinearModel:
     if not hasattr(ranker, "to_model"):
-        raise ValueError(
-            f"{type(ranker).__name__} has no model: give a fitted ranker, or a pipeline that ends in one"
-        )
+        reason = "has no model; give a fitted ranker, or a pipeline that ends in one"
+        raise ParameterError("estimator", ranker, reason)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", StandardisedWarning)
         model = ranker.to_model()
     if not isinstance(model, LinearModel):
-        raise ValueError(
-            f"{type(ranker).__name__} is not linear, so scalers cannot be folded into its model; fit it "
-            "without a pipeline"
-        )
+        reason = "is not linear, so its model cannot include scalers; fit it without a pipeline"
+        raise ParameterError("estimator", ranker, reason)
     return model
 
 
@@ -85,16 +83,16 @@ class Columns:
         return replace(self, fill=fill)
 
 
-def _input(first: Any) -> Columns:
-    n = _width(first)
+def _input(name: str, first: Any) -> Columns:
+    n = _width(name, first)
     return Columns(n, np.arange(n), np.zeros(n), np.ones(n), np.full(n, np.nan))
 
 
-def _width(step: Any) -> int:
+def _width(name: str, step: Any) -> int:
     if isinstance(step, str) or step is None:
-        raise ValueError('the first step is "passthrough", which knows no features; leave it out')
+        raise ParameterError(name, step, "the first step must know the features; leave this one out")
     if not hasattr(step, "n_features_in_"):
-        raise ValueError(f"{type(step).__name__} is not fitted; fit the pipeline first")
+        raise ParameterError(name, step, "is not fitted; fit the pipeline first")
     return int(step.n_features_in_)
 
 
@@ -111,17 +109,17 @@ def _after(name: str, step: Any, columns: Columns) -> Columns:
         return STEPS[kind](name, step, columns)
     if hasattr(step, "get_support"):
         return columns.chosen(np.flatnonzero(step.get_support()))
-    raise ValueError(
-        f"the step {name!r} ({type(step).__name__}) does more than shift and scale each feature, which a "
-        f"linear model file cannot say; known steps are {PER_COLUMN} and ColumnTransformers of these"
+    raise ParameterError(
+        name,
+        step,
+        "a linear model file holds only steps that shift and scale each feature: "
+        f"{PER_COLUMN} and ColumnTransformers of these",
     )
 
 
 def _refuse_option(name: str, step: Any, option: str) -> None:
     if getattr(step, option, False):
-        raise ValueError(
-            f"the step {name!r} ({type(step).__name__}) has {option}=True, which a model file cannot say"
-        )
+        raise ParameterError(f"{name}__{option}", True, "a model file cannot hold this")
 
 
 def _standard(name: str, step: Any, columns: Columns) -> Columns:
@@ -146,7 +144,7 @@ def _imputer(name: str, step: Any, columns: Columns) -> Columns:
     _refuse_option(name, step, "add_indicator")
     missing = step.missing_values
     if not (isinstance(missing, float) and np.isnan(missing)):
-        raise ValueError(f"the step {name!r} replaces {missing!r}; a model file can replace NaN only")
+        raise ParameterError(f"{name}__missing_values", missing, "a model file can replace only NaN")
     values = np.asarray(step.statistics_, dtype=np.float64)
     kept = np.flatnonzero(~np.isnan(values))  # what is missing everywhere is left out
     return columns.chosen(kept).filled(values[kept])
@@ -154,7 +152,7 @@ def _imputer(name: str, step: Any, columns: Columns) -> Columns:
 
 def _function(name: str, step: Any, columns: Columns) -> Columns:
     if step.func is not None:
-        raise ValueError(f"the step {name!r} calls a function, which a linear model file cannot say")
+        raise ParameterError(f"{name}__func", step.func, "a linear model file cannot hold a function")
     return columns
 
 
@@ -210,7 +208,7 @@ def _composed(model: LinearModel, columns: Columns, names: Sequence[str]) -> Lin
     new = [f"{name} is missing" if mark else name for name, mark in zip(given, marks, strict=True)]
     twice = sorted({name for name in new if new.count(name) > 1})
     if twice:
-        raise ValueError(f"the pipeline gives the ranker {', '.join(twice)} more than once")
+        raise DataError(None, None, f"the pipeline gives the ranker {', '.join(twice)} more than once")
     terms = (
         Term(name, int(source), term.weight)
         for name, source, term in zip(new, used.source, model.terms, strict=True)
@@ -246,9 +244,8 @@ def _missing(
         return MissingPolicy("column_mean", tuple(names), tuple(used.fill.tolist()))
     if filled.any():
         lacking = [name for name, has in zip(given, filled, strict=True) if not has]
-        raise ValueError(
-            f"the pipeline imputes some features in use but not {', '.join(lacking[:10])}; impute all of them"
-        )
+        reason = f"the pipeline imputes some features in use but not {', '.join(lacking[:10])}; impute all"
+        raise DataError(None, None, reason)
     if own.policy == "zero":
         return MissingPolicy("column_mean", tuple(names), tuple(used.centre.tolist()))
     if not own.features:

@@ -17,6 +17,7 @@ from ranksieve.data.columns import dense_columns
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.queries import local_levels
 from ranksieve.data.query_weights import checked_query_weight
+from ranksieve.errors import DataError
 from ranksieve.estimators.boosted_ranker import BoostedRanker
 from ranksieve.estimators.parameters import Count
 from ranksieve.kernels.boosting import pair_potentials, threshold_margins
@@ -121,7 +122,7 @@ class WeightedPairs:
         self._mass = grouped_weights(data.document_weight, data.queries)
         self._count = float(data.pair_weights @ weight)
         if self._count <= 0:
-            raise ValueError(NO_PAIRS)
+            raise DataError(None, None, NO_PAIRS)
 
     @cached_property
     def _cuts(self) -> IntArray:

@@ -13,6 +13,7 @@ from ranksieve.data.dataset import Dataset
 from ranksieve.data.describe import varying_columns
 from ranksieve.data.matrix import dense_block
 from ranksieve.data.query_weights import checked_query_weight
+from ranksieve.errors import DataError
 from ranksieve.estimators.base import PlainFit
 from ranksieve.estimators.linear import LinearRanker
 from ranksieve.estimators.parameters import Positive
@@ -55,7 +56,7 @@ class RankRLS(PlainFit, LinearRanker):
     def _learn(self, data: Dataset, query_weight: FloatArray | None, callback: Callback | None) -> None:
         weight = checked_query_weight(query_weight, data.n_queries)
         if not data.pair_weights @ weight > 0:
-            raise ValueError(NO_PAIRS)
+            raise DataError(None, None, NO_PAIRS)
         used = np.flatnonzero(varying_columns(data))
         kind = FewDocuments if len(used) > data.n_docs else FewFeatures
         ridge = kind(data, used, weight, self.alpha)

@@ -32,9 +32,9 @@ class IterativeRanker(PlainFit, LinearRanker):
         if not (result.converged or self.stops_early):
             name = "tol" if "tol" in self.get_params(deep=False) else "epsilon"
             warn_of_tolerance(
-                f"{type(self).__name__} did not reach {name}={getattr(self, name):g} in {result.n_iter} "
-                f"iterations (gap {result.gap:.2g} of the objective {result.objective:.4g}); raise max_iter "
-                f"or {name}, or normalise the features"
+                f"{type(self).__name__} did not reach `{name}={getattr(self, name):g}` in {result.n_iter} "
+                f"iterations (gap {result.gap:.2g} of the objective {result.objective:.4g}); raise "
+                f"`max_iter` or `{name}`, or normalise the features"
             )
 
     def _start(self, data: Dataset) -> FloatArray | None:

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 from ranksieve._types import FloatArray
 from ranksieve.data.dataset import Dataset
+from ranksieve.errors import ParameterError
 from ranksieve.estimators.parameters import Count, NotNegative, Positive, one_of
 from ranksieve.estimators.solved import SolvedRanker
 from ranksieve.losses import CostSensitiveListMLE
@@ -80,10 +81,8 @@ class SparseListMLE(SolvedRanker):
 
     def _problem(self, data: Dataset, query_weight: FloatArray | None) -> Problem:
         if self.solver == "newton" and self.alpha == 0:
-            raise ValueError(
-                "solver='newton' stops on a duality gap, which needs alpha > 0; "
-                "with alpha=0 use solver='proximal' or 'accelerated'"
-            )
+            reason = "`solver='newton'` needs alpha > 0; use `solver='proximal'` or `solver='accelerated'`"
+            raise ParameterError("alpha", self.alpha, reason)
         objective = make_objective(data, CostSensitiveListMLE(self.k), query_weight)
         self._lipschitz = FIRST_SHARE * objective.loss.lipschitz_bound(squared_radii(data))
         return Problem(objective, L1(self.alpha) if self.alpha > 0 else NoPenalty())

@@ -16,6 +16,7 @@ from ranksieve._util.messages import lookup, warn_caller
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.on_device import on_device
 from ranksieve.data.query_weights import QueryWeight
+from ranksieve.errors import DataError, ParameterError
 from ranksieve.estimators.base import all_or_nothing
 from ranksieve.estimators.candidates import Candidates, beyond_budget, plain_families, warn_if_blind
 from ranksieve.estimators.changes import Changes, find_changes
@@ -262,7 +263,7 @@ class SparseRanker(WithinBudget):
             task = replace(task, alphas=None, n_alphas=1, most=len(self.support_))
         fitted = FAMILIES[kind](task, l1_family(task))
         if fitted is None:
-            raise ValueError(f"the {kind} family has no model of these data")
+            raise DataError(None, None, f"the {kind} family has no model of these data")
         largest = min(len(fitted.models), len(self.support_)) - 1
         return np.asarray(fitted.models.coefs[largest if kind in SIZED else 0])
 
@@ -298,16 +299,15 @@ class SparseRanker(WithinBudget):
     def _families(self) -> Sequence[str]:
         names = [self.families] if isinstance(self.families, str) else list(self.families)
         for name in names:
-            lookup(FAMILIES, name, "family of models")
+            lookup(FAMILIES, name, "families")
         if not names:
-            raise ValueError(f"families is empty; name at least one of {', '.join(FAMILIES)}")
+            raise ParameterError("families", self.families, f"name at least one of {', '.join(FAMILIES)}")
         return names
 
     def _checked_valid(self, given: Dataset, valid: Dataset) -> Dataset:
         if valid.n_features != given.n_features:
-            raise ValueError(
-                f"training data have {given.n_features} features but valid has {valid.n_features}"
-            )
+            reason = f"the training data have {given.n_features} features but `valid` has {valid.n_features}"
+            raise DataError(None, None, reason)
         held = self._held_out(valid)
         warn_of_shared_queries(given, held)
         return held
@@ -315,7 +315,7 @@ class SparseRanker(WithinBudget):
     def _folds(self, data: Dataset, valid: Dataset | None, query_weight: FloatArray | None) -> Folds | None:
         """Folds of the training queries; none of too few queries, or if there are enough to choose on."""
         if self.cv == 0 and valid is None:
-            raise ValueError("cv=0 leaves no query to choose on; give validation data, or cv of 2 or more")
+            raise ParameterError("cv", 0, "leaves no query to choose on; give `valid`, or 2 or more folds")
         self.n_folds_ = number_of_folds(self.cv, data, valid)
         if self.n_folds_ == 0:
             return None

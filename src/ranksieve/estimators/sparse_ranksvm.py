@@ -13,6 +13,7 @@ import numpy as np
 from ranksieve._types import FloatArray
 from ranksieve._util.constraints import Interval
 from ranksieve.data.dataset import Dataset
+from ranksieve.errors import ParameterError
 from ranksieve.estimators.parameters import Count, Device, NotNegative, Positive, Share, one_of
 from ranksieve.estimators.solved import SolvedRanker
 from ranksieve.objective import make_objective
@@ -104,7 +105,7 @@ class SparseRankSVM(SolvedRanker):
 
     def _problem(self, data: Dataset, query_weight: FloatArray | None) -> Problem:
         if self.weights is not None and self.penalty != "l1":
-            raise ValueError(f"weights belong to the l1 penalty; {self.penalty} finds its own")
+            raise ParameterError("weights", self.weights, f"`penalty={self.penalty!r}` finds its own weights")
         return Problem(make_objective(data, "squared_hinge", query_weight), self._penalty())
 
     def _solver(self, problem: Problem) -> Solver:

@@ -6,6 +6,7 @@ import numpy as np
 
 from ranksieve._types import FloatArray
 from ranksieve.data.dataset import Dataset
+from ranksieve.errors import DataError, ParameterError
 from ranksieve.estimators.base import Ranker
 from ranksieve.estimators.base_class import check_is_fitted
 from ranksieve.estimators.sparse_ranker import SparseRanker
@@ -55,19 +56,23 @@ def selection_frequency(
     """
     check_is_fitted(ranker)
     if ranker.costs_ is not None:
-        raise ValueError(
-            "the ranker was chosen by feature_costs, among other features in every part of the queries, so "
-            "frequencies would mislead; fit it without feature_costs"
+        raise ParameterError(
+            "ranker",
+            ranker,
+            "was chosen by `feature_costs`, among other features in every part of the queries, so "
+            "frequencies would mislead; fit it without `feature_costs`",
         )
     if n_subsamples < 1:
-        raise ValueError(f"n_subsamples must be at least 1, got {n_subsamples}")
+        raise ParameterError("n_subsamples", n_subsamples, "must be at least 1")
     if not 0 < share < 1:
-        raise ValueError(f"share must be between 0 and 1, got {share}")
+        raise ParameterError("share", share, "must be between 0 and 1")
     queries = np.flatnonzero(data.pairs_per_query)
     if len(queries) < 2:
-        raise ValueError(
+        raise DataError(
+            None,
+            None,
             "refits on a part of the queries need at least 2 that have documents with different labels, "
-            f"got {len(queries)}"
+            f"got {len(queries)}",
         )
     rng, given = np.random.default_rng(seed), prepared(ranker, data)
     used = np.zeros(given.n_features)

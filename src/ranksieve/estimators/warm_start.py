@@ -13,6 +13,7 @@ import numpy as np
 
 from ranksieve._types import BoolArray, FloatArray
 from ranksieve.data.dataset import FINGERPRINT_DIGITS
+from ranksieve.errors import ParameterError
 from ranksieve.estimators.candidates import Candidates, Family
 from ranksieve.estimators.choice import Budget, tied_with
 from ranksieve.estimators.families import PATH, Fitted, ForwardSearches, Task, by_size, l1_family
@@ -53,11 +54,10 @@ def as_model(given: Any) -> LinearModel:
     """A linear model, or that of a fitted ranker or of a file."""
     model = load_model(given) if isinstance(given, str | os.PathLike) else model_of(given)
     if not isinstance(model, LinearModel):
-        raise ValueError(
-            f"warm_start is a {type(given).__name__}; give the linear model to begin with, or its file"
-        )
+        reason = "must be a linear model, a ranker that has one, or a model file"
+        raise ParameterError("warm_start", given, reason)
     if not model.terms:
-        raise ValueError("the model of warm_start uses no feature, so there is nothing to begin with")
+        raise ParameterError("warm_start", given, "the model uses no feature to start from")
     return model
 
 

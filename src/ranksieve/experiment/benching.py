@@ -16,9 +16,10 @@ from joblib import Parallel, delayed
 
 from ranksieve._parallel import use_threads
 from ranksieve._util.file_names import fault_of_file_name
-from ranksieve._util.messages import lookup, shown, warn_caller
+from ranksieve._util.messages import lookup, warn_caller
 from ranksieve._util.orphans import end_with
 from ranksieve._util.written import make_folder, not_a_folder
+from ranksieve.errors import shown
 from ranksieve.experiment.fold_run import Place, Plan, make_places, run_fold
 from ranksieve.experiment.results import Results
 from ranksieve.experiment.results_folder import STAND_INS_FOLDER, STUDIES_FOLDER, load_results

@@ -10,6 +10,7 @@ from ranksieve._types import FloatArray
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.matrix import dense_block
 from ranksieve.data.naming import document_words
+from ranksieve.errors import DataError, ParameterError
 from ranksieve.model import FittedRanker, LinearModel, linear_model
 from ranksieve.preparation import NOT_NORMALISED
 
@@ -40,10 +41,8 @@ def inputs(model: LinearModel, data: Dataset) -> FloatArray:
     bad = np.argwhere(~np.isfinite(values))
     if len(bad):
         row, column = (int(place) for place in bad[0])
-        raise ValueError(
-            f"feature {model.names[column]} of {document_words(data, row)} is {values[row, column]}, which "
-            "explains nothing; fill missing values or rescale the feature"
-        )
+        place = f"feature {model.names[column]} of {document_words(data, row)} is {values[row, column]}"
+        raise DataError(None, None, f"{place}; fill missing values or rescale the feature")
     return values
 
 
@@ -51,5 +50,5 @@ def explainable(given: LinearModel | FittedRanker) -> LinearModel:
     """A linear model with features, or that of a fitted ranker."""
     model = linear_model(given, "so its scores are no sum over features to explain")
     if not model.terms:
-        raise ValueError("the model uses no feature, so there is nothing to explain")
+        raise ParameterError("model", given, "must use at least one feature")
     return model

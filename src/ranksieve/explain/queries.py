@@ -13,6 +13,7 @@ from ranksieve._types import FloatArray, IntArray
 from ranksieve._util.json_values import plain
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.naming import Names, find_document, plain_id, query_number
+from ranksieve.errors import ParameterError
 from ranksieve.explain.inputs import all_inputs, explainable
 from ranksieve.model import FittedRanker, LinearModel
 
@@ -110,12 +111,13 @@ def explain_pair(
     query: document ids, or numbers (from 1) within the query.
     """
     model = explainable(model)
-    row_a, row_b = (_row(data, name) if qid is None else find_document(data, qid, name) for name in (a, b))
+    row_a, row_b = (
+        _row(data, name, document) if qid is None else find_document(data, qid, document)
+        for name, document in (("a", a), ("b", b))
+    )
     if data.qid[row_a] != data.qid[row_b]:
-        raise ValueError(
-            f"rows {row_a} and {row_b} belong to queries {data.qid[row_a]} and {data.qid[row_b]}; scores are "
-            "comparable within one query only"
-        )
+        reason = f"rows {row_a} and {row_b} belong to queries {data.qid[row_a]} and {data.qid[row_b]}"
+        raise ParameterError("b", b, f"{reason}; only documents of the same query can be compared")
     query = explain_query(model, data, data.qid[row_a])
     at_a, at_b = (int(np.flatnonzero(query.rows == row)[0]) for row in (row_a, row_b))
     parts = [_part(query, model.weights, j, at_a, at_b) for j in range(len(query.features))]
@@ -155,10 +157,8 @@ def explain_query(model: LinearModel | FittedRanker, data: Dataset, qid: Hashabl
     )  # fmt: skip
 
 
-def _row(data: Dataset, row: Any) -> int:
+def _row(data: Dataset, name: str, row: Any) -> int:
     if isinstance(row, bool) or not isinstance(row, int | np.integer) or not 0 <= row < data.n_docs:
-        raise ValueError(
-            f"{row!r} is no row number of the data, which have {data.n_docs} rows from 0 on; to name a "
-            "document by its id give qid as well"
-        )
+        reason = f"must be a row number from 0 to {data.n_docs - 1}; to name a document by its id give `qid`"
+        raise ParameterError(name, row, reason)
     return int(row)

@@ -14,7 +14,8 @@ import numpy as np
 
 from ranksieve._types import FloatArray
 from ranksieve._util.file_names import fault_of_file_name
-from ranksieve._util.messages import shown, told
+from ranksieve._util.messages import told
+from ranksieve.errors import shown
 
 if TYPE_CHECKING:  # these take long to load
     from ranksieve.data.dataset import Dataset

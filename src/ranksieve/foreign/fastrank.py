@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ranksieve._util.messages import shown
+from ranksieve.errors import shown
 from ranksieve.foreign.model import (
     ForeignModel,
     Linear,

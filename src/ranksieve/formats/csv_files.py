@@ -12,8 +12,9 @@ from typing import Any, NamedTuple
 
 from ranksieve._types import PathLike
 from ranksieve._util.atomic import atomic_write
-from ranksieve._util.messages import shortened, shown, told, warn_caller
+from ranksieve._util.messages import shortened, told, warn_caller
 from ranksieve.data.dataset import Dataset
+from ranksieve.errors import shown
 from ranksieve.formats.columns import COMMENT, DOC_ID, ColumnChoice, columns_matching, extra
 from ranksieve.formats.frames import arrow_tables, from_frame
 from ranksieve.formats.text_files import (

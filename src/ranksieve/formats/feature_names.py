@@ -11,9 +11,9 @@ from typing import NamedTuple
 
 from ranksieve._types import PathLike
 from ranksieve._util.atomic import atomic_write, destination
-from ranksieve._util.messages import shown
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.inputs import numbered_names
+from ranksieve.errors import shown
 from ranksieve.formats.letor_faults import LARGEST_INDEX
 from ranksieve.formats.text_files import STANDARD_INPUT, content_lines, read_text, source_name
 

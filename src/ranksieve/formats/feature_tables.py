@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 
 from ranksieve._types import PathLike
 from ranksieve._util.json_values import decode_json
-from ranksieve._util.messages import shown
 from ranksieve.data.costs import FeatureCosts, as_cost, make_costs
 from ranksieve.data.features import as_sign
+from ranksieve.errors import shown
 from ranksieve.formats.text_files import (
     csv_rows,
     delimiter_of,

@@ -17,7 +17,6 @@ import numpy as np
 from ranksieve._types import AnyArray, BoolArray, PathLike
 from ranksieve._util.file_names import fault_of_file_name
 from ranksieve._util.json_values import checked, decode_json
-from ranksieve._util.messages import shown
 from ranksieve._util.written import identity
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.disk_dataset import DiskDataset
@@ -26,6 +25,7 @@ from ranksieve.data.inputs import as_document_weight
 from ranksieve.data.matrix import first_place
 from ranksieve.data.queries import queries_in_order, text_array
 from ranksieve.data.row_values import TextColumn, WithGaps
+from ranksieve.errors import shown
 from ranksieve.preparation.missing import OTHER_POLICIES, check_policy, fill_missing
 
 FORMAT, FORMAT_VERSION = "ranksieve-dataset", 1

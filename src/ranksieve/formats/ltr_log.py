@@ -16,9 +16,9 @@ import numpy as np
 
 from ranksieve._types import FloatArray, PathLike
 from ranksieve._util.json_values import decode_json
-from ranksieve._util.messages import shown
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.queries import ids_from_text
+from ranksieve.errors import shown
 from ranksieve.formats.judgements import Judgements, read_judgements
 from ranksieve.formats.log_blocks import EXTRA, QUERY_KEYS, Block, block_of_line, block_of_response
 from ranksieve.formats.text_files import content_lines, first_bytes, read_text, source_name

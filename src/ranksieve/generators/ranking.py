@@ -8,6 +8,7 @@ import numpy as np
 
 from ranksieve._types import FloatArray, IntArray
 from ranksieve.data.dataset import Dataset
+from ranksieve.errors import ParameterError
 
 BLOCK = 5
 MEAN_RELEVANT_SHARE, NEXT_LEVEL_SHARE = 0.25, 0.4
@@ -66,25 +67,25 @@ def _check_counts(
     n_queries: int, n_features: int, n_informative: int, n_constant: int, n_levels: int
 ) -> None:
     if n_queries < 1:
-        raise ValueError(f"n_queries={n_queries}: at least one query is needed")
+        raise ParameterError("n_queries", n_queries, "must be at least 1")
     if not 1 <= n_informative <= n_features:
-        raise ValueError(f"n_informative={n_informative} must lie between 1 and n_features={n_features}")
+        reason = f"must be between 1 and `n_features={n_features}`"
+        raise ParameterError("n_informative", n_informative, reason)
     if not 0 <= n_constant <= n_features - n_informative:
-        raise ValueError(
-            f"n_constant={n_constant} must lie between 0 and n_features − n_informative = "
-            f"{n_features - n_informative}: a constant feature cannot be informative"
-        )
+        most = n_features - n_informative
+        reason = f"must be between 0 and `n_features` − `n_informative` = {most}"
+        raise ParameterError("n_constant", n_constant, reason)
     if n_levels < 2:
-        raise ValueError(f"n_levels={n_levels}: at least two levels are needed to have anything to rank")
+        raise ParameterError("n_levels", n_levels, "must be at least 2")
 
 
 def _check_shape(shortest: int, longest: int, correlation: float, noise: float) -> None:
     if not 2 <= shortest <= longest:
-        raise ValueError(f"docs_per_query=({shortest}, {longest}) must be a range that begins at 2 or more")
+        raise ParameterError("docs_per_query", (shortest, longest), "must be a range from 2 or more")
     if not 0 <= correlation < 1:
-        raise ValueError(f"correlation={correlation} must lie in [0, 1)")
+        raise ParameterError("correlation", correlation, "must be in [0, 1)")
     if not 0 <= noise < np.inf:
-        raise ValueError(f"noise={noise} must be a number that is not negative")
+        raise ParameterError("noise", noise, "must be a finite number ≥ 0")
 
 
 def list_lengths(rng: np.random.Generator, n_queries: int, shortest: int, longest: int) -> IntArray:

@@ -11,6 +11,7 @@ import scipy
 from ranksieve._types import FloatArray
 from ranksieve.data.costs import CostUnit, FeatureCosts
 from ranksieve.data.dataset import Dataset
+from ranksieve.errors import ParameterError
 from ranksieve.generators.ranking import graded_labels, list_lengths, noisy_scores
 
 FACTORS = ("words", "meaning", "popular", "quality", "value", "personal", "fresh")
@@ -128,7 +129,7 @@ def make_shop(n_queries: int = 300, *, docs_per_query: tuple[int, int] = (12, 40
     The properties of the query are constant within it and cannot rank. :func:`shop_costs` has the costs.
     """
     if n_queries < 1:
-        raise ValueError(f"n_queries={n_queries}: at least one query is needed")
+        raise ParameterError("n_queries", n_queries, "must be at least 1")
     rng = np.random.default_rng(seed)
     sizes = list_lengths(rng, n_queries, *docs_per_query)
     hidden = rng.standard_normal((int(sizes.sum()), len(FACTORS)))

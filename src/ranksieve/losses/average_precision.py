@@ -9,17 +9,18 @@ import numpy as np
 
 from ranksieve._types import BoolArray, FloatArray, IntArray
 from ranksieve.data.queries import Queries
+from ranksieve.errors import DataError, ParameterError
 from ranksieve.kernels.violated_ranking import violated_rankings
 from ranksieve.losses.base import ScoreValue
 from ranksieve.losses.sorted_scores import SortedLoss
 
 UNWEIGHTED = (
     "the loss average_precision cannot weigh documents, because a document has one rank whatever it weighs; "
-    "leave document_weight out, or take a loss over pairs such as squared_hinge"
+    "leave it out, or use a loss over pairs such as squared_hinge"
 )
 NO_CONTRAST = (
     "there is no pair to learn from: no query has both a relevant document and another one; "
-    "set relevant_from to the lowest label that counts as relevant"
+    "set `relevant_from` to the lowest label that counts as relevant"
 )
 
 
@@ -49,7 +50,7 @@ class AveragePrecisionHinge:
         document_weight: FloatArray | None = None,
     ) -> BoundAveragePrecisionHinge:
         if document_weight is not None:
-            raise ValueError(UNWEIGHTED)
+            raise ParameterError("document_weight", document_weight, UNWEIGHTED)
         return BoundAveragePrecisionHinge(self.relevant(y), queries, query_weight)
 
     def relevant(self, y: FloatArray) -> BoolArray:
@@ -71,7 +72,7 @@ class BoundAveragePrecisionHinge(SortedLoss):
         n_relevant = np.add.reduceat(self._relevant.astype(np.int64), queries.offsets[:-1])
         self.normaliser = float(((n_relevant > 0) & (n_relevant < queries.sizes)) @ self.weight)
         if self.normaliser <= 0:
-            raise ValueError(NO_CONTRAST)
+            raise DataError(None, None, NO_CONTRAST)
 
     def evaluate(self, s: FloatArray) -> ScoreValue:
         """Value and subgradient from the most violated rankings; ``slack`` is Σ (1 − AP) of these."""

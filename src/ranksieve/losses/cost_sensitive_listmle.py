@@ -10,6 +10,7 @@ import numpy as np
 from ranksieve._parallel import map_blocks, split_blocks
 from ranksieve._types import FloatArray
 from ranksieve.data.queries import Queries, local_levels
+from ranksieve.errors import DataError, ParameterError
 from ranksieve.kernels.listmle import level_costs, list_costs, list_curvature
 from ranksieve.losses.base import NO_PAIRS, Curvature, ScoreValue
 from ranksieve.losses.document_weights import counted_labels, list_weights
@@ -43,7 +44,7 @@ class CostSensitiveListMLE:
 
     def __post_init__(self) -> None:
         if self.k != int(self.k) or self.k < 1:
-            raise ValueError(f"k must be a whole number, at least 1, got {self.k}")
+            raise ParameterError("k", self.k, "must be an integer ≥ 1")
 
     def bind(
         self,
@@ -96,7 +97,7 @@ class BoundCostSensitiveListMLE:
         self._cost *= np.repeat(weight, n_levels) / np.log(2.0)
         self._query_cost = np.add.reduceat(self._cost * count, self._level_offsets[:-1])
         if not self._query_cost.any():
-            raise ValueError(NO_PAIRS)
+            raise DataError(None, None, NO_PAIRS)
         self.cuts = split_blocks(queries.offsets)
 
     def evaluate(self, s: FloatArray) -> ScoreValue:
@@ -155,7 +156,9 @@ def _gains(y: FloatArray, queries: Queries) -> FloatArray:
 def _check_labels(y: FloatArray) -> None:
     if np.any(y < 0):
         row = int(np.argmax(y < 0))
-        raise ValueError(
+        raise DataError(
+            None,
+            None,
             f"the label of row {row} is {y[row]:g}, but the gain 2^y − 1 of cost-sensitive ListMLE needs "
-            "labels ≥ 0: add a constant to all labels"
+            "labels ≥ 0: add a constant to all labels",
         )

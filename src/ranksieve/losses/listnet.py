@@ -10,6 +10,7 @@ import numpy as np
 from ranksieve._parallel import split_blocks
 from ranksieve._types import FloatArray
 from ranksieve.data.queries import Queries, local_levels
+from ranksieve.errors import DataError
 from ranksieve.losses.base import NO_PAIRS, Curvature, ScoreValue
 from ranksieve.losses.document_weights import counted_labels, list_weights
 
@@ -56,7 +57,7 @@ class BoundListNet:
         labels = counted_labels(y, self._mass, queries)
         levels = local_levels(labels, queries)
         if not np.maximum.reduceat(levels, queries.offsets[:-1]) @ weight > 0:
-            raise ValueError(NO_PAIRS)
+            raise DataError(None, None, NO_PAIRS)
         self.queries = queries
         self.normaliser = float(weight.sum())
         self.cuts = split_blocks(queries.offsets)

@@ -11,6 +11,7 @@ from ranksieve._parallel import map_blocks, split_blocks
 from ranksieve._types import FloatArray, IntArray
 from ranksieve.data.queries import Queries, local_levels, pair_weights
 from ranksieve.data.query_weights import checked_query_weight
+from ranksieve.errors import DataError, ParameterError
 from ranksieve.kernels.huber import huber_curvature, huber_pairs
 from ranksieve.kernels.huber_many import huber_of_many
 from ranksieve.losses.base import NO_PAIRS, Curvature, ScoreValue
@@ -78,7 +79,7 @@ class BoundModifiedHuber:
         weight = checked_query_weight(query_weight, queries.n_queries)
         mass = grouped_weights(document_weight, queries)
         if not pair_weights(level, queries, mass) @ weight > 0:
-            raise ValueError(NO_PAIRS)
+            raise DataError(None, None, NO_PAIRS)
         self._weight, self._row_weight = weight, np.repeat(weight, queries.sizes)
         self._order = np.lexsort((level, queries.query_of_grouped))  # by level within each query
         factors = [("gain", gain), ("discount", discount)]
@@ -94,7 +95,7 @@ class BoundModifiedHuber:
             self._visited[queries.offsets[q] : queries.offsets[q + 1]] = queries.offsets[q]
         self.normaliser = self.evaluate(np.zeros(queries.n_rows)).value  # ψ(0) = 1
         if not self.normaliser > 0:
-            raise ValueError(NO_WEIGHT)
+            raise DataError(None, None, NO_WEIGHT)
 
     def evaluate(self, s: FloatArray) -> ScoreValue:
         by_level, sums, gradient = s[self._order], np.zeros(len(s)), np.empty(len(s))
@@ -164,8 +165,6 @@ def _per_document(name: str, values: FloatArray | None, queries: Queries) -> Flo
         return np.zeros(queries.n_rows)
     values = np.asarray(values, dtype=np.float64)
     if values.shape != (queries.n_rows,) or not np.isfinite(values).all():
-        raise ValueError(
-            f"{name} needs one finite number for each of {queries.n_rows} documents, "
-            f"got an array of shape {values.shape}"
-        )
+        reason = f"must be one finite number for each of {queries.n_rows} documents, got shape {values.shape}"
+        raise ParameterError(name, values, reason)
     return np.asarray(queries.group(values))

@@ -11,6 +11,7 @@ from ranksieve._parallel import map_blocks, split_blocks
 from ranksieve._types import FloatArray, IntArray
 from ranksieve.data.queries import Queries, local_levels, pair_weights
 from ranksieve.data.query_weights import checked_query_weight
+from ranksieve.errors import DataError
 from ranksieve.kernels.ordering import centre_and_sort
 from ranksieve.kernels.pairs import active_partners
 from ranksieve.losses.base import NO_PAIRS, Curvature, ScoreValue
@@ -78,7 +79,7 @@ class PairLoss(SortedLoss):
         self.level = self._levels(queries.group(y))
         self.normaliser = float(self._n_pairs() @ self.weight)
         if self.normaliser <= 0:
-            raise ValueError(NO_PAIRS)
+            raise DataError(None, None, NO_PAIRS)
 
     def _levels(self, y: FloatArray) -> IntArray:
         return local_levels(y, self.queries)

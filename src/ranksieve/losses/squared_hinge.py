@@ -12,6 +12,7 @@ import numpy as np
 from ranksieve._parallel import map_shares
 from ranksieve._types import AnyArray, FloatArray, IntArray
 from ranksieve.data.queries import Queries
+from ranksieve.errors import DataError, ParameterError
 from ranksieve.kernels import upper_hessians
 from ranksieve.kernels import uppers as kernels
 from ranksieve.kernels.pairs import degree_less, partner_rows, weighted_partner_rows, weighted_partners
@@ -348,9 +349,11 @@ def checked_levels(y: FloatArray, n: int) -> IntArray:
     """Labels as rows of a table of n level weights."""
     levels = y.astype(np.int64)
     if np.any(levels != y) or levels.min() < 0 or levels.max() >= n:
-        raise ValueError(
+        raise DataError(
+            None,
+            None,
             f"level weights of shape {n}×{n} need integer labels 0 to {n - 1}, "
-            f"but labels run from {y.min():g} to {y.max():g}"
+            f"but labels run from {y.min():g} to {y.max():g}",
         )
     return levels
 
@@ -359,7 +362,7 @@ def checked_table(level_weights: FloatArray) -> FloatArray:
     """A square table of weights, finite and not negative."""
     table = np.array(level_weights, dtype=np.float64)
     if table.ndim != 2 or table.shape[0] != table.shape[1]:
-        raise ValueError(f"level_weights must be a square table, got shape {table.shape}")
+        raise ParameterError("level_weights", table, f"must be a square table, got shape {table.shape}")
     if not np.isfinite(table).all() or np.any(np.tril(table, -1) < 0):
-        raise ValueError("level_weights must be finite and not negative")
+        raise ParameterError("level_weights", table, "must be finite and not negative")
     return table

@@ -9,6 +9,7 @@ import numpy as np
 from ranksieve._types import FloatArray
 from ranksieve._util.messages import lookup
 from ranksieve.data.dataset import Dataset, check_finite
+from ranksieve.errors import DataError, ParameterError
 from ranksieve.measures import importance, similarity
 
 IMPORTANCES: dict[str, importance.Importance] = {
@@ -40,15 +41,12 @@ def feature_importance(measure: Any, data: Dataset, query_weight: FloatArray | N
         return lookup(IMPORTANCES, measure, "importance")(data, query_weight)
     values = _numbers("importance", measure)
     if values.shape != (data.n_features,):
-        raise ValueError(
-            f"importance needs one number for each of {data.n_features} features, got shape {values.shape}"
-        )
+        reason = f"must be one number for each of {data.n_features} features, got shape {values.shape}"
+        raise ParameterError("importance", values, reason)
     bad = np.flatnonzero(~(np.isfinite(values) & (values >= 0)))
     if len(bad):
-        raise ValueError(
-            f"the importance of feature {data.feature_names[bad[0]]} is {values[bad[0]]}; "
-            "importances must be finite numbers ≥ 0 (0 excludes the feature)"
-        )
+        reason = f"that of feature {data.feature_names[bad[0]]} must be a finite number ≥ 0 (0 excludes it)"
+        raise ParameterError("importance", float(values[bad[0]]), reason)
     return values
 
 
@@ -77,26 +75,26 @@ def similarity_measure(measure: Any, n_features: int, used: bool = True) -> simi
 
 def _check_width(n_features: int) -> None:
     if n_features > MOST_COMPARED:
-        raise ValueError(
+        raise DataError(
+            None,
+            None,
             f"the similarity of {n_features:,} features is a matrix of {8e-9 * n_features**2:.1f} GB; at "
             f"most {MOST_COMPARED:,} features can be compared with each other, so choose among them first, "
-            "for example by FSRank"
+            "for example by FSRank",
         )
 
 
 def _symmetric(matrix: FloatArray, d: int) -> FloatArray:
     if matrix.shape != (d, d):
-        raise ValueError(f"similarity must be a {d} × {d} matrix for {d} features, got shape {matrix.shape}")
+        raise ParameterError("similarity", matrix, f"must be a {d} × {d} matrix, got shape {matrix.shape}")
     if not np.isfinite(matrix).all():
         i, j = np.argwhere(~np.isfinite(matrix))[0]
-        raise ValueError(f"similarity[{i}, {j}] is {matrix[i, j]}; similarities must be finite numbers")
+        raise ParameterError("similarity", matrix, f"entry [{i}, {j}] is {matrix[i, j]}, not a finite number")
     difference = np.abs(matrix - matrix.T)
     i, j = np.unravel_index(int(np.argmax(difference)), matrix.shape)
     if difference[i, j] > SYMMETRIC * np.max(np.abs(matrix)):
-        raise ValueError(
-            f"similarity must be symmetric, but entry [{i}, {j}] is {matrix[i, j]} and entry [{j}, {i}] is "
-            f"{matrix[j, i]}; give (A + A.T) / 2"
-        )
+        entries = f"entry [{i}, {j}] is {matrix[i, j]} and entry [{j}, {i}] is {matrix[j, i]}"
+        raise ParameterError("similarity", matrix, f"must be symmetric, but {entries}; give (A + A.T) / 2")
     return np.asarray(0.5 * (matrix + matrix.T))
 
 
@@ -104,4 +102,4 @@ def _numbers(name: str, given: Any) -> FloatArray:
     try:
         return np.array(given, dtype=np.float64)
     except (TypeError, ValueError) as error:
-        raise ValueError(f"{name} must be a known name or an array of numbers: {error}") from None
+        raise ParameterError(name, given, f"must be a known name or an array of numbers: {error}") from None

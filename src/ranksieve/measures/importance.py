@@ -12,6 +12,7 @@ from ranksieve._types import FloatArray
 from ranksieve.data.columns import dense_columns
 from ranksieve.data.counted import counted
 from ranksieve.data.dataset import Dataset
+from ranksieve.errors import ParameterError
 from ranksieve.measures.columns import Standard
 from ranksieve.metrics import Evaluator, Profile
 
@@ -81,9 +82,8 @@ def single_feature(
 
 def _check_unweighted(data: Dataset, name: str) -> None:
     if data.document_weight is not None:
-        raise ValueError(
-            f'the importance "{name}" cannot weigh documents; leave document_weight out, or take "pearson"'
-        )
+        reason = "cannot weigh documents; leave `document_weight` out, or choose 'pearson'"
+        raise ParameterError("importance", name, reason)
 
 
 def _varies(data: Dataset, column: FloatArray) -> bool:

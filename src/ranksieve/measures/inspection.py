@@ -15,6 +15,7 @@ from ranksieve.data.dataset import Dataset
 from ranksieve.data.matrix import dense_rows
 from ranksieve.data.queries import Queries, few_queries
 from ranksieve.data.remote import RemoteDataset
+from ranksieve.errors import DataError
 from ranksieve.metrics import Evaluator, parse
 from ranksieve.metrics.profiles import Profile
 
@@ -104,7 +105,8 @@ def inspect_features(
         than 2,000 features are not compared.
     """
     if isinstance(data, RemoteDataset):
-        raise ValueError("features of data on a cluster cannot be inspected; read some of the rows instead")
+        reason = "features of data on a cluster cannot be inspected; read some of the rows instead"
+        raise DataError(None, None, reason)
     parse(metric)
     evaluator = Evaluator(data, profile)
     shuffled = np.random.default_rng(0).permutation(data.n_docs).astype(np.float64)

@@ -12,6 +12,7 @@ from ranksieve._types import AnyArray, FloatArray
 from ranksieve.data.counted import counted
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.matrix import dense_rows
+from ranksieve.errors import ParameterError
 from ranksieve.kernels.concordance import concordances
 from ranksieve.measures.columns import Standard
 
@@ -58,9 +59,8 @@ def kendall(data: Dataset, query_weight: FloatArray | None = None) -> FloatArray
     """
     data, weight = counted(data, query_weight)
     if data.document_weight is not None:
-        raise ValueError(
-            'the similarity "kendall" cannot weigh documents; leave document_weight out, or take "pearson"'
-        )
+        reason = "cannot weigh documents; leave `document_weight` out, or choose 'pearson'"
+        raise ParameterError("similarity", "kendall", reason)
     queries = data.queries
 
     def gram(first: int, last: int) -> FloatArray:

@@ -14,6 +14,7 @@ from ranksieve._util.json_values import plain
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.device_matrix import as_host_array
 from ranksieve.data.remote import RemoteDataset
+from ranksieve.errors import ParameterError
 from ranksieve.metrics.profiles import Empty, Profile, check_empty, profile_for
 from ranksieve.metrics.ranked import Judged, Ranked
 from ranksieve.metrics.table import MetricSpec, parse
@@ -65,9 +66,7 @@ class Evaluator:
         device: str = "cpu",
     ) -> None:
         if not isinstance(dataset, Dataset):
-            raise ValueError(
-                f"evaluation needs a Dataset, got {type(dataset).__name__}; build one with Dataset(X, y, qid)"
-            )
+            raise ParameterError("dataset", dataset, "must be a Dataset; build one with Dataset(X, y, qid)")
         self.queries = dataset.queries
         self.judged = Judged(self.queries.group(dataset.y), self.queries, device)
         self.profile = profile_for(profile, dataset)
@@ -207,7 +206,7 @@ def parse_all(metrics: str | Sequence[str | MetricSpec]) -> list[MetricSpec]:
     names = [metrics] if isinstance(metrics, str | MetricSpec) else metrics
     specs = list(dict.fromkeys(parse(name) for name in names))
     if not specs:
-        raise ValueError('no metric was given; name at least one, for example "ndcg@10"')
+        raise ParameterError("metrics", metrics, "name at least one, for example 'ndcg@10'")
     return specs
 
 
@@ -221,14 +220,13 @@ def _as_scores(scores: Any, n_rows: int, n_dimensions: int) -> FloatArray:
     try:
         array = as_host_array(scores).astype(np.float64, copy=False)
     except (TypeError, ValueError) as error:
-        raise ValueError(f"scores must be numbers: {error}") from None
+        raise ParameterError("scores", scores, f"must be numbers: {error}") from None
     if array.ndim != n_dimensions or len(array) != n_rows:
         expected = f"({n_rows},)" if n_dimensions == 1 else f"({n_rows}, points)"
-        raise ValueError(
-            f"scores have shape {array.shape}, expected {expected}: one score per row of the data set"
-        )
+        reason = f"must have shape {expected}, one score per row of the data set, got shape {array.shape}"
+        raise ParameterError("scores", array, reason)
     bad = np.argwhere(~np.isfinite(array))
     if len(bad):
-        value = array[tuple(bad[0])]
-        raise ValueError(f"the score of row {bad[0][0]} is {value}; scores must be finite numbers")
+        value = float(array[tuple(bad[0])])
+        raise ParameterError("scores", value, f"that of row {bad[0][0]} must be a finite number")
     return array

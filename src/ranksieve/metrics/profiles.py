@@ -11,6 +11,7 @@ import numpy as np
 from ranksieve._types import FloatArray, IntArray
 from ranksieve._util.messages import lookup
 from ranksieve.data.dataset import Dataset
+from ranksieve.errors import ParameterError
 
 Empty: TypeAlias = float | Literal["skip"]
 """What a query without a relevant document counts: 0, 1, or "skip" (NaN, left out of the mean)."""
@@ -76,9 +77,8 @@ class Profile:
 def check_empty(empty: Empty) -> Empty:
     """``empty`` if it is 0, 1 or "skip"."""
     if empty not in (0.0, 1.0, "skip"):
-        raise ValueError(
-            f'empty is {empty!r}; a query without a relevant document counts 0, 1 or is left out ("skip")'
-        )
+        reason = "queries without a relevant document count 0 or 1, or are left out with `empty='skip'`"
+        raise ParameterError("empty", empty, reason)
     return empty
 
 

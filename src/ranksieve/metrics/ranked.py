@@ -11,6 +11,7 @@ import numpy as np
 from ranksieve._types import AnyArray, BoolArray, FloatArray, IntArray
 from ranksieve.data.queries import Queries
 from ranksieve.device import find_device
+from ranksieve.errors import DataError
 from ranksieve.metrics.profiles import Profile
 
 
@@ -63,7 +64,7 @@ class Judged:
             rows = self.queries.order[bad]
             row = int(rows.min())
             label = self.labels[bad][int(np.argmin(rows))]
-            raise ValueError(f"the label of row {row} is {label:g}; {reason}")
+            raise DataError(None, None, f"the label of row {row} is {label:g}; {reason}")
 
     def gains(self, profile: Profile) -> FloatArray:
         """The gain of each document, in grouped order."""

@@ -12,6 +12,7 @@ import numpy as np
 from ranksieve._types import BoolArray, FloatArray, IntArray
 from ranksieve._util.messages import shortened
 from ranksieve.data.queries import Queries, text_array
+from ranksieve.errors import DataError
 from ranksieve.metrics.evaluate import DEFAULT_METRICS, Evaluation, evaluate_ranked, parse_all
 from ranksieve.metrics.profiles import Empty, Profile, as_profile, check_empty
 from ranksieve.metrics.ranked import Judged, Ranked
@@ -97,12 +98,15 @@ def _judged(run: Scores, qrels: Scores) -> _RunJudged:
 def _check_queries(run: Scores, qrels: Scores) -> None:
     blank = next((query for query, grades in qrels.items() if not grades), None)
     if blank is not None:
-        raise ValueError(f"query {blank} has no judged document; leave it out of the qrels")
+        reason = f"query {blank} has no judged document; leave it out of the qrels"
+        raise DataError(None, None, reason)
     both = run.keys() & qrels.keys()
     if not both:
-        raise ValueError(
+        raise DataError(
+            None,
+            None,
             f"run and qrels share no query: the run has {shortened(list(run), 3) or 'none'}, the qrels have "
-            f"{shortened(list(qrels), 3) or 'none'}; use the same query ids in both"
+            f"{shortened(list(qrels), 3) or 'none'}; use the same query ids in both",
         )
     gaps = {
         "judged queries have no results and count 0": len(qrels) - len(both),

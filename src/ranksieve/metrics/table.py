@@ -13,6 +13,7 @@ import numpy as np
 
 from ranksieve._types import BoolArray, FloatArray
 from ranksieve._util.messages import lookup
+from ranksieve.errors import ParameterError
 from ranksieve.metrics.profiles import Profile, exponential_gain, wider_scales
 from ranksieve.metrics.ranked import Judged, Ranked, ratio
 
@@ -131,9 +132,10 @@ class MetricSpec:
     def __post_init__(self) -> None:
         metric = lookup(METRICS, self.name, "metric")
         if self.k is None and metric.needs_k:
-            raise ValueError(f"{self.name} ({metric.title}) needs a cut-off, for example {self.name}@10")
+            reason = f"{metric.title} needs a cut-off, for example {self.name}@10"
+            raise ParameterError("metric", self.name, reason)
         if self.k is not None and self.k < 1:
-            raise ValueError(f"the cut-off of {self} must be a whole number of at least 1")
+            raise ParameterError("metric", str(self), "the cut-off must be an integer ≥ 1")
 
     def __str__(self) -> str:
         return self.name if self.k is None else f"{self.name}@{self.k}"
@@ -158,5 +160,5 @@ def parse(metric: str | MetricSpec) -> MetricSpec:
     name, at, cutoff = metric.strip().lower().partition("@")
     lookup(METRICS, name, "metric")
     if at and not (cutoff.isdecimal() and cutoff.isascii()):
-        raise ValueError(f"{metric!r} has no whole number after @; write for example {name}@10")
+        raise ParameterError("metric", metric, f"needs an integer after @, for example {name}@10")
     return MetricSpec(name, int(cutoff) if at else None)

@@ -16,6 +16,7 @@ from ranksieve.data.feature_matrix import FeatureMatrix, Read, chosen_columns, o
 from ranksieve.data.queries import Queries, few_queries
 from ranksieve.data.streamed import StreamedMatrix
 from ranksieve.data.streamed_features import StreamedFeatures
+from ranksieve.errors import DataError
 from ranksieve.losses.base import BoundLoss, Curvature, ScoreValue
 
 NEAR_CELLS = 2**17  # of X, a quarter of a megabyte: what a core keeps at hand
@@ -49,7 +50,8 @@ class Objective:
         extremes: tuple[FloatArray, FloatArray] | None = None,
     ) -> None:
         if X.shape[0] != loss.queries.n_rows:
-            raise ValueError(f"X has {X.shape[0]} rows but the labels have {loss.queries.n_rows}")
+            reason = f"X has {X.shape[0]} rows but the labels have {loss.queries.n_rows}"
+            raise DataError(None, None, reason)
         reuse_freed_memory()
         kind = StreamedFeatures if isinstance(X, StreamedMatrix) else FeatureMatrix
         self.features: FeatureMatrix = kind(X, loss.queries, loss.cuts, feature_names, extremes)

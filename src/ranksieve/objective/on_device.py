@@ -18,13 +18,14 @@ from ranksieve.device.features import DeviceFeatures
 from ranksieve.device.hessians import Hessians
 from ranksieve.device.lists import TILED, Lists
 from ranksieve.device.squared_hinge import DeviceSquaredHinge, DeviceValue
+from ranksieve.errors import DataError, ParameterError
 from ranksieve.losses import SquaredHinge
 from ranksieve.losses.base import NO_PAIRS, Loss
 from ranksieve.losses.squared_hinge import checked_levels, checked_table
 from ranksieve.objective.base import Objective, Point
 
 OFFERS = frozenset({"hessian", "hessian_product", "largest_at_zero", "line", "part"})
-ON_GPU = "the loss {name} does not run on a GPU, where squared_hinge does; leave device out"
+ON_GPU = "the loss {name} does not run on a GPU, squared_hinge does; choose `device='cpu'`"
 
 
 class DeviceLoss:
@@ -34,7 +35,7 @@ class DeviceLoss:
 
     def __init__(self, sums: DeviceSquaredHinge, queries: Queries) -> None:
         if not sums.normaliser > 0:
-            raise ValueError(NO_PAIRS)
+            raise DataError(None, None, NO_PAIRS)
         self.sums, self.queries, self.normaliser = sums, queries, sums.normaliser
 
     def evaluate(self, s: Any) -> DeviceValue:
@@ -127,7 +128,7 @@ class DeviceObjective(Objective):
 def device_objective(data: Dataset, loss: Loss, query_weight: FloatArray | None) -> DeviceObjective:
     """The objective of data whose features are on a GPU, query after query."""
     if not isinstance(loss, SquaredHinge):
-        raise ValueError(ON_GPU.format(name=loss.name))
+        raise ParameterError("device", "cuda", ON_GPU.format(name=loss.name))
     matrix, queries, table, y = data.X, data.queries, loss.level_weights, data.y
     assert isinstance(matrix, DeviceMatrix)
     if table is not None:

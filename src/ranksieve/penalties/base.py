@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Protocol, Self
 import numpy as np
 
 from ranksieve._types import BoolArray, FloatArray
+from ranksieve.errors import ParameterError
 
 
 @dataclass(frozen=True)
@@ -207,4 +208,4 @@ def _largest_moves(objective: Any, others: Slopes, point: Any, primal: float, fr
 def check_alpha(alpha: float) -> None:
     """A strength is a finite number, not negative."""
     if not (np.isfinite(alpha) and alpha >= 0):
-        raise ValueError(f"alpha must be a finite number ≥ 0, got {alpha}")
+        raise ParameterError("alpha", alpha, "must be a finite number ≥ 0")

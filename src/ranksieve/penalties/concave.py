@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Protocol, Self
 import numpy as np
 
 from ranksieve._types import FloatArray
+from ranksieve.errors import ParameterError
 from ranksieve.penalties.base import ScaledPenalty, check_alpha
 
 
@@ -47,7 +48,7 @@ class Log(_Concave):
     def __post_init__(self) -> None:
         super().__post_init__()
         if not self.epsilon > 0:
-            raise ValueError(f"epsilon must be > 0, got {self.epsilon}")
+            raise ParameterError("epsilon", self.epsilon, "must be > 0")
 
     def value(self, w: FloatArray) -> float:
         return self.alpha * float(np.sum(np.log1p(np.abs(w) / self.epsilon)))
@@ -70,9 +71,9 @@ class Lp(_Concave):
     def __post_init__(self) -> None:
         super().__post_init__()
         if not 0 < self.p < 1:
-            raise ValueError(f"p must be between 0 and 1, got {self.p}")
+            raise ParameterError("p", self.p, "must be between 0 and 1")
         if not self.smoothing > 0:
-            raise ValueError(f"smoothing must be > 0, got {self.smoothing}")
+            raise ParameterError("smoothing", self.smoothing, "must be > 0")
 
     def value(self, w: FloatArray) -> float:
         return self.alpha * float(np.sum((np.abs(w) + self.smoothing) ** self.p - self.smoothing**self.p))
@@ -94,7 +95,7 @@ class MCP(_Concave):
     def __post_init__(self) -> None:
         super().__post_init__()
         if not self.gamma > 0:
-            raise ValueError(f"gamma must be > 0, got {self.gamma}")
+            raise ParameterError("gamma", self.gamma, "must be > 0")
 
     def value(self, w: FloatArray) -> float:
         if self.alpha == 0.0:
@@ -118,7 +119,7 @@ class SCAD(_Concave):
     def __post_init__(self) -> None:
         super().__post_init__()
         if not self.a > 2:
-            raise ValueError(f"a must be > 2, got {self.a}")
+            raise ParameterError("a", self.a, "must be > 2")
 
     def value(self, w: FloatArray) -> float:
         if self.alpha == 0.0:

@@ -10,6 +10,7 @@ import numpy as np
 
 from ranksieve._types import BoolArray, FloatArray
 from ranksieve.data.features import Feature, as_masks, as_sign, by_column
+from ranksieve.errors import ParameterError
 
 Features: TypeAlias = Feature | Iterable[Feature]
 Signs: TypeAlias = Mapping[Feature, Any] | Sequence[Any] | FloatArray
@@ -31,12 +32,10 @@ class Constraints:
         try:
             given = np.ones(len(self.unpenalised)) if weights is None else np.array(weights, dtype=np.float64)
         except (TypeError, ValueError):
-            raise ValueError(
-                f"weights must hold one number for each of the {len(self.unpenalised)} features, "
-                f"got {weights!r}"
-            ) from None
+            given = np.empty(0)
         if given.shape != self.unpenalised.shape:
-            raise ValueError(f"{given.size} penalty weights were given for {len(self.unpenalised)} features")
+            reason = f"must be one number for each of the {len(self.unpenalised)} features"
+            raise ParameterError("weights", weights, reason)
         given[self.unpenalised], given[self.forbidden] = 0.0, np.inf
         return given
 
@@ -60,9 +59,10 @@ def make_constraints(
     forbidden = refused & (refused_by_name | ~wanted_by_name)
     both = np.flatnonzero(unpenalised & forbidden)
     if len(both):
-        raise ValueError(f"{names[both[0]]!r} is in must_have and in must_not; leave it out of one of them")
+        reason = f"{names[both[0]]!r} is also in `must_have`; leave it out of one of them"
+        raise ParameterError("must_not", must_not, reason)
     if forbidden.all():
-        raise ValueError("must_not names every feature; at least one must be left to rank by")
+        raise ParameterError("must_not", must_not, "must leave at least one feature to rank by")
     bound = None if signs is None else _sign_of_each(signs, names, among)
     return Constraints(unpenalised, forbidden, bound)
 
@@ -75,8 +75,6 @@ def _sign_of_each(signs: Signs, names: Sequence[str], among: Sequence[str]) -> F
             bound[column] = sign
         return bound
     if isinstance(signs, str) or not isinstance(signs, Sequence | np.ndarray) or len(signs) != len(names):
-        raise ValueError(
-            f"signs must map features to signs or hold one sign for each of the {len(names)} features, "
-            f"got {signs!r}"
-        )
+        reason = f"must map features to signs or hold one sign for each of the {len(names)} features"
+        raise ParameterError("signs", signs, reason)
     return np.array([as_sign(sign, name) for sign, name in zip(signs, names, strict=True)])

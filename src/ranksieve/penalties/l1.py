@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ranksieve._types import FloatArray
+from ranksieve.errors import ParameterError
 from ranksieve.penalties.base import Sloped, Slopes
 
 
@@ -46,14 +47,15 @@ class L1(Sloped):
             return Slopes(slope, slope)
         signs = np.asarray(self.signs)
         if signs.ndim and len(signs) != len(slope):
-            raise ValueError(f"{len(signs)} signs were given for {len(slope)} features")
+            raise ParameterError("signs", signs, f"{len(signs)} signs for {len(slope)} features")
         return Slopes(np.where(signs < 0, np.inf, slope), np.where(signs > 0, np.inf, slope))
 
     def _weights(self, n_features: int) -> FloatArray:
         if self.weights is None:
             return np.ones(n_features)
         if len(self.weights) != n_features:
-            raise ValueError(f"{len(self.weights)} penalty weights were given for {n_features} features")
+            given = len(self.weights)
+            raise ParameterError("weights", self.weights, f"{given} weights for {n_features} features")
         return self.weights
 
 
@@ -70,7 +72,7 @@ class ElasticNet(L1):
     def __post_init__(self) -> None:
         super().__post_init__()
         if not 0 <= self.l1_ratio <= 1:
-            raise ValueError(f"l1_ratio must be in [0, 1], got {self.l1_ratio}")
+            raise ParameterError("l1_ratio", self.l1_ratio, "must be in [0, 1]")
 
     def alpha_max(self, g: FloatArray) -> float:
         return super().alpha_max(g) / self.l1_ratio if self.l1_ratio > 0 else np.inf
@@ -89,14 +91,13 @@ def _times(slope: FloatArray, factor: float) -> FloatArray:
 def _checked_weights(weights: FloatArray) -> FloatArray:
     weights = np.asarray(weights, dtype=np.float64)
     if weights.ndim != 1 or np.isnan(weights).any() or np.any(weights < 0):
-        raise ValueError(
-            "penalty weights must be one number ≥ 0 per feature (0: unpenalised, infinity: forbidden)"
-        )
+        reason = "must be one number ≥ 0 per feature (0: unpenalised, infinity: forbidden)"
+        raise ParameterError("weights", weights, reason)
     return weights
 
 
 def _checked_signs(signs: ArrayLike) -> FloatArray:
     checked = np.asarray(signs, dtype=np.float64)
     if checked.ndim > 1 or not np.isin(checked, (-1.0, 0.0, 1.0)).all():
-        raise ValueError(f"signs must be +1, −1 or 0 for each feature, got {signs!r}")
+        raise ParameterError("signs", signs, "must be +1, −1 or 0 for each feature")
     return checked

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ranksieve._types import FloatArray
+from ranksieve.errors import ParameterError
 
 
 @dataclass(frozen=True)
@@ -20,7 +21,7 @@ class L1Ball:
 
     def __post_init__(self) -> None:
         if not (np.isfinite(self.radius) and self.radius > 0):
-            raise ValueError(f"radius must be a finite number > 0, got {self.radius}")
+            raise ParameterError("radius", self.radius, "must be a finite number > 0")
 
     def value(self, w: FloatArray) -> float:
         return 0.0 if float(np.sum(np.abs(w))) <= self.radius * (1.0 + 1e-12) else np.inf

@@ -14,6 +14,7 @@ import numpy as np
 
 from ranksieve._types import FloatArray
 from ranksieve._util.messages import warn_caller
+from ranksieve.errors import ParameterError
 
 ROUNDING = 10 * np.finfo(np.float64).eps  # times d and the largest eigenvalue: an eigenvalue that may be 0
 
@@ -176,6 +177,9 @@ def _is_definite(eigenvalues: FloatArray) -> bool:
     return bool(eigenvalues[0] >= -ROUNDING * len(eigenvalues) * max(eigenvalues[-1], -eigenvalues[0]))
 
 
+MAKE_DEFINITE = "use `psd='project'` or `similarity='squared_pearson'`"
+
+
 def _fault(eigenvalues: FloatArray) -> str:
     return (
         "the similarity matrix is not positive semidefinite (smallest eigenvalue "
@@ -188,13 +192,12 @@ def _project(matrix: FloatArray, eigenvalues: FloatArray) -> FloatArray:
 
 
 def _warn(matrix: FloatArray, eigenvalues: FloatArray) -> FloatArray:
-    advice = 'use psd="project" or similarity="squared_pearson"'
-    warn_caller(f"{_fault(eigenvalues)} and the duality gap is unknown; {advice}")
+    warn_caller(f"{_fault(eigenvalues)} and the duality gap is unknown; {MAKE_DEFINITE}")
     return matrix
 
 
 def _refuse(matrix: FloatArray, eigenvalues: FloatArray) -> FloatArray:
-    raise ValueError(f'{_fault(eigenvalues)}; use psd="project" or similarity="squared_pearson"')
+    raise ParameterError("psd", "error", f"{_fault(eigenvalues)}; {MAKE_DEFINITE}")
 
 
 def _ignore(matrix: FloatArray, eigenvalues: FloatArray) -> FloatArray:

@@ -21,6 +21,7 @@ from ranksieve.data.matrix import (
     value_range,
 )
 from ranksieve.data.queries import Queries
+from ranksieve.errors import DataError, ParameterError
 from ranksieve.preparation.streamed import PreparedMatrix
 
 Fill = Callable[[FloatArray, Queries], FloatArray]
@@ -47,13 +48,13 @@ MISSING_POLICIES = ("error", *FILLS, "keep")
 INDICATOR = "indicator"
 RANKER_POLICIES = ("auto", "error", *FILLS, INDICATOR)
 LEARNED = ("column_mean", INDICATOR)
-OTHER_POLICIES = 'choose missing="zero", "query_min" or "column_mean"'  # what readers and rankers both take
+OTHER_POLICIES = "choose `missing='zero'`, `missing='query_min'` or `missing='column_mean'`"
 
 
 def check_policy(policy: str, known: Sequence[str] = MISSING_POLICIES) -> None:
     """Refuse a policy that is not among those known."""
     if policy not in known:
-        raise ValueError(f"missing={policy!r} is unknown; choose one of {', '.join(known)}")
+        raise ParameterError("missing", policy, f"unknown; choose one of {', '.join(known)}")
 
 
 @dataclass(frozen=True)
@@ -77,15 +78,12 @@ class MissingPolicy:
         for name, kind in (("features", str), ("means", float), ("indicates", str)):
             object.__setattr__(self, name, tuple(kind(value) for value in getattr(self, name)))
         if len(self.means) != len(self.features) or not np.isfinite(self.means).all():
-            raise ValueError(
-                f"missing={self.policy!r} needs one finite mean per feature, got {len(self.means)} for "
-                f"{len(self.features)} features"
-            )
+            reason = f"must be one finite number for each of {len(self.features)} features"
+            raise ParameterError("means", self.means, reason)
         if len(self.indicates) != (len(self.features) if self.policy == INDICATOR else 0):
-            raise ValueError(
-                f"missing={self.policy!r} says of {len(self.indicates)} features what they indicate, "
-                f"but has {len(self.features)}"
-            )
+            wanted = len(self.features) if self.policy == INDICATOR else "no"
+            reason = f"must name {wanted} features with the policy {self.policy!r}"
+            raise ParameterError("indicates", self.indicates, reason)
 
     @property
     def fills(self) -> bool:
@@ -203,10 +201,8 @@ def learn_missing(data: Dataset, policy: str, query_weight: FloatArray | None = 
         return MissingPolicy(policy)
     holes = np.sum(data.in_parts(_holes), axis=0)
     if holes.min() == data.n_docs:
-        raise ValueError(
-            f"all {data.n_features} features are missing in all {data.n_docs} rows, so there is nothing to "
-            "learn from; check how the data were read"
-        )
+        reason = f"all {data.n_features} features are missing in all {data.n_docs} rows"
+        raise DataError(None, None, f"{reason}; check how the data were read")
     if policy == "auto":
         warn_caller(_word(data, holes))
     means = _means_of(data, query_weight)
@@ -214,9 +210,8 @@ def learn_missing(data: Dataset, policy: str, query_weight: FloatArray | None = 
     about = [data.feature_names[j] for j in marked]
     indicators = [f"{name} is missing" for name in about]
     for name in set(indicators).intersection(data.feature_names):
-        raise ValueError(
-            f"the data have a feature {name!r} already; rename it, because indicators are called so"
-        )
+        reason = f"the data have a feature {name!r}; rename it, because indicators are called so"
+        raise DataError(None, None, reason)
     learned = MissingPolicy(
         INDICATOR,
         (*data.feature_names, *indicators),
@@ -259,7 +254,8 @@ def _means_of(data: Dataset, query_weight: FloatArray | None = None) -> FloatArr
     if not np.isfinite(means).all():
         check_finite(data, allow_missing=True)
         name = data.feature_names[int(np.argmin(np.isfinite(means)))]
-        raise ValueError(f"the mean of feature {name} overflows; divide the feature by a power of ten")
+        reason = f"the mean of feature {name} overflows; divide the feature by a power of ten"
+        raise DataError(None, None, reason)
     return means
 
 
@@ -287,9 +283,11 @@ def _has_missing(data: Dataset) -> bool:
 def check_same_features(learned: Sequence[str], data: Dataset, what: str) -> None:
     """Refuse data whose columns are not those that something was learned on."""
     if tuple(learned) != data.feature_names:
-        raise ValueError(
+        raise DataError(
+            None,
+            None,
             f"the rule for {what} was learned on {len(learned)} features ({', '.join(learned[:5])} …) but "
-            f"the data have {data.n_features} ({', '.join(data.feature_names[:5])} …); give the same columns"
+            f"the data have {data.n_features} ({', '.join(data.feature_names[:5])} …); give the same columns",
         )
 
 
@@ -311,7 +309,5 @@ def has_missing(X: Matrix) -> bool:
 
 def _refuse(dataset: Dataset) -> None:
     row, column = first_place(dataset.X, np.isnan) or (0, 0)
-    raise ValueError(
-        f"feature {dataset.feature_names[column]} of row {row} (query {dataset.qid[row]}) is missing; "
-        f"{OTHER_POLICIES}"
-    )
+    place = f"feature {dataset.feature_names[column]} of row {row} (query {dataset.qid[row]})"
+    raise DataError(None, None, f"{place} is missing; {OTHER_POLICIES}")

@@ -13,6 +13,7 @@ from ranksieve.data.columns import map_column_blocks
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.matrix import divided_columns, is_sparse, is_streamed, value_range
 from ranksieve.data.queries import Queries
+from ranksieve.errors import DataError, ParameterError
 from ranksieve.preparation.missing import check_same_features
 from ranksieve.preparation.scales import scales_differ
 from ranksieve.preparation.streamed import PreparedMatrix
@@ -194,7 +195,7 @@ NORMALISE = (AUTO, *NORMALISATIONS)
 def check_kind(kind: str, known: Sequence[str] = NORMALISE) -> None:
     """Refuse a kind that is not in the table."""
     if kind not in known:
-        raise ValueError(f"normalise={kind!r} is unknown; choose one of {', '.join(known)}")
+        raise ParameterError("normalise", kind, f"unknown; choose one of {', '.join(known)}")
 
 
 def kind_for(data: Dataset) -> str:
@@ -238,14 +239,13 @@ class Normalisation:
     def _check(self) -> None:
         lengths = {len(self.features), len(self.centre), len(self.scale)}
         if len(lengths) > 1 or (not self.learns and lengths != {0}):
-            raise ValueError(
-                f"normalisation {self.kind!r} has {len(self.centre)} centres and {len(self.scale)} scales "
-                f"for {len(self.features)} features"
+            counts = (
+                f"{len(self.centre)} centres and {len(self.scale)} scales for {len(self.features)} features"
             )
+            raise DataError(None, None, f"normalisation {self.kind!r}: {counts}")
         if not np.isfinite([*self.centre, *self.scale]).all() or not all(scale > 0 for scale in self.scale):
-            raise ValueError(
-                f"normalisation {self.kind!r} has a centre or a scale that is not a usable number"
-            )
+            reason = f"normalisation {self.kind!r}: a centre or a scale is not a usable number"
+            raise DataError(None, None, reason)
 
     @property
     def learns(self) -> bool:
@@ -269,10 +269,8 @@ class Normalisation:
         with np.errstate(over="ignore", invalid="ignore"):
             centre, scale = kind.statistics(grouped, queries.offsets[:-1], np.ones(len(grouped)))
         if np.isinf(scale).any():
-            raise ValueError(
-                f"normalisation {self.kind!r} cannot scale a feature that is infinite or whose values within "
-                "a query are too far apart; rescale the feature"
-            )
+            reason = "a feature is infinite or its values within a query are too far apart; rescale it"
+            raise DataError(None, None, f"normalisation {self.kind!r}: {reason}")
         query = queries.query_of_grouped
         return np.asarray(queries.restore((grouped - centre[query]) / scale[query]))
 
@@ -360,7 +358,9 @@ def learn_normalisation(data: Dataset, kind: str, query_weight: FloatArray | Non
 def _check_learned(data: Dataset, centre: FloatArray, scale: FloatArray) -> None:
     bad = np.flatnonzero(~np.isfinite(centre) | ~np.isfinite(scale))
     if len(bad):
-        raise ValueError(
+        raise DataError(
+            None,
+            None,
             f"feature {data.feature_names[bad[0]]} cannot be normalised, because a value is missing, "
-            "infinite or too large; fill missing values first, or rescale the feature"
+            "infinite or too large; fill missing values first, or rescale the feature",
         )

@@ -32,7 +32,7 @@ def warn_of_scales(data: Dataset) -> None:
         f"the scales of features differ by a factor of {spread[large] / spread[small]:.2g}: within a query "
         f"{data.feature_names[large]} ranges over {spread[large]:.3g}, {data.feature_names[small]} over "
         f"{spread[small]:.3g}; a penalty on weights then prefers features of large scale, because they need "
-        'small weights; bring them to one scale with normalise="auto"',
+        "small weights; bring them to one scale with `normalise='auto'`",
         ScaleWarning,
     )
 

@@ -18,6 +18,7 @@ from ranksieve._util.messages import warn_caller
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.describe import varying_columns
 from ranksieve.data.query_weights import QueryWeight
+from ranksieve.errors import DataError, ParameterError
 from ranksieve.estimators import RankSVM
 from ranksieve.estimators.base import Prepared, all_or_nothing
 from ranksieve.estimators.linear import LinearRanker
@@ -84,10 +85,8 @@ class FeatureSelector(SelectorMixin, LinearRanker):  # type: ignore[misc]
             absent.
         """
         if self.missing == INDICATOR:
-            raise ValueError(
-                f"{type(self).__name__} chooses among the columns it is given, so it has no place for "
-                "indicators of missing values; choose another policy, such as missing='column_mean'"
-            )
+            reason = f"{type(self).__name__} cannot add columns; choose for example `missing='column_mean'`"
+            raise ParameterError("missing", self.missing, reason)
         given, weight = self._given_data(X, y, qid, query_weight, document_weight=document_weight)
         data, base = self._prepared_for_learning(given, weight), self._second_stage()
         began = time.perf_counter()
@@ -115,10 +114,8 @@ class FeatureSelector(SelectorMixin, LinearRanker):  # type: ignore[misc]
         n_features = self.n_features_in_
         given, weight = self._given_data(X, y, qid, query_weight, document_weight=document_weight)
         if given.n_features != n_features:
-            raise ValueError(
-                f"X has {given.n_features} features, but {type(self).__name__} chose among {n_features}; "
-                "give the data of its fit, or call fit to choose again"
-            )
+            reason = f"X has {given.n_features} features, but {type(self).__name__} chose among {n_features}"
+            raise DataError(None, None, f"{reason}; give the data of its fit, or call fit to choose again")
         data = self._prepared_for_learning(given, weight)
         self.selected_ = self._selected_again(usable_features(data))
         self._learn_base(self._second_stage(), data, weight)
@@ -216,7 +213,7 @@ def usable_features(data: Dataset) -> IntArray:
     """Columns that vary within a query; at least one."""
     usable = np.flatnonzero(varying_columns(data))
     if not len(usable):
-        raise ValueError(NOTHING_TO_CHOOSE.format(n=data.n_features))
+        raise DataError(None, None, NOTHING_TO_CHOOSE.format(n=data.n_features))
     return usable
 
 
@@ -225,13 +222,11 @@ def fresh_base(base: Any) -> Any:
     if base is None:
         return RankSVM()
     if isinstance(base, type):
-        raise ValueError(f"base must be a ranker, got the class {base.__name__}; give {base.__name__}()")
+        raise ParameterError("base", base, f"must be a ranker, not a class; give {base.__name__}()")
     missing = [method for method in ("fit", "get_params") if not hasattr(base, method)]
     if missing:
-        raise ValueError(
-            f"base must be a linear ranker such as RankSVM(), got {type(base).__name__}, which has no "
-            f"{' and no '.join(missing)}"
-        )
+        reason = f"must be a linear ranker such as RankSVM(), but has no {' and no '.join(missing)}"
+        raise ParameterError("base", base, reason)
     return _unprepared(base) if isinstance(base, Prepared) else clone(base)
 
 
@@ -243,10 +238,8 @@ def _unprepared(base: Prepared) -> Any:
         if getattr(base, name) != getattr(type(base), name)
     )
     if asked:
-        raise ValueError(
-            f"base has {asked}, but the selector prepares the features, once for the choice and the base; "
-            f"give {asked} to the selector instead"
-        )
+        reason = f"the selector prepares the features; give {asked} to it instead of the base"
+        raise ParameterError("base", base, reason)
     return clone(base).set_params(normalise="none", missing="error")
 
 
@@ -256,10 +249,11 @@ def fit_on(base: Any, data: Dataset, columns: IntArray, query_weight: FloatArray
         warnings.simplefilter("ignore", ScaleWarning)
         base.fit(data.select_features(columns), **weighted(base, query_weight))
     if np.shape(getattr(base, "coef_", ())) != (len(columns),):
-        kind = type(base).__name__
-        raise ValueError(
-            f"base must be a linear ranker, but {kind} has no coef_ with one weight per feature after fit; "
-            f"use the selector before {kind} in a Pipeline instead"
+        raise ParameterError(
+            "base",
+            base,
+            "must be a linear ranker, with one weight per feature in coef_; use the selector before "
+            f"{type(base).__name__} in a Pipeline instead",
         )
     return base
 
@@ -269,17 +263,15 @@ def weighted(base: Any, query_weight: FloatArray | None) -> dict[str, Any]:
     if query_weight is None:
         return {}
     if not has_fit_parameter(base, "query_weight"):
-        raise ValueError(f"{type(base).__name__}, the base, cannot weigh queries; leave out query_weight")
+        raise ParameterError("base", base, "cannot weigh queries; leave out `query_weight`")
     return {"query_weight": query_weight}
 
 
 def check_size(name: str, size: int, usable: IntArray, data: Dataset) -> None:
     """The number of features asked for is at least 1 and at most that of usable ones."""
     if size > len(usable):
-        raise ValueError(
-            f"{name}={size} features were asked for, but only {len(usable)} of {data.n_features} can be "
-            f"chosen (a feature must vary within a query); use {name} ≤ {len(usable)}"
-        )
+        reason = f"only {len(usable)} of the {data.n_features} features vary within a query"
+        raise ParameterError(name, size, f"{reason}; give at most {len(usable)}")
 
 
 def levelled(values: FloatArray) -> FloatArray:

@@ -13,6 +13,7 @@ from ranksieve._types import FloatArray, IntArray
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.matrix import dense_block
 from ranksieve.data.query_weights import checked_query_weight
+from ranksieve.errors import DataError, ParameterError
 from ranksieve.estimators.parameters import Count, NotNegative
 from ranksieve.kernels.top_ranks import dcg_along
 from ranksieve.losses.base import NO_PAIRS
@@ -25,8 +26,8 @@ TIE = 1e-9  # values that differ by less are equal
 MAX_CYCLES = 10  # of coordinate ascent over the weights of a set
 STEPS = np.outer(2.0 ** np.arange(-5, 3), [1.0, -1.0]).ravel()  # of one weight, the smaller ones first
 NO_GUIDE = (
-    "NDCG@{cutoff} is 0 for every ranking in the {profile} profile, so it cannot guide the search; lower "
-    "cutoff (there, lists with fewer documents than that count 0)"
+    "NDCG@{cutoff} is 0 for every ranking in the {profile} profile, so it cannot guide the search; lower it "
+    "(lists with fewer documents count 0)"
 )
 
 
@@ -93,7 +94,7 @@ class BFSWrapper(FeatureSelector):
     def _select(self, data: Dataset, usable: IntArray, query_weight: FloatArray | None) -> IntArray:
         weight = checked_query_weight(query_weight, data.n_queries)
         if not data.pairs_per_query @ weight > 0:
-            raise ValueError(NO_PAIRS)
+            raise DataError(None, None, NO_PAIRS)
         ascent = Ascent(data, usable, self.cutoff, weight)
         found, free = list[Weighted](), np.arange(len(usable))
         while len(free) and len(found) < self.n_subsets:
@@ -166,7 +167,8 @@ class Ascent:
         self._worth = np.zeros(data.n_queries)
         np.divide(query_weight, ideal * query_weight.sum(), out=self._worth, where=counts)
         if not self._worth.any():
-            raise ValueError(NO_GUIDE.format(cutoff=cutoff, profile=self._profile.name))
+            reason = NO_GUIDE.format(cutoff=cutoff, profile=self._profile.name)
+            raise ParameterError("cutoff", cutoff, reason)
         self._gains = judged.gains(self._profile)
         self._discounts = np.asarray(self._profile.discount(np.arange(1, cutoff + 1)), dtype=np.float64)
         self._queries, self._weight = data.queries, query_weight

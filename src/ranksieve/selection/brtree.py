@@ -12,6 +12,7 @@ from ranksieve._types import BoolArray, FloatArray, IntArray
 from ranksieve._util.constraints import Interval
 from ranksieve.boosted.lightgbm_text import lightgbm_for
 from ranksieve.data.dataset import Dataset
+from ranksieve.errors import DataError
 from ranksieve.estimators import LambdaMART
 from ranksieve.estimators.parameters import Count, NotNegative, Positive, Seed, Share, one_of
 from ranksieve.losses.base import NO_PAIRS
@@ -104,7 +105,7 @@ class BRTree(FeatureSelector):
         lightgbm_for("BRTree")
         check_size("k", self.k, usable, data)
         if not data.pairs_per_query.any():
-            raise ValueError(NO_PAIRS)
+            raise DataError(None, None, NO_PAIRS)
         self.values_ = np.empty(0)
         search = self._greedy if self.search == "greedy" else self._random
         return search(data, usable, query_weight)

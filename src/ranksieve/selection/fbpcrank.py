@@ -123,7 +123,7 @@ class FBPCRank(FeatureSelector):
         return lookup(criteria, self.weights or default, "weights")
 
     def _advice(self) -> str:
-        return f"no feature lowers S by more than eps = {self.eps:g}: lower eps or raise C = {self.C:g}"
+        return f"no feature lowers S by more than `eps={self.eps:g}`; lower it or raise `C={self.C:g}`"
 
 
 Move = tuple[Literal["in", "out"], int, float]

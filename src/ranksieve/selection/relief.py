@@ -16,6 +16,7 @@ from ranksieve.data.columns import dense_columns
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.matrix import dense_block
 from ranksieve.data.query_weights import checked_query_weight
+from ranksieve.errors import DataError
 from ranksieve.estimators.parameters import Count
 from ranksieve.selection.base import FeatureSelector, check_size, fit_on, largest, levelled
 
@@ -153,10 +154,8 @@ def scaled_queries(data: Dataset, columns: IntArray) -> Iterator[tuple[int, IntA
     order, offsets = data.queries.order, data.queries.offsets
     longest, size = data.queries.longest
     if size > MOST_DOCUMENTS:
-        raise ValueError(
-            f"query {longest} has {size:,} documents, and Relief measures the distance of every two of at "
-            f"most {MOST_DOCUMENTS:,}; leave some out or take another selector"
-        )
+        reason = f"query {longest} has {size:,} documents, but Relief accepts at most {MOST_DOCUMENTS:,}"
+        raise DataError(None, None, f"{reason}; leave some out or use another selector")
     for query in range(data.n_queries):
         rows = order[offsets[query] : offsets[query + 1]]
         yield query, rows, dense_block(data.X, rows, columns) / ranges

@@ -14,6 +14,7 @@ from ranksieve._types import BoolArray, FloatArray, IntArray
 from ranksieve._util.constraints import Interval
 from ranksieve._util.messages import warn_caller
 from ranksieve.data.dataset import Dataset
+from ranksieve.errors import DataError
 from ranksieve.estimators.parameters import Count, CountAtOnce, Positive, Seed, Share
 from ranksieve.objective import make_objective
 from ranksieve.path import sparse_path
@@ -120,7 +121,7 @@ class StabilitySelection(FeatureSelector):
         objective = make_objective(data, query_weight=query_weight)
         largest = L1().alpha_max(objective.gradient(objective.at_zero))
         if not largest > 0:
-            raise ValueError(NOTHING_TO_CHOOSE.format(n=data.n_features))
+            raise DataError(None, None, NOTHING_TO_CHOOSE.format(n=data.n_features))
         return np.asarray(largest * np.logspace(0.0, np.log10(self.min_ratio), self.n_alphas))
 
     def _subsamples(self, data: Dataset) -> list[IntArray]:
@@ -137,8 +138,8 @@ class StabilitySelection(FeatureSelector):
 
     def _advice(self) -> str:
         return (
-            f"the largest selection frequency is {self.stability_.max():.2f}, below threshold = "
-            f"{self.threshold:g}: lower it, min_ratio or raise max_features"
+            f"the largest selection frequency is {self.stability_.max():.2f}, below "
+            f"`threshold={self.threshold:g}`; lower it or `min_ratio`, or raise `max_features`"
         )
 
 

@@ -13,6 +13,7 @@ import numpy as np
 from ranksieve._parallel import single_threaded_blas
 from ranksieve._types import BoolArray, FloatArray
 from ranksieve._util.messages import warn_caller
+from ranksieve.errors import ParameterError
 from ranksieve.objective import Objective, Point
 
 Callback: TypeAlias = Callable[[int, FloatArray, float, float], None]
@@ -249,9 +250,11 @@ class Solver(ABC):
         """Refuse a problem that lacks what the solver needs."""
         lacking = sorted(self.needs - problem.offers)
         if lacking:
-            raise ValueError(
-                f"the solver {self.name} needs {' and '.join(CAPABILITIES[one] for one in lacking)}; the "
-                f"problem has the loss {problem.objective.loss.name} and the penalty {problem.penalty.name}"
+            raise ParameterError(
+                "solver",
+                self.name,
+                f"needs {' and '.join(CAPABILITIES[one] for one in lacking)}; the problem has the loss "
+                f"{problem.objective.loss.name} and the penalty {problem.penalty.name}",
             )
 
     @abstractmethod

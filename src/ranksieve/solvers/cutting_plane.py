@@ -8,6 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from ranksieve._types import FloatArray, IntArray
+from ranksieve.errors import ParameterError
 from ranksieve.objective import Point
 from ranksieve.solvers.base import Loop, Problem, Solver
 
@@ -33,7 +34,7 @@ class CuttingPlane(Solver):
     def check(self, problem: Problem) -> None:
         super().check(problem)
         if not problem.penalty.alpha > 0:
-            raise ValueError("the solver cutting_plane needs a ridge, whose strength is above 0")
+            raise ParameterError("alpha", problem.penalty.alpha, "the solver cutting_plane needs a ridge > 0")
 
     def run(self, problem: Problem, start: FloatArray | Point | None, loop: Loop) -> None:
         planes, point, mu = Planes.none(problem.n_features), problem.start(start), problem.penalty.alpha

@@ -13,6 +13,7 @@ from ranksieve.data.dataset import Dataset
 from ranksieve.data.matrix import dense_stored_columns, is_float64_in_place
 from ranksieve.data.queries import Queries, local_levels, pair_weights, pairs_per_query
 from ranksieve.data.query_weights import checked_query_weight
+from ranksieve.errors import DataError, ParameterError
 from ranksieve.kernels.ftrl import Lists, Rule, State, ftrl_pass
 from ranksieve.losses.document_weights import grouped_weights
 from ranksieve.solvers.base import Loop, Problem, Solver
@@ -60,7 +61,7 @@ class FtrlState:
     def from_dict(cls, content: Mapping[str, Any]) -> FtrlState:
         arrays = {name: np.array(content[name], dtype=np.float64) for name in ("squares", "sums", "w")}
         if not all(a.shape == (len(arrays["w"]),) and np.isfinite(a).all() for a in arrays.values()):
-            raise ValueError("the arrays of the state differ in length or hold values that are not finite")
+            raise DataError(None, None, "the arrays of the state differ in length or are not finite")
         counts = int(content["n_batches"]), float(content["n_pairs"]), int(content["n_passes"])
         return cls(arrays["squares"], arrays["sums"], arrays["w"], *counts)
 
@@ -98,10 +99,8 @@ class Passes:
             state.n_batches = ftrl_pass(X, columns, lists, queries, rule, state.n_batches, arrays)
         state.n_pairs += float(np.sum(self._pair_weights[turn]))
         if not (all(np.isfinite(a).all() for a in arrays) and np.all(np.abs(state.w) < DIVERGED)):
-            raise ValueError(
-                f"the weights diverged: rate={rule.rate:g} is too large for features of this size; "
-                "give a smaller rate or scale the features"
-            )
+            reason = "the weights diverged; give a smaller number or scale the features"
+            raise ParameterError("rate", rule.rate, reason)
 
     def _blocks(self, turn: IntArray) -> Iterator[tuple[FloatArray, IntArray, Lists, IntArray]]:
         """(features, their columns, queries, which of them in what order), one block after another."""
@@ -146,12 +145,12 @@ class Ftrl(Solver):
         super().check(problem)
         slopes = problem.penalty.slopes(problem.n_features)
         if not np.isfinite([slopes.up, slopes.down]).all():
-            raise ValueError("the solver ftrl needs a penalty that forbids no feature and no sign")
+            raise ParameterError("solver", self.name, "needs a penalty that forbids no feature and no sign")
 
     def run(self, problem: Problem, start: Any, loop: Loop) -> None:
         objective = problem.objective
         if not isinstance(start, FtrlState | None):
-            raise ValueError("the solver ftrl goes on from an FtrlState; weights do not tell what it saw")
+            raise ParameterError("start", start, "must be an FtrlState for the solver ftrl")
         state = FtrlState.zeros(problem.n_features) if start is None else start
         passes = Passes(
             objective.features.X, objective.loss.queries, objective.loss.level, objective.loss.weight,

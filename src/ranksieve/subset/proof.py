@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from ranksieve._types import FloatArray
+from ranksieve.errors import DataError
 from ranksieve.subset.limits import Region
 from ranksieve.subset.relaxation import Bounds, Relaxation
 
@@ -66,7 +67,8 @@ class Proof:
                 pairs = [entry.split(":") for entry in rest.split()]
                 columns, weights = [int(j) for j, _ in pairs], [float(w) for _, w in pairs]
             except ValueError:
-                raise ValueError(f"line {number + 1} of the proof is damaged: {line[:40]!r}") from None
+                reason = f"line {number + 1} of the proof is damaged: {line[:40]!r}"
+                raise DataError(None, None, reason) from None
             proof.nodes.append(Node(columns, weights, split, [holds, lacks]))
         return proof
 

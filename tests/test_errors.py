@@ -1,0 +1,56 @@
+"""Errors carry facts, and each interface words them once."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pytest
+
+from ranksieve.errors import DataError, ParameterError, in_python, on_command_line
+
+OPTIONS = {"max_features": "--max-features", "missing": "--missing", "costs": "--costs"}
+
+
+@pytest.mark.parametrize(
+    ("error", "python", "command_line"),
+    [
+        (
+            ParameterError("max_features", 0, "must be at least 1"),
+            "max_features=0: must be at least 1",
+            "--max-features 0: must be at least 1",
+        ),
+        (
+            ParameterError("missing", "blank", "unknown; choose `missing='zero'`, or give `costs`"),
+            "missing='blank': unknown; choose missing='zero', or give costs",
+            "--missing blank: unknown; choose --missing zero, or give --costs",
+        ),
+        (ParameterError("costs", None, "is needed"), "costs=None: is needed", "--costs: is needed"),
+        (ParameterError("alpha", -1, "must be positive"), "alpha=-1: must be positive", None),
+        (ParameterError("alphas", np.ones(3), "must descend"), "alphas: must descend", None),
+        (ParameterError("valid", [np.ones((2, 1))], "is bad"), "valid=[array([[1.], [1.]])]: is bad", None),
+        (DataError("a.txt", 3, "has no label"), "a.txt:3: has no label", None),
+        (DataError("a.txt", None, "is empty"), "a.txt: is empty", None),
+        (DataError(None, None, "row 3 has no label"), "row 3 has no label", None),
+    ],
+)
+def test_an_error_is_worded_for_python_and_for_the_command_line(error, python, command_line):
+    assert str(error) == python
+    assert on_command_line(error.text, OPTIONS) == (command_line or python)
+
+
+def test_errors_can_be_sent_to_another_process():
+    for error in (ParameterError("alpha", -1, "must be positive"), DataError("a.txt", 3, "has no label")):
+        again = pickle.loads(pickle.dumps(error))
+        assert type(again) is type(error)
+        assert str(again) == str(error)
+
+
+def test_a_caller_that_knows_the_file_adds_it():
+    error = DataError(None, None, "has no label").at("a.txt", 3)
+    assert (error.file, error.line) == ("a.txt", 3)
+    assert (error.at("b.txt", 7).file, error.at("b.txt", 7).line) == ("b.txt", 3)
+
+
+def test_text_in_backticks_that_names_no_parameter_stays():
+    assert in_python("run `pip install x`") == "run `pip install x`"
