@@ -30,7 +30,8 @@ class InputError(ValueError):
 class ParameterError(InputError):
     """A parameter has a value that cannot be used.
 
-    ``reason`` says what is expected or what to do: "must be at least 1". Arrays are not shown.
+    ``reason`` says what is expected or what to do: "must be at least 1". Arrays, data sets and models are not
+    shown.
     """
 
     def __init__(self, name: str, value: Any, reason: str) -> None:
@@ -39,7 +40,8 @@ class ParameterError(InputError):
 
     @property
     def text(self) -> str:
-        given = "" if getattr(self.value, "shape", ()) else "=" + shown(self.value).replace("`", "'")
+        large = getattr(self.value, "shape", ()) or hasattr(self.value, "n_features")
+        given = "" if large else "=" + shown(self.value).replace("`", "'")
         return f"`{self.name}{given}`: {self.reason}"
 
 
@@ -75,7 +77,10 @@ def on_command_line(text: str, options: Mapping[str, str]) -> str:
         name, value = match[1], match[2]
         if name not in options:
             return in_python(match[0])
-        return options[name] if value in (None, "None") else f"{options[name]} {value.strip(QUOTES)}"
+        given = options[name]
+        if value is None or (value in ("None", "True") and " " not in given):
+            return given
+        return f"{given}{'=' if ' ' in given else ' '}{value.strip(QUOTES)}"  # --set name=value
 
     return PARAMETER.sub(option, text)
 
