@@ -7,7 +7,8 @@ A reason may name parameters in backticks: ``needs `costs` `` or ``choose `missi
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 LONGEST_SHOWN = 60
@@ -63,6 +64,16 @@ class DataError(InputError):
     def text(self) -> str:
         place = ":".join(str(part) for part in (self.file, self.line) if part is not None)
         return f"{place}: {self.reason}" if place else self.reason
+
+
+@contextmanager
+def while_doing(what: str) -> Iterator[None]:
+    """Note what was being done on an error about a value; the command line begins its sentence with it."""
+    try:
+        yield
+    except ValueError as error:
+        error.add_note(what)
+        raise
 
 
 def in_python(text: str) -> str:

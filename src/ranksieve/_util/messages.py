@@ -48,6 +48,11 @@ def how_to_install(extra: str) -> str:
     return f'run pip install ".[{extra}]" in the checkout of ranksieve'
 
 
+def text_of(warning: Warning | str) -> str:
+    """What a warning says, with parameters in backticks if :func:`warn_caller` gave it."""
+    return getattr(warning, "text", str(warning))
+
+
 PACKAGE = str(Path(__file__).parents[1]) + os.sep
 
 

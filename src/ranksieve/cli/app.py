@@ -86,10 +86,11 @@ class Command(TyperCommand):
         super().format_help(ctx, formatter)
 
     def invoke(self, ctx: Any) -> Any:
-        with one_sentence(self.options(ctx.params.get("settings") or ())):
+        advised = ctx.parent.command.commands["fit"].options()  # in "fit with …" of another command
+        with one_sentence(advised | self.options(ctx.params.get("settings") or ())):
             return super().invoke(ctx)
 
-    def options(self, settings: Sequence[str]) -> dict[str, str]:
+    def options(self, settings: Sequence[str] = ()) -> dict[str, str]:
         """The option that sets each parameter; ``settings`` are those of --set."""
         flags = [[flag for flag in given.opts if flag.startswith("--")] for given in self.params]
         named = zip(self.params, flags, strict=True)

@@ -13,8 +13,8 @@ from ranksieve.cli.app import command
 from ranksieve.cli.files import check_inputs, finite_scores, query_texts, read_scores
 from ranksieve.cli.measures import check_measures, measures_for, measures_of_runs
 from ranksieve.cli.options import DATA_HELP, MODEL_HELP, Device, Json, MetricOptions, ScoringOptions
-from ranksieve.cli.output import emit_json, table, while_doing, words
-from ranksieve.errors import DataError
+from ranksieve.cli.output import emit_json, table, words
+from ranksieve.errors import DataError, while_doing
 
 if TYPE_CHECKING:  # these take long to load
     from ranksieve._types import FloatArray

@@ -13,8 +13,8 @@ from ranksieve.cli.app import command
 from ranksieve.cli.files import beside, check_outputs, write_text
 from ranksieve.cli.measures import Measures, check_measures, measures_for
 from ranksieve.cli.options import Conventions, Data, Json, ScoringOptions
-from ranksieve.cli.output import emit_json, table, while_doing, words
-from ranksieve.errors import ParameterError
+from ranksieve.cli.output import emit_json, table, words
+from ranksieve.errors import ParameterError, while_doing
 
 if TYPE_CHECKING:  # these take long to load
     from ranksieve.explain import FeatureDrop, PairExplanation, QueryExplanation, WorstQuery

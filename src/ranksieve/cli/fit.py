@@ -30,10 +30,10 @@ from ranksieve.cli.fit_output import (
     write_page,
 )
 from ranksieve.cli.options import Cluster, Device, FitData, Json, MaxFeatures, RankerOptions, Weights
-from ranksieve.cli.output import emit_json, progress, while_doing, words
+from ranksieve.cli.output import emit_json, progress, words
 from ranksieve.cli.streaming import check_stream
 from ranksieve.cli.updating import settings_in_words, settings_of
-from ranksieve.errors import ParameterError
+from ranksieve.errors import ParameterError, while_doing
 
 if TYPE_CHECKING:  # these take long to load
     from ranksieve.estimators import LinearRanker

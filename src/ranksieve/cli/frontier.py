@@ -13,8 +13,8 @@ from ranksieve._util.messages import shortened
 from ranksieve.cli.app import command
 from ranksieve.cli.files import beside, check_inputs, check_outputs, write_text
 from ranksieve.cli.options import FitData, Json, MaxFeatures, RankerOptions, Weights
-from ranksieve.cli.output import emit_json, json_text, progress, table, while_doing, words
-from ranksieve.errors import DataError
+from ranksieve.cli.output import emit_json, json_text, progress, table, words
+from ranksieve.errors import DataError, while_doing
 
 SHOWN_POINTS = 12
 SHOWN_NAMES = 6

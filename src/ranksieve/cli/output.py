@@ -15,7 +15,7 @@ from unicodedata import category
 
 import typer
 
-from ranksieve._util.messages import how_to_install
+from ranksieve._util.messages import how_to_install, text_of
 from ranksieve._util.written import outputs_noted
 from ranksieve.cli.process import BY_SIGNAL, Ended
 from ranksieve.errors import InputError, on_command_line
@@ -192,23 +192,12 @@ def plain_warnings(options: Mapping[str, str]) -> Iterator[None]:
     """Show each warning once, as one line on stderr."""
 
     def show(message: Warning | str, *place: Any, **rest: Any) -> None:
-        text = getattr(message, "text", str(message))  # given by warn_caller
-        say(f"warning: {on_command_line(text, options)}")
+        say(f"warning: {on_command_line(text_of(message), options)}")
 
     with warnings.catch_warnings():
         warnings.simplefilter("once", UserWarning)
         warnings.showwarning = show
         yield
-
-
-@contextmanager
-def while_doing(what: str) -> Iterator[None]:
-    """Begin the sentence about a wrong value with what was being done."""
-    try:
-        yield
-    except ValueError as error:
-        error.add_note(what)
-        raise
 
 
 def say(text: str) -> None:

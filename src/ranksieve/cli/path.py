@@ -21,8 +21,8 @@ from ranksieve.cli.options import (
     Train,
     Weights,
 )
-from ranksieve.cli.output import emit_json, json_text, progress, table, while_doing, words
-from ranksieve.errors import ParameterError
+from ranksieve.cli.output import emit_json, json_text, progress, table, words
+from ranksieve.errors import ParameterError, while_doing
 
 SHOWN_POINTS = 10
 SHOWN_NAMES = 6

@@ -13,8 +13,8 @@ from ranksieve.cli.app import command
 from ranksieve.cli.files import beside, check_inputs, check_outputs, finite_scores
 from ranksieve.cli.measures import check_measures, measures_for
 from ranksieve.cli.options import MODEL_HELP, Conventions, Json, ScoringOptions, Train, Weights
-from ranksieve.cli.output import emit_json, progress, table, while_doing, words
-from ranksieve.errors import ParameterError
+from ranksieve.cli.output import emit_json, progress, table, words
+from ranksieve.errors import ParameterError, while_doing
 
 if TYPE_CHECKING:  # these take long to load
     from ranksieve.metrics import Evaluation

@@ -13,8 +13,8 @@ from ranksieve._util.messages import shortened
 from ranksieve.cli.app import command
 from ranksieve.cli.files import beside, check_inputs, check_outputs, write_text
 from ranksieve.cli.options import FitData, Json, RankerOptions, Weights
-from ranksieve.cli.output import emit_json, json_text, progress, table, while_doing, words
-from ranksieve.errors import DataError, ParameterError
+from ranksieve.cli.output import emit_json, json_text, progress, table, words
+from ranksieve.errors import DataError, ParameterError, while_doing
 
 if TYPE_CHECKING:  # these take long to load
     from ranksieve.estimators.held_out import Validation

@@ -11,8 +11,8 @@ import ranksieve as rs
 from ranksieve.cli.app import command
 from ranksieve.cli.files import check_inputs, model_before
 from ranksieve.cli.options import DATA_HELP, FitData, Json, ReadingOptions, Weights
-from ranksieve.cli.output import emit_json, progress, table, while_doing, words
-from ranksieve.errors import DataError, on_command_line
+from ranksieve.cli.output import emit_json, progress, table, words
+from ranksieve.errors import DataError, on_command_line, while_doing
 
 if TYPE_CHECKING:  # these take long to load
     from ranksieve.verification import Verification
