@@ -175,7 +175,7 @@ class BudgetedRanker(LinearRanker):
                 "max_cost directly"
             )
         for name in self.parameters or {}:
-            lookup(method.parameters, name, f"parameter of {method.title}")
+            lookup(method.parameters, name, "parameters")
             if name in PREPARATION:
                 raise ValueError(f"parameters hold {name}; give {name} to BudgetedRanker itself")
         return method

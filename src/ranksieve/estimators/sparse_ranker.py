@@ -298,7 +298,7 @@ class SparseRanker(WithinBudget):
     def _families(self) -> Sequence[str]:
         names = [self.families] if isinstance(self.families, str) else list(self.families)
         for name in names:
-            lookup(FAMILIES, name, "family of models")
+            lookup(FAMILIES, name, "families")
         if not names:
             raise ValueError(f"families is empty; name at least one of {', '.join(FAMILIES)}")
         return names
