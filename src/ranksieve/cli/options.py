@@ -322,7 +322,7 @@ def _signs(text: str) -> dict[str, float]:
         name, _, sign = (word.strip() for word in part.rpartition("="))
         if name in signs:
             raise ParameterError("signs", text, f"{name!r} is named twice; name it once")
-        signs[name] = as_sign(sign, name, "--signs")
+        signs[name] = as_sign(sign, name)
     return signs
 
 
