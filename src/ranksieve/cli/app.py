@@ -71,6 +71,12 @@ RENAMED = {  # options that have another name than the parameter they set
     "data_sets": "--data",
     "warm_start": "--from",
     "target": "--to",
+    "metric": "--select",
+    "n_seeds": "--seeds",
+    "n_jobs": "--jobs",
+    "max_features": "--k",
+    "a": "--doc",
+    "b": "--above",
 }
 TABLES = {"{methods}": _methods, "{targets}": _targets}  # what help texts list, read when help is asked for
 
