@@ -10,6 +10,8 @@ from contextvars import ContextVar
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ranksieve.errors import DataError
+
 if TYPE_CHECKING:  # it loads numpy, which help does without
     from ranksieve._types import PathLike
 
