@@ -75,8 +75,6 @@ RENAMED = {  # options that have another name than the parameter they set
     "n_seeds": "--seeds",
     "n_jobs": "--jobs",
     "max_features": "--k",
-    "a": "--doc",
-    "b": "--above",
 }
 TABLES = {"{methods}": _methods, "{targets}": _targets}  # what help texts list, read when help is asked for
 

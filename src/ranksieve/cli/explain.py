@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -84,14 +85,15 @@ def explain(
     documents, models = scoring.read(data, [model])
     scorer: Any = models[model]
     if asked and html is None:
-        if doc is not None:
-            _show_pair(rs.explain_pair(scorer, documents, doc, above, asked[0]), top, as_json)
-        else:
-            _show_query(rs.explain_query(scorer, documents, asked[0]), top, as_json)
+        with _query_is_an_option():
+            if doc is not None:
+                _show_pair(rs.explain_pair(scorer, documents, doc, above, asked[0]), top, as_json)
+            else:
+                _show_query(rs.explain_query(scorer, documents, asked[0]), top, as_json)
         return
     by = measures_for(models, documents, metric, profile)
     prices = None if costs is None else rs.read_costs(costs)
-    with while_doing(f"explaining {model}"):
+    with while_doing(f"explaining {model}"), _query_is_an_option():
         if html is not None:
             page = _page(scorer, documents, by, prices, asked, worst or ON_PAGE, model)
             write_text(page, html)
@@ -106,6 +108,16 @@ def explain(
         _show_drops(drops, documents, by, top, as_json)
     else:
         _show_worst(lowest, documents, by, as_json)
+
+
+@contextmanager
+def _query_is_an_option() -> Iterator[None]:
+    """Call the library's ``qid`` of a query --query; the readers' is a column."""
+    try:
+        yield
+    except ParameterError as error:
+        name = "query" if error.name == "qid" else error.name
+        raise ParameterError(name, error.value, error.reason) from None
 
 
 def _check_request(
