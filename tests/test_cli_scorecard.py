@@ -149,7 +149,6 @@ def test_refusals(home):
     assert "pair" in flat.reason
     rs.write_dataset(rs.Dataset(TRAIN.X[:, :1], TRAIN.y, TRAIN.qid, ["price"]), "price.parquet")
     lacking = refused("scorecard", "model.json", "price.parquet", "-o", "other.json")
-    assert lacking.facts == ("price.parquet", None)
     assert "4 of the model's features" in lacking.reason
     content = json.loads((home / "card.json").read_text())
     content["terms"][0]["weight"] *= 1.5

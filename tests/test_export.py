@@ -482,7 +482,7 @@ def test_the_command_says_what_it_did(home):
     assert "curl -X PUT -H 'Content-Type: application/json'" in text
     assert "--data-binary @out/model.json" in text
     assert (
-        "warning: scores can become negative"
+        "warning: Solr rejects negative scores"
         in run("export", "model.json", "--to", "solr", "-o", "out").stderr
     )
 

@@ -67,7 +67,7 @@ class Verification:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON."""
-        verdicts = [verdict.to_dict() for verdict in self.verdicts]
+        verdicts = tuple(verdict.to_dict() for verdict in self.verdicts)
         shown = {"holds": self.holds, "summary": self.summary, "verdicts": verdicts}
         return {**shown, "note": self.note, "problem": self.problem}
 
