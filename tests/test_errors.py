@@ -30,10 +30,10 @@ OPTIONS = {"max_features": "--max-features", "missing": "--missing", "costs": "-
         (ParameterError("costs", None, "is needed"), "costs=None: is needed", "--costs: is needed"),
         (ParameterError("alpha", -1, "must be positive"), "alpha=-1: must be positive", None),
         (ParameterError("alphas", np.ones(3), "must descend"), "alphas: must descend", None),
-        (ParameterError("data", make_ranking(2, 3, 1), "is too wide"), "data: is too wide", None),
         (DataError("a.txt", 3, "has no label"), "a.txt:3: has no label", None),
         (DataError("a.txt", None, "is empty"), "a.txt: is empty", None),
         (DataError(None, None, "row 3 has no label"), "row 3 has no label", None),
+        (ParameterError("data", make_ranking(2, 3, 1), "is too wide"), "data: is too wide", None),
     ],
 )
 def test_an_error_is_worded_for_python_and_for_the_command_line(error, python, command_line):
