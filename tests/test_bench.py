@@ -24,6 +24,7 @@ from ranksieve.formats.letor import write_letor
 from ranksieve.generators.ranking import make_ranking
 from ranksieve.methods import METHODS, thinned, within
 from ranksieve.metrics import Evaluator, evaluate
+from tests.refusals import refused_data, refused_parameter
 
 METHODS_HERE = ["ranksvm-l1", "ranksvm", "rankboost", "sparseranker"]
 
@@ -207,31 +208,34 @@ def _some_fits(folder):
 
 def test_bad_requests(synthetic_folds, tmp_path):
     folds = {"toy": synthetic_folds}
-    with pytest.raises(ValueError, match=r"unknown method 'fenchelrnk' \(did you mean 'fenchelrank'\?\)"):
+    with refused_parameter("methods", "fenchelrnk") as info:
         bench(folds, ["fenchelrnk"], out=tmp_path)
-    with pytest.raises(ValueError, match=r"unknown data set 'TOI' \(did you mean 'toy'\?\)"):
+    assert "'fenchelrank'" in info.value.reason
+    with refused_parameter("data_sets", "TOI") as info:
         bench(folds, ["ranksvm"], out=tmp_path, data_sets=["TOI"])
-    with pytest.raises(ValueError, match="no method was named"):
+    assert "'toy'" in info.value.reason
+    with refused_parameter("methods", []):
         bench(folds, [], out=tmp_path)
-    with pytest.raises(ValueError, match="unknown grid"):
+    with refused_parameter("grid", "slow"):
         bench(folds, ["ranksvm"], out=tmp_path, grid="slow")
-    with pytest.raises(FileNotFoundError, match="there is no such folder"):
+    with pytest.raises(FileNotFoundError, match="nowhere"):
         load_results(tmp_path / "nowhere")
-    with pytest.raises(ValueError, match="holds no finished method"):
+    with refused_data(tmp_path):
         load_results(tmp_path)
 
 
 def test_roots_without_folds_and_differing_widths(synthetic_folds, tmp_path):
-    with pytest.raises(FileNotFoundError, match="has no folds; expected Fold1"):
+    with pytest.raises(FileNotFoundError, match="Fold1"):
         bench(tmp_path, ["ranksvm"], out=tmp_path / "out")
     for part, data in zip(("train", "vali", "test"), synthetic_folds[0], strict=True):
         (tmp_path / "toy" / "Fold1").mkdir(parents=True, exist_ok=True)
         narrow = data.replace_features(data.X[:, :9], data.feature_names[:9]) if part == "test" else data
         write_letor(narrow, tmp_path / "toy" / "Fold1" / f"{part}.txt")
-    with pytest.raises(ValueError, match=r"test.txt: has 9 features, but other parts .* have 15"):
+    with refused_data("test.txt") as info:
         bench(tmp_path, ["ranksvm"], out=tmp_path / "out")
+    assert "9 features" in info.value.reason
     (tmp_path / "toy" / "Fold1" / "vali.txt").unlink()
-    with pytest.raises(FileNotFoundError, match="Fold1: has no validation file"):
+    with pytest.raises(FileNotFoundError, match="validation"):
         bench(tmp_path, ["ranksvm"], out=tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
@@ -264,34 +268,40 @@ def with_short_lists(fold, part):
 def test_errors_and_warnings_say_whose_they_are(synthetic_folds, tmp_path, n_jobs):
     blind = {"toy": [with_short_lists(with_short_lists(synthetic_folds[0], "valid"), "train")]}
     how = {"studies": False, "profile": "letor", "n_jobs": n_jobs}
-    with pytest.warns(UserWarning, match=r"^toy, fold 1, sparseranker: ndcg@10 .* cannot guide the choice"):
+    with pytest.warns(UserWarning, match=r"^toy, fold 1, sparseranker: ndcg@10 "):
         bench(blind, ["sparseranker"], out=tmp_path / "blind", **how)
     bad = {"toy": [synthetic_folds[0], without_labels(synthetic_folds[1], "train")]}
     how = {"grid": "fast", "studies": ["path"], "n_jobs": n_jobs}
-    with pytest.raises(ValueError, match=r"^toy, fold 2, studies: there is no pair to learn from"):
+    with refused_data() as info:
         bench(bad, ["ranksvm"], out=tmp_path / "bad", **how)
+    assert info.value.__notes__ == ["toy, fold 2, studies"]
+    assert "pair" in info.value.reason
 
 
 def test_an_error_of_a_method_says_whose_it_is(synthetic_folds, tmp_path):
     blank = {"toy": [without_labels(synthetic_folds[0], "valid")]}
-    with pytest.raises(ValueError, match=r"^toy, fold 1, sparseranker: no query of the validation data"):
+    with refused_data() as info:
         bench(blank, ["sparseranker"], out=tmp_path, studies=False)
+    assert info.value.__notes__ == ["toy, fold 1, sparseranker"]
+    assert "validation data" in info.value.reason
 
 
 def test_what_is_refused_leaves_nothing_behind(synthetic_folds, tmp_path):
     how = {"out": tmp_path, "studies": ["single_features"]}
     bench({"toy": synthetic_folds}, ["ranksvm"], grid="fast", **how)
     before = sorted(tmp_path.rglob("*"))
-    with pytest.raises(ValueError, match=r"studies/Fold1\.jsonl: was begun with another n_folds \(3\)"):
+    with refused_data("studies/Fold1.jsonl") as info:
         bench({"toy": synthetic_folds[:2]}, ["listnet"], grid="fast", n_jobs=2, **how)
-    with pytest.raises(ValueError, match=r"ranksvm/Fold1\.jsonl: was begun with another grid"):
+    assert "n_folds (3)" in info.value.reason
+    with refused_data("ranksvm/Fold1.jsonl") as info:
         bench({"new": synthetic_folds, "toy": synthetic_folds}, ["listnet", "ranksvm"], **how)
+    assert "another grid" in info.value.reason
     assert sorted(tmp_path.rglob("*")) == before
 
 
 @pytest.mark.parametrize("name", ["", "..", "a/b", "/a"])
 def test_a_name_that_no_folder_can_have_is_refused(synthetic_folds, tmp_path, name):
-    with pytest.raises(ValueError, match="needs a name that a folder can have"):
+    with refused_parameter("source", name):
         bench({name: synthetic_folds}, ["ranksvm"], out=tmp_path / "out")
     assert list(tmp_path.iterdir()) == []
 
@@ -343,7 +353,8 @@ def test_rows_that_lack_something_are_named(synthetic_folds, tmp_path):
     lines, whole = lines[:at], json.loads(lines[at])
     no_curve = {key: value for key, value in whole.items() if key != "truncated"}
     short = {**whole, "test": {**whole["test"], "map": whole["test"]["map"][1:]}}
-    for row, words in ((no_curve, "no truncated"), (short, "not one value per query in each metric")):
+    for row, words in ((no_curve, "no truncated"), (short, "value per query")):
         path.write_text("\n".join([*lines, json.dumps(row)]) + "\n")
-        with pytest.raises(ValueError, match=rf"Fold2\.jsonl:{len(lines) + 1}: damaged line \({words}"):
+        with refused_data("Fold2.jsonl", len(lines) + 1) as info:
             load_results(tmp_path)
+        assert words in info.value.reason

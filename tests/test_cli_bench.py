@@ -17,6 +17,7 @@ from ranksieve.cli import app
 from ranksieve.data.dataset import Dataset
 from ranksieve.formats.letor import write_letor
 from ranksieve.generators.ranking import make_ranking
+from tests.test_cli import refused
 
 RUN = CliRunner()
 MAIN = "from ranksieve.cli import main; main()"
@@ -52,21 +53,20 @@ def test_tables_on_the_terminal_and_as_json(letor, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "words"),
+    ("arguments", "facts"),
     [
-        (["--methods", "rankswm"], "did you mean 'ranksvm'?"),
-        (["--data", "toi"], "unknown data set 'toi' (did you mean 'toy'?)"),
-        (["--select", "ndgc@10"], "did you mean 'ndcg'?"),
-        (["--profile", "lettor"], "lettor"),
-        (["--methods", ","], "no method was named"),
-        (["--methods", "listnet", "--baseline", "ranksvm"], "--baseline ranksvm is not among the methods"),
+        (["--methods", "rankswm"], ("methods", "rankswm")),
+        (["--data", "toi"], ("data_sets", "toi")),
+        (["--select", "ndgc@10"], ("metric", "ndgc")),
+        (["--profile", "lettor"], ("profile", "lettor")),
+        (["--methods", ","], ("methods", [])),
+        (["--methods", "listnet", "--baseline", "ranksvm"], ("baseline", "ranksvm")),
     ],
 )
-def test_bad_requests_are_one_sentence(letor, tmp_path, arguments, words):
-    failed = call(letor, "-o", tmp_path / "out", *arguments)
-    assert failed.exit_code == 2
-    assert words in failed.stderr
-    assert failed.stderr.count("\n") == 1
+def test_bad_requests_are_one_sentence(letor, tmp_path, arguments, facts):
+    refusal = refused("bench", letor, "-o", tmp_path / "out", *arguments)
+    assert refusal.facts == facts
+    assert refusal.startswith(arguments[-2])
     assert not (tmp_path / "out").exists()
 
 
@@ -107,12 +107,9 @@ def test_folds_and_labels_choose_the_profile(letor, graded, tmp_path):
 
 
 def test_a_profile_that_is_too_narrow_is_refused_before_the_first_fit(graded, tmp_path):
-    failed = call(graded, "-o", tmp_path / "out", "--profile", "letor")
-    assert failed.exit_code == 2
-    assert failed.stderr == (
-        "ranksieve: shop: labels go up to 4, but ERR in the letor profile is for labels up to 2: "
-        "choose the profile mslr, standard or trec (--profile mslr)\n"
-    )
+    refusal = refused("bench", graded, "-o", tmp_path / "out", "--profile", "letor")
+    assert refusal.facts == ("shop", None)
+    assert "--profile mslr" in refusal
     assert not (tmp_path / "out").exists()
     shown = call(
         graded,
@@ -135,9 +132,9 @@ def test_a_profile_that_is_too_narrow_is_refused_before_the_first_fit(graded, tm
 def test_labels_beyond_every_profile_are_refused_before_the_first_fit(tmp_path):
     data = make_ranking(30, 8, 3, docs_per_query=(10, 14), seed=3)
     write_letor(Dataset(data.X, 3 * data.y, data.qid), tmp_path / "shop.txt")
-    failed = call(tmp_path / "shop.txt", "-o", tmp_path / "out")
-    assert failed.exit_code == 2
-    assert "no profile has a longer scale than 0 to 4, so map the labels to these grades" in failed.stderr
+    refusal = refused("bench", tmp_path / "shop.txt", "-o", tmp_path / "out")
+    assert refusal.facts == ("shop", None)
+    assert "0 to 4" in refusal.reason
     assert not (tmp_path / "out").exists()
 
 
@@ -149,16 +146,15 @@ def test_a_folder_of_another_version_is_refused(letor, tmp_path):
     path = tmp_path / "toy" / "ranksvm" / "Fold2.jsonl"
     header, *rows = path.read_text().splitlines(keepends=True)
     path.write_text(header.replace('"format_version": 2', '"format_version": 7') + "".join(rows))
-    failed = call(*arguments)
-    assert failed.exit_code == 2
-    assert "Fold2.jsonl:1: results of format version 7" in failed.stderr
+    refusal = refused("bench", *arguments)
+    assert refusal.facts == (str(path), 1)
+    assert "version 7" in refusal.reason
 
 
 def test_an_output_that_is_a_file_is_refused(letor, tmp_path):
     (tmp_path / "out").write_text("mine")
-    failed = call(letor, "--methods", "ranksvm", "-o", tmp_path / "out")
-    assert failed.exit_code == 2
-    assert "out: is a file; give a folder for the results" in failed.stderr
+    refusal = refused("bench", letor, "--methods", "ranksvm", "-o", tmp_path / "out")
+    assert refusal.facts == (str(tmp_path / "out"), None)
     assert (tmp_path / "out").read_text() == "mine"
 
 
@@ -234,9 +230,10 @@ def test_a_refused_run_leaves_no_journal_that_refuses_the_right_one(letor, tmp_p
     data = make_ranking(30, 8, 3, docs_per_query=(10, 14), seed=3)
     write_letor(Dataset(data.X, data.y - 1, data.qid), tmp_path / "shop.txt")
     common = (tmp_path / "shop.txt", "-o", tmp_path / "out", "--methods", "ranksvm", "--grid", "fast")
-    failed = call(*common, "--studies", "none", "--jobs", 1)
-    assert failed.exit_code == 2
-    assert failed.stderr.startswith("ranksieve: shop, fold 1: the label of row ")
+    refusal = refused("bench", *common, "--studies", "none", "--jobs", 1)
+    assert refusal.startswith("shop, fold 1: ")
+    assert refusal.facts == (None, None)
+    assert "label" in refusal.reason
     assert not (tmp_path / "out").exists()
     done = call(*common, "--studies", "none", "--jobs", 1, "--profile", "trec")
     assert done.exit_code == 0, done.output
@@ -278,20 +275,17 @@ def test_a_report_says_what_is_unfinished(unfinished, tmp_path):
 
 def test_a_baseline_that_is_unfinished_is_refused(unfinished, tmp_path):
     for options in ((), ("-o", tmp_path / "page.html"), ("-o", tmp_path / "tables.md")):
-        failed = RUN.invoke(app, ["report", str(unfinished), "--baseline", "ranksvm", *map(str, options)])
-        assert failed.exit_code == 2
-        assert failed.stderr == (
-            "ranksieve: the baseline ranksvm is unfinished on toy: 2 of 3 folds are finished; run bench "
-            "again to finish it, or choose another baseline\n"
-        )
+        refusal = refused("report", unfinished, "--baseline", "ranksvm", *options)
+        assert refusal.facts == ("baseline", "ranksvm")
+        assert "2 of 3 folds" in refusal.reason
     assert list(tmp_path.iterdir()) == []
 
 
 def test_results_without_a_finished_method_say_how_far_they_are(unfinished, tmp_path):
     shutil.copytree(unfinished / "other", tmp_path / "other")
-    failed = RUN.invoke(app, ["report", str(tmp_path)])
-    assert failed.exit_code == 2
-    assert "holds no finished method (ranksvm on other: 2 of 3 folds are finished, " in failed.stderr
+    refusal = refused("report", tmp_path)
+    assert refusal.facts == (str(tmp_path), None)
+    assert "ranksvm on other: 2 of 3 folds" in refusal.reason
 
 
 def test_data_sets_without_the_baseline_have_their_own(letor, tmp_path):

@@ -59,49 +59,45 @@ def test_signs_from_a_file(here):
 
 
 @pytest.mark.parametrize(
-    ("options", "sentence"),
+    ("options", "facts"),
     [
-        (["--max-cost", "3"], "--max-cost 3 needs --costs FILE: what each feature costs"),
-        (["--costs", "none.csv"], "none.csv: there is no such file"),
-        (
-            ["--costs", "bad.csv"],
-            "bad.csv:3: the cost of 'f2' is -1; costs are finite numbers from 0",
-        ),
-        (
-            ["--costs", "other.csv"],
-            "other.csv:2: unknown feature 'f9' (did you mean 'f5'?); the data have f1, f2, f3, f4, f5",
-        ),
-        (["--costs", "few.csv"], "fitting train.txt: few.csv: feature 'f2' has no cost"),
-        (
-            ["--costs", "ms.csv", "--max-cost", "0.1"],
-            "--max-cost 0.1 buys nothing to rank by: 'f3' alone costs 0.5 and is the cheapest; "
-            "raise --max-cost to at least 0.5",
-        ),
-        (["--must-have", "f9"], "fitting train.txt: --must-have: unknown feature 'f9' (did you mean"),
-        (["--must-have", "f1", "--must-not", "f1"], "'f1' is in --must-have and in --must-not"),
-        (["--signs", "f1=up"], "--signs: 'up' for 'f1' is not a sign; give +"),
-        (["--signs", "signs.csv"], "signs.csv: there is no such file"),
-        (
-            ["--signs", "f50+"],
-            "f50+: there is no such file; --signs takes NAME=SIGN, such as f50=+, or a CSV file",
-        ),
-        (["--signs", "f1-,f2+"], "f1-,f2+: there is no such file; --signs takes NAME=SIGN, such as f1=-, or"),
-        (["--signs", "f50"], "f50: there is no such file; --signs takes NAME=SIGN, such as A=+,B*=-, or"),
-        (["--signs", "f1=+,f2=-,f1=-"], "--signs: 'f1' is named twice in f1=+,f2=-,f1=-; name it once"),
-        (
-            ["--method", "ranksvm", "--must-have", "f1"],
-            "--must-have does not apply to ranksvm, which has no such parameter; leave it out",
-        ),
+        (["--max-cost", "3"], ("max_cost", 3.0)),
+        (["--costs", "bad.csv"], ("bad.csv", 3)),
+        (["--costs", "other.csv"], ("other.csv", 2)),
+        (["--costs", "few.csv"], ("few.csv", None)),
+        (["--costs", "ms.csv", "--max-cost", "0.1"], ("max_cost", 0.1)),
+        (["--must-have", "f9"], ("must_have", "f9")),
+        (["--must-have", "f1", "--must-not", "f1"], ("must_not", ["f1"])),
+        (["--signs", "f1=up"], ("signs", "f1")),
+        (["--signs", "f1=+,f2=-,f1=-"], ("signs", "f1=+,f2=-,f1=-")),
+        (["--method", "ranksvm", "--must-have", "f1"], ("method", "ranksvm")),
     ],
 )
-def test_refusals(here, options, sentence):
+def test_refusals(here, options, facts):
     (here / "bad.csv").write_text("feature,cost\nf1,1\nf2,-1\n")
     (here / "other.csv").write_text("feature,cost\nf9,1\n*,1\n")
     (here / "few.csv").write_text("feature,cost\nf1,1\n")
     command = fit(*options)
     if "ranksvm" in options:
         command = ("fit", "train.txt", "-o", "model.json", *options)
-    assert sentence in refused(*command)
+    assert refused(*command).facts == facts
+    assert not (here / "model.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "word"),
+    [
+        (["--costs", "none.csv"], "none.csv: "),
+        (["--signs", "signs.csv"], "signs.csv: "),
+        (["--signs", "f50+"], "such as f50=+"),
+        (["--signs", "f1-,f2+"], "such as f1=-"),
+        (["--signs", "f50"], "such as A=+,B*=-"),
+    ],
+)
+def test_files_that_are_not_there(here, options, word):
+    refusal = refused(*fit(*options))
+    assert isinstance(refusal.error, FileNotFoundError)
+    assert word in refusal
     assert not (here / "model.json").exists()
 
 
@@ -110,14 +106,12 @@ def test_refusals(here, options, sentence):
 def test_costs_and_signs_are_not_overwritten(here, command, option, file):
     text = '{"*": 1}' if option == "--costs" else "feature,sign\nf1,+\n"
     (here / file).write_text(text)
-    sentence = refused(command, "train.txt", option, file, "-o", file)
-    assert sentence == f"{file}: is named twice on the command line; choose another output file"
+    assert refused(command, "train.txt", option, file, "-o", file).facts == (file, None)
     assert (here / file).read_text() == text
 
 
 def test_standard_input_is_read_once(here):
-    sentence = refused("fit", "-", "--costs", "-", "-o", "model.json", input=COSTS)
-    assert sentence.startswith("standard input (-) can be read once only")
+    assert refused("fit", "-", "--costs", "-", "-o", "model.json", input=COSTS).facts == ("-", None)
 
 
 def test_a_budget_without_end(here):
@@ -152,7 +146,7 @@ def test_frontier_as_json_obeys_every_option(here):
 
 
 def test_frontier_refuses_what_it_cannot_write(here):
-    sentence = refused(*frontier("-o", "frontier.png"))
-    assert sentence == "frontier.png: end the name in .json or .html to say what to write"
-    assert "must be" in refused(*frontier("--max-cost", "1", "--costs", "ms.csv", "--metric", "ndcg@0"))
+    assert refused(*frontier("-o", "frontier.png")).facts == ("frontier.png", None)
+    cutoff = refused(*frontier("--max-cost", "1", "--costs", "ms.csv", "--metric", "ndcg@0"))
+    assert cutoff.facts == ("metric", "ndcg@0")
     assert np.all([not path.name.startswith("frontier") for path in here.iterdir()])

@@ -7,7 +7,9 @@ import pickle
 import numpy as np
 import pytest
 
-from ranksieve.errors import DataError, ParameterError, in_python, on_command_line
+from ranksieve.cli.output import sentence
+from ranksieve.errors import DataError, ParameterError, in_python, on_command_line, while_doing
+from ranksieve.generators.ranking import make_ranking
 
 OPTIONS = {"max_features": "--max-features", "missing": "--missing", "costs": "--costs"}
 
@@ -32,6 +34,7 @@ OPTIONS = {"max_features": "--max-features", "missing": "--missing", "costs": "-
         (DataError("a.txt", 3, "has no label"), "a.txt:3: has no label", None),
         (DataError("a.txt", None, "is empty"), "a.txt: is empty", None),
         (DataError(None, None, "row 3 has no label"), "row 3 has no label", None),
+        (ParameterError("data", make_ranking(2, 3, 1), "is too wide"), "data: is too wide", None),
     ],
 )
 def test_an_error_is_worded_for_python_and_for_the_command_line(error, python, command_line):
@@ -50,6 +53,16 @@ def test_a_caller_that_knows_the_file_adds_it():
     error = DataError(None, None, "has no label").at("a.txt", 3)
     assert (error.file, error.line) == ("a.txt", 3)
     assert (error.at("b.txt", 7).file, error.at("b.txt", 7).line) == ("b.txt", 3)
+
+
+def test_what_was_being_done_is_noted():
+    def fail():
+        with while_doing("fitting"), while_doing("fold 1"):
+            raise ParameterError("costs", None, "is needed")
+
+    with pytest.raises(ParameterError, match=r"^costs=None: is needed\nfold 1\nfitting$") as info:
+        fail()
+    assert sentence(info.value, OPTIONS) == "fitting: fold 1: --costs: is needed"
 
 
 def test_text_in_backticks_that_names_no_parameter_stays():

@@ -13,6 +13,7 @@ from ranksieve.model import LinearModel, Term
 from ranksieve.preparation import MissingPolicy, Normalisation, Preparation
 from tests.engine_readers import READERS
 from tests.painless_reader import Compiler, NotPainless, tokens
+from tests.refusals import refused_data, refused_parameter
 from tests.test_cli import refused, run
 from tests.test_export import BY_RANGE, HYBRID, content, weighing
 
@@ -42,7 +43,7 @@ def test_the_window_is_in_the_files(target, tmp_path):
 @pytest.mark.parametrize("target", WINDOWED)
 @pytest.mark.parametrize("window", [0, -1, 2.5, True])
 def test_windows_that_hold_no_documents(target, window, tmp_path):
-    with pytest.raises(ValueError, match=r"window is .*; expected a whole number of documents from 1 on"):
+    with refused_parameter("window", window):
         export_model(model_for(target), target, tmp_path / "out", window=window, **names_for(target))
 
 
@@ -137,9 +138,9 @@ def test_the_reader_sees_what_is_no_painless():
 
 def test_a_script_beyond_the_size_that_engines_take(tmp_path):
     terms = tuple(Term("f" * 300 + str(j), j, 1.0) for j in range(120))
-    sentence = rf"the script of 120 features has \d+ bytes, but Elasticsearch takes {MOST_CHARACTERS} at most"
-    with pytest.raises(ValueError, match=sentence):
+    with refused_data() as info:
         export_model(LinearModel(terms, 120), "elasticsearch_script", tmp_path / "out")
+    assert str(MOST_CHARACTERS) in info.value.reason
 
 
 # --- sub-queries -----------------------------------------------------------------------------------------
@@ -177,17 +178,18 @@ def test_the_plugins_feature_set_gives_the_queries(target, tmp_path):
 
 @pytest.mark.parametrize("target", HYBRID)
 @pytest.mark.parametrize(
-    ("given", "sentence"),
+    ("given", "word"),
     [
-        ({"f1": {"match": {"a": "b"}}}, "there is no query for f2, which the model uses"),
-        ({"f1": "title", "f2": {}}, "the feature 'f1' has no query, got 'title'"),
-        ([{"name": "f1", "template": "ln(x)"}], r"the feature 'f1' has no query, got 'ln\(x\)'"),
-        ("f1", "the feature set is not one"),
+        ({"f1": {"match": {"a": "b"}}}, "no query for f2"),
+        ({"f1": "title", "f2": {}}, "'title'"),
+        ([{"name": "f1", "template": "ln(x)"}], "'ln(x)'"),
+        ("f1", "must be a list"),
     ],
 )
-def test_queries_that_do_not_fit(target, given, sentence, tmp_path):
-    with pytest.raises(ValueError, match=sentence):
+def test_queries_that_do_not_fit(target, given, word, tmp_path):
+    with refused_data() as info:
         export_model(BY_RANGE, target, tmp_path / "out", featureset=given)
+    assert word in info.value.reason
     assert not (tmp_path / "out").exists()
 
 
@@ -213,15 +215,17 @@ def test_an_indicator_cannot_be_a_sub_query(target, tmp_path):
     missing = MissingPolicy("indicator", ("f1", "f1 is missing"), (0.5, 0.0), ("", "f1"))
     terms = (Term("f1", 0, 0.5), Term("f1 is missing", 0, 0.75))
     preparation = Preparation(missing, Normalisation("query_min_max"))
-    with pytest.raises(ValueError, match=r"the model uses whether f1 is missing, which .* cannot compute"):
+    with refused_data() as info:
         export_model(LinearModel(terms, 1, preparation=preparation), target, tmp_path / "out")
+    assert "whether f1 is missing" in info.value.reason
 
 
 def test_opensearch_takes_five_sub_queries(tmp_path):
     by_range = Normalisation("query_min_max")
     export_model(weighing(*[1.0] * 5, normalisation=by_range), "opensearch_hybrid", tmp_path / "five")
-    with pytest.raises(ValueError, match=r"the model uses 6 features, but .* takes 5 sub-queries at most"):
+    with refused_data() as info:
         export_model(weighing(*[1.0] * 6, normalisation=by_range), "opensearch_hybrid", tmp_path / "six")
+    assert "6 features" in info.value.reason
 
 
 def test_opensearch_gets_weights_that_sum_to_one(tmp_path):
@@ -244,8 +248,9 @@ def test_mongodb_names_its_pipelines_apart(tmp_path):
 
 def test_mongodb_refuses_what_is_no_stage(tmp_path):
     queries = {"f1": {"match": {"a": "b"}}, "f2": [{"$search": {}}]}
-    with pytest.raises(ValueError, match="is no stage of a pipeline of MongoDB"):
+    with refused_data() as info:
         export_model(BY_RANGE, "mongodb", tmp_path / "out", featureset=queries)
+    assert "MongoDB" in info.value.reason
 
 
 # --- Vespa's phases, Qdrant ------------------------------------------------------------------------------
@@ -287,7 +292,7 @@ def test_qdrant_takes_scores_and_payload(tmp_path):
 
 @pytest.mark.parametrize("name", ["$scores", "$score[x]", "a b", "a..b", '"a', "a.$score[0]"])
 def test_qdrant_refuses_other_names(name, tmp_path):
-    with pytest.raises(ValueError, match=r"neither the score of a search .* map every feature"):
+    with refused_parameter("names", name):
         export_model(weighing(1.0), "qdrant", tmp_path / "out", names={"f1": name})
 
 
@@ -307,7 +312,6 @@ def test_the_command_takes_queries_and_window(tmp_path, monkeypatch):
     assert linear["rank_window_size"] == 40
     assert [one["weight"] for one in linear["retrievers"]] == [0.5, 2.0]
     (tmp_path / "queries.json").write_text('{"f1": 3}')
-    assert refused("export", "model.json", *options).startswith("queries.json: the feature 'f1' has no query")
-    assert "--window does not apply to solr" in refused(
-        "export", "model.json", "--to", "solr", "-o", "out", "--window", "5"
-    )
+    assert refused("export", "model.json", *options).facts == ("queries.json", None)
+    window = refused("export", "model.json", "--to", "solr", "-o", "out", "--window", "5")
+    assert window.facts == ("window", 5)

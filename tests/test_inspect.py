@@ -12,6 +12,7 @@ from ranksieve.data.dataset import Dataset
 from ranksieve.measures import inspection
 from ranksieve.report.inspect_words import remarks
 from tests.conftest import random_dataset
+from tests.refusals import refused_parameter
 from tests.test_cli import refused, run
 
 HOSTILE = "<b>price</b> & 'x'"
@@ -150,7 +151,7 @@ def test_labels_that_cannot_be_measured():
     found = rs.inspect_features(Dataset([[1.0], [2.0]], [-1, 1], [1, 1]))
     assert (found.chance, found.ideal, found.features[0].metric) == (None, None, 0.0)
     assert not found.features[0].constant_within_queries
-    with pytest.raises(ValueError, match="unknown metric 'ndgc'"):
+    with refused_parameter("metric", "ndgc"):
         rs.inspect_features(random_dataset(), "ndgc@10")
 
 
@@ -202,7 +203,7 @@ def test_the_page(here, option):
 
 
 def test_what_the_command_refuses(here):
-    assert refused("inspect", "d.parquet", "-o", "page.txt").startswith("page.txt: end the name in .html")
-    assert refused("inspect", "d.parquet", "-o", "gone/page.html").startswith(
-        "gone/page.html: the folder gone"
-    )
+    page = refused("inspect", "d.parquet", "-o", "page.txt")
+    assert page.facts == ("page.txt", None)
+    assert ".html" in page.reason
+    assert refused("inspect", "d.parquet", "-o", "gone/page.html").facts == ("gone/page.html", None)

@@ -12,6 +12,7 @@ from ranksieve.methods import METHODS, parameter_grid
 from ranksieve.metrics import evaluate
 from tests.conftest import random_dataset
 from tests.protocol import five_fold
+from tests.refusals import refused_parameter
 
 
 @pytest.fixture(scope="module")
@@ -58,7 +59,7 @@ def test_constant_features_count_apart(small):
 
 
 def test_an_empty_grid_is_refused(folds):
-    with pytest.raises(ValueError, match="the grid of method is empty"):
+    with refused_parameter("methods", "method"):
         five_fold(FenchelRank, [], folds)
 
 

@@ -17,6 +17,7 @@ from tests.engine_readers import READERS, python_process
 from tests.hostile import CONTROLS, HALVES, SHOWN
 from tests.injection.__main__ import tried
 from tests.injection.round_trip import Fault, check_sentence, check_structure, round_trip
+from tests.refusals import refused_data, refused_parameter
 
 ANY_NAMES = [target for target in EXPORTS if target not in (*VESPA, "qdrant", "ranklib", "opensearch_hybrid")]
 VALUES = np.random.default_rng(0).gamma(2.0, 1.0, (4, len(SHOWN)))
@@ -94,7 +95,7 @@ EXPRESSIONS = ["true", "false", "if", "in", "f(a+b)", "f(a*2)", 'f("a)', "f(a;b)
 
 @pytest.mark.parametrize("name", EXPRESSIONS)
 def test_expressions_are_no_vespa_features(name, tmp_path):
-    with pytest.raises(ValueError, match="is not a Vespa rank feature"):
+    with refused_parameter("names", name):
         export_model(model_of(["f1"]), "vespa", tmp_path / "out", names={"f1": name})
 
 
@@ -104,10 +105,12 @@ def test_quoted_and_nested_arguments_are(name, tmp_path):
     assert f"* {name}\n" in (tmp_path / "out" / "ranker.profile").read_text()
 
 
-def test_what_is_said_of_a_hostile_name_can_be_pasted(tmp_path):
+def test_advice_about_a_hostile_name_is_no_command(tmp_path):
     model = LinearModel((Term("$(id); x", 0, -1.0),), 1)
-    with pytest.raises(ValueError, match=r"fit with --signs '\$\(id\); x=\+', .* --must-not '\$\(id\); x'"):
+    with refused_data() as info:
         export_model(model, "mongodb", tmp_path / "out")
+    assert "the weight of $(id); x is -1" in info.value.reason
+    assert info.value.reason.count("$(id)") == 1
 
 
 def test_commands_that_load_an_export_quote_the_folder(tmp_path):

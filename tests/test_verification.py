@@ -18,6 +18,7 @@ from ranksieve.verification import PROOFS, Case, NotChecked, Verdict, Verificati
 from ranksieve.verification.case import recomputed
 from tests.conftest import COSTS, QUICK, random_dataset
 from tests.pairs import l1_gap
+from tests.refusals import refused_data, refused_parameter
 
 SMALL = {"k": 3, "t": 3, "n_subsamples": 4, "n_rounds": 6, "n_alphas": 6, "cv": 2}
 LINEAR = [name for name, method in METHODS.items() if method.linear]
@@ -195,7 +196,7 @@ def test_sets_and_cards_fitted_with_query_weights(train):
     for model, kind in ((fitted, "subset"), (card, "scorecard")):
         assert verdicts(model, train, query_weight=weight)[kind] is True
         assert verdicts(model, train)[kind] is None
-        assert "give query_weight=" in words(model, train, kind)
+        assert "give query_weight" in words(model, train, kind)
 
 
 def test_a_proof_of_a_set_by_a_method_without_sets(train):
@@ -232,7 +233,7 @@ def test_weights_fitted_to_all_data(family, halves):
     assert set(verdicts(both, train, valid).values()) == {True}
     alone = rs.verify(both, train).verdicts
     assert [one.holds for one in alone] == [True, None, None, None]
-    assert alone[2].words == alone[3].words == "it was fitted with validation data: give valid="
+    assert alone[2].words == alone[3].words == "it was fitted with validation data: give valid"
 
 
 @pytest.mark.parametrize(
@@ -283,7 +284,7 @@ def test_query_weights(train):
     assert set(verdicts(fitted, train, query_weight=weight).values()) == {True}
     without = rs.verify(fitted, train)
     assert [one.holds for one in without.verdicts] == [True, None, None, None]
-    assert "give query_weight=" in without.verdicts[1].words
+    assert "give query_weight" in without.verdicts[1].words
     assert "query weights" in without.verdicts[2].words
     other = verdicts(fitted, train, query_weight=weight + 1)
     assert other["query weights"] is False
@@ -454,7 +455,7 @@ def test_without_a_new_fit(model, halves):
 def test_without_validation_data(model, halves):
     found = verdicts(model, halves[0])
     assert [claim for claim, holds in found.items() if holds is None] == ["validation data", HELD_OUT]
-    assert words(model, halves[0], HELD_OUT) == "it was fitted with validation data: give valid="
+    assert words(model, halves[0], HELD_OUT) == "it was fitted with validation data: give valid"
     assert not rs.verify(model, halves[0]).holds, "not confirmed"
     assert not rs.verify(model, halves[0], refit=False).holds
 
@@ -485,13 +486,13 @@ def test_a_kind_of_proof_is_one_function_and_one_line(model, halves, monkeypatch
         (lambda m: replace(m, method="MyRanker"), "no linear method called 'MyRanker'"),
         (lambda m: replace(m, method="LambdaMART"), "no linear method called 'LambdaMART'"),
         (lambda m: entry(m, "parameters", other=1), "has no parameter 'other' in this release"),
-        (lambda m: entry(m, "parameters", tol=-1.0), "The 'tol' parameter of SparseRanker must be"),
+        (lambda m: entry(m, "parameters", tol=-1.0), "tol=-1.0: "),
         (
             lambda m: entry(m, "parameters", penalty="Mine(alpha=1.0)"),
             "penalty is an object of the caller's own",
         ),
         (lambda m: replace(m, chosen_by=None), "the profile of the choice is the caller's own"),
-        (lambda m: entry(m, "parameters", metric="ndgc"), "fitting again fails: unknown metric"),
+        (lambda m: entry(m, "parameters", metric="ndgc"), "fitting again fails: metric='ndgc': "),
         (lambda m: entry(m, "parameters", alphas="few"), "fitting again fails: could not convert"),
         (
             lambda m: entry(m, "parameters", feature_costs="x.csv"),
@@ -569,20 +570,22 @@ def test_older_files_do_not_name_the_family(train):
 
 def test_wrong_input_is_refused(model, halves):
     train, valid = halves
-    with pytest.raises(ValueError, match="fitted on 8 features but the data set has 5"):
+    with refused_data() as info:
         rs.verify(model, random_dataset())
+    assert "5 features" in info.value.reason
     renamed = train.replace_features(train.X, [f"g{j}" for j in range(8)])
-    with pytest.raises(ValueError, match="the data lack"):
+    with refused_data() as info:
         rs.verify(model, renamed, valid)
-    with pytest.raises(ValueError, match="ndarray is not a Dataset"):
+    assert "lack" in info.value.reason
+    with refused_parameter("data"):
         rs.verify(model, train.X)
     alone = sparse(train)
-    with pytest.raises(ValueError, match="fitted without validation data; leave out valid="):
+    with refused_parameter("valid", valid):
         rs.verify(alone, train, valid)
-    with pytest.raises(ValueError, match="fitted without query weights; leave out query_weight="):
+    with refused_parameter("query_weight"):
         rs.verify(alone, train, query_weight=np.ones(train.n_queries))
     for silent in (rs.LinearModel(model.terms, 8), "model.json"):
-        with pytest.raises(ValueError, match="claims nothing that could be verified"):
+        with refused_parameter("model", silent):
             rs.verify(silent, train)
 
 

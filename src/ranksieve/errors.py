@@ -7,7 +7,8 @@ A reason may name parameters in backticks: ``needs `costs` `` or ``choose `missi
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 LONGEST_SHOWN = 60
@@ -30,7 +31,8 @@ class InputError(ValueError):
 class ParameterError(InputError):
     """A parameter has a value that cannot be used.
 
-    ``reason`` says what is expected or what to do: "must be at least 1". Arrays are not shown.
+    ``reason`` says what is expected or what to do: "must be at least 1". Arrays, data sets and models are not
+    shown.
     """
 
     def __init__(self, name: str, value: Any, reason: str) -> None:
@@ -39,7 +41,8 @@ class ParameterError(InputError):
 
     @property
     def text(self) -> str:
-        given = "" if getattr(self.value, "shape", ()) else "=" + shown(self.value).replace("`", "'")
+        large = getattr(self.value, "shape", ()) or hasattr(self.value, "n_features")
+        given = "" if large else "=" + shown(self.value).replace("`", "'")
         return f"`{self.name}{given}`: {self.reason}"
 
 
@@ -63,6 +66,16 @@ class DataError(InputError):
         return f"{place}: {self.reason}" if place else self.reason
 
 
+@contextmanager
+def while_doing(what: str) -> Iterator[None]:
+    """Note what was being done on an error about a value; the command line begins its sentence with it."""
+    try:
+        yield
+    except ValueError as error:
+        error.add_note(what)
+        raise
+
+
 def in_python(text: str) -> str:
     """Show parameters as Python's users write them."""
     return PARAMETER.sub(lambda m: m[1] if m[2] is None else f"{m[1]}={m[2]}", text)
@@ -75,7 +88,10 @@ def on_command_line(text: str, options: Mapping[str, str]) -> str:
         name, value = match[1], match[2]
         if name not in options:
             return in_python(match[0])
-        return options[name] if value in (None, "None") else f"{options[name]} {value.strip(QUOTES)}"
+        given = options[name]
+        if value is None or (value in ("None", "True") and " " not in given):
+            return given
+        return f"{given}{'=' if ' ' in given else ' '}{value.strip(QUOTES)}"  # --set name=value
 
     return PARAMETER.sub(option, text)
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from ranksieve.errors import DataError
+
 MOST_BYTES = 200  # of the 255 that file systems take, with room for endings
 FORBIDDEN = re.compile(r'[\x00-\x1f\x7f/\\:*?"<>|]')
 DEVICE = re.compile(r"(con|prn|aux|nul|com[0-9¹²³]|lpt[0-9¹²³])\s*(\..*)?", re.IGNORECASE | re.DOTALL)
@@ -30,4 +32,4 @@ def fault_of_file_name(name: str) -> str | None:
 def check_inside(path: Path, folder: Path) -> None:
     """Refuse a file whose place is outside the folder, because something on the way there is a link."""
     if not path.resolve().is_relative_to(folder.resolve()):
-        raise ValueError(f"{path}: leads out of {folder} by a link; remove the link")
+        raise DataError(path, None, f"leads out of {folder} by a link; remove the link")

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ranksieve._types import FloatArray
-from ranksieve.errors import shown
+from ranksieve.errors import DataError, shown
 
 HALF = re.compile(r"\\u[dD][89a-fA-F]")  # of those that UTF-16 writes in two
 LONGEST = 308  # digits of a whole number that fits into a float
@@ -37,7 +37,7 @@ def decode_json(text: str, **options: Any) -> Any:
 
 
 def checked(value: Any, shape: Any, what: str) -> Any:
-    """The value if it has the shape, else a ValueError that says what it is and should be.
+    """The value if it has the shape, else a DataError that says what it is and should be.
 
     A shape is str, int, float (finite; a whole number becomes one), list or dict; ``[shape]``, a list of
     such; or ``{entry: shape}``, an object with these entries and no others. ``(shape, default)`` is an
@@ -49,14 +49,15 @@ def checked(value: Any, shape: Any, what: str) -> Any:
         return [checked(one, shape[0], f"an entry of {what}") for one in checked(value, list, what)]
     fits = isinstance(value, TAKEN.get(shape, shape)) and not isinstance(value, bool)
     if not fits or (shape is float and not math.isfinite(value)):
-        raise ValueError(f"{what} is {shown(value)}; expected {KINDS[shape]}")
+        raise DataError(None, None, f"{what} is {shown(value)}; expected {KINDS[shape]}")
     return float(value) if shape is float else value
 
 
 def _checked_object(value: Mapping[str, Any], shape: Mapping[str, Any], what: str) -> dict[str, Any]:
     unknown = next((name for name in value if name not in shape), None)
     if unknown is not None:
-        raise ValueError(f"{what} has the unknown entry {unknown!r}; known are {', '.join(shape)}")
+        reason = f"{what} has the unknown entry {unknown!r}; known are {', '.join(shape)}"
+        raise DataError(None, None, reason)
     return {name: _entry(value, name, inner, what) for name, inner in shape.items()}
 
 
@@ -66,7 +67,7 @@ def _entry(value: Mapping[str, Any], name: str, shape: Any, what: str) -> Any:
         if name not in value or (default is None and value[name] is None):
             return default
     if name not in value:
-        raise ValueError(f"{what} has no {name}")
+        raise DataError(None, None, f"{what} has no {name}")
     return checked(value[name], shape, name)
 
 

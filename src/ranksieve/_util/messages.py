@@ -11,24 +11,25 @@ from pathlib import Path
 from types import FrameType
 from typing import TypeVar
 
-from ranksieve.errors import LONGEST_SHOWN, in_python, shown
+from ranksieve.errors import LONGEST_SHOWN, ParameterError, in_python, shown
 
 Entry = TypeVar("Entry")
 
 
 def lookup(
-    table: Mapping[str, Entry], name: str, kind: str, known_as: Mapping[str, str] | None = None
+    table: Mapping[str, Entry], name: str, parameter: str, known_as: Mapping[str, str] | None = None
 ) -> Entry:
     """``table[name]``; for an unknown name an error that lists the known ones and suggests the nearest.
 
-    ``known_as`` gives other words, in lower case, for names of the table.
+    ``parameter`` is the one whose value the name is. ``known_as`` gives other words, in lower case, for names
+    of the table.
     """
     if name in table:
         return table[name]
     folded = {**(known_as or {}), **{key.lower(): key for key in table}}
     nearest = get_close_matches(name.lower(), folded, n=1)
     hint = f" (did you mean {folded[nearest[0]]!r}?)" if nearest else ""
-    raise ValueError(f"unknown {kind} {shown(name)}{hint}; known are {', '.join(table)}")
+    raise ParameterError(parameter, name, f"unknown{hint}; choose one of {', '.join(table)}")
 
 
 def shortened(names: Sequence[str], most: int) -> str:
@@ -45,6 +46,11 @@ def told(name: str) -> str:
 def how_to_install(extra: str) -> str:
     """The advice in a message; ranksieve is on no registry, so it is installed from a checkout."""
     return f'run pip install ".[{extra}]" in the checkout of ranksieve'
+
+
+def text_of(warning: Warning | str) -> str:
+    """What a warning says, with parameters in backticks if :func:`warn_caller` gave it."""
+    return getattr(warning, "text", str(warning))
 
 
 PACKAGE = str(Path(__file__).parents[1]) + os.sep

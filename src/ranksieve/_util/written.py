@@ -10,6 +10,8 @@ from contextvars import ContextVar
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ranksieve.errors import DataError
+
 if TYPE_CHECKING:  # it loads numpy, which help does without
     from ranksieve._types import PathLike
 
@@ -84,10 +86,10 @@ def make_folder(path: PathLike) -> None:
         raise OSError(error.errno, why_not(error), os.fspath(path)) from None
 
 
-def not_a_folder(path: PathLike, advice: str) -> ValueError:
+def not_a_folder(path: PathLike, advice: str) -> DataError:
     """What to raise where something else is in the place of a folder."""
     what = "file" if os.path.exists(path) else "link that leads nowhere"
-    return ValueError(f"{os.fspath(path)}: is a {what}; {advice}")
+    return DataError(path, None, f"is a {what}; {advice}")
 
 
 def why_not(error: OSError) -> str:

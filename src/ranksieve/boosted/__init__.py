@@ -142,7 +142,7 @@ def _model(content: dict[str, Any]) -> BoostedModel:
     kind = checked(described.pop("kind", ""), str, "kind of the ensemble")
     model = BoostedModel(
         features=tuple(Feature(**feature) for feature in content["features"]),
-        ensemble=lookup(ENSEMBLES, kind, "kind of ensemble")(described),
+        ensemble=lookup(ENSEMBLES, kind, "kind")(described),
         preparation=Preparation.from_dict(content),
         **{name: content[name] for name in ("n_features", "method", "parameters", "data", "version")},
     )

@@ -9,7 +9,7 @@ from __future__ import annotations
 import gc
 import inspect
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import MISSING, fields, is_dataclass
 from functools import wraps
 from typing import Annotated, Any, get_type_hints
@@ -63,6 +63,19 @@ def _targets() -> list[str]:
     return list(EXPORTS)
 
 
+RENAMED = {  # options that have another name than the parameter they set
+    "qid": "--qid-column",
+    "label": "--label-column",
+    "doc_id": "--doc-column",
+    "sample": "--data",
+    "data_sets": "--data",
+    "warm_start": "--from",
+    "target": "--to",
+    "metric": "--select",
+    "n_seeds": "--seeds",
+    "n_jobs": "--jobs",
+    "max_features": "--k",
+}
 TABLES = {"{methods}": _methods, "{targets}": _targets}  # what help texts list, read when help is asked for
 
 
@@ -77,12 +90,18 @@ class Command(TyperCommand):
         super().format_help(ctx, formatter)
 
     def invoke(self, ctx: Any) -> Any:
+        advised = ctx.parent.command.commands["fit"].options()  # in "fit with …" of another command
+        with one_sentence(advised | self.options(ctx.params.get("settings") or ())):
+            return super().invoke(ctx)
+
+    def options(self, settings: Sequence[str] = ()) -> dict[str, str]:
+        """The option that sets each parameter; ``settings`` are those of --set."""
         flags = [[flag for flag in given.opts if flag.startswith("--")] for given in self.params]
         named = zip(self.params, flags, strict=True)
         options = {given.name: group[0] for given, group in named if group and given.name}
         options |= {flag[2:].replace("-", "_"): group[0] for group in flags for flag in group}
-        with one_sentence(options):
-            return super().invoke(ctx)
+        options |= {name: flag for name, flag in RENAMED.items() if [flag] in flags}
+        return options | {name: f"--set {name}" for name, *_ in (text.split("=") for text in settings)}
 
 
 app = typer.Typer(

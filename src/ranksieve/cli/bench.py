@@ -12,6 +12,7 @@ from ranksieve.cli.app import command
 from ranksieve.cli.files import connected
 from ranksieve.cli.options import NORMALISE, RANKER_MISSING, Json, comma_separated
 from ranksieve.cli.output import emit_json, exit_code, how_ended, progress, say, table, words
+from ranksieve.errors import ParameterError
 
 if TYPE_CHECKING:  # these take long to load
     from ranksieve.experiment import Results
@@ -103,7 +104,7 @@ def bench(
     if methods is not None:
         names = methods if methods == "all" else comma_separated(methods)
     if baseline is not None and baseline not in (METHODS if names == "all" else names):
-        raise ValueError(f"--baseline {baseline} is not among the methods; add it to --methods")
+        raise ParameterError("baseline", baseline, "is not among the methods; add it to `methods`")
     try:
         with connected(cluster) as client, progress("fitting") as bar:
             results = rs.bench(

@@ -15,6 +15,7 @@ from ranksieve.cli.evaluate import as_plain_data, evaluator, say_how
 from ranksieve.cli.files import is_model
 from ranksieve.cli.options import Json, MetricOptions, ScoringOptions
 from ranksieve.cli.output import emit_json, table, words
+from ranksieve.errors import DataError
 
 if TYPE_CHECKING:  # these take long to load
     from ranksieve.metrics import Evaluation
@@ -89,7 +90,8 @@ def _show_queries(evaluations: Mapping[str, Evaluation], texts: Mapping[Any, str
 def short_names(files: Sequence[str]) -> dict[str, str]:
     """Each file's stem, or the whole path where stems are equal."""
     if len(set(files)) < len(files):
-        raise ValueError("a file is named twice; give different models or score files")
+        twice = next(file for file in files if files.count(file) > 1)
+        raise DataError(twice, None, "is named twice; give different models or score files")
     stems = [Path(file).stem for file in files]
     return {f: stem if stems.count(stem) == 1 else f for f, stem in zip(files, stems, strict=True)}
 

@@ -11,6 +11,7 @@ from ranksieve.cli.app import command
 from ranksieve.cli.files import beside, check_inputs, check_outputs
 from ranksieve.cli.options import DATA_HELP, Missing, ReadingOptions
 from ranksieve.cli.output import progress, words
+from ranksieve.errors import DataError, ParameterError
 
 
 @command(
@@ -77,21 +78,22 @@ def convert(
     log_options = {"judgements": judgements, "unjudged": unjudged, "entry": entry}
     given: dict[str, Any] = {name: value for name, value in log_options.items() if value is not None}
     if given and any(format_of(source).read is not rs.read_ltr_log for source in sources):
-        name = next(iter(given))
-        raise ValueError(f"--{name} belongs to feature logs (.json), but {', '.join(sources)} is none")
+        name, value = next(iter(given.items()))
+        raise ParameterError(name, value, f"needs a feature log (.json), which {', '.join(sources)} is not")
     given |= reading.arguments
     if means_folder(target):
         if reading.queries is not None:
-            raise ValueError(
-                f"--queries belongs to files, but {target} is a folder; write a .parquet file with the texts "
-                "first"
+            raise ParameterError(
+                "queries",
+                reading.queries,
+                f"is not for folders such as {target}; write a .parquet file with the texts first",
             )
         data = _to_folder(sources, target, dtype=dtype, n_features=n_features, missing=missing, **given)
     else:
         if dtype is not None or n_features is not None:
-            option = "--dtype" if dtype is not None else "--n-features"
-            raise ValueError(
-                f"{option} belongs to folders, but {target} is a file; end its name in .ranksieve"
+            name, value = ("dtype", dtype) if dtype is not None else ("n_features", n_features)
+            raise ParameterError(
+                name, value, f"is for folders, but {target} is a file; end its name in .ranksieve"
             )
         inputs = [*sources, judgements, reading.names, reading.queries]
         data = _to_file(sources, target, inputs, reading, missing=missing, **given)
@@ -113,10 +115,8 @@ def _to_file(
     check_inputs(*sources)
     check_outputs([target], inputs)
     if len(sources) > 1 and any(format_of(source).read is not rs.read_letor for source in sources):
-        raise ValueError(
-            f"{target}: several inputs that are not all LETOR text can only become a folder; call it "
-            "NAME.ranksieve"
-        )
+        reason = "inputs that are not all LETOR text can only become a folder; call it NAME.ranksieve"
+        raise DataError(target, None, reason)
     with progress(f"reading {', '.join(sources)}"):
         data = reading.with_texts(rs.read_dataset(sources[0] if len(sources) == 1 else sources, **options))
     rs.write_dataset(data, target)

@@ -13,7 +13,8 @@ from ranksieve.cli.app import command
 from ranksieve.cli.files import check_inputs, finite_scores, query_texts, read_scores
 from ranksieve.cli.measures import check_measures, measures_for, measures_of_runs
 from ranksieve.cli.options import DATA_HELP, MODEL_HELP, Device, Json, MetricOptions, ScoringOptions
-from ranksieve.cli.output import emit_json, table, while_doing, words
+from ranksieve.cli.output import emit_json, table, words
+from ranksieve.errors import DataError, while_doing
 
 if TYPE_CHECKING:  # these take long to load
     from ranksieve._types import FloatArray
@@ -64,8 +65,7 @@ def evaluate(
     told otherwise. The letor profile follows the official LETOR scripts, where a list shorter than k has an
     NDCG at k of zero; the trec profile follows trec_eval -c.
     """
-    kind = "rule for queries without a relevant document"
-    rule = None if empty is None else lookup(EMPTY_RULES, empty, kind)
+    rule = None if empty is None else lookup(EMPTY_RULES, empty, "empty")
     ranking = _one_ranking(data, model, scores, run, metrics.qrels)
     how = evaluator(data, [ranking], [model] if model else [], metrics, scoring, rule, device or "cpu")
     evaluation = how.measure(ranking)
@@ -133,9 +133,11 @@ def evaluator(
 def _scores_of(file: str, data: rs.Dataset, data_file: str) -> FloatArray:
     scores = read_scores(file)
     if len(scores) != data.n_docs:
-        raise ValueError(
-            f"{file} has {len(scores)} scores but {data_file} has {data.n_docs} documents; "
-            "expected one score per document, in the same order"
+        raise DataError(
+            file,
+            None,
+            f"has {len(scores)} scores, but {data_file} has {data.n_docs} documents; write one score per "
+            "document, in the same order",
         )
     return scores
 

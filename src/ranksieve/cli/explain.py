@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,7 +14,8 @@ from ranksieve.cli.app import command
 from ranksieve.cli.files import beside, check_outputs, write_text
 from ranksieve.cli.measures import Measures, check_measures, measures_for
 from ranksieve.cli.options import Conventions, Data, Json, ScoringOptions
-from ranksieve.cli.output import emit_json, table, while_doing, words
+from ranksieve.cli.output import emit_json, table, words
+from ranksieve.errors import ParameterError, while_doing
 
 if TYPE_CHECKING:  # these take long to load
     from ranksieve.explain import FeatureDrop, PairExplanation, QueryExplanation, WorstQuery
@@ -77,20 +79,21 @@ def explain(
     them. With --html, all of it on a page.
     """
     asked = query or []
-    _check_request(asked, doc, above, drop, worst, html, metric or profile, costs)
+    _check_request(asked, doc, above, drop, worst, html, {"metric": metric, "profile": profile}, costs)
     check_measures(metric, profile)
     check_outputs([html], [model, data, costs])
     documents, models = scoring.read(data, [model])
     scorer: Any = models[model]
     if asked and html is None:
-        if doc is not None:
-            _show_pair(rs.explain_pair(scorer, documents, doc, above, asked[0]), top, as_json)
-        else:
-            _show_query(rs.explain_query(scorer, documents, asked[0]), top, as_json)
+        with _query_is_an_option():
+            if doc is not None:
+                _show_pair(rs.explain_pair(scorer, documents, doc, above, asked[0]), top, as_json)
+            else:
+                _show_query(rs.explain_query(scorer, documents, asked[0]), top, as_json)
         return
     by = measures_for(models, documents, metric, profile)
     prices = None if costs is None else rs.read_costs(costs)
-    with while_doing(f"explaining {model}"):
+    with while_doing(f"explaining {model}"), _query_is_an_option():
         if html is not None:
             page = _page(scorer, documents, by, prices, asked, worst or ON_PAGE, model)
             write_text(page, html)
@@ -107,6 +110,16 @@ def explain(
         _show_worst(lowest, documents, by, as_json)
 
 
+@contextmanager
+def _query_is_an_option() -> Iterator[None]:
+    """Call the library's ``qid`` of a query --query; the readers' is a column."""
+    try:
+        yield
+    except ParameterError as error:
+        name = "query" if error.name == "qid" else error.name
+        raise ParameterError(name, error.value, error.reason) from None
+
+
 def _check_request(
     query: Sequence[str],
     doc: str | None,
@@ -114,7 +127,7 @@ def _check_request(
     drop: bool,
     worst: int | None,
     html: str | None,
-    measured: Any,
+    measured: Mapping[str, Any],
     costs: str | None,
 ) -> None:
     """Refuse what does not go together."""
@@ -124,13 +137,14 @@ def _check_request(
             "for the worst queries, or --html FILE for all of it"
         )
     if (doc is None) != (above is None):
-        raise ValueError("--doc and --above go together: why does one document stand above the other?")
+        raise ParameterError("doc", doc, "must be given together with `above`")
     if doc is not None and (not query or html is not None):
-        raise ValueError("--doc and --above need --query, the query whose documents they are, and no --html")
-    if measured and not (drop or worst is not None or html is not None):
-        raise ValueError("--metric and --profile belong to --drop and --worst; add one or leave them out")
+        raise ParameterError("doc", doc, "needs `query`, and no `html`")
+    for name, value in measured.items():
+        if value and not (drop or worst is not None or html is not None):
+            raise ParameterError(name, value, "needs `drop` or `worst`; add one or leave it out")
     if costs is not None and not (drop or html is not None):
-        raise ValueError("--costs belongs to --drop; add it or leave --costs out")
+        raise ParameterError("costs", costs, "needs `drop`; add it or leave it out")
 
 
 def _worst(model: Any, data: rs.Dataset, by: Measures, n: int) -> tuple[WorstQuery, ...]:

@@ -16,7 +16,8 @@ from ranksieve._util.messages import lookup
 from ranksieve.cli.app import command
 from ranksieve.cli.files import STANDARD, beside, read_with_models
 from ranksieve.cli.options import DATA_HELP, Json
-from ranksieve.cli.output import emit_json, while_doing, words
+from ranksieve.cli.output import emit_json, words
+from ranksieve.errors import DataError, ParameterError, while_doing
 
 
 @command(
@@ -72,10 +73,10 @@ def export(
     """
     from ranksieve.export import EXPORTS, make_export, paths_of, write_export
 
-    target = lookup(EXPORTS, to, "export target")
+    target = lookup(EXPORTS, to, "to")
     if output in ("", STANDARD):
         kind = "folder" if target.folder else "file"
-        raise ValueError(f"{output!r} is no {kind} to write an export to; name one")
+        raise ParameterError("output", output, f"must be the name of a {kind}")
     linear = rs.load_model(model)
     options = {
         "name": name,
@@ -92,12 +93,12 @@ def export(
         inputs = {os.path.realpath(file) for file in (model, names, featureset, data) if file}
         for file in paths_of(product, target, Path(output)):
             if os.path.realpath(file) in inputs:
-                raise ValueError(
-                    f"{file}: is an input and would be overwritten; choose another folder or file"
+                raise DataError(
+                    file, None, "is an input and would be overwritten; choose another folder or file"
                 )
         exported = write_export(product, to, output)
     for warning in told:
-        warnings.warn(str(warning.message), stacklevel=2)
+        warnings.warn(warning.message, stacklevel=2)
     files = [str(file) for file in exported.files]
     with beside(output):
         if as_json:
@@ -119,14 +120,16 @@ def read_json(path: str) -> Any:
     try:
         return decode_json(Path(path).read_text(encoding="utf-8"))
     except (json.JSONDecodeError, UnicodeDecodeError) as error:
-        raise ValueError(f"{path}: not a JSON file ({error})") from None
+        raise DataError(path, None, f"not a JSON file ({error})") from None
 
 
 def read_featureset(path: str, check: Callable[[Any], Any]) -> Any:
     """An engine's definitions of features."""
     content = read_json(path)
-    with while_doing(path):
+    try:
         check(content)
+    except DataError as error:
+        raise error.at(path) from None
     return content
 
 
@@ -134,7 +137,5 @@ def read_names(path: str) -> dict[str, str]:
     """A JSON object from our feature names to the engine's."""
     content = read_json(path)
     if not isinstance(content, dict):
-        raise ValueError(
-            f'{path}: not a map of names; expected an object like {{"bm25_title": "bm25(title)"}}'
-        )
+        raise DataError(path, None, 'must be an object of names, such as {"bm25_title": "bm25(title)"}')
     return content

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import ranksieve as rs
 from ranksieve.cli.output import progress
+from ranksieve.errors import DataError, ParameterError
 
 if TYPE_CHECKING:  # these take long to load
     from ranksieve._types import FloatArray
@@ -46,7 +47,9 @@ def read_data(
             return rs.read_dataset(path, missing=missing, **arguments)
         for name in arguments:
             if name not in OF_CLUSTER:
-                raise ValueError(f"{name}= is not for data on a cluster; leave it out or write other files")
+                raise ParameterError(
+                    name, arguments[name], "is not for data on a `cluster`; leave it out or write other files"
+                )
         return rs.distribute(path, client=client, **arguments)
 
 
@@ -85,7 +88,7 @@ def read_scores(path: str) -> FloatArray:
 def check_inputs(*paths: str | None) -> None:
     """Standard input can be only one of the inputs."""
     if paths.count(STANDARD) > 1:
-        raise ValueError("standard input (-) can be read once only; give a file for the other input")
+        raise DataError(STANDARD, None, "standard input can be read only once; name a file")
 
 
 # --- Models ----------------------------------------------------------------------------------------------
@@ -108,7 +111,7 @@ def model_before(file: str) -> rs.LinearModel:
 
     own = open_model(file).own
     if not isinstance(own, rs.LinearModel):
-        raise ValueError(f"{file}: --from takes a linear model file of ranksieve, and this is another one")
+        raise DataError(file, None, "is not a linear model of ranksieve, which `warm_start` needs")
     return own
 
 
@@ -158,10 +161,11 @@ def finite_scores(model: Scorer, data: rs.Dataset) -> FloatArray:
         scores = model.predict(data)
     bad = np.flatnonzero(~np.isfinite(scores))
     if len(bad):
-        raise ValueError(
-            f"{data.source or 'the data'}: the score of document {bad[0] + 1} is {scores[bad[0]]}, because a "
-            "feature in use is missing, infinite or too large; for missing ones choose --missing zero, "
-            "query_min or column_mean"
+        raise DataError(
+            data.source,
+            None,
+            f"the score of document {bad[0] + 1} is {scores[bad[0]]}, because a feature in use is missing, "
+            "infinite or too large; for missing ones choose `missing='zero'`, query_min or column_mean",
         )
     return scores
 
@@ -209,10 +213,10 @@ def check_outputs(
         if output is None or (stdout and output == STANDARD):
             continue
         if output == STANDARD:
-            raise ValueError("-: this cannot go to standard output; name a file to write")
+            raise DataError(output, None, "cannot go to standard output; name a file to write")
         there = destination(output)
         if there.replaced and there.place in taken:
-            raise ValueError(f"{output}: is named twice on the command line; choose another output file")
+            raise DataError(output, None, "is named twice on the command line; choose another output file")
         taken.append(there.place)
         _check_writable(output, there)
 
@@ -220,17 +224,18 @@ def check_outputs(
 def _check_writable(output: str | os.PathLike[str], there: Destination) -> None:
     place = there.place
     if place.is_dir():
-        raise ValueError(f"{output}: is a folder; name a file to write")
+        raise DataError(output, None, "is a folder; name a file to write")
     if not place.parent.is_dir():
         folder = place.parent if Path(output).is_symlink() else Path(output).parent
-        raise ValueError(f"{output}: the folder {folder} does not exist; create it first")
+        raise DataError(output, None, f"the folder {folder} does not exist; create it first")
     if not (there.replaced or place.exists()):
-        raise ValueError(f"{output}: is not open; name a file to write")
+        raise DataError(output, None, "is not open; name a file to write")
     if there.descriptor is None and place.exists() and not os.access(place, os.W_OK):
-        raise ValueError(f"{output}: is write-protected; choose another file or allow writing")
+        raise DataError(output, None, "is write-protected; choose another file or allow writing")
     if not there.replaced:
         return
     try:
         tempfile.TemporaryFile(dir=place.parent).close()
     except OSError as error:
-        raise ValueError(f"{output}: cannot write there ({error.strerror}); choose another folder") from None
+        reason = f"cannot write there ({error.strerror}); choose another folder"
+        raise DataError(output, None, reason) from None

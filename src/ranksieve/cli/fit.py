@@ -30,9 +30,10 @@ from ranksieve.cli.fit_output import (
     write_page,
 )
 from ranksieve.cli.options import Cluster, Device, FitData, Json, MaxFeatures, RankerOptions, Weights
-from ranksieve.cli.output import emit_json, progress, while_doing, words
+from ranksieve.cli.output import emit_json, progress, words
 from ranksieve.cli.streaming import check_stream
 from ranksieve.cli.updating import settings_in_words, settings_of
+from ranksieve.errors import ParameterError, while_doing
 
 if TYPE_CHECKING:  # these take long to load
     from ranksieve.estimators import LinearRanker
@@ -150,12 +151,10 @@ def check_report(entry: Method, method: str, cluster: str | None) -> None:
     from ranksieve.report import require_extra
 
     if not entry.linear:
-        raise ValueError(f"--report shows weights, but {method} is not linear and has none; leave it out")
+        raise ParameterError("method", method, "is not linear, so it has no weights for `report` to show")
     require_extra()
     if cluster is not None:
-        raise ValueError(
-            "--report needs the data in memory, which they are not with --cluster; leave one out"
-        )
+        raise ParameterError("cluster", cluster, "`report` needs the data in memory; leave one out")
 
 
 def learn(
@@ -185,10 +184,9 @@ def model_and_settings(
 ) -> tuple[rs.LinearModel, dict[str, Any]]:
     """The model of --from, and its settings beside those that are given, if the method can begin with it."""
     if stream or method.lower() != "sparseranker":
-        what = "--stream" if stream else f"--method {method}"
-        raise ValueError(
-            f"--from does not go with {what}: only sparseranker begins with a model; leave it out"
-        )
+        reason = "cannot begin with a model; leave `warm_start` out"
+        name, value = ("stream", stream) if stream else ("method", method)
+        raise ParameterError(name, value, reason)
     old = model_before(file)
     return old, {name: value for name, value in settings_of(old).items() if name not in given}
 
@@ -203,10 +201,10 @@ def make_ranker(
     """
     for name in (*given, *(["valid"] if measures and not entry.linear else [])):
         if name not in entry.parameters and (name not in CHOICE or not entry.linear):
-            option = "--best-subset" if name == "families" else "--" + name.replace("_", "-")
-            reason = "has no such parameter" if entry.linear else "has no parameters but those of --set"
-            raise ValueError(f"{option} does not apply to {method}, which {reason}; leave it out")
-    parameters = dict(_setting(text, method, entry) for text in settings)
+            option = "best_subset" if name == "families" else name
+            only = "" if entry.linear else ", only `settings`"
+            raise ParameterError("method", method, f"does not use `{option}`{only}; leave it out")
+    parameters = dict(_setting(text, entry) for text in settings)
     if entry.uses_valid or not (measures or given.keys() & set(CHOICE) - entry.parameters.keys()):
         return cast("LinearRanker", entry.make(**{**parameters, **given}))
     preparation = {name: parameters.pop(name) for name in ("normalise", "missing") if name in parameters}
@@ -225,7 +223,7 @@ def learn_from_file(entry: Method, ranker: Any, source: FitData) -> Outcome:
     return Outcome(ranker, ranker.to_model())
 
 
-def _setting(text: str, method: str, entry: Method) -> tuple[str, Any]:
+def _setting(text: str, entry: Method) -> tuple[str, Any]:
     """A parameter of --set: text where its default is text and it may be, else a Python value if it can."""
     from ranksieve.estimators.parameters import accepts
     from ranksieve.metrics import parse
@@ -233,17 +231,16 @@ def _setting(text: str, method: str, entry: Method) -> tuple[str, Any]:
 
     name, equals, written = text.partition("=")
     if not equals:
-        raise ValueError(f"--set {text} has no =; write --set name=value, for example --set n_alphas=50")
-    with while_doing(f"--set {text}"):
-        default = lookup(entry.parameters, name, f"parameter of {method}")
+        raise ParameterError("settings", text, "must be name=value, such as n_alphas=50")
+    default = lookup(entry.parameters, name, "settings")
     as_text = isinstance(default, str) and accepts(entry.make(), name, written)
     try:
         value = written if as_text else ast.literal_eval(written)
     except (ValueError, SyntaxError):
         value = written
     if isinstance(default, int | float) and not isinstance(value, type(default) | int):
-        kind = "a whole number" if isinstance(default, int) else "a number"
-        raise ValueError(f"--set {text} gives no number; {name} is {kind}, for example {name}={default}")
+        kind = "an integer" if isinstance(default, int) else "a number"
+        raise ParameterError(name, written, f"must be {kind}, such as {default}")
     if name == "metric":
         parse(value)
     if name == "profile" and value is not None:

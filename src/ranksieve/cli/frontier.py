@@ -13,7 +13,8 @@ from ranksieve._util.messages import shortened
 from ranksieve.cli.app import command
 from ranksieve.cli.files import beside, check_inputs, check_outputs, write_text
 from ranksieve.cli.options import FitData, Json, MaxFeatures, RankerOptions, Weights
-from ranksieve.cli.output import emit_json, json_text, progress, table, while_doing, words
+from ranksieve.cli.output import emit_json, json_text, progress, table, words
+from ranksieve.errors import DataError, while_doing
 
 SHOWN_POINTS = 12
 SHOWN_NAMES = 6
@@ -47,7 +48,7 @@ def frontier(
     writers = {".json": json_text, ".html": frontier_page}
     suffix = "" if output is None else Path(output).suffix.lower()
     if output is not None and suffix not in writers:
-        raise ValueError(f"{output}: end the name in {' or '.join(writers)} to say what to write")
+        raise DataError(output, None, f"must end in {' or '.join(writers)}")
     if suffix == ".html":
         require_extra()
     inputs = [*source.files, *wanted.files, *weights.files]

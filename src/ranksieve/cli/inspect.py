@@ -14,6 +14,7 @@ from ranksieve.cli.app import command
 from ranksieve.cli.files import check_inputs, check_outputs, write_text
 from ranksieve.cli.options import Data, Json, ReadingOptions
 from ranksieve.cli.output import emit_json, progress, table, words
+from ranksieve.errors import DataError
 
 if TYPE_CHECKING:  # these take long to load
     from ranksieve.measures.inspection import FeatureFigures
@@ -76,7 +77,7 @@ def _check_page(html: str) -> None:
     from ranksieve.report.page import require_extra
 
     if Path(html).suffix.lower() not in (".html", ".htm"):
-        raise ValueError(f"{html}: end the name in .html to say that a page is to be written")
+        raise DataError(html, None, "must end in .html")
     require_extra()
 
 

@@ -12,6 +12,7 @@ import typer
 
 import ranksieve as rs
 from ranksieve.cli.files import kept_for, read_data, read_with_models
+from ranksieve.errors import DataError, ParameterError
 
 if TYPE_CHECKING:  # these take long to load
     from ranksieve.foreign import Scorer
@@ -155,7 +156,7 @@ class ReadingOptions:
         ``document_weight`` is the column of the weights of documents.
         """
         if client is not None and self.queries is not None:
-            raise ValueError("--queries needs the rows here, which --cluster leaves elsewhere; leave one out")
+            raise ParameterError("queries", self.queries, "is not for data on a `cluster`; leave one out")
         return self.with_texts(read_data(path, missing, client, self.weighted(document_weight)))
 
     def weighted(self, document_weight: str | None) -> dict[str, Any]:
@@ -203,9 +204,11 @@ class FitData(ReadingOptions):
         held_out = self.data(self.valid, kept_for(missing), client, document_weight)
         if data.n_features != held_out.n_features:
             widest = max(data.n_features, held_out.n_features)
-            raise ValueError(
-                f"{self.valid} has {held_out.n_features} features but {self.train} has {data.n_features}; "
-                f"both need the same columns (in sparse text write {widest}:0 once in the narrower file)"
+            raise DataError(
+                self.valid,
+                None,
+                f"has {held_out.n_features} features, but {self.train} has {data.n_features}; both need the "
+                f"same columns (in sparse text write {widest}:0 once in the narrower file)",
             )
         return data, held_out
 
@@ -272,7 +275,7 @@ class RankerOptions:
         from ranksieve.preparation.normalise import check_kind
 
         if self.max_cost is not None and self.costs is None:
-            raise ValueError(f"--max-cost {self.max_cost:g} needs --costs FILE: what each feature costs")
+            raise ParameterError("max_cost", self.max_cost, "needs `costs`: what each feature costs")
         if self.metric is not None:
             parse(self.metric)
         if self.profile is not None:
@@ -318,8 +321,8 @@ def _signs(text: str) -> dict[str, float]:
     for part in text.split(","):
         name, _, sign = (word.strip() for word in part.rpartition("="))
         if name in signs:
-            raise ValueError(f"--signs: {name!r} is named twice in {text}; name it once")
-        signs[name] = as_sign(sign, name, "--signs")
+            raise ParameterError("signs", text, f"{name!r} is named twice; name it once")
+        signs[name] = as_sign(sign, name)
     return signs
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import signal
 import sys
 import traceback
@@ -16,7 +15,7 @@ from unicodedata import category
 
 import typer
 
-from ranksieve._util.messages import how_to_install
+from ranksieve._util.messages import how_to_install, text_of
 from ranksieve._util.written import outputs_noted
 from ranksieve.cli.process import BY_SIGNAL, Ended
 from ranksieve.errors import InputError, on_command_line
@@ -38,16 +37,7 @@ EXTRAS = {
     "pyarrow": "frames",
     "jinja2": "report",
 }
-ARGUMENTS = {  # of options that have another name than the argument they set
-    "qid_column": "qid",
-    "label_column": "label",
-    "doc_column": "doc_id",
-    "data": "sample",
-}
 UNSEEN = ("Cc", "Cf", "Cs", "Zl", "Zp")  # categories: controls, formats, halves of pairs, ends of lines
-QUOTED = r"""(?:"[^"]*"|'[^']*')"""
-QUOTE_MARKS = "[\"']"
-VALUES = rf"{QUOTED}(?:(?:, | or ){QUOTED})*"
 
 
 # --- Tables, words, JSON -------------------------------------------------------------------------------
@@ -177,11 +167,7 @@ def one_sentence(options: Mapping[str, str]) -> Iterator[None]:
                 traceback.print_exc()
             if isinstance(error, OSError):
                 _abandon_output()
-            text = sentence(error)
-            if isinstance(error, InputError):
-                text = on_command_line(error.text, options)
-            elif isinstance(error, ValueError):
-                text = with_options(text, options)
+            text = sentence(error, options)
             written = _listed(outputs.written)
             say(f"{text} ({written} was written)" if written else text)
             raise typer.Exit(FAILURE) from None
@@ -206,9 +192,7 @@ def plain_warnings(options: Mapping[str, str]) -> Iterator[None]:
     """Show each warning once, as one line on stderr."""
 
     def show(message: Warning | str, *place: Any, **rest: Any) -> None:
-        text = getattr(message, "text", None)  # given by warn_caller
-        words = with_options(str(message), options) if text is None else on_command_line(text, options)
-        say(f"warning: {words}")
+        say(f"warning: {on_command_line(text_of(message), options)}")
 
     with warnings.catch_warnings():
         warnings.simplefilter("once", UserWarning)
@@ -216,46 +200,18 @@ def plain_warnings(options: Mapping[str, str]) -> Iterator[None]:
         yield
 
 
-@contextmanager
-def while_doing(what: str) -> Iterator[None]:
-    """Tell what was being done when a value turned out wrong."""
-    try:
-        yield
-    except ValueError as error:
-        raise ValueError(f"{what}: {error}") from error
-
-
 def say(text: str) -> None:
     """One line on stderr."""
     typer.echo(f"ranksieve: {harmless(' '.join(text.split()))}", err=True)
 
 
-def with_options(text: str, options: Mapping[str, str]) -> str:
-    """What the library says of arguments as the command line says it of options.
-
-    ``missing="zero" or "keep"`` becomes ``--missing zero or keep``, ``the option names`` becomes ``--names``,
-    and ``max_cost`` alone ``--max-cost``; a name without an underscore could be any word and needs its =.
-    An option that the text names already is left alone, and so is a text about --set, which takes the names
-    of parameters.
-    """
-    if "--set" in text:
-        return text
-    for word, option in options.items():
-        if option in text:
-            continue
-        name = ARGUMENTS.get(word, word)
-        text = re.sub(rf"the option {name}\b", option, text)
-        argument = rf"(?<![\w'\"=./-]){name}"
-        for values in re.findall(f"{argument}=({VALUES})", text):
-            text = text.replace(f"{name}={values}", f"{option} {re.sub(QUOTE_MARKS, '', values)}")
-        text = re.sub(f"{argument}=", f"{option} ", text)
-        if "_" in name and name == word:
-            text = re.sub(rf"{argument}(?![\w'\"/]|\.\w)", option, text)
-    return text
+def sentence(error: Exception, options: Mapping[str, str]) -> str:
+    """What happened and how to mend it, in words of the options."""
+    text = on_command_line(error.text, options) if isinstance(error, InputError) else _sentence(error)
+    return ": ".join([*reversed(getattr(error, "__notes__", ())), text])
 
 
-def sentence(error: Exception) -> str:
-    """What happened and how to mend it."""
+def _sentence(error: Exception) -> str:
     for kind, say_it in SENTENCES.items():
         if isinstance(error, kind):
             return say_it(error)

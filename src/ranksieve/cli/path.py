@@ -21,7 +21,8 @@ from ranksieve.cli.options import (
     Train,
     Weights,
 )
-from ranksieve.cli.output import emit_json, json_text, progress, table, while_doing, words
+from ranksieve.cli.output import emit_json, json_text, progress, table, words
+from ranksieve.errors import ParameterError, while_doing
 
 SHOWN_POINTS = 10
 SHOWN_NAMES = 6
@@ -65,7 +66,7 @@ def path(
     from ranksieve.report import certificate
 
     if l1_ratio is not None and penalty == "l1":
-        raise ValueError("--l1-ratio belongs to --penalty elastic_net; with l1 leave it out")
+        raise ParameterError("l1_ratio", l1_ratio, "needs `penalty='elastic_net'`; with l1 leave it out")
     check_inputs(train, *weights.files)
     check_outputs([output], [train, *weights.files])
     check_kind(normalise)

@@ -39,7 +39,7 @@ def rank(
     from ranksieve.formats.trec import run_lines
 
     formats: dict[str, Callable[..., Iterator[str]]] = {"scores": _score_lines, "trec": run_lines}
-    lines_of = lookup(formats, form, "format")
+    lines_of = lookup(formats, form, "form")
     check_outputs([output], [model, data], stdout=True)
     documents, models = scoring.read(data, [model])
     scorer = models[model]

@@ -13,6 +13,7 @@ from ranksieve.cli.bench import say_unfinished, show_tables
 from ranksieve.cli.files import beside, check_outputs
 from ranksieve.cli.options import Json
 from ranksieve.cli.output import emit_json, words
+from ranksieve.errors import DataError
 
 PAGES = (".html", ".htm")
 
@@ -57,7 +58,7 @@ def report(
         return
     suffix, known = Path(output).suffix.lower(), (*PAGES, *TABLE_FORMATS)
     if suffix not in known:
-        raise ValueError(f"{output}: the end of the name tells what to write; give one of {', '.join(known)}")
+        raise DataError(output, None, f"must end in one of {', '.join(known)}")
     check_outputs([output])
     if suffix in PAGES:
         require_extra()

@@ -13,7 +13,8 @@ from ranksieve.cli.app import command
 from ranksieve.cli.files import beside, check_inputs, check_outputs, finite_scores
 from ranksieve.cli.measures import check_measures, measures_for
 from ranksieve.cli.options import MODEL_HELP, Conventions, Json, ScoringOptions, Train, Weights
-from ranksieve.cli.output import emit_json, progress, table, while_doing, words
+from ranksieve.cli.output import emit_json, progress, table, words
+from ranksieve.errors import ParameterError, while_doing
 
 if TYPE_CHECKING:  # these take long to load
     from ranksieve.metrics import Evaluation
@@ -63,8 +64,9 @@ def scorecard(
     from ranksieve.report import content_of_model, require_extra, write_report
     from ranksieve.report.choice_words import optimality
 
-    if (metric or profile) and valid is None:
-        raise ValueError("--metric and --profile belong to --valid; add it or leave them out")
+    for name, value in (("metric", metric), ("profile", profile)):
+        if value and valid is None:
+            raise ParameterError(name, value, "needs `valid`; add it or leave both out")
     check_measures(metric, profile)
     check_inputs(train, valid, *weights.files)
     check_outputs([output, report], [model, train, valid, *weights.files])
@@ -132,5 +134,5 @@ def read_units(text: str) -> dict[str, float]:
         except ValueError:
             name = ""
         if not name:
-            raise ValueError(f"--units: {part!r} is not a unit; write feature=number, for example price=100")
+            raise ParameterError("units", part, "must be feature=number, such as price=100")
     return units

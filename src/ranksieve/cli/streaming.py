@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from ranksieve.errors import DataError, ParameterError
+
 if TYPE_CHECKING:  # these take long to load
     from ranksieve.methods import Method
 
@@ -22,18 +24,10 @@ def check_stream(entry: Method, method: str, train: str, whole_data: Given, choi
         from ranksieve.methods import METHODS
 
         able = " or ".join(name for name, other in METHODS.items() if other.streams)
-        raise ValueError(
-            f"--stream needs a method that learns query by query, and {method} does not; choose --method "
-            f"{able}, or leave --stream out"
-        )
+        raise ParameterError("method", method, f"cannot `stream`; choose {able}, or leave `stream` out")
     if format_of(train) is not FILE_FORMATS["letor"]:
-        raise ValueError(
-            f"--stream reads LETOR text, and {train} is another kind of file; leave --stream out"
-        )
+        raise DataError(train, None, "is not LETOR text, which `stream` needs; leave `stream` out")
     for options, need in ((whole_data, "all data at once"), (choice, "held-out queries to choose on")):
         for name, value in options.items():
             if value not in (None, False, "none"):
-                option = "--" + name.replace("_", "-")
-                raise ValueError(
-                    f"{option} needs {need}, which --stream does not hold; leave one of them out"
-                )
+                raise ParameterError("stream", True, f"`{name}` needs {need}; leave one of them out")

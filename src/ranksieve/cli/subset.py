@@ -13,7 +13,8 @@ from ranksieve._util.messages import shortened
 from ranksieve.cli.app import command
 from ranksieve.cli.files import beside, check_inputs, check_outputs, write_text
 from ranksieve.cli.options import FitData, Json, RankerOptions, Weights
-from ranksieve.cli.output import emit_json, json_text, progress, table, while_doing, words
+from ranksieve.cli.output import emit_json, json_text, progress, table, words
+from ranksieve.errors import DataError, ParameterError, while_doing
 
 if TYPE_CHECKING:  # these take long to load
     from ranksieve.estimators.held_out import Validation
@@ -64,7 +65,7 @@ def subset(
     writers = {".json": json_text, ".html": subset_page}
     suffix = "" if output is None else Path(output).suffix.lower()
     if output is not None and suffix not in writers:
-        raise ValueError(f"{output}: end the name in {' or '.join(writers)} to say what to write")
+        raise DataError(output, None, f"must end in {' or '.join(writers)}")
     if suffix == ".html":
         require_extra()
     sizes = as_sizes(k)
@@ -73,7 +74,7 @@ def subset(
     parameters = wanted.parameters()
     if len(parameters.get("must_have", ())) > sizes[0]:
         named = len(parameters["must_have"])
-        raise ValueError(f"--must-have names {named} features, so --k must be {named} or more, got {k}")
+        raise ParameterError("k", k, f"must be at least {named}, the number of features in `must_have`")
     chosen_by = {name: parameters.pop(name) for name in CHOICE if name in parameters}
     ranker = rs.BestSubset(time_limit=time_limit, gap=gap, **parameters)
     check_outputs([output, model], inputs)
@@ -110,7 +111,7 @@ def as_sizes(text: str) -> list[int]:
     except ValueError:
         numbers = set()
     if not numbers or min(numbers) < 1:
-        raise ValueError(f"--k {text} is not a number of features; write 5, 1..10 or 3,5,10")
+        raise ParameterError("k", text, "must be numbers of features, such as 5, 1..10 or 3,5,10")
     return sorted(numbers)
 
 

@@ -11,7 +11,8 @@ import ranksieve as rs
 from ranksieve.cli.app import command
 from ranksieve.cli.files import check_inputs, model_before
 from ranksieve.cli.options import DATA_HELP, FitData, Json, ReadingOptions, Weights
-from ranksieve.cli.output import emit_json, progress, table, while_doing, with_options, words
+from ranksieve.cli.output import emit_json, progress, table, words
+from ranksieve.errors import DataError, on_command_line, while_doing
 
 if TYPE_CHECKING:  # these take long to load
     from ranksieve.verification import Verification
@@ -53,7 +54,7 @@ def verify(
     linear = open_model(model).own
     if not isinstance(linear, rs.LinearModel):
         whose = "of another program" if linear is None else "that is not linear"
-        raise ValueError(f"{model}: a model {whose} claims nothing that could be verified")
+        raise DataError(model, None, f"a model {whose} has no claims to verify")
     old, weighed = None if begin is None else model_before(begin), weights.for_fit
     source = FitData(train=data, valid=valid, **vars(reading))
     missing = str(linear.parameters.get("missing", "auto"))
@@ -74,7 +75,7 @@ def verify(
 
 def in_options(found: Verification) -> Verification:
     """The verdicts in words of the command line: what to give is an option."""
-    verdicts = (replace(one, words=with_options(one.words, OPTIONS).strip()) for one in found.verdicts)
+    verdicts = (replace(one, text=on_command_line(one.text, OPTIONS)) for one in found.verdicts)
     return replace(found, verdicts=tuple(verdicts))
 
 

@@ -16,10 +16,10 @@ from joblib import Parallel, delayed
 
 from ranksieve._parallel import use_threads
 from ranksieve._util.file_names import fault_of_file_name
-from ranksieve._util.messages import lookup, warn_caller
+from ranksieve._util.messages import lookup, text_of, warn_caller
 from ranksieve._util.orphans import end_with
 from ranksieve._util.written import make_folder, not_a_folder
-from ranksieve.errors import shown
+from ranksieve.errors import DataError, ParameterError, while_doing
 from ranksieve.experiment.fold_run import Place, Plan, make_places, run_fold
 from ranksieve.experiment.results import Results
 from ranksieve.experiment.results_folder import STAND_INS_FOLDER, STUDIES_FOLDER, load_results
@@ -122,19 +122,19 @@ def bench(
     """
     names = METHODS if methods == "all" else dict.fromkeys(methods)
     table = methods if isinstance(methods, Mapping) else {**METHODS, **VARIANTS}
-    chosen = {name: lookup(table, name, "method", KNOWN_AS) for name in names}
+    chosen = {name: lookup(table, name, "methods", KNOWN_AS) for name in names}
     if not chosen:
-        raise ValueError(f"no method was named; known: {', '.join(METHODS)}")
+        raise ParameterError("methods", methods, f"must name at least one of {', '.join(METHODS)}")
     if select is not None:
         parse(select)
     if profile is not None:
         as_profile(profile)
     for name, method in chosen.items():
-        _check_name(name, "method", STUDIES_FOLDER)
+        _check_name("methods", name, STUDIES_FOLDER)
         if not method.grid:
-            raise ValueError(f"the grid of {name} is empty: give at least one set of parameters")
+            raise ParameterError("methods", name, "has an empty grid; give at least one set of parameters")
     if n_seeds is not None and n_seeds < 1:
-        raise ValueError(f"n_seeds is {n_seeds}; give a whole number of at least 1")
+        raise ParameterError("n_seeds", n_seeds, "must be at least 1")
     check_kind(normalise)
     check_policy(missing, RANKER_POLICIES)
     thin = lookup(GRIDS, grid, "grid")
@@ -155,7 +155,7 @@ def bench(
     place_of_all = folder.absolute()  # processes may be older than the current directory
     tasks: list[Task] = []
     for data_set, folds in found.items():
-        _check_name(data_set, "data set", STAND_INS_FOLDER)
+        _check_name("source", data_set, STAND_INS_FOLDER)
         by = fitting_profile(data_set, folds, profile)
         prepared = _prepared_folds(data_set, folds, normalise, missing)
         for place in make_places(place_of_all, data_set, prepared, by):
@@ -180,11 +180,11 @@ def _folds(
     source: str | os.PathLike[str] | Mapping[str, Sequence[Fold]], names: Sequence[str] | None
 ) -> Mapping[str, Sequence[Fold]]:
     if isinstance(source, Mapping):
-        return {name: lookup(source, name, "data set") for name in names or source}
+        return {name: lookup(source, name, "data_sets") for name in names or source}
     if Path(source).is_file():
         return {Path(source).name.partition(".")[0]: deal_folds(read_dataset(source))}
     found = find_collections(source)
-    paths = {name: lookup(found, name, "data set") for name in names or found}
+    paths = {name: lookup(found, name, "data_sets") for name in names or found}
     return {name: load_letor_folds(path, widen=False) for name, path in paths.items()}
 
 
@@ -199,16 +199,14 @@ def _prepared_folds(data_set: str, folds: Sequence[Fold], normalise: str, missin
         if normalise == "none":
             warn_of_scales(prepared[0].train)
     for warning in {one.category: one for one in reversed(caught)}.values():
-        warn_caller(f"{data_set}: {warning.message}", warning.category)
+        warn_caller(f"{data_set}: {text_of(warning.message)}", warning.category)
     return prepared
 
 
 def _prepared(label: str, fold: Fold, normalise: str, missing: str) -> Fold:
-    try:
+    with while_doing(label):
         learned = Preparation.learn(fold.train, normalise, missing)
         return Fold(*(learned.for_learning(part) for part in fold))
-    except ValueError as error:
-        raise ValueError(f"{label}: {error}") from error
 
 
 def fitting_profile(data_set: str, folds: Sequence[Fold], given: str | None) -> str:
@@ -216,9 +214,11 @@ def fitting_profile(data_set: str, folds: Sequence[Fold], given: str | None) -> 
     parts = [part for fold in folds for part in fold]
     profile, highest = profile_for(given, *parts), max(float(part.y.max()) for part in parts)
     if highest > profile.max_label:
-        raise ValueError(
-            f"{data_set}: labels go up to {highest:g}, but ERR in the {profile.name} profile is for labels "
-            f"up to {profile.max_label:g}: {wider_scales(highest)}"
+        raise DataError(
+            data_set,
+            None,
+            f"labels go up to {highest:g}, but ERR in the {profile.name} profile is for labels up to "
+            f"{profile.max_label:g}: {wider_scales(highest)}",
         )
     return profile.name
 
@@ -228,18 +228,16 @@ def default_seeds(method: Method, grid: str) -> int:
     return 1 if grid == "fast" else method.n_seeds
 
 
-def _check_name(name: str, what: str, reserved: str) -> None:
+def _check_name(parameter: str, name: str, reserved: str) -> None:
     """Refuse a name whose folder would not stay in the folder of results, or has another use there."""
     fault = fault_of_file_name(name) or (f"{reserved} has another use there" if name == reserved else None)
     if fault:
-        raise ValueError(f"the {what} {shown(name)} needs a name that a folder can have: {fault}; rename it")
+        raise ParameterError(parameter, name, f"must be a name that a folder can have: {fault}; rename it")
 
 
 def _check_measurable(place: Place, plans: Sequence[Plan]) -> None:
-    try:
+    with while_doing(f"{place.data_set}, fold {place.number}"):
         place.check_measurable([select for plan in plans for select in plan.selections])
-    except ValueError as error:
-        raise ValueError(f"{place.data_set}, fold {place.number}: {error}") from error
 
 
 def _tasks(place: Place, plans: Sequence[Plan], studies: Sequence[str]) -> Iterator[Task]:
@@ -260,7 +258,7 @@ def _run(
     total, done = sum(task.worth for task in tasks), 0
     for worth, told in done_by(tasks):
         for category, words in told:
-            warnings.warn(words, category, stacklevel=2)
+            warn_caller(words, category)
         done += worth
         if progress is not None:
             progress(done, total)
@@ -294,9 +292,7 @@ def _do_there(label: str, worth: int, work: Callable[..., None], *args: Any) -> 
 
 def _do(label: str, worth: int, work: Callable[[], None], alone: bool) -> tuple[int, list[Told]]:
     """Do it; errors and warnings, which another process cannot show, say whose they are."""
-    with use_threads(1) if alone else nullcontext(), warnings.catch_warnings(record=True) as caught:
-        try:
-            work()
-        except ValueError as error:
-            raise ValueError(f"{label}: {error}") from error
-    return worth, [(warning.category, f"{label}: {warning.message}") for warning in caught]
+    threads = use_threads(1) if alone else nullcontext()
+    with threads, warnings.catch_warnings(record=True) as caught, while_doing(label):
+        work()
+    return worth, [(warning.category, f"{label}: {text_of(warning.message)}") for warning in caught]

@@ -19,6 +19,7 @@ from filelock import FileLock
 from ranksieve._util.file_names import check_inside
 from ranksieve._util.json_values import decode_json, plain
 from ranksieve._version import __version__
+from ranksieve.errors import DataError
 
 FORMAT = "ranksieve-results"
 FORMAT_VERSION = 2
@@ -88,7 +89,7 @@ def read_journal(path: Path) -> tuple[Entry, list[Entry]]:
     """Header and rows; a torn last line is left out."""
     rows, _ = _whole_rows(path)
     if not rows:
-        raise ValueError(f"{path}: is empty or torn in its first line; remove it and run bench again")
+        raise DataError(path, None, "is empty or torn in its first line; remove it and run bench again")
     header, *rest = rows
     check_format(path, header)
     return header, rest
@@ -97,14 +98,21 @@ def read_journal(path: Path) -> tuple[Entry, list[Entry]]:
 def check_format(path: Path, header: Mapping[str, Any]) -> None:
     """Refuse what is not a journal of this format version."""
     if header.get("format") != FORMAT:
-        raise ValueError(f'{path}:1: not a results file (no "format": "{FORMAT}")')
+        raise DataError(path, 1, f'not a results file (no "format": "{FORMAT}")')
     if header.get("format_version") != FORMAT_VERSION:
-        raise ValueError(
-            f"{path}:1: results of format version {header.get('format_version')!r}, but this ranksieve "
-            f"({__version__}) reads version {FORMAT_VERSION}; run bench into a new folder"
+        raise DataError(
+            path,
+            1,
+            f"results of format version {header.get('format_version')!r}, but this ranksieve "
+            f"({__version__}) reads version {FORMAT_VERSION}; run bench into a new folder",
         )
     if lacking := sorted({"version", "identity", "notes"} - header.keys()):
-        raise ValueError(f"{path}:1: damaged line (no {lacking[0]}); remove the file to run it again")
+        raise damaged(path, 1, f"no {lacking[0]}")
+
+
+def damaged(path: Path, line: int, fault: object) -> DataError:
+    """What to raise about a line that bench cannot have written."""
+    return DataError(path, line, f"damaged line ({fault}); remove the file to run it again")
 
 
 def _write_all(handle: int, content: bytes, path: Path) -> None:
@@ -128,16 +136,14 @@ def _whole_rows(path: Path) -> tuple[list[Entry], int]:
         try:
             rows.append(_row(line, number))
         except ValueError as error:
-            raise ValueError(
-                f"{path}:{number}: damaged line ({error}); remove the file to run it again"
-            ) from None
+            raise damaged(path, number, error) from None
     return rows, end
 
 
 def _row(line: bytes, number: int) -> Entry:
     row = decode_json(line.decode())
     if not isinstance(row, dict) or (number > 1 and "kind" not in row):
-        raise ValueError("no row of results")
+        raise ValueError("not a row of results")
     return row
 
 
@@ -161,15 +167,19 @@ def _cut_torn_line(path: Path) -> list[Entry]:
 
 def _check_same(path: Path, kept: Entry, ours: Entry) -> None:
     if kept["version"] != ours["version"]:
-        raise ValueError(
-            f"{path}: was begun by ranksieve {kept['version']}, this is {ours['version']}; "
-            "finish it with that version or give a new folder"
+        raise DataError(
+            path,
+            None,
+            f"was begun by ranksieve {kept['version']}, this is {ours['version']}; finish it with that "
+            "version or give a new folder",
         )
     for name, value in ours["identity"].items():
         if kept["identity"].get(name) != value:
-            raise ValueError(
-                f"{path}: was begun with another {name} ({_short(kept['identity'].get(name))}) than now "
-                f"({_short(value)}); give a new folder, or the same options to go on"
+            raise DataError(
+                path,
+                None,
+                f"was begun with another {name} ({_short(kept['identity'].get(name))}) than now "
+                f"({_short(value)}); give a new folder, or the same options to go on",
             )
 
 

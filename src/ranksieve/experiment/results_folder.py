@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from ranksieve._util.messages import shortened
-from ranksieve.experiment.journal import Entry, is_begun, read_journal
+from ranksieve.errors import DataError
+from ranksieve.experiment.journal import Entry, damaged, is_begun, read_journal
 from ranksieve.experiment.results import DataSetResults, MethodFold, Results, best_on_vali
 from ranksieve.experiment.variants import VARIANTS
 from ranksieve.methods import METHODS
@@ -40,7 +41,7 @@ def load_results(folder: str | os.PathLike[str]) -> Results:
         begun = [f"{name} on {data_set}: {why}" for (data_set, name), why in results.unfinished.items()]
         how_far = f" ({shortened(begun, MOST_NAMED)}); run bench again to finish it" if begun else ""
         expected = how_far or "; expected the results of ranksieve bench"
-        raise ValueError(f"{root}: holds no finished method{expected}")
+        raise DataError(root, None, f"holds no finished method{expected}")
     return results
 
 
@@ -87,36 +88,33 @@ def _method_fold(file: Path) -> MethodFold:
     header, rows = read_journal(file)
     by_kind: dict[str, list[Entry]] = {kind: [] for kind in PARTS}
     for number, row in enumerate(rows, start=2):
-        _check_row(f"{file}:{number}", row)
+        _check_row(file, number, row)
         if row["kind"] == "chosen":
-            _check_choice(f"{file}:{number}", row, by_kind["fit"], header["identity"])
+            _check_choice(file, number, row, by_kind["fit"], header["identity"])
         by_kind.setdefault(row["kind"], []).append(row)
     choices = {(row["select"], row["random_state"]): row for row in by_kind["chosen"]}
     tested = {(row["point"], row["random_state"]): row for row in by_kind["tested"]}
     return MethodFold(header, by_kind["fit"], choices, tested)
 
 
-def _check_row(place: str, row: Entry) -> None:
+def _check_row(file: Path, line: int, row: Entry) -> None:
     """Refuse a row that lacks a part, or whose metrics do not have one value per query."""
     lacking = sorted(PARTS.get(row["kind"], set()) - row.keys())
     if lacking:
-        raise ValueError(f"{place}: damaged line (no {lacking[0]}); remove the file to run it again")
+        raise damaged(file, line, f"no {lacking[0]}")
     lengths = {len(values) for values in row.get("test", {}).values()}
     if lengths - {len(row.get("query_ids", ()))}:
-        raise ValueError(
-            f"{place}: damaged line (not one value per query in each metric); remove the file to run it again"
-        )
+        raise damaged(file, line, "not one value per query in each metric")
 
 
-def _check_choice(place: str, row: Entry, fits: Sequence[Entry], identity: Mapping[str, Any]) -> None:
+def _check_choice(
+    file: Path, line: int, row: Entry, fits: Sequence[Entry], identity: Mapping[str, Any]
+) -> None:
     """Refuse a choice that is not the best on vali of the whole grid with its seed."""
     select, seed = row["select"], row["random_state"]
     n_fits = sum(fit["random_state"] == seed for fit in fits)
     if n_fits < len(identity["grid"]) or best_on_vali(fits, select, seed)["point"] != row["point"]:
-        raise ValueError(
-            f"{place}: the chosen point {row['point']} is not the best on vali by {select}; "
-            "remove the file to run it again"
-        )
+        raise damaged(file, line, f"the chosen point {row['point']} is not the best on vali by {select}")
 
 
 def _study_rows(file: Path) -> dict[str, Entry]:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from ranksieve._util.atomic import atomic_write
+from ranksieve.errors import DataError
 from ranksieve.experiment.cells import Cell, Table
 
 ONE_LINE = str.maketrans({"\n": " ", "\r": " "})
@@ -37,9 +38,7 @@ def format_of(path: str | os.PathLike[str]) -> Callable[[Sequence[Table]], str]:
     """The format that a file's suffix asks for."""
     suffix = Path(path).suffix.lower()
     if suffix not in TABLE_FORMATS:
-        raise ValueError(
-            f"{path}: tables can be written as {', '.join(TABLE_FORMATS)}; give a file with such an end"
-        )
+        raise DataError(path, None, f"must end in one of {', '.join(TABLE_FORMATS)}")
     return TABLE_FORMATS[suffix]
 
 

@@ -8,6 +8,7 @@ from functools import lru_cache
 import numpy as np
 
 from ranksieve._util.messages import lookup
+from ranksieve.errors import ParameterError
 from ranksieve.experiment.cells import Cell, Table, count, heading, number, title, word
 from ranksieve.experiment.published_tables import (
     agreement_table,
@@ -52,13 +53,14 @@ def baseline_where_known(results: Results, baseline: str | None) -> dict[str, st
     """
     for (data_set, name), why in results.unfinished.items():
         if name == baseline:
-            raise ValueError(
-                f"the baseline {baseline} is unfinished on {data_set}: {why}; run bench again to finish it, "
-                "or choose another baseline"
+            raise ParameterError(
+                "baseline",
+                baseline,
+                f"is unfinished on {data_set}: {why}; run bench again to finish it, or choose another one",
             )
     if baseline is not None:
         known = {name: name for data in results.data_sets.values() for name in data.methods}
-        lookup(known, baseline, "method of the results")
+        lookup(known, baseline, "baseline")
     return {
         name: baseline if baseline in data_set.methods else None
         for name, data_set in results.data_sets.items()
@@ -68,7 +70,7 @@ def baseline_where_known(results: Results, baseline: str | None) -> dict[str, st
 def default_baseline(results: DataSetResults, baseline: str | None = None) -> str:
     """The named method, else RankSVM-Primal, else the first."""
     if baseline is not None:
-        lookup(results.methods, baseline, "method of the results")
+        lookup(results.methods, baseline, "baseline")
         return baseline
     return DEFAULT_BASELINE if DEFAULT_BASELINE in results.methods else next(iter(results.methods))
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from ranksieve._util.atomic import atomic_write
 from ranksieve._util.messages import lookup
+from ranksieve.errors import ParameterError
 from ranksieve.export.base import Maker, Options, Product, Target, paths_of
 from ranksieve.export.elasticsearch import elasticsearch, opensearch
 from ranksieve.export.hybrid import sub_queries
@@ -125,10 +126,10 @@ def make_export(model: LinearModel | FittedRanker, target: str, options: Mapping
     """The files of an export in memory."""
     from ranksieve.model import linear_model
 
-    entry = lookup(EXPORTS, target, "export target")
+    entry = lookup(EXPORTS, target, "target")
     for option in options:
         if option not in entry.takes:
-            raise ValueError(f"the option {option} does not apply to {target}; leave it out")
+            raise ParameterError(option, options[option], f"does not apply to {target}; leave it out")
     linear = linear_model(model, "so it has no weights to export")
     return entry.make(linear, Options(**options))
 

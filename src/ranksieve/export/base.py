@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import warnings
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,8 +13,8 @@ import numpy as np
 
 from ranksieve._types import FloatArray
 from ranksieve._util.file_names import fault_of_file_name
-from ranksieve._util.messages import told
-from ranksieve.errors import shown
+from ranksieve._util.messages import told, warn_caller
+from ranksieve.errors import DataError, ParameterError, shown
 
 if TYPE_CHECKING:  # these take long to load
     from ranksieve.data.dataset import Dataset
@@ -73,9 +72,9 @@ class NameRule:
     pattern: str
     words: str
 
-    def check(self, name: str, what: str, advice: str) -> None:
+    def check(self, parameter: str, name: str, advice: str = "choose another one") -> None:
         if not re.fullmatch(self.pattern, name):
-            raise ValueError(f"{what} {shown(name)} cannot be used, because {self.words}; {advice}")
+            raise ParameterError(parameter, name, f"{self.words}; {advice}")
 
 
 ANY_NAME = NameRule(
@@ -88,10 +87,9 @@ FILE_NAME = NameRule(
 
 def check_model_name(rule: NameRule, name: str) -> None:
     """Refuse a name that the engine would not take for a model, or that no file can have."""
-    what, advice = "the model name", "choose another one (option name)"
-    rule.check(name, what, advice)
+    rule.check("name", name)
     if fault := fault_of_file_name(name):
-        raise ValueError(f"{what} {shown(name)} cannot be used, because {fault}; {advice}")
+        raise ParameterError("name", name, f"{fault}; choose another one")
 
 
 def exportable(
@@ -110,9 +108,11 @@ def exportable(
     if left and not indicators:
         source = next(iter(left.values()))
         alone = "" if scales_vary else f" but not {told(source)} itself"
-        raise ValueError(
+        raise DataError(
+            None,
+            None,
             f"the model uses whether {told(source)} is missing{alone}, which {engine} cannot compute; export "
-            "to python, onnx or json, or fit with missing='column_mean'"
+            "to python, onnx or json, or fit with `missing='column_mean'`",
         )
     return folded
 
@@ -120,21 +120,24 @@ def exportable(
 def _check_exportable(model: LinearModel, engine: str, within: Collection[str]) -> None:
     """Refuse a model without features, and one whose scores depend on the other documents of a query."""
     if not model.weights.any():
-        raise ValueError(
-            f"the model uses no feature, so there is nothing for {engine} to compute; fit one with features"
-        )
+        raise DataError(None, None, f"the model uses no feature, so {engine} has nothing to compute")
     own = f"but {engine} scores each document on its own"
     missing, normalisation = model.preparation.missing, model.preparation.normalisation
     if normalisation.per_query and normalisation.kind not in within:
         reason = f"but {engine} can do so by minimum and maximum alone" if within else own
-        raise ValueError(
-            f"the model normalises its features within each query ({normalisation.kind}), {reason}; "
-            f"fit with --normalise {'query_min_max, ' if within else ''}z, min_max or none"
+        kinds = "`normalise='query_min_max'`, z" if within else "`normalise='z'`"
+        raise DataError(
+            None,
+            None,
+            f"the model normalises its features within each query ({normalisation.kind}), {reason}; fit with "
+            f"{kinds}, min_max or none",
         )
     if missing.per_query and missing.policy not in within:
-        raise ValueError(
+        raise DataError(
+            None,
+            None,
             f"the model fills missing values with the least value of the query ({missing.policy}), "
-            f"{f'but {engine} does not' if within else own}; fit with --missing zero or column_mean"
+            f"{f'but {engine} does not' if within else own}; fit with `missing='zero'` or column_mean",
         )
 
 
@@ -146,10 +149,8 @@ def warn_of_means(model: LinearModel, engine: str, cure: str = "") -> None:
     pairs = zip(model.names, missing.means, strict=True)
     means = ", ".join(f"{told(name)} {mean:.6g}" for name, mean in pairs)
     cure = cure or f"give each feature this default value in its own definition ({means})"
-    warnings.warn(
-        f"the model replaces a missing feature by a number that it learned but {engine} puts 0; {cure}",
-        UserWarning,
-        stacklevel=2,
+    warn_caller(
+        f"the model replaces a missing feature by a number that it learned, but {engine} uses 0; {cure}"
     )
 
 
@@ -160,14 +161,11 @@ def engine_names(
     theirs = [names.get(name, name) for name in own]
     for name, given in zip(own, theirs, strict=True):
         if not isinstance(given, str):
-            raise ValueError(f"names must map feature {shown(name)} to text, got {given!r}")
-        rule.check(given, f"{engine} feature", advice or "give another name with the option names")
+            raise ParameterError("names", given, f"must be text, as the name of the feature {shown(name)}")
+        rule.check("names", given, advice or f"rename the feature for {engine} with `names`")
     doubles = sorted({name for name in theirs if theirs.count(name) > 1})
     if doubles:
-        raise ValueError(
-            f"features must have different names in {engine}, but {shown(doubles[0])} occurs more than once "
-            "after renaming; correct the map of names"
-        )
+        raise ParameterError("names", doubles[0], f"is the name of several features in {engine}")
     return [str(name) for name in theirs]  # NumPy's text shows its type in source code
 
 
@@ -191,7 +189,7 @@ def window_of(options: Options, default: int) -> int:
     """How many of the first documents are scored."""
     window = default if options.window is None else options.window
     if isinstance(window, bool) or not isinstance(window, int) or window < 1:
-        raise ValueError(f"window is {window!r}; expected a whole number of documents from 1 on")
+        raise ParameterError("window", window, "must be an integer ≥ 1")
     return window
 
 
@@ -223,7 +221,9 @@ def float32(value: float, what: str) -> float:
     with np.errstate(over="ignore", under="ignore"):
         rounded = np.float32(value)
     if not np.isfinite(rounded):
-        raise ValueError(f"{what} is {value:.6g}, which is too large for 32-bit numbers; rescale the feature")
+        raise DataError(
+            None, None, f"{what} is {value:.6g}, too large for 32-bit numbers; rescale the feature"
+        )
     return float(str(rounded))
 
 
@@ -231,8 +231,8 @@ def scale32(scale: float, name: str) -> float:
     """A scale in float32; one that becomes 0 is refused."""
     rounded = float32(scale, f"the scale of {told(name)}")
     if rounded == 0:
-        raise ValueError(
-            f"the scale of {told(name)} is {scale:.6g}, which is 0 in 32-bit numbers; rescale the feature"
+        raise DataError(
+            None, None, f"the scale of {told(name)} is {scale:.6g}, 0 in 32-bit numbers; rescale the feature"
         )
     return rounded
 
@@ -241,11 +241,7 @@ def weight32(weight: float, name: str) -> float:
     """A weight in float32; a warning names one that becomes 0."""
     rounded = float32(weight, f"the weight of {told(name)}")
     if rounded == 0 != weight:
-        warnings.warn(
-            f"the weight of {told(name)} is {weight:.6g}, which is 0 in 32-bit numbers; rescale the feature",
-            UserWarning,
-            stacklevel=2,
-        )
+        warn_caller(f"the weight of {told(name)} is {weight:.6g}, 0 in 32-bit numbers; rescale the feature")
     return rounded
 
 

@@ -13,8 +13,8 @@ if TYPE_CHECKING:  # these take long to load
 
 MODEL_NAME = NameRule(
     r"(?![_.-])[^\s\x00-\x1f\x7f-\x9f/\\?#%&\"'<>|*,:;$`!()\[\]{}]{1,200}",
-    "it becomes part of an address: at most 200 characters, no blanks, quotes or any of "
-    "/\\?#%&<>|*,:;$`!()[]{} and no _, - or . in front",
+    "it becomes part of an address: at most 200 characters, no blanks, quotes, backticks or any of "
+    "/\\?#%&<>|*,:;$!()[]{} and no _, - or . in front",
 )
 STORE_NAME = NameRule(
     r"(?!(features?|feature_?sets?|models?)$)[a-z0-9][a-z0-9_.-]{0,199}",
@@ -38,7 +38,7 @@ def learning_to_rank_plugin(model: LinearModel, options: Options, engine: str) -
     """The files of the plugin's interface ``_ltr``."""
     check_model_name(MODEL_NAME, options.name)
     if options.store is not None:
-        STORE_NAME.check(options.store, "the store", "choose another one")
+        STORE_NAME.check("store", options.store)
     terms, notes = lucene_terms(model, options, engine)
     files: dict[str, str | bytes] = {"model.json": as_json(_model(terms, options.name))}
     features: list[dict[str, Any]] = []

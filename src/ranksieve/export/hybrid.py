@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import re
-import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ranksieve._util.messages import told
+from ranksieve.errors import DataError
 from ranksieve.export.base import (
     ANY_NAME,
     Options,
@@ -63,17 +63,17 @@ def hybrid(model: LinearModel, options: Options, engine: str, query_of: Callable
     """
     by_range = model.preparation.normalisation.kind == BY_RANGE
     model = exportable(model, engine, within=(BY_RANGE, "query_min") if by_range else (BY_RANGE,))
-    warn_of_means(model, engine, f"fit with --missing {'query_min' if by_range else 'zero'}")
+    warn_of_means(model, engine, f"fit with `missing={'query_min' if by_range else 'zero'!r}`")
     folded, window = model if by_range else model.folded(), window_of(options, WINDOW)
     used = [term for term in folded.terms if term.weight]
     names = engine_names([term.name for term in used], options.names, ANY_NAME, engine)
     for term in used:
         if term.weight < 0:
-            name = told(term.name)
-            raise ValueError(
-                f"the weight of {name} is {term.weight:.6g}, but {engine} takes no negative weights; "
-                f"fit with --signs {shlex.quote(f'{name}=+')}, or leave the feature out with "
-                f"--must-not {shlex.quote(name)}"
+            raise DataError(
+                None,
+                None,
+                f"the weight of {told(term.name)} is {term.weight:.6g}, but {engine} takes no negative "
+                "weights; fit with its sign + in `signs`, or without it by `must_not`",
             )
     queries = [query_of(name) for name in names]
     if options.featureset is not None:
@@ -108,9 +108,11 @@ def sub_queries(content: Any) -> dict[str, Any]:
         queries = {one["name"]: one.get("template") for one in feature_list(content)}
     for name, query in queries.items():
         if not isinstance(query, dict | list) or not query:
-            raise ValueError(
+            raise DataError(
+                None,
+                None,
                 f"the feature {name!r} has no query, got {str(query)[:40]!r}; expected an object from "
-                "feature names to queries, or a feature set whose templates are queries"
+                "feature names to queries, or a feature set whose templates are queries",
             )
     return queries
 
@@ -118,8 +120,10 @@ def sub_queries(content: Any) -> dict[str, Any]:
 def _queries_of(queries: dict[str, Any], names: Sequence[str]) -> list[Any]:
     lacking = [name for name in names if name not in queries]
     if lacking:
-        raise ValueError(
-            f"there is no query for {', '.join(map(told, lacking))}, which the model uses; add them, "
-            "or give the option names if they are called otherwise there"
+        raise DataError(
+            None,
+            None,
+            f"there is no query for {', '.join(map(told, lacking))}, which the model uses; add them, or give "
+            "`names` if they have other names there",
         )
     return [queries[name] for name in names]

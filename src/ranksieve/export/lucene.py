@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 import shlex
-import warnings
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from pathlib import PurePath
@@ -13,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ranksieve._util.messages import told
+from ranksieve._util.messages import told, warn_caller
+from ranksieve.errors import DataError
 from ranksieve.export.base import (
     ANY_NAME,
     Options,
@@ -82,11 +82,9 @@ def shift_for(model: LinearModel, sample: Dataset | None, engine: str) -> tuple[
     """What to add to all scores so that none is negative, and why."""
     least = least_possible(model) if sample is None else float(np.min(model.predict(sample)))
     if least is None:
-        warnings.warn(
-            f"scores can become negative, which {engine} must not see, and the model alone does not say how "
-            "low; give sample documents (option data) to get a shift",
-            UserWarning,
-            stacklevel=3,
+        warn_caller(
+            f"{engine} rejects negative scores, which this model may give; give documents with `sample` to "
+            "get a shift"
         )
         return 0.0, ()
     if least >= 0:
@@ -156,14 +154,16 @@ def feature_list(content: Any) -> list[dict[str, Any]]:
             content = content[key]
     features: list[Any] = content if isinstance(content, list) else [None]
     if not all(isinstance(one, dict) and isinstance(one.get("name"), str) for one in features):
-        raise ValueError(
-            "the feature set is not one: expected a list of features with a name each, or an object that has "
-            "such a list under features"
+        raise DataError(
+            None,
+            None,
+            "a feature set must be a list of features with a name each, or an object that has such a list "
+            "under features",
         )
     names = [one["name"] for one in features]
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
-        raise ValueError(f"the feature set defines {twice!r} twice; define each feature once")
+        raise DataError(None, None, f"the feature set defines {twice!r} twice; define each feature once")
     return features
 
 
@@ -172,9 +172,11 @@ def trimmed(features: Sequence[dict[str, Any]], wanted: Sequence[str]) -> list[d
     by_name = {feature["name"]: feature for feature in features}
     lacking = [name for name in wanted if name not in by_name]
     if lacking:
-        raise ValueError(
-            f"the feature set lacks {', '.join(map(told, lacking))}, which the model uses; add them, "
-            "or give the option names if they are called otherwise there"
+        raise DataError(
+            None,
+            None,
+            f"the feature set lacks {', '.join(map(told, lacking))}, which the model uses; add them, or give "
+            "`names` if they have other names there",
         )
     kept: set[str] = set()
     open_names = list(wanted)

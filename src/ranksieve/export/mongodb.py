@@ -8,6 +8,7 @@ import shlex
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
+from ranksieve.errors import DataError
 from ranksieve.export.base import FILE_NAME, Options, Product, as_json, check_model_name, told_apart
 from ranksieve.export.hybrid import SHOWN, WORDS, hybrid
 
@@ -47,9 +48,11 @@ def _stages(query: Any, window: int) -> list[Any]:
     stages = query if isinstance(query, list) else [query, {"$limit": window}]
     for stage in stages:
         if not (isinstance(stage, dict) and len(stage) == 1 and next(iter(stage)).startswith("$")):
-            raise ValueError(
-                f"{str(stage)[:60]!r} is no stage of a pipeline of MongoDB; expected one such as "
-                '{"$search": …} or a list of them'
+            raise DataError(
+                None,
+                None,
+                f"{str(stage)[:60]!r} is not a stage of a MongoDB pipeline; expected one such as "
+                '{"$search": …} or a list of them',
             )
     return stages
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ranksieve._util.messages import told
+from ranksieve.errors import DataError
 from ranksieve.export.base import Options, Product, as_json, check_model_name, float32
 from ranksieve.export.elasticsearch import MODEL_NAME
 from ranksieve.export.hybrid import BY_RANGE, SHOWN, Hybrid, hybrid, match
@@ -26,9 +27,11 @@ def opensearch_hybrid(model: LinearModel, options: Options) -> Product:
     _check_normalisation(model)
     search = hybrid(model, options, ENGINE, match)
     if len(search.clauses) > MOST_CLAUSES:
-        raise ValueError(
-            f"the model uses {len(search.clauses)} features, but {ENGINE} takes {MOST_CLAUSES} sub-queries "
-            f"at most; fit with --max-features {MOST_CLAUSES}"
+        raise DataError(
+            None,
+            None,
+            f"the model uses {len(search.clauses)} features, but {ENGINE} takes at most {MOST_CLAUSES} "
+            f"sub-queries; fit with `max_features={MOST_CLAUSES}`",
         )
     total = float(np.sum([clause.weight for clause in search.clauses]))
     queries = [clause.query for clause in search.clauses]
@@ -57,9 +60,11 @@ def _check_normalisation(model: LinearModel) -> None:
         if kind == "query_z"
         else "which scales the scores of every sub-query within the result list"
     )
-    raise ValueError(
-        f"the model's normalisation is {kind}, which does not fit {ENGINE}, {reason}; fit with --normalise "
-        f"{BY_RANGE}"
+    raise DataError(
+        None,
+        None,
+        f"the model's normalisation is {kind}, which does not fit {ENGINE}, {reason}; fit with "
+        f"`normalise={BY_RANGE!r}`",
     )
 
 

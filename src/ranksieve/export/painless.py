@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
+from ranksieve.errors import DataError
 from ranksieve.export.base import (
     ANY_NAME,
     Options,
@@ -71,9 +72,11 @@ def _source(model: LinearModel, options: Options, engine: str) -> str:
         lines.append(f"s += {term.weight!r} * {value};")
     source = "\n".join([*lines, POSITIVE])
     if len(source.encode()) > MOST_CHARACTERS:
-        raise ValueError(
+        raise DataError(
+            None,
+            None,
             f"the script of {len(names)} features has {len(source.encode())} bytes, but {engine} takes "
-            f"{MOST_CHARACTERS} at most; fit with fewer features (--max-features)"
+            f"at most {MOST_CHARACTERS}; fit with a smaller `max_features`",
         )
     return source
 

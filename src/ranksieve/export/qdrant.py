@@ -37,7 +37,7 @@ def qdrant(model: LinearModel, options: Options) -> Product:
     check_model_name(FILE_NAME, options.name)
     model = exportable(model, "Qdrant's formula")
     folded, window = model.folded(), window_of(options, WINDOW)
-    advice = "map every feature with the option names"
+    advice = "map every feature with `names`"
     names = engine_names(folded.names, options.names, VARIABLE, "Qdrant", advice)
     constant = [folded.intercept] if folded.intercept else []
     products = [{"mult": [term.weight, name]} for term, name in zip(folded.terms, names, strict=True)]

@@ -22,7 +22,7 @@ def solr(model: LinearModel, options: Options) -> Product:
     """Model, trimmed features and example query for Solr."""
     check_model_name(FILE_NAME, options.name)
     store = options.store or DEFAULT_STORE
-    FILE_NAME.check(store, "the store", "choose another one")
+    FILE_NAME.check("store", store)
     terms, notes = lucene_terms(model, options, "Solr")
     files: dict[str, str | bytes] = {"model.json": as_json(_model(terms, options.name, store))}
     features: list[dict[str, Any]] = []

@@ -39,7 +39,7 @@ MAPPED_NAME = NameRule(
     "it is not a Vespa rank feature or function, such as bm25(title) or fieldMatch(title).proximity",
 )
 OWN_NAME = NameRule(f"{REFERENCE}{ARGUMENTS}{OUTPUTS}", MAPPED_NAME.words)
-ADVICE = "map every feature to a Vespa feature with the option names"
+ADVICE = "map every feature to a Vespa feature with `names`"
 
 
 RERANKED = 100

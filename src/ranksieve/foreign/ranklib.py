@@ -45,7 +45,7 @@ def read_ranklib(text: str, name: str, feature_names: Sequence[str] | None) -> S
     """A RankLib model; the first line tells the ranker."""
     title = text.split("\n", 1)[0].removeprefix(HEADER).strip()[:LONGEST_TITLE]
     try:
-        read = lookup(RANKERS, title.lower(), "RankLib ranker")
+        read = lookup(RANKERS, title.lower(), "ranker")
     except ValueError as error:
         raise ValueError(f"{name}:1: {error}") from None
     return read(Source(text, name, f"RankLib {title}", feature_names))

@@ -54,7 +54,7 @@ def make_stand_in(name: str, seed: int = 0) -> Dataset:
     query. The best documents by a planted linear score with noise are the relevant ones; of those with more
     than two levels 0.4 have label 2 or more, 0.4 of these 3 or more, and so on.
     """
-    shape = lookup(SHAPES, name, "stand-in")
+    shape = lookup(SHAPES, name, "name")
     rng = np.random.default_rng(seed)
     n_queries = shape.n_queries // shape.divisor
     sizes = spread(rng, shape.n_docs // shape.divisor, n_queries)

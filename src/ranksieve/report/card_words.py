@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from ranksieve.card import Card
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.naming import document_words
+from ranksieve.errors import ParameterError
 from ranksieve.explain import explain_query
 from ranksieve.model import FittedRanker, LinearModel, linear_model
 from ranksieve.report.words import counted, signed
@@ -27,7 +28,7 @@ def card_text(model: LinearModel | FittedRanker, data: Dataset | None = None) ->
     model = linear_model(model, "so it is no scorecard")
     card = model.card
     if card is None:
-        raise ValueError("the model is not a scorecard; make one of it with make_scorecard")
+        raise ParameterError("model", model, "is not a scorecard; make one of it with make_scorecard")
     highest = f"points from −{card.levels} to {card.levels}"
     title = f"Scorecard: {counted(len(card.points), 'feature')}, {highest}"
     parts = [title, _table(model, card), "\n".join([*preparation_sentences(model), ADD_UP])]

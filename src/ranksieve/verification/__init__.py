@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
 from ranksieve._types import PathLike
@@ -67,7 +67,9 @@ class Verification:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON."""
-        return {"holds": self.holds, "summary": self.summary, **asdict(self)}
+        verdicts = tuple(verdict.to_dict() for verdict in self.verdicts)
+        shown = {"holds": self.holds, "summary": self.summary, "verdicts": verdicts}
+        return {**shown, "note": self.note, "problem": self.problem}
 
 
 def verify(

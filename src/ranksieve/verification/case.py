@@ -15,6 +15,7 @@ from ranksieve.data.counted import counted
 from ranksieve.data.dataset import Dataset, joined
 from ranksieve.data.features import named_signs
 from ranksieve.data.on_device import rounded
+from ranksieve.errors import DataError, ParameterError
 from ranksieve.model import LinearModel, model_from_dict
 from ranksieve.path import Progress
 from ranksieve.preparation import Preparation
@@ -31,11 +32,7 @@ PARTS = {
     "query_weight": "query weights",
     "warm_start": "the model before",
 }
-HOW_TO_GIVE = {
-    "valid": "give valid=",
-    "query_weight": "give query_weight=",
-    "warm_start": "give warm_start=",
-}
+GIVEN = ("valid", "query_weight", "warm_start")  # parameters of verify
 COST = "cost"  # the one metric that takes no fit to measure
 BY_FIT = ("alpha", "ridge", "family", "features", "weights")  # of a problem: what only the fit determines
 
@@ -84,29 +81,33 @@ class Case:
         """Refuse a damaged model file, and data that the model cannot have been fitted on."""
         model = self.model
         if not isinstance(model, LinearModel) or not (model.data or model.certificate or model.metrics):
-            raise ValueError(
-                "the model claims nothing that could be verified: it names neither the data it was fitted on "
-                "nor what was proven or measured"
+            raise ParameterError(
+                "model",
+                model,
+                "has no claims to verify: it names neither its training data nor what was proven or measured",
             )
         model_from_dict(model.to_dict())
-        for name in ("valid", "query_weight", "warm_start"):
-            if getattr(self, name) is not None and name not in model.data:
-                raise ValueError(f"the model was fitted without {PARTS[name]}; leave out {name}=")
-        for part in filter(lambda given: given is not None, (self.data, self.valid)):
+        for name in GIVEN:
+            if (value := getattr(self, name)) is not None and name not in model.data:
+                raise ParameterError(name, value, f"the model was fitted without {PARTS[name]}; leave it out")
+        for name in ("data", "valid"):
+            part = getattr(self, name)
+            if part is None:
+                continue
             if not isinstance(part, Dataset):
-                raise ValueError(f"{type(part).__name__} is not a Dataset; give Dataset(X, y, qid)")
+                raise ParameterError(name, part, "must be a Dataset; give Dataset(X, y, qid)")
             if part.n_features != model.n_features:
-                source = part.source or "the data set"
-                raise ValueError(
-                    f"the model was fitted on {model.n_features} features but {source} has {part.n_features}"
+                widths = (
+                    f"the data have {part.n_features} features, the model was fitted on {model.n_features}"
                 )
+                raise DataError(part.source, None, widths)
             model._located(part)  # names the features that the data lack
 
     def need(self, *parts: str) -> None:
         """Stop a check for which some of the data of the fit are not given."""
         for name in parts:
             if name in self.model.data and getattr(self, name) is None:
-                raise NotGiven(f"it was fitted with {PARTS[name]}: {HOW_TO_GIVE[name]}")
+                raise NotGiven(f"it was fitted with {PARTS[name]}: give `{name}`")
 
     @cached_property
     def recomputed(self) -> Recomputed | None:

@@ -15,7 +15,7 @@ from ranksieve.estimators.warm_start import short_name
 from ranksieve.estimators.within_budget import WithinBudget
 from ranksieve.metrics import evaluate
 from ranksieve.model import LinearModel
-from ranksieve.verification.case import COST, FIT, HOW_TO_GIVE, PARTS, Case
+from ranksieve.verification.case import COST, FIT, GIVEN, PARTS, Case
 from ranksieve.verification.rebuild import is_budgeted, ranker_class
 from ranksieve.verification.verdict import (
     DAMAGED,
@@ -41,8 +41,8 @@ def check_data(case: Case) -> Iterator[Verdict]:
     for name, stated in case.model.data.items():
         claim, part = PARTS.get(name, name), given.get(name)
         if part is None:
-            known = name in HOW_TO_GIVE
-            words = HOW_TO_GIVE[name] if known else "this release knows no such data"
+            known = name in GIVEN
+            words = f"give `{name}`" if known else "this release knows no such data"
             yield Verdict(claim, None if known else False, words)
             continue
         if isinstance(part, Dataset):

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
+
+from ranksieve.errors import in_python
 
 Finding = tuple[bool, str]
 """Whether a part of a claim holds, and the words for it."""
@@ -16,13 +18,22 @@ DAMAGED = (AttributeError, IndexError, KeyError, OverflowError, TypeError, Value
 class Verdict:
     """Whether a claim holds, and what was recomputed; None if it was not checked, and why.
 
-    ``left_out``: it was not checked because the caller asked for no new fit.
+    ``text`` names parameters in backticks, ``words`` as Python's users write them. ``left_out``: it was not
+    checked because the caller asked for no new fit.
     """
 
     claim: str
     holds: bool | None
-    words: str
+    text: str
     left_out: bool = False
+
+    @property
+    def words(self) -> str:
+        return in_python(self.text)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for JSON."""
+        return {"claim": self.claim, "holds": self.holds, "words": self.words, "left_out": self.left_out}
 
 
 class NotChecked(Exception):

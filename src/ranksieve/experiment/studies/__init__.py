@@ -66,7 +66,7 @@ def wanted_studies(asked: bool | str | Sequence[str], methods: Collection[str]) 
         own = [name for name, one in STUDIES.items() if not one.methods or set(one.methods) & set(methods)]
         return own if asked else []
     known = {name: name for name in (*STUDIES, STAND_INS_STUDY)}
-    return list(known) if asked == EVERY else [lookup(known, name, "study") for name in asked]
+    return list(known) if asked == EVERY else [lookup(known, name, "studies") for name in asked]
 
 
 def run_studies(place: Place, names: Collection[str]) -> None:
