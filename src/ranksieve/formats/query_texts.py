@@ -9,7 +9,7 @@ import numpy as np
 from ranksieve._types import PathLike
 from ranksieve._util.messages import warn_caller
 from ranksieve.data.dataset import Dataset
-from ranksieve.errors import DataError
+from ranksieve.errors import DataError, ParameterError
 from ranksieve.formats.folder_writer import text_column
 from ranksieve.formats.text_files import cells_of, content_lines, delimiter_of, read_text, source_name
 
@@ -48,15 +48,12 @@ def with_query_texts(data: Dataset, queries: PathLike | Mapping[str, str]) -> Da
     """
     given = isinstance(queries, Mapping)
     texts = queries if isinstance(queries, Mapping) else read_queries(queries)
-    name = "the mapping" if given else source_name(queries)  # type: ignore[arg-type]
+    name = "`queries`" if given else source_name(queries)  # type: ignore[arg-type]
     ids = [str(query) for query in data.query_ids.tolist()]
     lacking = [query for query in ids if query not in texts]
     if len(lacking) == len(ids):
-        reason = (
-            f"has none of the {len(ids)} queries of {data.source or 'the data'}, such as {ids[0]}; are the "
-            "ids the same?"
-        )
-        raise DataError(name, None, reason)
+        reason = f"has none of the {len(ids)} queries of {data.source or 'the data'}, such as {ids[0]}"
+        raise ParameterError("queries", queries, reason) if given else DataError(name, None, reason)
     if lacking:
         warn_caller(f"{name}: has no text for {len(lacking)} of {len(ids)} queries, such as {lacking[0]}")
     column = text_column([texts.get(query, "") for query in ids])
