@@ -246,7 +246,6 @@ def test_fit_names_the_columns_that_it_leaves_out(tmp_path, monkeypatch):
     rows = "".join(f"{k // 4},{k % 2},{k % 2 + k / 99},${k}\n" for k in range(40))
     Path("d.csv").write_text(f"qid,label,stock,price\n{rows}")
     told = run("fit", "d.csv", "-o", "m.json")
-    assert (
-        "warning: d.csv: columns of text are not features, but these look like numbers: price" in told.stderr
-    )
-    assert "(such as '$0'); write plain numbers there, or leave them out with --ignore NAME" in told.stderr
+    assert "warning: d.csv: " in told.stderr
+    assert "price (such as '$0')" in told.stderr
+    assert "--ignore" in told.stderr
