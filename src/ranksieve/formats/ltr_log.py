@@ -298,7 +298,7 @@ def _entries(
     chosen = [(name, pairs) for name, pairs in entries if entry in (None, name)]
     if not chosen:
         raise where.error(
-            f"no log entry is `entry={entry!r}`; there are {', '.join(name for name, _ in entries)}"
+            f"has no log entry for `entry={entry!r}`; there are {', '.join(name for name, _ in entries)}"
         )
     return chosen
 
