@@ -301,7 +301,7 @@ def located(error: ValueError, name: str) -> ValueError:
     """The same error as one about a piece of the data, unless it names its file or is about a parameter."""
     if isinstance(error, ParameterError) or (isinstance(error, DataError) and error.file is not None):
         return error
-    return DataError(name, None, error.reason if isinstance(error, DataError) else str(error))
+    return error.at(name) if isinstance(error, DataError) else DataError(name, None, str(error))
 
 
 def _size(value: Any) -> int:
