@@ -114,7 +114,7 @@ def test_rankings_have_the_processors_values(data):
 
 
 def test_other_losses_say_that_they_stay_with_the_processor(data):
-    with pytest.raises(ValueError, match="cost_sensitive_listmle"):
+    with pytest.raises(ValueError, match="cost_sensitive_listmle does not run on a GPU"):
         rs.sparse_path(data, loss="cost_sensitive_listmle", device="cuda")
 
 

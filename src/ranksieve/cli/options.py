@@ -319,7 +319,7 @@ def _signs(text: str) -> dict[str, float]:
         name, _, sign = (word.strip() for word in part.rpartition("="))
         if name in signs:
             raise ValueError(f"--signs: {name!r} is named twice in {text}; name it once")
-        signs[name] = as_sign(sign, name)
+        signs[name] = as_sign(sign, name, "--signs")
     return signs
 
 
