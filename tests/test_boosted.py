@@ -13,6 +13,7 @@ import ranksieve as rs
 from ranksieve.boosted import BoostedModel, Feature, Steps, boosted_from_dict
 from ranksieve.boosted.lightgbm_text import is_lightgbm, read_text
 from ranksieve.formats.letor import write_letor
+from tests.refusals import refused_data
 from tests.test_cli import refused, run
 
 NAMES = [f"signal {j}" for j in range(6)]
@@ -71,17 +72,20 @@ def test_columns_are_found_by_name(model):
     np.testing.assert_array_equal(model.predict(sp.csr_array(DATA.X)), model.predict(DATA))
     lacking = rs.Dataset(DATA.X, DATA.y, DATA.qid, [*NAMES[:5], "other"])
     if NAMES[5] in model.names:
-        with pytest.raises(ValueError, match="the data lack 1 of the model's features: signal 5"):
+        with refused_data() as info:
             model.predict(lacking)
-    with pytest.raises(ValueError, match="the model was trained on 6 features but X has 5"):
+        assert "signal 5" in info.value.reason
+    with refused_data() as info:
         model.predict(DATA.X[:, :5])
+    assert "X has 5" in info.value.reason
 
 
 def test_what_no_training_row_lacked_must_be_there(model):
     X = DATA.X.copy()
     X[9000 % len(X), model.columns[0]] = np.nan
-    with pytest.raises(ValueError, match=rf"of row {9000 % len(X)} is missing, and the model has nothing"):
+    with refused_data() as info:
         model.predict(X)
+    assert f"of row {9000 % len(X)} is missing" in info.value.reason
 
 
 def test_a_model_that_uses_no_feature(tmp_path):
@@ -130,75 +134,69 @@ def changed(content, path, value):
 
 
 @pytest.mark.parametrize(
-    ("path", "value", "said"),
+    ("path", "value", "word"),
     [
-        (("format_version",), 2, "model format version 2, but this ranksieve reads version 1"),
-        (("n_features",), 0, "damaged model file (n_features is 0; expected 1 to"),
-        (("n_features",), 10**12, "damaged model file (n_features is 1000000000000; expected 1 to"),
-        (("n_features",), 2, "damaged model file (a feature index is outside 0..1)"),
-        (("features", 0, "name"), "signal 4", "damaged model file (a feature occurs twice)"),
-        (("features",), [], "damaged model file (inputs are "),
-        (("ensemble",), 3, "damaged model file (ensemble is 3; expected an object)"),
-        (("ensemble", "kind"), "pickle", "damaged model file (unknown kind of ensemble 'pickle'"),
-        (("ensemble", "text"), ["tree"], "damaged model file (the line 'end of trees' is missing"),
-        (("ensemble", "text"), "tree", "damaged model file (text is 'tree'; expected a list)"),
-        (
-            ("ensemble", "inputs", 0),
-            77,
-            "damaged model file (inputs name a column that the trees do not have",
-        ),
-        (
-            ("missing",),
-            {"policy": "column_mean", "features": ["x"], "means": [1.0]},
-            "damaged model file (missing",
-        ),
-        (("extra",), 1, "damaged model file (the model has the unknown entry 'extra'"),
+        (("format_version",), 2, "version 2"),
+        (("n_features",), 0, "n_features is 0"),
+        (("n_features",), 10**12, "n_features is 1000000000000"),
+        (("n_features",), 2, "0..1"),
+        (("features", 0, "name"), "signal 4", "twice"),
+        (("features",), [], "inputs"),
+        (("ensemble",), 3, "ensemble"),
+        (("ensemble", "kind"), "pickle", "pickle"),
+        (("ensemble", "text"), ["tree"], "'end of trees'"),
+        (("ensemble", "text"), "tree", "'tree'"),
+        (("ensemble", "inputs", 0), 77, "inputs"),
+        (("missing",), {"policy": "column_mean", "features": ["x"], "means": [1.0]}, "missing"),
+        (("extra",), 1, "'extra'"),
     ],
 )
-def test_damaged_files(tree_file, path, value, said):
-    with pytest.raises(ValueError) as caught:
+def test_damaged_files(tree_file, path, value, word):
+    with refused_data("m.json") as info:
         boosted_from_dict(changed(tree_file, path, value), "m.json")
-    assert str(caught.value).startswith(f"m.json: {said}")
+    assert word in info.value.reason
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "said"),
+    ("old", "new", "word"),
     [
-        ("max_feature_idx=5", "max_feature_idx=2000000000", "feature_infos are of different lengths"),
-        ("max_feature_idx=5\n", "", "the header has no max_feature_idx"),
-        ("num_class=1", "num_class=3", "it gives several scores per document; expected num_class=1"),
-        ("Tree=1", "Tree=7", "Tree=7 stands where tree 1 is expected"),
-        ("num_leaves=4", "num_leaves=4000000000", "tree 0 has 4 of leaf_value; expected 4000000000"),
-        ("num_leaves=4", "num_leaves=0", "tree 0 has no leaf, or linear leaves"),
-        ("is_linear=0", "is_linear=1", "tree 0 has no leaf, or linear leaves"),
-        ("num_cat=0", "num_cat=1", "tree 0 has no cat_boundaries"),
-        ("split_feature=", "split_feature=9 ", "tree 0 has 4 of split_feature; expected 3"),
-        ("left_child=1", "left_child=0", "left_child of tree 0 leads to no later split and to no leaf"),
-        ("left_child=1", "left_child=-9", "left_child of tree 0 leads to no later split and to no leaf"),
-        ("decision_type=2", "decision_type=x", "decision_type of tree 0 holds what is no number"),
-        ("decision_type=2", "decision_type=1", "tree 0 splits by a set of categories that it does not have"),
-        ("threshold=", "threshold=nan ", "tree 0 has 4 of threshold; expected 3"),
-        ("end of trees", "", "the line 'end of trees' is missing, so it breaks off; write the file again"),
+        ("max_feature_idx=5", "max_feature_idx=2000000000", "feature_infos"),
+        ("max_feature_idx=5\n", "", "the header"),
+        ("num_class=1", "num_class=3", "num_class"),
+        ("Tree=1", "Tree=7", "Tree=7"),
+        ("num_leaves=4", "num_leaves=4000000000", "4 of leaf_value"),
+        ("num_leaves=4", "num_leaves=0", "linear leaves"),
+        ("is_linear=0", "is_linear=1", "linear leaves"),
+        ("num_cat=0", "num_cat=1", "cat_boundaries"),
+        ("split_feature=", "split_feature=9 ", "4 of split_feature"),
+        ("left_child=1", "left_child=0", "left_child"),
+        ("left_child=1", "left_child=-9", "left_child"),
+        ("decision_type=2", "decision_type=x", "decision_type of tree 0"),
+        ("decision_type=2", "decision_type=1", "categories"),
+        ("threshold=", "threshold=nan ", "4 of threshold"),
+        ("end of trees", "", "'end of trees'"),
     ],
 )
-def test_damaged_trees(tree_file, old, new, said):
+def test_damaged_trees(tree_file, old, new, word):
     text = "\n".join(tree_file["ensemble"]["text"])
     assert old in text
-    with pytest.raises(ValueError) as caught:
+    with refused_data() as info:
         read_text(text.replace(old, new, 1))
-    assert said in str(caught.value)
+    assert word in info.value.reason
 
 
 def test_trees_split_on_columns_that_are_there(tree_file):
     lines = tree_file["ensemble"]["text"]
     number = next(k for k, line in enumerate(lines) if line.startswith("split_feature="))
     content = changed(tree_file, ("ensemble", "text", number), "split_feature=6 0 0")
-    with pytest.raises(ValueError, match=r"tree 0 splits on a column outside 0\.\.5"):
+    with refused_data() as info:
         boosted_from_dict(content)
+    assert "0..5" in info.value.reason
     fewer = changed(tree_file, ("features",), tree_file["features"][1:])
     fewer["ensemble"]["inputs"] = fewer["ensemble"]["inputs"][1:]
-    with pytest.raises(ValueError, match="the trees split on a column that is not among the inputs"):
+    with refused_data() as info:
         boosted_from_dict(fewer)
+    assert "inputs" in info.value.reason
 
 
 def test_a_text_cut_anywhere_is_refused_or_the_same(tree_file):
@@ -206,7 +204,7 @@ def test_a_text_cut_anywhere_is_refused_or_the_same(tree_file):
     text = "\n".join(tree_file["ensemble"]["text"])
     end = text.index("end of trees")
     for length in range(0, end, 37):
-        with pytest.raises(ValueError):
+        with refused_data():
             read_text(text[:length])
     assert is_lightgbm(text)
     assert read_text(text[: end + len("end of trees")]) == read_text(text)
@@ -227,25 +225,19 @@ def test_lightgbm_sees_nothing_but_what_was_checked(tree_file):
 
 
 @pytest.mark.parametrize(
-    ("content", "said"),
+    ("content", "word"),
     [
-        ({"inputs": [0], "thresholds": [0.5]}, "the ensemble has no weights"),
-        (
-            {"inputs": [0], "thresholds": [0.5], "weights": []},
-            "1 inputs, 1 thresholds, 0 weights; expected as",
-        ),
-        (
-            {"inputs": [0.5], "thresholds": [0.5], "weights": [1.0]},
-            "an entry of inputs is 0.5; expected a whole",
-        ),
-        ({"inputs": [3], "thresholds": [0.5], "weights": [1.0]}, "a step is about feature 3 of 1"),
+        ({"inputs": [0], "thresholds": [0.5]}, "weights"),
+        ({"inputs": [0], "thresholds": [0.5], "weights": []}, "0 weights"),
+        ({"inputs": [0.5], "thresholds": [0.5], "weights": [1.0]}, "an entry of inputs is 0.5"),
+        ({"inputs": [3], "thresholds": [0.5], "weights": [1.0]}, "feature 3"),
     ],
 )
-def test_damaged_steps(content, said):
+def test_damaged_steps(content, word):
     model = BoostedModel((Feature("a", 0),), 1, Steps((0,), (0.5,), (2.0,)))
-    with pytest.raises(ValueError) as caught:
+    with refused_data() as info:
         boosted_from_dict({**model.to_dict(), "ensemble": {"kind": "steps", **content}})
-    assert said in str(caught.value)
+    assert word in info.value.reason
 
 
 # --- command line ----------------------------------------------------------------------------------------
@@ -277,37 +269,31 @@ def test_fit_writes_a_file_that_commands_read(fitted, method, parts):
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "named"),
     [
-        (("--max-features", 3), "--max-features does not apply to lambdamart, which has no parameters but"),
-        (("--metric", "map"), "--metric does not apply to lambdamart"),
-        (("--valid", "train.txt"), "--valid does not apply to lambdamart"),
-        (("--best-subset",), "--best-subset does not apply to lambdamart"),
-        (("--report", "page.html"), "--report shows weights, but lambdamart is not linear and has none"),
+        (("--max-features", 3), "--max-features"),
+        (("--metric", "map"), "--metric"),
+        (("--valid", "train.txt"), "--valid"),
+        (("--best-subset",), "--best-subset"),
+        (("--report", "page.html"), "--report"),
         (("--stream",), "lambdamart"),
     ],
 )
-def test_options_of_linear_methods_are_refused(fitted, options, said, monkeypatch):
+def test_options_of_linear_methods_are_refused(fitted, options, named, monkeypatch):
     monkeypatch.chdir(fitted[0])
-    assert said in refused("fit", "train.txt", "--method", "lambdamart", *options, "-o", "other.json")
+    assert named in refused("fit", "train.txt", "--method", "lambdamart", *options, "-o", "other.json")
     assert not (fitted[0] / "other.json").exists()
 
 
 @pytest.mark.parametrize(
-    ("command", "said"),
+    "command",
     [
-        (("explain", "lambdamart.json", "train.txt", "--drop"), "LambdaMART is not a linear model"),
-        (
-            ("scorecard", "lambdamart.json", "train.txt", "-o", "card.json"),
-            "LambdaMART is not a linear model",
-        ),
-        (("export", "lambdamart.json", "--to", "solr", "-o", "out"), "LambdaMART is not linear"),
-        (
-            ("verify", "lambdamart.json", "train.txt"),
-            "that is not linear claims nothing that could be verified",
-        ),
+        ("explain", "lambdamart.json", "train.txt", "--drop"),
+        ("scorecard", "lambdamart.json", "train.txt", "-o", "card.json"),
+        ("export", "lambdamart.json", "--to", "solr", "-o", "out"),
+        ("verify", "lambdamart.json", "train.txt"),
     ],
 )
-def test_commands_for_linear_models_refuse_it(fitted, command, said, monkeypatch):
+def test_commands_for_linear_models_refuse_it(fitted, command, monkeypatch):
     monkeypatch.chdir(fitted[0])
-    assert said in refused(*command)
+    assert "linear" in refused(*command)

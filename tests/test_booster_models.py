@@ -18,6 +18,7 @@ from ranksieve.foreign import xgboost_model
 from ranksieve.foreign.ubjson import decode_ubjson
 from ranksieve.foreign.xgboost_model import is_ubjson
 from ranksieve.formats.letor import write_letor
+from tests.refusals import refused_data
 from tests.test_cli import refused, run
 
 rng = np.random.default_rng(0)
@@ -65,17 +66,17 @@ def test_lightgbm_without_names_goes_by_position(unnamed, tmp_path):
     np.testing.assert_array_equal(model.predict(DATA), unnamed.predict(X, raw_score=True))
     for columns in (3, 5):
         wide = np.column_stack([X, X])[:, :columns]
-        with pytest.raises(ValueError, match=f"trained on 4 features but the data have {columns}; give the"):
+        with refused_data() as info:
             model.predict(wide)
+        assert f"have {columns};" in info.value.reason
 
 
 def test_names_that_the_data_lack(booster, tmp_path):
     booster.save_model(tmp_path / "model.txt")
     model = rs.read_model(tmp_path / "model.txt")
-    with pytest.raises(
-        ValueError, match="the data lack 1 of the features of the LightGBM lambdarank model: age"
-    ):
+    with refused_data() as info:
         model.predict(rs.Dataset(X, Y, QID, [*NAMES[:3], "years"]))
+    assert ": age;" in info.value.reason
     numbered = rs.Dataset(X, Y, QID)  # f1, f2, …: no names of their own
     np.testing.assert_array_equal(model.predict(numbered), model.predict(DATA))
 
@@ -97,8 +98,9 @@ def test_lightgbm_knows_categories(tmp_path):
 def test_a_damaged_lightgbm_model(booster, tmp_path):
     text = booster.model_to_string()
     (tmp_path / "m.txt").write_text(text[: len(text) // 3])
-    with pytest.raises(ValueError, match=r"m\.txt: damaged LightGBM model \(the line 'end of trees' is miss"):
+    with refused_data("m.txt") as info:
         rs.read_model(tmp_path / "m.txt")
+    assert "'end of trees'" in info.value.reason
 
 
 def test_without_lightgbm_the_cure_is_named(booster, tmp_path, monkeypatch):
@@ -107,9 +109,7 @@ def test_without_lightgbm_the_cure_is_named(booster, tmp_path, monkeypatch):
 
     booster.save_model(tmp_path / "m.txt")
     monkeypatch.setattr(lightgbm_text, "import_module", missing)
-    with pytest.raises(
-        ImportError, match=r'a LightGBM model needs lightgbm: run pip install "\.\[baselines\]"'
-    ):
+    with pytest.raises(ImportError, match=r"\.\[baselines\]"):
         rs.read_model(tmp_path / "m.txt")
 
 
@@ -126,10 +126,9 @@ def test_commands_take_lightgbm_models(unnamed, tmp_path, monkeypatch):
     assert measured["mean"]["map"] == rs.evaluate(np.array(scores), read, ["map"]).mean["map"]
     (tmp_path / "scores.txt").write_text("\n".join(map(str, filled[:, 0])))
     assert "booster" in run("compare", "test.txt", "booster.txt", "scores.txt").stdout
-    said = refused("explain", "booster.txt", "test.txt", "--drop")
-    assert "LightGBM lambdarank is not a linear model" in said
+    assert "LightGBM lambdarank" in refused("explain", "booster.txt", "test.txt", "--drop")
     (tmp_path / "cut.txt").write_text("tree\nversion=v4\n")
-    assert refused("rank", "cut.txt", "test.txt").startswith("cut.txt: damaged LightGBM model (")
+    assert refused("rank", "cut.txt", "test.txt").startswith("cut.txt: ")
 
 
 # --- XGBoost ---------------------------------------------------------------------------------------------
@@ -208,26 +207,27 @@ def test_ubjson_says_what_it_holds():
 
 @pytest.mark.parametrize("length", range(1, len(ubjson(XGBOOST)), 61))
 def test_ubjson_that_breaks_off(length):
-    with pytest.raises(ValueError, match=r"breaks off|announced"):
+    with refused_data() as info:
         decode_ubjson(ubjson(XGBOOST)[:length])
+    assert "breaks off" in info.value.reason
 
 
 @pytest.mark.parametrize(
-    ("content", "said"),
+    ("content", "word"),
     [
-        (b"{}x", "something follows the end at byte 2"),
-        (b"q", "byte 0 is 'q', which begins no value"),
-        (b"[#d", "expected the type of a length"),
-        (b"[$d#L" + struct.pack(">q", 2**60), "it breaks off at byte"),
-        (b"[$l#l" + struct.pack(">i", -1), "it breaks off at byte"),
-        (b"[#L" + struct.pack(">q", 2**60), "values announced but breaks off"),
-        (b"[" * 500, "it is nested too deeply"),
+        (b"{}x", "byte 2"),
+        (b"q", "byte 0 is 'q'"),
+        (b"[#d", "byte 2 is 'd'"),
+        (b"[$d#L" + struct.pack(">q", 2**60), "breaks off"),
+        (b"[$l#l" + struct.pack(">i", -1), "breaks off"),
+        (b"[#L" + struct.pack(">q", 2**60), str(2**60)),
+        (b"[" * 500, "nested"),
     ],
 )
-def test_damaged_ubjson(content, said):
-    with pytest.raises(ValueError) as caught:
+def test_damaged_ubjson(content, word):
+    with refused_data() as info:
         decode_ubjson(content)
-    assert said in str(caught.value)
+    assert word in info.value.reason
 
 
 def changed(path, value):
@@ -243,47 +243,34 @@ BOOSTER = ("learner", "gradient_booster", "model")
 
 
 @pytest.mark.parametrize(
-    ("path", "value", "said"),
+    ("path", "value", "word"),
     [
-        (("learner",), {}, "it has no learner_model_param"),
+        (("learner",), {}, "learner_model_param"),
         (("learner",), 3, ""),
-        (("learner", "learner_model_param", "num_class"), "3", "it gives several scores per document"),
-        (
-            ("learner", "learner_model_param", "num_feature"),
-            "many",
-            "num_feature is 'many'; expected a whole",
-        ),
-        (("learner", "attributes"), {"best_iteration": "1"}, "its best iteration, 1, is none that it has"),
-        (("learner", "feature_names"), ["a"], "it has 1 names for 4 features"),
-        ((*BOOSTER, "trees"), [3], "an entry of trees is 3; expected an object"),
-        ((*BOOSTER, "tree_info"), [1], "tree_info or iteration_indptr are not those of 1 trees"),
-        ((*BOOSTER, "iteration_indptr"), [0, 9], "tree_info or iteration_indptr are not those of 1 trees"),
-        ((*BOOSTER, "trees", 0, "left_children"), [7, -1, -1], "tree 0 leads to node 7, which it does not"),
-        ((*BOOSTER, "trees", 0, "left_children"), [0, -1, -1], "which it does not have or had before"),
-        (
-            (*BOOSTER, "trees", 0, "left_children"),
-            [1],
-            "tree 0 does not have one value of each kind per node",
-        ),
-        ((*BOOSTER, "trees", 0, "split_indices"), [4, 0, 0], "tree 0 splits on a feature outside 0..3"),
-        (
-            (*BOOSTER, "trees", 0, "split_type"),
-            [1, 0, 0],
-            "tree 0 splits by categories, which cannot be read",
-        ),
+        (("learner", "learner_model_param", "num_class"), "3", "several scores"),
+        (("learner", "learner_model_param", "num_feature"), "many", "num_feature"),
+        (("learner", "attributes"), {"best_iteration": "1"}, "best iteration"),
+        (("learner", "feature_names"), ["a"], "1 names"),
+        ((*BOOSTER, "trees"), [3], "an entry of trees"),
+        ((*BOOSTER, "tree_info"), [1], "tree_info"),
+        ((*BOOSTER, "iteration_indptr"), [0, 9], "iteration_indptr"),
+        ((*BOOSTER, "trees", 0, "left_children"), [7, -1, -1], "node 7"),
+        ((*BOOSTER, "trees", 0, "left_children"), [0, -1, -1], "node"),
+        ((*BOOSTER, "trees", 0, "left_children"), [1], "per node"),
+        ((*BOOSTER, "trees", 0, "split_indices"), [4, 0, 0], "0..3"),
+        ((*BOOSTER, "trees", 0, "split_type"), [1, 0, 0], "categories"),
     ],
 )
-def test_damaged_xgboost_models_never_reach_xgboost(path, value, said, tmp_path, monkeypatch):
+def test_damaged_xgboost_models_never_reach_xgboost(path, value, word, tmp_path, monkeypatch):
     monkeypatch.setattr(xgboost_model, "import_module", None)
     for name, content in (
         ("m.json", json.dumps(changed(path, value)).encode()),
         ("m.ubj", ubjson(changed(path, value))),
     ):
         (tmp_path / name).write_bytes(content)
-        with pytest.raises(ValueError) as caught:
+        with refused_data(tmp_path / name) as info:
             rs.read_model(tmp_path / name)
-        assert str(caught.value).startswith(f"{tmp_path / name}: damaged XGBoost model (")
-        assert said in str(caught.value)
+        assert word in info.value.reason
 
 
 def test_without_xgboost_the_cure_is_named(tmp_path, monkeypatch):
@@ -292,7 +279,7 @@ def test_without_xgboost_the_cure_is_named(tmp_path, monkeypatch):
 
     monkeypatch.setattr(xgboost_model, "import_module", missing)
     (tmp_path / "m.json").write_text(json.dumps(XGBOOST))
-    with pytest.raises(ImportError, match=r'an XGBoost model needs xgboost: run pip install "\.\[xgboost\]"'):
+    with pytest.raises(ImportError, match=r"\.\[xgboost\]"):
         rs.read_model(tmp_path / "m.json")
 
 
@@ -308,8 +295,9 @@ def test_an_error_of_xgboost_without_its_place(place, tmp_path, monkeypatch):
     stub = SimpleNamespace(Booster=Booster, core=SimpleNamespace(XGBoostError=Fault))
     monkeypatch.setattr(xgboost_model, "import_module", lambda name: stub)
     (tmp_path / "m.json").write_text(json.dumps(XGBOOST))
-    with pytest.raises(ValueError, match=r"m\.json: damaged XGBoost model \(Unknown objective: `zz`\)$"):
+    with refused_data("m.json") as info:
         rs.read_model(tmp_path / "m.json")
+    assert "(Unknown objective: `zz`)" in info.value.reason
 
 
 @pytest.mark.parametrize("name", ["m.json", "m.ubj"])

@@ -11,6 +11,7 @@ import pytest
 import ranksieve as rs
 from ranksieve.formats.columns import columns_matching
 from ranksieve.formats.query_texts import read_queries
+from tests.refusals import refused_data, refused_parameter
 from tests.test_cli import refused, run
 
 TABLE = {
@@ -55,11 +56,14 @@ def test_patterns(patterns, found):
 
 
 def test_a_pattern_that_matches_nothing():
-    with pytest.raises(ValueError) as caught:
+    with refused_data() as info:
         columns_matching("bm52_*", ["bm25_title", "clicks"], "features")
-    assert str(caught.value) == "features='bm52_*' matches no column; the nearest are bm25_title"
-    with pytest.raises(ValueError, match=r"ignore='zz' matches no column; there are bm25_title, clicks"):
+    assert "`features='bm52_*'`" in info.value.reason
+    assert info.value.reason.endswith(" bm25_title")
+    with refused_data() as info:
         columns_matching("zz", ["bm25_title", "clicks"], "ignore")
+    assert "`ignore='zz'`" in info.value.reason
+    assert info.value.reason.endswith(" bm25_title, clicks")
 
 
 @pytest.mark.parametrize("name", ["d.parquet", "d.csv"])
@@ -78,14 +82,12 @@ def test_columns_of_files(here, name):
 def test_a_pattern_takes_no_ids_and_labels():
     data = rs.from_frame(pa.table(TABLE), **NAMED, features="*", ignore="title")
     assert data.feature_names == ("bm25_title", "bm25_body", "clicks", "user_age")
-    with pytest.raises(
-        ValueError, match="leaves no column: those that match are ignored, or hold ids or labels"
-    ):
+    with refused_data() as info:
         rs.from_frame(pa.table(TABLE), **NAMED, features="gr*")
-    with pytest.raises(
-        ValueError, match=r"feature columns must be numbers, but these are not: title \(String\)"
-    ):
+    assert "`features='gr*'`" in info.value.reason
+    with refused_data() as info:
         rs.from_frame(pa.table(TABLE), **NAMED, features=["clicks", "title"])
+    assert "title (String)" in info.value.reason
 
 
 @pytest.mark.parametrize("target", ["e.parquet", "e.csv", "e.ranksieve"])
@@ -113,8 +115,9 @@ def test_parquet_becomes_a_folder_with_its_texts(here):
 
 def test_a_text_cannot_have_the_name_of_another_column():
     data = rs.Dataset([[1.0]], [1], [1], ["x"], texts={"x": ["a"]})
-    with pytest.raises(ValueError, match="features cannot be called x in a frame or a file"):
+    with refused_data() as info:
         rs.to_frame(data)
+    assert "called x" in info.value.reason
 
 
 # --- Texts of queries --------------------------------------------------------------------------------------
@@ -134,17 +137,17 @@ def test_files_of_queries(tmp_path, content):
 
 
 @pytest.mark.parametrize(
-    ("content", "said"),
+    ("content", "line"),
     [
-        ("", "q.tsv: holds no query"),
-        ("1\ta\tb\n", "q.tsv:1: has 3 cells; expected two, a query id and its text"),
-        ("1\ta\n1\tb\n", "q.tsv:2: query 1 has a second text; keep one of them"),
+        ("", None),
+        ("1\ta\tb\n", 1),
+        ("1\ta\n1\tb\n", 2),
     ],
 )
-def test_damaged_files_of_queries(tmp_path, monkeypatch, content, said):
+def test_damaged_files_of_queries(tmp_path, monkeypatch, content, line):
     monkeypatch.chdir(tmp_path)
     Path("q.tsv").write_text(content)
-    with pytest.raises(ValueError, match=said):
+    with refused_data("q.tsv", line):
         read_queries("q.tsv")
 
 
@@ -152,9 +155,9 @@ def test_texts_of_queries_are_found_by_id(small):
     texts = {str(query): f"text {query}" for query in small.query_ids.tolist()}
     data = rs.with_query_texts(small, texts)
     assert list(data.texts["query"]) == [f"text {query}" for query in small.qid.tolist()]
-    with pytest.warns(UserWarning, match=r"has no text for 5 of 6 queries, such as 1"):
+    with pytest.warns(UserWarning, match="5 of 6 queries"):
         rs.with_query_texts(small, {"0": "zero"})
-    with pytest.raises(ValueError, match=r"has none of the 6 queries of the data, such as 0; are the ids"):
+    with refused_parameter("queries"):
         rs.with_query_texts(small, {"q0": "zero"})
 
 
@@ -189,25 +192,22 @@ def test_options_on_the_command_line(here, name):
     run("evaluate", name, "--scores", "scores.txt", *OPTIONS)
 
 
-AMONG = "query_id, grade, url, bm25_title, bm25_body, clicks, user_age, title"
-NOT_FOR = "is for parquet, CSV and TSV, whose columns have names; leave it out"
-REFUSED = {
-    "d.parquet": f"d.parquet: there is no column 'qid' among {AMONG}; did you mean --qid-column query_id?",
-    "d.parquet --qid-column query_id": f"d.parquet: there is no column 'label' among {AMONG}; did you mean "
-    "--label-column grade?",
-    "d.csv ALL --features bm52_*": "d.csv: --features bm52_* matches no column; the nearest are bm25_body",
-    "d.csv ALL --ignore zz": "d.csv: --ignore zz matches no column; there are ",
-    "d.csv --qid-column query_id --label-column grade --doc-column uri": "d.csv: there is no column 'uri'",
-    "d.csv ALL --features title": "d.csv:2: the column 'title' holds 'red shoe'; expected a number",
-    "d.csv ALL --names n.txt": "d.csv: has names of its own, and --names is for LETOR text; leave it out",
-    "d.txt --qid-column q": f"d.txt: is LETOR text, and --qid-column {NOT_FOR}",
-    "d.txt --label-column q": f"d.txt: is LETOR text, and --label-column {NOT_FOR}",
-    "d.txt --doc-column q": f"d.txt: is LETOR text, and --doc-column {NOT_FOR}",
-    "d.txt --features q": f"d.txt: is LETOR text, and --features {NOT_FOR}",
-    "log.jsonl --ignore q": f"log.jsonl: is a feature log, and --ignore {NOT_FOR}",
-    "d.ranksieve --ignore q": f"d.ranksieve: is a folder that convert made, and --ignore {NOT_FOR}",
-    "d.parquet ALL --queries none.tsv": "none.tsv: has none of the 2 queries of d.parquet, such as q1",
-}  # fmt: skip
+REFUSED = {  # where, and what is named
+    "d.parquet": ("d.parquet: ", "--qid-column query_id"),
+    "d.parquet --qid-column query_id": ("d.parquet: ", "--label-column grade"),
+    "d.csv ALL --features bm52_*": ("d.csv: ", "--features bm52_*"),
+    "d.csv ALL --ignore zz": ("d.csv: ", "--ignore zz"),
+    "d.csv --qid-column query_id --label-column grade --doc-column uri": ("d.csv: ", "'uri'"),
+    "d.csv ALL --features title": ("d.csv:2: ", "'title'"),
+    "d.csv ALL --names n.txt": ("d.csv: ", "--names"),
+    "d.txt --qid-column q": ("d.txt: ", "--qid-column"),
+    "d.txt --label-column q": ("d.txt: ", "--label-column"),
+    "d.txt --doc-column q": ("d.txt: ", "--doc-column"),
+    "d.txt --features q": ("d.txt: ", "--features"),
+    "log.jsonl --ignore q": ("log.jsonl: ", "--ignore"),
+    "d.ranksieve --ignore q": ("d.ranksieve: ", "--ignore"),
+    "d.parquet ALL --queries none.tsv": ("none.tsv: ", "such as q1"),
+}
 
 
 @pytest.mark.parametrize("words", REFUSED)
@@ -215,12 +215,15 @@ def test_messages_speak_of_options(here, words):
     Path("log.jsonl").write_text("{}")
     Path("none.tsv").write_text("x\ty\n")
     given = words.replace("ALL", " ".join(OPTIONS)).split()
-    assert refused("inspect", *given).startswith(REFUSED[words])
+    text, (place, named) = refused("inspect", *given), REFUSED[words]
+    assert text.startswith(place)
+    assert named in text
 
 
 def test_a_stream_has_no_columns(here):
     said = refused("fit", "d.txt", "--method", "minbatsrank", "--stream", "--features", "x", "-o", "m.json")
-    assert said.startswith("d.txt: is LETOR text, and --features is for parquet")
+    assert said.startswith("d.txt: ")
+    assert "--features" in said
 
 
 def test_policies_that_are_suggested_work_in_every_command(here):
@@ -230,8 +233,7 @@ def test_policies_that_are_suggested_work_in_every_command(here):
         ("path", "holes.txt"),
         ("convert", "holes.txt", "o.txt"),
     ):
-        said = refused(*command, "--missing", "error")
-        assert said.endswith("choose --missing zero, query_min or column_mean")
+        assert "--missing zero" in refused(*command, "--missing", "error")
         for policy in ("zero", "query_min", "column_mean"):
             run(*command, "--missing", policy)
 
@@ -239,4 +241,4 @@ def test_policies_that_are_suggested_work_in_every_command(here):
 def test_options_of_exports_are_called_by_their_names(here):
     rs.FenchelRank(radius=2).fit(here).to_model().save("m.json")
     said = refused("export", "m.json", "--to", "json", "-o", "x.json", "--data", "d.txt")
-    assert "--data does not apply to json; leave it out" in said
+    assert "--data" in said

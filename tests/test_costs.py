@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from ranksieve.data.costs import CostUnit, FeatureCosts, make_costs
 from ranksieve.formats.feature_tables import as_costs, read_costs
+from tests.refusals import refused_data, refused_parameter
 
 GROUPED = {
     "features": {"price": 0.1, "stock": 0.2},
@@ -87,10 +88,9 @@ def test_a_star_or_a_default_prices_the_others(put):
     assert read_costs(path).of(["price", "stock", "bm25"]) == 3.0
     path = put("fewer.csv", "feature,cost\nprice,2\n")
     assert read_costs(path, default=0.25).columns(NAMES).of_each.tolist() == [0.25, 0.25, 2.0, 0.25]
-    with pytest.raises(
-        ValueError, match=r"fewer.csv: feature 'bm25' has no cost; price it, or price all others"
-    ):
+    with refused_data("fewer.csv") as info:
         read_costs(path).columns(NAMES)
+    assert "'bm25'" in info.value.reason
 
 
 def test_costs_in_python(put):
@@ -98,11 +98,9 @@ def test_costs_in_python(put):
     path = put("ab.json", '{"a": 1, "b": 2}')
     for given_costs in ({"a": 1, "b": 2}, [1, 2], np.array([1.0, 2.0]), path, expected):
         assert as_costs(given_costs, ("a", "b")) == expected
-    with pytest.raises(ValueError, match="feature_costs holds 3 numbers but the data have 2 features"):
+    with refused_parameter("feature_costs", [1, 2, 3]):
         as_costs([1, 2, 3], ("a", "b"))
-    with pytest.raises(
-        ValueError, match="feature_costs is 3; give a file, a mapping or one number per feature"
-    ):
+    with refused_parameter("feature_costs", 3):
         as_costs(3, ("a", "b"))
 
 
@@ -112,68 +110,62 @@ def test_one_cost_of_a_group_may_be_written_in_several_ways(put):
 
 
 @pytest.mark.parametrize(
-    ("text", "sentence"),
+    ("text", "line", "word"),
     [
-        ("", "c:1: the header is ''; expected feature,cost[,group]"),
-        ("name,cost\n", "c:1: the header is 'name,cost'; expected feature,cost[,group]"),
-        ("feature,cost,unit\n", "c:1: the header is 'feature,cost,unit'; expected"),
-        ("feature,cost\nprice,1,2\n", "c:2: has 3 cells; expected 2: feature,cost"),
-        (
-            "feature,cost\n\nprice,-1\n",
-            "c:3: the cost of 'price' is -1; costs are finite numbers from 0",
-        ),
-        ("feature,cost\nprice,nan\n", "c:2: the cost of 'price' is nan; costs are finite"),
-        ("feature,cost\nprice,inf\n", "c:2: the cost of 'price' is inf; costs are finite"),
-        ("feature,cost\nprice,cheap\n", "c:2: the cost of 'price' is 'cheap', which is not a number"),
-        ("feature,cost\nprice,\n", "c:2: the cost of 'price' is '', which is not a number"),
-        ("feature,cost\n,1\n", "c:2: the feature has no name"),
-        ("feature,cost\nprice,1\nprice,1\n", "c:3: 'price' is in c:2 too; list it once"),
-        (
-            "feature,cost,group\nbm25,1,title\nphrase,2,title\n",
-            "c:3: group 'title' costs 2 here but 1 before; write the one cost of the group",
-        ),
-        ('{"price": 1,\n "price": 2}', "c: 'price' occurs twice; list it once"),
-        ('{"price": 1,\n "stock"}', "c:2: damaged JSON"),
-        ('{"bm25": 1,\n "price": -2}', "c:2: the cost of 'price' is -2"),
-        ('{"price": null}', "c:1: the cost of 'price' is None, which is not a number"),
-        ('{"price": true}', "c:1: the cost of 'price' is True, which is not a number"),
-        ('{"price": 1' + "0" * 5000 + "}", "c:1: the cost of 'price' is inf; costs are finite"),
-        ('{"a":' * 100_000, "c:1: damaged JSON (nested too deeply)"),
-        ("feature,cost\n" + "x" * 200_000 + ",1\n", "c:2: damaged CSV (field larger than field limit"),
-        ('{"features": [1], "groups": {}}', "c: features is [1]; expected an object from names to costs"),
-        ('{"features": {}, "groups": []}', "c: groups is []; expected an object from names to costs"),
-        ('{"groups": {"g": {"cost": 1, "features": [["a"]]}}}', "c:1: group 'g' lists ['a']; expected names"),
-        ('{"groups": {\n"g": 3}}', 'c:2: group \'g\' is 3; expected {"cost": number, "features": [names]}'),
-        ('{"groups": {"g": {"cost": 1, "features": []}}}', "c:1: group 'g' has no feature"),
-        ('{"groups": {"g": {"features": ["a"]}}}', "c:1: the cost of 'g' is None"),
-        ('{"groups": {"g": {"cost": 1, "features": ["a"], "x": 2}}}', "unknown entry 'x'"),
-        ('{"groups": {}, "costs": {}}', "c: unknown entry 'costs'; expected features and groups"),
+        ("", 1, "header"),
+        ("name,cost\n", 1, "'name,cost'"),
+        ("feature,cost,unit\n", 1, "'feature,cost,unit'"),
+        ("feature,cost\nprice,1,2\n", 2, "3 cells"),
+        ("feature,cost\n\nprice,-1\n", 3, "'price' costs -1"),
+        ("feature,cost\nprice,nan\n", 2, "'price' costs nan"),
+        ("feature,cost\nprice,inf\n", 2, "'price' costs inf"),
+        ("feature,cost\nprice,cheap\n", 2, "'price' costs 'cheap'"),
+        ("feature,cost\nprice,\n", 2, "'price' costs ''"),
+        ("feature,cost\n,1\n", 2, "no name"),
+        ("feature,cost\nprice,1\nprice,1\n", 3, "'price' is on line 2"),
+        ("feature,cost,group\nbm25,1,title\nphrase,2,title\n", 3, "'title'"),
+        ('{"price": 1,\n "price": 2}', None, "'price'"),
+        ('{"price": 1,\n "stock"}', 2, "JSON"),
+        ('{"bm25": 1,\n "price": -2}', 2, "'price' costs -2"),
+        ('{"price": null}', 1, "'price' costs None"),
+        ('{"price": true}', 1, "'price' costs True"),
+        ('{"price": 1' + "0" * 5000 + "}", 1, "'price' costs inf"),
+        ('{"a":' * 100_000, 1, "nested"),
+        ("feature,cost\n" + "x" * 200_000 + ",1\n", 2, "CSV"),
+        ('{"features": [1], "groups": {}}', None, "'features' is [1]"),
+        ('{"features": {}, "groups": []}', None, "'groups' is []"),
+        ('{"groups": {"g": {"cost": 1, "features": [["a"]]}}}', 1, "'g' lists ['a']"),
+        ('{"groups": {\n"g": 3}}', 2, "'g' is 3"),
+        ('{"groups": {"g": {"cost": 1, "features": []}}}', 1, "'g' has no feature"),
+        ('{"groups": {"g": {"features": ["a"]}}}', 1, "'g' costs None"),
+        ('{"groups": {"g": {"cost": 1, "features": ["a"], "x": 2}}}', 1, "'x'"),
+        ('{"groups": {}, "costs": {}}', None, "'costs'"),
         (
             '{"features": {"a": 1},\n"groups": {"g": {"cost": 1, "features": ["a"]}}}',
-            "c:1: 'a' is priced twice; price it once",
+            1,
+            "'a' is priced twice",
         ),
     ],
 )
-def test_bad_files(put, text, sentence):
-    with pytest.raises(ValueError) as error:
+def test_bad_files(put, text, line, word):
+    with refused_data("c", line) as info:
         read_costs(put("c", text))
-    assert sentence in str(error.value)
+    assert word in info.value.reason
 
 
 def test_costs_for_unknown_features_name_the_line_and_the_nearest(put):
     costs = read_costs(put("c.csv", "feature,cost\nbm25,1\nprize,2\n*,0\n"))
-    with pytest.raises(ValueError) as error:
+    with refused_data("c.csv", 3) as info:
         costs.columns(NAMES)
-    assert str(error.value) == (
-        "c.csv:3: unknown feature 'prize' (did you mean 'price'?); the data have bm25, phrase, price, stock"
-    )
+    assert "'prize'" in info.value.reason
+    assert "'price'" in info.value.reason
 
 
 def test_files_that_cannot_be_read(put, tmp_path):
-    with pytest.raises(FileNotFoundError, match=r"none.csv: there is no such file"):
+    with pytest.raises(FileNotFoundError, match=r"none\.csv: "):
         read_costs("none.csv")
     (tmp_path / "latin.csv").write_bytes("feature,cost\ngr\xf6sse,1\n".encode("latin-1"))
-    with pytest.raises(ValueError, match=r"latin.csv:2: is not UTF-8 text"):
+    with refused_data("latin.csv", 2):
         read_costs("latin.csv")
 
 
@@ -183,5 +175,5 @@ def test_a_quoted_name_may_hold_a_line_break(tmp_path):
 
 
 def test_costs_whose_sum_would_overflow_are_refused():
-    with pytest.raises(ValueError, match=r"the cost of 'a' is 1e\+308; costs are finite numbers from"):
+    with refused_parameter("feature_costs", "a"):
         make_costs({"a": 1e308, "b": 1e308})

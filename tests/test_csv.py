@@ -10,6 +10,7 @@ import pytest
 import ranksieve as rs
 from ranksieve.data.dataset import Dataset
 from ranksieve.formats.csv_files import looks_like_csv, read_csv, write_csv
+from tests.refusals import refused_data
 from tests.test_cli import run
 
 TEXT = 'qid,doc_id,label,bm25,fresh,title\n1,a,2,1.5,true,red shoe\n1,b,0,,false,"hat, blue"\n2,,1,3,true,\n'
@@ -25,12 +26,6 @@ def file(tmp_path, monkeypatch):
         return name
 
     return write
-
-
-def sentence(path, **options):
-    with pytest.raises(ValueError) as caught:
-        read_csv(path, **options)
-    return str(caught.value)
 
 
 @pytest.mark.parametrize("delimiter", [",", ";", "\t"])
@@ -66,7 +61,8 @@ def test_what_is_missing(file):
 def test_a_line_break_in_quotes(file):
     data = read_csv(file('qid,label,x,title\n1,0,1,"a\nb"\n1,1,2,c\n'))
     assert list(data.texts["title"]) == ["a\nb", "c"]
-    assert sentence(file('qid,label,x,title\n1,0,1,"a\nb"\n1,1,many,c\n1,1,2,c\n')).startswith("d.csv:4: ")
+    with refused_data("d.csv", 4):
+        read_csv(file('qid,label,x,title\n1,0,1,"a\nb"\n1,1,many,c\n1,1,2,c\n'))
 
 
 def test_the_row_labels_of_pandas_are_no_feature(file):
@@ -117,31 +113,33 @@ def test_what_looks_like_a_header(start, header):
 
 
 @pytest.mark.parametrize(
-    ("content", "said"),
+    ("content", "line", "word"),
     [
-        ("", "d.csv:1: the header is ''; expected the names of columns, such as qid,label,price"),
-        ("qid label x\n", "d.csv:1: the header is 'qid label x'; expected the names of columns"),
-        ("1,2,3\n4,5,6\n", "d.csv:1: the first line holds numbers; expected the names of columns there"),
-        ("qid,label,x,x\n1,0,1,2\n", "d.csv:1: two columns are called 'x'; rename one of them"),
-        ("qid,label,x\n", "d.csv: holds no documents"),
-        ("qid,label,x\n1,0,2\n1,1\n", "d.csv:3: has 2 cells; the header has 3"),
-        ("qid,label,x\n1,0,2\n1,1,2\n1,1,wide\n", "d.csv:4: the column 'x' holds 'wide'; expected a"),
-        ("qid,label,x\n1,good,2\n", "d.csv:2: the column 'label' holds 'good'; expected a number or an"),
-        ("qid,label,x\n1,0,2\n1,,3\n", "d.csv:3: the column 'label' is empty; every document needs a"),
-        ("qid,label,x\n1,0,2\n,1,3\n", "d.csv:3: the column 'qid' is empty; every document needs a"),
-        ("query,label,x\n1,0,2\n", "d.csv: there is no column 'qid' among query, label, x; did you mean"),
-        ("a,label,x\n1,0,2\n", "d.csv: there is no column 'qid' among a, label, x; say which it is with"),
-        (b"qid,label,x\n1,0,\xff\n", "d.csv:2: is not UTF-8 text; save it as UTF-8"),
+        ("", 1, "''"),
+        ("qid label x\n", 1, "'qid label x'"),
+        ("1,2,3\n4,5,6\n", 1, "numbers"),
+        ("qid,label,x,x\n1,0,1,2\n", 1, "called 'x'"),
+        ("qid,label,x\n", None, "no documents"),
+        ("qid,label,x\n1,0,2\n1,1\n", 3, "2 cells"),
+        ("qid,label,x\n1,0,2\n1,1,2\n1,1,wide\n", 4, "'wide'"),
+        ("qid,label,x\n1,good,2\n", 2, "'good'"),
+        ("qid,label,x\n1,0,2\n1,,3\n", 3, "'label'"),
+        ("qid,label,x\n1,0,2\n,1,3\n", 3, "'qid'"),
+        ("query,label,x\n1,0,2\n", None, "`qid='query'`"),
+        ("a,label,x\n1,0,2\n", None, "`qid`"),
+        (b"qid,label,x\n1,0,\xff\n", 2, "UTF-8"),
     ],
-)  # fmt: skip
-def test_what_is_refused(file, content, said):
-    assert sentence(file(content)).startswith(said)
+)
+def test_what_is_refused(file, content, line, word):
+    with refused_data("d.csv", line) as info:
+        read_csv(file(content))
+    assert word in info.value.reason
 
 
 def test_a_text_column_that_is_asked_for_as_a_feature(file):
-    assert sentence(file(TEXT), features=["bm25", "title"]).startswith(
-        "d.csv:2: the column 'title' holds 'red shoe'; expected a number"
-    )
+    with refused_data("d.csv", 2) as info:
+        read_csv(file(TEXT), features=["bm25", "title"])
+    assert "'title'" in info.value.reason
 
 
 def test_an_ignored_column_may_hold_anything(file):
@@ -149,7 +147,7 @@ def test_an_ignored_column_may_hold_anything(file):
 
 
 def test_damaged_gzip(file):
-    with pytest.raises(ValueError, match=r"d\.csv\.gz: the gzip data break off"):
+    with refused_data("d.csv.gz"):
         rs.read_dataset(file(gzip.compress(TEXT.encode() * 99)[:-30], "d.csv.gz"))
 
 
@@ -183,7 +181,7 @@ def test_data_on_disk_are_written_some_rows_at_a_time(tmp_path, monkeypatch):
 
 
 def test_several_csv_files_do_not_make_one_data_set(file):
-    with pytest.raises(ValueError, match="several inputs must all be LETOR text or all parquet"):
+    with refused_data("d.csv, e.csv"):
         rs.convert_dataset([file(TEXT), file(TEXT, "e.csv")], "out.ranksieve")
 
 
@@ -199,8 +197,9 @@ def test_blank_lines_before_the_header_are_skipped(blank, separator, tmp_path):
     assert data.X.ravel().tolist() == [2.5, 3.0]
     path.write_text(text + f"\n1{separator}0{separator}x\n", encoding="utf-8", newline="")
     line = blank.replace("\r\n", "\n").count("\n") + 5
-    with pytest.raises(ValueError, match=rf"d\.csv:{line}: the column 'price' holds 'x'"):
+    with refused_data(path, line) as info:
         rs.read_csv(path)
+    assert "'price'" in info.value.reason
 
 
 def test_a_blank_first_line_of_costs_signs_and_weights_is_skipped(tmp_path):
@@ -223,8 +222,7 @@ def test_a_column_of_text_that_looks_like_numbers_is_not_left_out_silently(cells
     path = tmp_path / "d.csv"
     path.write_text(f"qid,label,stock,price,title\n{rows}", encoding="utf-8")
     example = next(cell.strip('"') for cell in cells if any(one.isdigit() for one in cell))
-    sentence = rf"but these look like numbers: price \(such as '{re.escape(example)}'\); write plain numbers"
-    with pytest.warns(UserWarning, match=sentence):
+    with pytest.warns(UserWarning, match=rf"price \(such as '{re.escape(example)}'\)"):
         data = rs.read_csv(path)
     assert data.feature_names == ("stock",)
     assert list(data.texts) == ["price", "title"]
@@ -248,7 +246,6 @@ def test_fit_names_the_columns_that_it_leaves_out(tmp_path, monkeypatch):
     rows = "".join(f"{k // 4},{k % 2},{k % 2 + k / 99},${k}\n" for k in range(40))
     Path("d.csv").write_text(f"qid,label,stock,price\n{rows}")
     told = run("fit", "d.csv", "-o", "m.json")
-    assert (
-        "warning: d.csv: columns of text are not features, but these look like numbers: price" in told.stderr
-    )
-    assert "(such as '$0'); write plain numbers there, or leave them out with --ignore NAME" in told.stderr
+    assert "warning: d.csv: " in told.stderr
+    assert "price (such as '$0')" in told.stderr
+    assert "--ignore" in told.stderr

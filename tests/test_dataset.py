@@ -11,6 +11,7 @@ import scipy.sparse as sp
 
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.row_values import TextColumn
+from tests.refusals import refused_data, refused_parameter
 
 X = np.array([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])
 
@@ -35,19 +36,12 @@ def test_features_are_selected_by_number_by_name_and_by_mask():
 
 
 @pytest.mark.parametrize(
-    ("given", "words"),
-    [
-        (["prize"], "select_features: unknown feature 'prize' (did you mean 'price'?); the data have bm25"),
-        ([0, 3], "select_features: there is no column 3; the columns are 0 to 2"),
-        ([0.5], "select_features: 0.5 is neither a name nor a column number"),
-        ([True, False], "select_features: True is neither a name nor a column number"),
-    ],
+    ("given", "refused"), [(["prize"], "prize"), ([0, 3], 3), ([0.5], 0.5), ([True, False], True)]
 )
-def test_features_that_cannot_be_selected_are_named(given, words):
+def test_features_that_cannot_be_selected_are_named(given, refused):
     data = Dataset(np.arange(12.0).reshape(4, 3), [1, 0, 1, 0], [1, 1, 2, 2], ["bm25", "price", "age"])
-    with pytest.raises(ValueError) as said:
+    with refused_parameter("columns", refused):
         data.select_features(given)
-    assert str(said.value).startswith(words)
 
 
 def test_defaults():
@@ -105,52 +99,51 @@ def test_frames(kind):
 
 
 @pytest.mark.parametrize(
-    ("frame", "sentence"),
+    ("frame", "refusal", "word"),
     [
-        (pd.DataFrame({"a": [1.0], "b": ["x"]}), "column 'b' holds str values; features must be numbers"),
-        (
-            pd.DataFrame({"a": [1.0, 2], "b": ["1", 2]}),
-            "column 'b' holds object values; features must be numbers",
-        ),
-        (pd.DataFrame({"c": pd.Categorical(["a"])}), "column 'c' holds category values"),
-        (pd.DataFrame({"t": [datetime.datetime(2020, 1, 1)]}), "column 't' holds datetime64"),
-        (pl.DataFrame({"a": [1.0], "b": ["7"]}), "column 'b' holds String values; features must be numbers"),
-        (pl.DataFrame({"l": [[1, 2]]}), "column 'l' holds List"),
-        (pa.table({"a": [1.0], "b": ["x"]}), "column 'b' holds string values; features must be numbers"),
-        (pd.DataFrame(X, columns=["a", "a"]), "feature names must differ, but these occur more than once"),
-        (pd.DataFrame(index=[1, 2]), "X is empty: 2 documents and 0 features"),
+        (pd.DataFrame({"a": [1.0], "b": ["x"]}), refused_data(), "'b' holds str"),
+        (pd.DataFrame({"a": [1.0, 2], "b": ["1", 2]}), refused_data(), "'b' holds object"),
+        (pd.DataFrame({"c": pd.Categorical(["a"])}), refused_data(), "'c' holds category"),
+        (pd.DataFrame({"t": [datetime.datetime(2020, 1, 1)]}), refused_data(), "'t' holds datetime64"),
+        (pl.DataFrame({"a": [1.0], "b": ["7"]}), refused_data(), "'b' holds String"),
+        (pl.DataFrame({"l": [[1, 2]]}), refused_data(), "'l' holds List"),
+        (pa.table({"a": [1.0], "b": ["x"]}), refused_data(), "'b' holds string"),
+        (pd.DataFrame(X, columns=["a", "a"]), refused_parameter("feature_names", ("a", "a")), ""),
+        (pd.DataFrame(index=[1, 2]), refused_data(), "0 features"),
     ],
 )
-def test_frames_that_hold_no_numbers(frame, sentence):
-    with pytest.raises(ValueError, match=sentence):
+def test_frames_that_hold_no_numbers(frame, refusal, word):
+    with refusal as info:
         Dataset(frame, np.zeros(len(frame)), np.zeros(len(frame)))
+    assert word in info.value.reason
 
 
 @pytest.mark.parametrize(
-    ("arguments", "sentence"),
+    ("arguments", "refusal", "word"),
     [
-        ((X[0], [1], [1]), r"X must be two-dimensional \(documents × features\), got shape \(2,\)"),
-        ((X[:0], [], [1]), "X is empty: 0 documents and 2 features"),
-        (([["a"], ["b"]], [0, 1], [1, 1]), "features must be numbers"),
-        ((X, [1, 0], [1, 1, 1]), "y has 2 entries but X has 3 rows"),
-        ((X, [1, 0, 1], [1, 1]), "qid has 2 entries but X has 3 rows"),
-        ((X, [1, np.nan, 1], [1, 1, 1]), "the label of row 1 is nan; labels must be finite numbers"),
-        ((X, [1, np.inf, 1], [1, 1, 1]), "the label of row 1 is inf"),
-        ((X, ["a", "b", "c"], [1, 1, 1]), "labels must be numbers"),
-        ((X, X, [1, 1, 1]), "y must hold one label per row"),
-        ((X, [1, 0, 1], [1, None, 1]), "the query id of row 1 is missing"),
-        ((X, [1, 0, 1], [1, 1, 1], ["a"]), "1 feature names were given for 2 features"),
-        ((X, [1, 0, 1], [1, 1, 1], ["a", "a"]), "feature names must differ"),
-        ((X, [1, 0, 1], [1, 1, 1], None, ["d"]), "doc_ids has 1 entries but X has 3 rows"),
+        ((X[0], [1], [1]), refused_parameter("X"), "shape (2,)"),
+        ((X[:0], [], [1]), refused_data(), "0 documents"),
+        (([["a"], ["b"]], [0, 1], [1, 1]), refused_parameter("X"), "numbers"),
+        ((X, [1, 0], [1, 1, 1]), refused_parameter("y"), "2 entries"),
+        ((X, [1, 0, 1], [1, 1]), refused_parameter("qid"), "2 entries"),
+        ((X, [1, np.nan, 1], [1, 1, 1]), refused_data(), "label of row 1 is nan"),
+        ((X, [1, np.inf, 1], [1, 1, 1]), refused_data(), "label of row 1 is inf"),
+        ((X, ["a", "b", "c"], [1, 1, 1]), refused_parameter("y"), "numbers"),
+        ((X, X, [1, 1, 1]), refused_parameter("y"), "shape (3, 2)"),
+        ((X, [1, 0, 1], [1, None, 1]), refused_data(), "query id of row 1"),
+        ((X, [1, 0, 1], [1, 1, 1], ["a"]), refused_parameter("feature_names", ("a",)), "2 features"),
+        ((X, [1, 0, 1], [1, 1, 1], ["a", "a"]), refused_parameter("feature_names", ("a", "a")), "once"),
+        ((X, [1, 0, 1], [1, 1, 1], None, ["d"]), refused_parameter("doc_ids", ["d"]), ""),
     ],
 )
-def test_bad_arguments(arguments, sentence):
-    with pytest.raises(ValueError, match=sentence):
+def test_bad_arguments(arguments, refusal, word):
+    with refusal as info:
         Dataset(*arguments)
+    assert word in info.value.reason
 
 
 def test_comments_must_match_the_rows():
-    with pytest.raises(ValueError, match="comments has 2 entries but X has 3 rows"):
+    with refused_parameter("comments", ["a", "b"]):
         Dataset(X, [1, 0, 1], [1, 1, 1], comments=["a", "b"])
 
 
@@ -178,7 +171,7 @@ def test_selected_rows_keep_everything(form):
 
 
 def test_no_rows_chosen():
-    with pytest.raises(ValueError, match="no row was chosen"):
+    with refused_parameter("rows"):
         Dataset(X, [1, 0, 2], [7, 8, 7]).select_rows(np.zeros(3, dtype=bool))
 
 
@@ -219,14 +212,15 @@ def test_texts_and_document_weights_stay_with_their_rows():
 
 
 @pytest.mark.parametrize(
-    ("weight", "words"),
+    ("weight", "refusal", "word"),
     [
-        ([1, 2], "document_weight has 2 entries but X has 4 rows"),
-        ([1, -1, 1, 1], "the document weight of row 1 is -1.0; weights must be finite and not negative"),
-        ([1, 1, np.nan, 1], "the document weight of row 2 is nan"),
-        ([[1], [1], [1], [1]], "one weight per row"),
+        ([1, 2], refused_parameter("document_weight"), "2 entries"),
+        ([1, -1, 1, 1], refused_data(), "row 1 is -1.0"),
+        ([1, 1, np.nan, 1], refused_data(), "row 2 is nan"),
+        ([[1], [1], [1], [1]], refused_parameter("document_weight"), "shape (4, 1)"),
     ],
 )
-def test_document_weights_are_checked(weight, words):
-    with pytest.raises(ValueError, match=words):
+def test_document_weights_are_checked(weight, refusal, word):
+    with refusal as info:
         Dataset(np.ones((4, 2)), [1, 0, 1, 0], [1, 1, 2, 2], document_weight=weight)
+    assert word in info.value.reason

@@ -17,6 +17,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from tests.refusals import refused_data, refused_parameter
+
 pytest.importorskip("dask", reason="distributed data need dask (the extra of this name)")
 pytest.importorskip("distributed", reason="distributed data need distributed (the extra called dask)")
 
@@ -33,6 +35,7 @@ from ranksieve.distributed.cluster import Cluster, ClusterError, Traffic, told
 from ranksieve.distributed.layout import lay_out
 from ranksieve.distributed.objective import LinearScores
 from ranksieve.distributed.sources import Piece, Source
+from ranksieve.errors import DataError
 from ranksieve.losses import CostSensitiveListMLE
 from ranksieve.objective import make_objective
 
@@ -261,13 +264,14 @@ def test_large_data_start_from_the_same_sample(data, parted, monkeypatch):
 
 def test_others_say_what_works(parted):
     for learner in (rs.RankBoost(), rs.FSMRank(), rs.CSRankSVM(), rs.LambdaMART()):
-        with pytest.raises(
-            ValueError, match=f"{type(learner).__name__} needs the data in memory.*FenchelRank"
-        ):
+        with refused_data() as info:
             learner.fit(parted)
-    with pytest.raises(ValueError, match="needs the data in memory"):
+        assert type(learner).__name__ in info.value.reason
+        assert "docs/scale.md" in info.value.reason
+    with refused_data() as info:
         rs.write_letor(parted, "nowhere.txt")
-    with pytest.raises(ValueError, match="the loss listnet needs the data in memory"):
+    assert "in memory" in info.value.reason
+    with refused_parameter("loss", "listnet"):
         rs.sparse_path(parted, loss="listnet")
 
 
@@ -285,10 +289,12 @@ def test_evaluate(data, parted):
         assert there.too_short == here.too_short
         np.testing.assert_array_equal(there.query_ids, here.query_ids)
     assert model.score(parted) == pytest.approx(model.score(data), rel=1e-14)
-    with pytest.raises(ValueError, match="one score per row"):
+    with refused_parameter("scores") as info:
         rs.evaluate(np.zeros(3), parted)
-    with pytest.raises(ValueError, match="3 chunks but the data came in 2"):
+    assert "(3,)" in info.value.reason
+    with refused_parameter("scores") as info:
         rs.evaluate(da.zeros(data.n_docs, chunks=data.n_docs // 3 + 1), parted)
+    assert "3 chunks" in info.value.reason
 
 
 def test_describe(data, client):
@@ -324,8 +330,9 @@ def test_data_frames(data, client):
         pd.Series(rs.RankSVM().fit(chosen).predict(chosen), table.index),
         check_names=False,
     )
-    with pytest.raises(ValueError, match="no column 'grade'; its columns are label"):
+    with refused_data() as info:
         rs.distribute(frame, label="grade", client=client)
+    assert "'grade'" in info.value.reason
 
 
 def test_queries_across_partitions(data, client):
@@ -338,8 +345,9 @@ def test_queries_across_partitions(data, client):
     np.testing.assert_allclose(model.predict(made).compute(), model.predict(shuffled), rtol=1e-12)
     here, there = rs.evaluate(model.predict(shuffled), shuffled), rs.evaluate(model.predict(made), made)
     np.testing.assert_array_equal(there.per_query["map"], here.per_query["map"])
-    with pytest.raises(ValueError, match=r"query \d+ is in piece \d and in piece \d; sort"):
+    with refused_data() as info:
         spread(shuffled, [100, 130, 300], client, shuffle=False)
+    assert re.match(r"query \d+ is in piece \d and in piece \d;", info.value.reason)
     ends = data.queries.offsets[[20, 40]].tolist()
     assert spread(data, ends, client, shuffle=False).n_parts == 3
 
@@ -362,20 +370,23 @@ def test_parts_without_pairs_and_empty_partitions(data, client):
     assert rs.evaluate(model.predict(made), made).mean == rs.evaluate(model.predict(flat), flat).mean
     np.testing.assert_allclose(model.predict(made).compute(), model.predict(flat), rtol=1e-12)
     same = rs.Dataset(data.X, np.ones(data.n_docs), data.qid)
-    with pytest.raises(ValueError, match="there is no pair to learn from"):
+    with refused_data() as info:
         rs.sparse_path(spread(same, [cuts[0]], client))
-    with pytest.raises(ValueError, match="the source has no rows"):
+    assert "pair" in info.value.reason
+    with refused_data() as info:
         lay_out(Cluster(client), Source([Piece("piece 0", part_of, (data, 0, 0))]), True, 1)
+    assert "no rows" in info.value.reason
 
 
 def test_arrays(data, client):
     X = da.from_array(data.X, chunks=(200, 5))
     made = rs.distribute(X, y=da.from_array(data.y, chunks=90), qid=data.qid, client=client)
     np.testing.assert_allclose(rs.RankSVM().fit(made).coef_, rs.RankSVM().fit(data).coef_, **SAME)
-    with pytest.raises(ValueError, match="need all three"):
+    with refused_parameter("qid"):
         rs.distribute(X, y=data.y, client=client)
-    with pytest.raises(ValueError, match="y has 3 entries"):
+    with refused_parameter("y") as info:
         rs.distribute(X, y=da.ones(3), qid=data.qid, client=client)
+    assert "3 entries" in info.value.reason
 
 
 @pytest.mark.full
@@ -398,14 +409,16 @@ def test_parquet_files(data, client, tmp_path):
     whole = rs.read_dataset(tmp_path / "a.parquet")
     np.testing.assert_allclose(rs.RankSVM().fit(split).coef_, rs.RankSVM().fit(whole).coef_, **SAME)
     other.drop(columns=["f3", "f4"]).to_parquet(tmp_path / "c.parquet")
-    with pytest.raises(ValueError, match=r"c\.parquet lacks the column f3, f4, which .*a\.parquet has"):
+    with refused_data(tmp_path / "c.parquet") as info:
         rs.distribute([tmp_path / "a.parquet", tmp_path / "c.parquet"], client=client)
+    assert "f3, f4" in info.value.reason
     (tmp_path / "d.parquet").write_bytes(b"PAR1 not really")
-    with pytest.raises(ValueError, match=r"d\.parquet: is not a sound parquet file"):
+    with refused_data(tmp_path / "d.parquet"):
         rs.distribute([tmp_path / "a.parquet", tmp_path / "d.parquet"], client=client)
-    with pytest.raises(ValueError, match=r"e\.parquet: there is no such file; every worker"):
+    with refused_data() as info:
         rs.distribute([tmp_path / "a.parquet", tmp_path / "e.parquet"], client=client)
-    with pytest.raises(ValueError, match=r"\*\.nothing: no file has such a name"):
+    assert "e.parquet: " in info.value.reason
+    with refused_data(tmp_path / "*.nothing"):
         rs.distribute(str(tmp_path / "*.nothing"), client=client)
 
 
@@ -440,19 +453,21 @@ def test_columns_of_other_kinds(data, client):
     both = np.vstack([data.X[:100].astype(np.float32), data.X[100:200]])
     expected = rs.RankSVM().fit(rs.Dataset(both, data.y[:200], data.qid[:200]))
     np.testing.assert_allclose(rs.RankSVM().fit(made).coef_, expected.coef_, **SAME)
-    with pytest.raises(ValueError, match="piece 1 lacks the column f1, which piece 0 has"):
+    with refused_data("piece 1") as info:
         lay_out(Cluster(client), Source([Piece(f"piece {k}", lacking, (k,)) for k in range(2)]), True, 2)
-    with pytest.raises(ValueError, match="int cannot be distributed"):
+    assert "f1" in info.value.reason
+    with refused_parameter("source", "int"):
         rs.distribute(3, client=client)
-    with pytest.raises(ValueError, match="n_parts must be at least 1"):
+    with refused_parameter("n_parts", 0):
         rs.distribute([], client=client, n_parts=0)
 
 
 def test_faults_in_the_data_name_the_part(data, client):
     X = data.X.copy()
     X[300, 2] = np.inf
-    with pytest.raises(ValueError, match=r"piece 1: feature f3 of row \d+ \(query \d+\) is inf"):
+    with refused_data("piece 1") as info:
         rs.sparse_path(spread(data.replace_features(X), [200], client))
+    assert "feature f3" in info.value.reason
 
 
 def fails_without_space(data, first, last):
@@ -461,7 +476,7 @@ def fails_without_space(data, first, last):
 
 def test_a_full_disk_is_named(data, client):
     source = Source([Piece("piece 0", fails_without_space, (data, 0, 10))])
-    with pytest.raises(ClusterError, match=r"no space is left on the disk of worker tcp.*/scratch/spill"):
+    with pytest.raises(ClusterError, match=r"worker tcp.*/scratch/spill"):
         lay_out(Cluster(client), source, True, 1)
 
 
@@ -473,23 +488,23 @@ def test_what_a_part_can_die_of():
     for error, words in [
         (
             KilledWorker("task", worker, 3),
-            r"piece 4: its worker died again.* tcp://10\.0\.0\.7:1234; it probably",
+            r"piece 4: .* tcp://10\.0\.0\.7:1234",
         ),
         (CancelledError(), "piece 4: the task was cancelled"),
         (MemoryError("0 bytes left"), "piece 4: 0 bytes left"),
         (
             PermissionError(errno.EACCES, "Permission denied", "/data/x"),
-            "/data/x: Permission denied; every worker",
+            "/data/x: Permission denied",
         ),
         (ClusterError("no space"), "piece 4: no space"),
-        (ValueError("piece 4: already said"), "^piece 4: already said$"),
+        (DataError("piece 4", None, "already said"), "^piece 4: already said$"),
     ]:
         assert re.search(words, str(told(error, "piece 4"))), error
 
 
 def test_workers_of_another_version(data, client, monkeypatch):
     monkeypatch.setattr("ranksieve.__version__", "0.0.1")
-    with pytest.raises(ValueError, match=r"worker tcp\S+ has ranksieve \S+ but this process has 0\.0\.1"):
+    with pytest.raises(ValueError, match=r"ranksieve .*0\.0\.1"):
         rs.distribute(frame_of(data), client=client)
     monkeypatch.undo()
     monkeypatch.setattr("ranksieve.distributed.cluster.PACKAGES", ("ranksieve", "json", "not_there"))
@@ -497,13 +512,13 @@ def test_workers_of_another_version(data, client, monkeypatch):
         "ranksieve.distributed.cluster._versions", lambda packages: dict.fromkeys(packages, "2.0.9")
     )
     monkeypatch.setattr("ranksieve.distributed.cluster.PACKAGES", ("not_there",))
-    with pytest.raises(ValueError, match=r"worker tcp\S+ cannot import not_there; install not_there"):
+    with pytest.raises(ValueError, match="not_there"):
         rs.distribute(frame_of(data), client=client)
 
 
 def test_without_a_cluster(monkeypatch):
     monkeypatch.setattr("ranksieve.distributed.cluster.CONNECT", 0.5)
-    with pytest.raises(ClusterError, match=r"no Dask scheduler answers at tcp://127\.0\.0\.1:1 "):
+    with pytest.raises(ClusterError, match=r"tcp://127\.0\.0\.1:1 "):
         rs.distribute("x.parquet", client="tcp://127.0.0.1:1")
 
 
@@ -564,7 +579,7 @@ def test_a_lost_scheduler_is_told_in_one_sentence(data, tmp_path):
                         scheduler.kill()
                         scheduler.wait()
 
-                with pytest.raises(ClusterError, match=r"connection to the Dask scheduler at tcp.* is lost"):
+                with pytest.raises(ClusterError, match="is lost"):
                     rs.sparse_path(made, n_alphas=8, progress=stop)
         finally:
             scheduler.kill()
@@ -604,7 +619,7 @@ def test_commands(data, client, folder, tmp_path):
     refused = answer(
         "fit", folder, "--cluster", address, "-o", tmp_path / "m.json", "--report", tmp_path / "p.html"
     )
-    assert (refused.exit_code, "--report needs the data in memory" in refused.stderr) == (2, True)
+    assert (refused.exit_code, "--report" in refused.stderr) == (2, True)
 
 
 @pytest.mark.full
@@ -619,8 +634,9 @@ def test_bench_by_workers(client, synthetic_folds, tmp_path):
 
 def test_results_need_a_folder_that_workers_see(client, tmp_path, monkeypatch):
     monkeypatch.setattr(client, "run", lambda find, path: {"tcp://10.0.0.7:1234": False})
-    with pytest.raises(ValueError, match=r"worker tcp://10\.0\.0\.7:1234 does not see .*name a folder"):
+    with refused_data(tmp_path) as info:
         Cluster(client).check_shared(tmp_path)
+    assert "tcp://10.0.0.7:1234" in info.value.reason
 
 
 @pytest.mark.full
@@ -670,5 +686,5 @@ def test_parts_carry_weights_of_documents(data, client, tmp_path):
     here, there = (rs.SparseRanker(**few).fit(one).validation_ for one in (weighed, made))
     np.testing.assert_array_equal(there.query_ids, here.query_ids)
     np.testing.assert_allclose(there.values, here.values, atol=1e-9)
-    with pytest.raises(ValueError, match="a data set brings its own weights of documents"):
+    with refused_parameter("document_weight", "clicks"):
         rs.distribute(weighed, client=client, document_weight="clicks")

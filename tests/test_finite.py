@@ -7,6 +7,7 @@ import scipy.sparse as sp
 from ranksieve.data.dataset import Dataset, check_finite
 from ranksieve.data.matrix import ROWS_AT_ONCE
 from ranksieve.formats.letor import write_letor
+from tests.refusals import refused_data
 
 WIDTH, LATE_ROW = 1_000_000, ROWS_AT_ONCE + 1
 
@@ -32,29 +33,26 @@ def never_dense(monkeypatch):
             monkeypatch.setattr(kind, way, lambda X, *_: pytest.fail("the matrix was made dense"))
 
 
-@pytest.mark.parametrize(
-    ("bad", "sentence"),
-    [
-        (np.nan, r"is missing \(NaN\); fit with missing="),
-        (-np.inf, "is -inf; features must be finite"),
-    ],
-)
-def test_the_first_bad_value_of_a_wide_matrix(bad, sentence, never_dense):
-    with pytest.raises(ValueError, match=rf"feature f600001 of row {LATE_ROW} \(query 9\) {sentence}"):
+@pytest.mark.parametrize(("bad", "word"), [(np.nan, "missing (NaN)"), (-np.inf, "-inf")])
+def test_the_first_bad_value_of_a_wide_matrix(bad, word, never_dense):
+    with refused_data() as info:
         check_finite(data_set(wide(bad)))
+    assert f"f600001 of row {LATE_ROW} (query 9) is {word}" in info.value.reason
 
 
 def test_an_infinite_value_of_a_wide_matrix_is_not_written(never_dense, tmp_path):
-    with pytest.raises(ValueError, match=f"feature f600001 of row {LATE_ROW} is infinite"):
+    with refused_data() as info:
         write_letor(data_set(wide(np.inf)), tmp_path / "out.txt")
+    assert f"f600001 of row {LATE_ROW}" in info.value.reason
 
 
 @pytest.mark.parametrize("kind", [np.asarray, sp.csr_array])
 def test_rows_come_before_columns(kind):
     X = np.ones((4, 3))
     X[1, 2] = X[2, 0] = np.nan
-    with pytest.raises(ValueError, match=r"feature f3 of row 1 \(query 7\) is missing"):
+    with refused_data() as info:
         check_finite(data_set(kind(X)))
+    assert "f3 of row 1" in info.value.reason
 
 
 @pytest.mark.parametrize("kind", [np.asarray, sp.csr_array])

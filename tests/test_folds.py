@@ -1,7 +1,6 @@
 """load_letor_folds: layouts, spellings, widths and what can be missing."""
 
 import gzip
-import re
 
 import numpy as np
 import pytest
@@ -9,6 +8,7 @@ import scipy.sparse as sp
 
 from ranksieve.formats.folds import Fold, deal_folds, load_letor_folds
 from tests.conftest import random_dataset
+from tests.refusals import refused_data, refused_parameter
 
 LINES = "1 qid:{q} 1:0.5 2:1\n0 qid:{q} 1:0.25\n"
 
@@ -63,7 +63,7 @@ def test_all_parts_have_the_largest_width(tmp_path, sparse):
 def test_read_options_are_passed_on(tmp_path):
     make_folds(tmp_path / "DATA", line="1 qid:1 1:NULL 2:3\n")
     assert load_letor_folds(tmp_path / "DATA", missing="zero", n_features=3)[0].test.X.tolist() == [[0, 3, 0]]
-    with pytest.raises(ValueError, match=r"train\.txt:1: feature 1 is missing"):
+    with refused_data("train.txt", 1):
         load_letor_folds(tmp_path / "DATA", missing="error")
 
 
@@ -75,29 +75,16 @@ def sentence(*arguments, **options):
 
 def test_what_can_be_missing(tmp_path, monkeypatch):
     monkeypatch.setenv("RANKSIEVE_LETOR", str(tmp_path / "nowhere"))
-    assert sentence("DATA") == (
-        f"{tmp_path / 'nowhere'}: there is no such folder, so DATA cannot be found; "
-        "set RANKSIEVE_LETOR to the folder that holds the LETOR collections"
-    )
+    assert sentence("DATA").startswith(f"{tmp_path / 'nowhere'}: ")
     monkeypatch.delenv("RANKSIEVE_LETOR")
-    assert sentence("DATA") == (
-        "DATA: there is no such folder here; give its path, or the folder of LETOR collections that holds it "
-        "as root or in the environment variable RANKSIEVE_LETOR"
-    )
+    assert sentence("DATA").startswith("DATA: ")
     make_folds(tmp_path / "OHSUMED")
-    assert sentence("MQ2008", root=tmp_path) == (
-        f"{tmp_path / 'MQ2008'}: there is no such collection; {tmp_path} holds: OHSUMED; "
-        "name one of them, or set RANKSIEVE_LETOR to another folder"
-    )
+    assert sentence("MQ2008", root=tmp_path).startswith(f"{tmp_path / 'MQ2008'}: ")
+    assert "OHSUMED" in sentence("MQ2008", root=tmp_path)
     (tmp_path / "EMPTY").mkdir()
-    assert sentence("EMPTY", root=tmp_path).endswith(
-        "EMPTY: has no folds; expected folders Fold1, Fold2, … in it"
-    )
+    assert sentence("EMPTY", root=tmp_path).startswith(f"{tmp_path / 'EMPTY'}: ")
     (tmp_path / "OHSUMED" / "Fold2" / "vali.txt").unlink()
-    assert re.search(
-        r"Fold2: has no validation file; expected one of vali\.txt, vali\.txt\.gz, valid",
-        sentence("OHSUMED", root=tmp_path),
-    )
+    assert "Fold2: has no validation file" in sentence("OHSUMED", root=tmp_path)
 
 
 def test_the_real_folds(letor_root):
@@ -120,5 +107,5 @@ def test_dealt_folds_test_every_query_once():
         assert sum(map(len, parts)) == len(set().union(*parts)) == 17
     again = deal_folds(data, 5, seed=1)
     np.testing.assert_array_equal(folds[0].train.X, again[0].train.X)
-    with pytest.raises(ValueError, match="n_folds=18 must lie between 3"):
+    with refused_parameter("n_folds", 18):
         deal_folds(data, 18)

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 import ranksieve as rs
 from ranksieve.foreign import ForeignModel, read_model
+from tests.refusals import refused_data
 
 rng = np.random.default_rng(0)
 ROWS = rng.normal(size=(60, 6)).round(1)
@@ -21,10 +22,10 @@ def write(path, text):
     return path
 
 
-def sentence(path, text, **options):
-    with pytest.raises(ValueError) as caught:
+def reason(path, text, line=None, **options):
+    with refused_data(path, line) as info:
         read_model(write(path, text), **options)
-    return str(caught.value).removeprefix(str(path))
+    return info.value.reason
 
 
 @pytest.fixture
@@ -210,62 +211,51 @@ def test_columns_by_position_whatever_their_names(file):
     forest = [(1.0, (3, 0.2, 1.0, 2.0))]
     write(file, "## MART\n" + ensemble((1.0, as_xml(forest[0][1]))))
     assert read_model(file).predict(data).tolist() == [java_sum(forest, row) for row in ROWS]
-    with pytest.raises(ValueError, match="the RankLib MART model uses feature 3 but the data have only 2"):
+    with refused_data() as info:
         read_model(file).predict(ROWS[:, :2])
+    assert "feature 3" in info.value.reason
 
 
 # ---------------------------------------------------------------- damaged RankLib files
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "line", "word"),
     [
-        ("## Coordinat Ascent\n1:1\n", ":1: unknown RankLib ranker 'coordinat ascent' (did you mean 'coordi"),
-        ("## Coordinate Ascent\n", ": the RankLib Coordinate Ascent model breaks off; write the file again"),
-        (
-            "## AdaRank\n## x\n1:0.5 two:1\n",
-            ":3: the feature number is 'two'; expected a whole number from 1 to 10000000",
-        ),
-        ("## AdaRank\n0:1\n", ":2: the feature number is '0'; expected a whole number from 1 to 10000000"),
-        ("## AdaRank\n1:x\n", ":2: the weight of 1 is 'x'; expected a finite number"),
-        ("## AdaRank\n1\n", ":2: the weight of 1 is ''; expected a finite number"),
-        ("## AdaRank\n1:NaN\n", ":2: the weight of 1 is 'NaN'; expected a finite number"),
-        ("## RankBoost\n1:2\n", ":2: '1:2' is not a weak ranker; expected feature:threshold:weight"),
-        ("## RankNet\n1 2\nmany\n", ":3: the number of hidden layers is 'many'; expected a whole number"),
-        ("## RankNet\n1 1\n0\n0 0 1\n0 1 1\n0 2 1\n", ":2: a feature occurs twice among the inputs"),
-        ("## RankNet\n1 2\n1\n", ": the RankLib RankNet model breaks off; write the file again"),
-        ("## ListNet\n1\n0\n0 0 1.5 2\n0 1 1\n", ":4: '0 0 1.5 2' should give the 1 weights of neuron 0 of"),
-        ("## MART\n\n<ensemble>\n<tree>\n", ":4: the weight of the tree is ''; expected a finite number"),
-        ("## MART\n<ensemble>\n</ensemble>\n", ":3: the ensemble has no tree; write the file again"),
-        ("## MART\n", ": holds no ensemble of trees; write the file again"),
-        ("## MART\n<ensemble>\n<tree weight='1'>\n", ":5: damaged XML (mismatched tag)"),
-        ("## MART\n<!DOCTYPE x [<!ENTITY a 'b'>]>\n", ":2: damaged XML (not well-formed (invalid token))"),
-        (
-            "## MART\n" + ensemble((1, "")),
-            ":6: a split needs either an output, or a feature, a threshold and",
-        ),
-        ("## MART\n" + ensemble((1, split(1, 1, leaf(1), ""))), ":12: a split needs either an output"),
-        ("## MART\n<ensemble><tree weight='1'>\n</tree></ensemble>", ":3: the tree has no split; write the"),
-        ("## MART\n" + ensemble((1, "<feature>1</feature>\n<threshold>1</threshold>")), ":7: a split needs"),
-        ("## MART\n" + ensemble((1, split(1, "x", leaf(1), leaf(2)))), ":6: the threshold or output is 'x'"),
-        (
-            "## MART\n" + ensemble((1, leaf("1e39"))),
-            ":5: the threshold or output is 1e39, which is too large",
-        ),
-        ("## MART\n" + ensemble(("1e39", leaf(1))), ":3: the weight of the tree is 1e39, which is too large"),
-        ("## MART\n" + ensemble((1, split(0, 1, leaf(1), leaf(2)))), ":5: the feature number is '0'"),
-        (
-            "## MART\n" + ensemble((1, split(1, 1, leaf(1), leaf(2)).replace("left", "right"))),
-            ":7: a tree has one split",
-        ),
-        ("## MART\n<ensemble><split/></ensemble>\n", ":2: <split> cannot be inside <ensemble> of a RankLib"),
-        ("## MART\n<html></html>\n", ":2: <html> cannot be inside <forest> of a RankLib model"),
-        ("## MART\n" + ensemble((1, leaf(1) + "</split>\n<split>" + leaf(2))), ":6: a tree has one split"),
-        ("## MART\n" + ensemble((1, leaf(1))) * 2, ": a RankLib MART model has one ensemble, not 2"),
+        ("## Coordinat Ascent\n1:1\n", 1, "'coordinat ascent'"),
+        ("## Coordinate Ascent\n", None, "breaks off"),
+        ("## AdaRank\n## x\n1:0.5 two:1\n", 3, "feature number is 'two'"),
+        ("## AdaRank\n0:1\n", 2, "feature number is '0'"),
+        ("## AdaRank\n1:x\n", 2, "weight of 1 is 'x'"),
+        ("## AdaRank\n1\n", 2, "weight of 1 is ''"),
+        ("## AdaRank\n1:NaN\n", 2, "weight of 1 is 'NaN'"),
+        ("## RankBoost\n1:2\n", 2, "'1:2'"),
+        ("## RankNet\n1 2\nmany\n", 3, "hidden layers is 'many'"),
+        ("## RankNet\n1 1\n0\n0 0 1\n0 1 1\n0 2 1\n", 2, "twice"),
+        ("## RankNet\n1 2\n1\n", None, "breaks off"),
+        ("## ListNet\n1\n0\n0 0 1.5 2\n0 1 1\n", 4, "neuron 0"),
+        ("## MART\n\n<ensemble>\n<tree>\n", 4, "weight of the tree is ''"),
+        ("## MART\n<ensemble>\n</ensemble>\n", 3, "no tree"),
+        ("## MART\n", None, "no ensemble"),
+        ("## MART\n<ensemble>\n<tree weight='1'>\n", 5, "mismatched tag"),
+        ("## MART\n<!DOCTYPE x [<!ENTITY a 'b'>]>\n", 2, "XML"),
+        ("## MART\n" + ensemble((1, "")), 6, "a split needs"),
+        ("## MART\n" + ensemble((1, split(1, 1, leaf(1), ""))), 12, "a split needs"),
+        ("## MART\n<ensemble><tree weight='1'>\n</tree></ensemble>", 3, "no split"),
+        ("## MART\n" + ensemble((1, "<feature>1</feature>\n<threshold>1</threshold>")), 7, "a split needs"),
+        ("## MART\n" + ensemble((1, split(1, "x", leaf(1), leaf(2)))), 6, "threshold or output is 'x'"),
+        ("## MART\n" + ensemble((1, leaf("1e39"))), 5, "threshold or output is 1e39"),
+        ("## MART\n" + ensemble(("1e39", leaf(1))), 3, "weight of the tree is 1e39"),
+        ("## MART\n" + ensemble((1, split(0, 1, leaf(1), leaf(2)))), 5, "feature number is '0'"),
+        ("## MART\n" + ensemble((1, split(1, 1, leaf(1), leaf(2)).replace("left", "right"))), 7, "'right'"),
+        ("## MART\n<ensemble><split/></ensemble>\n", 2, "<split>"),
+        ("## MART\n<html></html>\n", 2, "<html>"),
+        ("## MART\n" + ensemble((1, leaf(1) + "</split>\n<split>" + leaf(2))), 6, "one split"),
+        ("## MART\n" + ensemble((1, leaf(1))) * 2, None, "not 2"),
     ],
 )
-def test_damaged_ranklib_files(file, text, said):
-    assert sentence(file, text).startswith(said)
+def test_damaged_ranklib_files(file, text, line, word):
+    assert word in reason(file, text, line)
 
 
 # ---------------------------------------------------------------- fastrank
@@ -325,9 +315,7 @@ def test_fastrank_numbers_features_from_one_or_zero(file):
     model = fast(file, {"DecisionTree": last}, feature_names=NAMES)
     np.testing.assert_array_equal(model.predict(ROWS), ROWS[:, 5] > 0)
     unclear = {"SingleFeature": {"fid": 3, "dir": 1.0}}
-    assert "does not show whether features are numbered from 1" in sentence(
-        file, json.dumps(unclear), feature_names=NAMES
-    )
+    assert "`first_feature`" in reason(file, json.dumps(unclear), feature_names=NAMES)
     assert [fast(file, unclear, feature_names=NAMES, first_feature=f).names for f in (0, 1)] == [
         ["c3"],
         ["c2"],
@@ -335,25 +323,22 @@ def test_fastrank_numbers_features_from_one_or_zero(file):
 
 
 @pytest.mark.parametrize(
-    ("content", "said"),
+    ("content", "words"),
     [
-        ({"Linear": {}}, ", Linear: has no list of weights"),
-        ({"Linear": {"weights": [1, "x"]}}, ", Linear: weight is 'x'; expected a finite number"),
-        ({"SingleFeature": {"fid": 1.5, "dir": 1}}, ", SingleFeature: fid is 1.5; expected a whole number"),
-        ({"SingleFeature": {"fid": 1}}, ", SingleFeature: dir is None; expected a finite number"),
-        ({"DecisionTree": {"LeafNode": None}}, ", DecisionTree: LeafNode is None; expected a finite number"),
-        ({"DecisionTree": {"FeatureSplit": {"fid": 0}}}, ", DecisionTree: split is None; expected a finite"),
-        ({"DecisionTree": 3}, ", DecisionTree: LeafNode is None; expected a finite number"),
-        ({"Ensemble": {"weights": [1], "models": []}}, ", Ensemble: has no list of models"),
-        (
-            {"Ensemble": {"weights": [1], "models": [3]}},
-            ", Ensemble, model 1: is not a model; expected one of Sing",
-        ),
-        ({"Ensemble": {"weights": [1, 2], "models": [3]}}, ", Ensemble: has 2 weights for 1 models"),
+        ({"Linear": {}}, "Linear: has no list of weights"),
+        ({"Linear": {"weights": [1, "x"]}}, "Linear: weight is 'x'"),
+        ({"SingleFeature": {"fid": 1.5, "dir": 1}}, "SingleFeature: fid is 1.5"),
+        ({"SingleFeature": {"fid": 1}}, "SingleFeature: dir is None"),
+        ({"DecisionTree": {"LeafNode": None}}, "DecisionTree: LeafNode is None"),
+        ({"DecisionTree": {"FeatureSplit": {"fid": 0}}}, "DecisionTree: split is None"),
+        ({"DecisionTree": 3}, "DecisionTree: LeafNode is None"),
+        ({"Ensemble": {"weights": [1], "models": []}}, "Ensemble: has no list of models"),
+        ({"Ensemble": {"weights": [1], "models": [3]}}, "Ensemble, model 1: "),
+        ({"Ensemble": {"weights": [1, 2], "models": [3]}}, "Ensemble: has 2 weights"),
     ],
 )
-def test_damaged_fastrank_models(file, content, said):
-    assert sentence(file, json.dumps(content), first_feature=0).startswith(said)
+def test_damaged_fastrank_models(file, content, words):
+    assert reason(file, json.dumps(content), first_feature=0).startswith(words)
 
 
 # ---------------------------------------------------------------- any model
@@ -367,11 +352,11 @@ def test_own_models_are_read_too(tmp_path):
 
 
 def test_what_is_no_model(file, tmp_path):
-    assert sentence(file, "1.5\n2.5 x").startswith(": not a model file (damaged JSON:")
-    assert ': not a ranksieve model (no "format"' in sentence(file, "{}")
-    assert sentence(file, "[1]").startswith(": not a ranksieve model")
+    assert "JSON" in reason(file, "1.5\n2.5 x")
+    assert '"format"' in reason(file, "{}")
+    assert '"format"' in reason(file, "[1]")
     file.write_bytes(b"\xff\xfe")
-    with pytest.raises(ValueError, match="not a model file"):
+    with refused_data(file):
         read_model(file)
     with pytest.raises(FileNotFoundError):
         read_model(tmp_path / "gone")
@@ -379,6 +364,7 @@ def test_what_is_no_model(file, tmp_path):
 
 def test_names_must_reach_as_far_as_the_model(file):
     text = "## Coordinate Ascent\n1:1 4:2\n"
-    said = "the RankLib Coordinate Ascent model uses feature 4 but the data have only 2; give the features"
-    assert said in sentence(file, text, feature_names=["a", "b"])
+    with refused_data() as info:
+        read_model(write(file, text), feature_names=["a", "b"])
+    assert "feature 4" in info.value.reason
     assert read_model(write(file, text), feature_names=["f1", "f2"]).names == ["f1", "f4"]

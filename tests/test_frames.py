@@ -1,7 +1,6 @@
 """Frames and parquet files: what is taken, what is refused, what comes back; the choice by file name."""
 
 import importlib
-import re
 
 import numpy as np
 import pandas as pd
@@ -18,6 +17,7 @@ from ranksieve.formats.frames import from_frame, read_parquet, to_frame, write_p
 from ranksieve.formats.letor import read_letor, write_letor
 from ranksieve.formats.load import read_dataset, write_dataset
 from ranksieve.generators.ranking import make_ranking
+from tests.refusals import refused_data, refused_parameter
 
 COLUMNS = {
     "qid": ["a", "a", "b"],
@@ -76,10 +76,9 @@ def test_doc_id_and_comment_are_found_by_name(kind):
 @kinds
 def test_nulls_follow_the_policy(kind):
     frame = KINDS[kind](COLUMNS | {"bm25": [None, 2.0, 3.0], "clicks": [3, None, 5]})
-    with pytest.raises(
-        ValueError, match=r'feature bm25 of row 0 \(query a\) is missing; choose missing="zero"'
-    ):
+    with refused_data() as info:
         from_frame(frame, missing="error")
+    assert "bm25 of row 0 (query a)" in info.value.reason
     assert from_frame(frame, missing="zero").X[:, :2].tolist() == [[0, 3], [2, 0], [3, 5]]
     assert from_frame(frame, missing="query_min").X[:, :2].tolist() == [[2, 3], [2, 3], [3, 5]]
     assert from_frame(frame, missing="column_mean").X[:, :2].tolist() == [[2.5, 3], [2, 4], [3, 5]]
@@ -89,34 +88,29 @@ def test_nulls_follow_the_policy(kind):
 
 @kinds
 def test_bad_columns(kind):
-    def sentence(columns, **options):
-        with pytest.raises(ValueError) as caught:
+    def reason(columns, **options):
+        with refused_data() as info:
             from_frame(KINDS[kind](columns), **options)
-        return str(caught.value)
+        return info.value.reason
 
     other = {"query_id": COLUMNS["qid"], "x": [1, 2, 3], "label": [1, 0, 1]}
-    assert (
-        sentence(other) == "there is no column 'qid' among query_id, x, label; did you mean qid='query_id'?"
-    )
-    assert sentence(COLUMNS, label="lable").endswith("; did you mean label='label'?")
-    assert sentence(COLUMNS, features=["zzz"]).startswith("features='zzz' matches no column; there are qid,")
-    words = sentence(COLUMNS | {"title": ["t", "u", "v"]}, features=["bm25", "title"])
-    assert re.match(
-        r"feature columns must be numbers, but these are not: title \(\w+\); leave them out with", words
-    )
-    assert "the label column 'label' holds" in sentence(COLUMNS | {"label": ["good", "bad", "bad"]})
-    assert (
-        sentence(COLUMNS | {"qid": ["a", None, "b"]}) == "the query id of row 1 is missing (None, NaN or NaT)"
-    )
-    assert sentence(COLUMNS | {"label": [1.0, None, 0.0]}).startswith("the label of row 1 is nan")
-    assert sentence({"qid": [1], "label": [1]}) == "X is empty: 1 documents and 0 features"
-    assert "missing='mean' is unknown" in sentence(COLUMNS, missing="mean")
+    assert "`qid='query_id'`" in reason(other)
+    assert "`label='label'`" in reason(COLUMNS, label="lable")
+    assert "`features='zzz'`" in reason(COLUMNS, features=["zzz"])
+    assert "title (" in reason(COLUMNS | {"title": ["t", "u", "v"]}, features=["bm25", "title"])
+    assert "'label' holds" in reason(COLUMNS | {"label": ["good", "bad", "bad"]})
+    assert "query id of row 1" in reason(COLUMNS | {"qid": ["a", None, "b"]})
+    assert "label of row 1 is nan" in reason(COLUMNS | {"label": [1.0, None, 0.0]})
+    assert "0 features" in reason({"qid": [1], "label": [1]})
+    with refused_parameter("missing", "mean"):
+        from_frame(KINDS[kind](COLUMNS), missing="mean")
 
 
 def test_many_columns_are_not_all_listed():
     frame = pl.DataFrame({f"c{k}": [1] for k in range(50)})
-    with pytest.raises(ValueError, match=r"among c0, c1, .*, c19, …"):
+    with refused_data() as info:
         from_frame(frame)
+    assert ", c19, …" in info.value.reason
 
 
 def test_float32_is_kept():
@@ -131,9 +125,7 @@ def test_categorical_query_ids():
 
 def test_things_that_are_no_frames():
     for thing in (pl.LazyFrame(COLUMNS), [[1, 2]], "file.parquet"):
-        with pytest.raises(
-            ValueError, match="is not a table in memory; give a pandas, polars or arrow table"
-        ):
+        with refused_parameter("frame", type(thing).__name__):
             from_frame(thing)
 
 
@@ -148,7 +140,7 @@ def test_missing_package(monkeypatch, tmp_path, package):
 
     monkeypatch.setattr("ranksieve.formats.columns.import_module", without)
     call = from_frame if package == "narwhals" else read_parquet
-    with pytest.raises(ImportError, match=rf'need {package}: run pip install "\.\[frames\]" in the checkout'):
+    with pytest.raises(ImportError, match=rf"{package}: .*\.\[frames\]"):
         call(pd.DataFrame(COLUMNS) if package == "narwhals" else tmp_path / "x.parquet")
 
 
@@ -181,29 +173,28 @@ def test_missing_values_are_written_as_null(tmp_path):
     assert pq.read_table(tmp_path / "data.pq")["f1"].null_count == 1
 
 
-def parquet_message(path, error=ValueError, **options):
-    with pytest.raises(error) as caught:
+def parquet_reason(path, **options):
+    with refused_data(path) as info:
         read_parquet(path, **options)
-    return str(caught.value).removeprefix(str(path))
+    return info.value.reason
 
 
 def test_bad_parquet_files(tmp_path):
     path = tmp_path / "x.parquet"
-    assert parquet_message(path, FileNotFoundError) == ": there is no such file"
+    with pytest.raises(FileNotFoundError, match=r"x\.parquet: "):
+        read_parquet(path)
     path.write_text("1 qid:1 1:1\n")
-    assert parquet_message(path).startswith(": is not a sound parquet file (")
+    assert "sound" in parquet_reason(path)
     path.write_bytes(b"")
-    assert parquet_message(path).startswith(": is not a sound parquet file (")
-    assert "\n" not in parquet_message(path)
+    assert "sound" in parquet_reason(path)
     pl.DataFrame(COLUMNS).write_parquet(path)
     path.write_bytes(path.read_bytes()[:-20])
-    assert parquet_message(path).startswith(": is not a sound parquet file (")
+    assert "sound" in parquet_reason(path)
     pl.DataFrame(COLUMNS | {"bm25": [None, 1, 2]}).write_parquet(path)
-    refused = parquet_message(path, missing="error")
-    assert refused.startswith(": feature bm25 of row 0 (query a) is missing")
-    assert parquet_message(path, qid="nope").startswith(": there is no column 'nope' among qid, bm25")
+    assert "bm25 of row 0 (query a)" in parquet_reason(path, missing="error")
+    assert "'nope'" in parquet_reason(path, qid="nope")
     pq.write_table(pa.table([[1], [0], [1.0], [2.0]], names=["qid", "label", "bm25", "bm25"]), path)
-    assert parquet_message(path) == ": two columns are called 'bm25'; rename one of them"
+    assert "called 'bm25'" in parquet_reason(path)
 
 
 def test_the_row_labels_of_a_pandas_frame_are_no_feature(tmp_path):
@@ -224,23 +215,22 @@ def test_a_column_of_nulls_is_missing(kind):
 
 @pytest.mark.parametrize("ids", [[[1], [1], [2]], [{"a": 1}, {"a": 1}, {"a": 2}]])
 def test_compound_ids_are_refused(ids):
-    with pytest.raises(ValueError, match=r"the column 'qid' holds .*; ids must be numbers or text"):
+    with refused_data() as info:
         from_frame(pa.table(COLUMNS | {"qid": ids}))
+    assert "'qid'" in info.value.reason
 
 
 @pytest.mark.parametrize(
-    ("data", "sentence"),
+    ("data", "word"),
     [
-        (
-            Dataset([[1.0]], [1], [1], ["qid"]),
-            "features cannot be called qid in a frame or a file; rename",
-        ),
-        (Dataset([[1.0], [2.0]], [1, 0], [(1,), (2,)]), "query ids of mixed or compound kinds do not fit"),
+        (Dataset([[1.0]], [1], [1], ["qid"]), "called qid"),
+        (Dataset([[1.0], [2.0]], [1, 0], [(1,), (2,)]), "query ids"),
     ],
 )
-def test_what_parquet_cannot_hold(tmp_path, data, sentence):
-    with pytest.raises(ValueError, match=sentence):
+def test_what_parquet_cannot_hold(tmp_path, data, word):
+    with refused_data() as info:
         write_parquet(data, tmp_path / "x.parquet")
+    assert word in info.value.reason
     assert list(tmp_path.iterdir()) == []
 
 
@@ -273,7 +263,7 @@ def test_missing_values_are_null_in_a_frame():
 
 
 def test_unknown_kind_of_frame():
-    with pytest.raises(ValueError, match="kind='spark' is unknown; choose one of pandas, polars, arrow"):
+    with refused_parameter("kind", "spark"):
         to_frame(Dataset([[1.0]], [1], [1]), "spark")
 
 
@@ -371,15 +361,13 @@ def test_a_column_of_digits_that_is_text_is_not_a_feature(kind, ids, judged):
     frame = TABLES[kind](columns | {"doc_id": list(ids)})
     if kind == "pandas":
         frame["doc_id"] = ids
-    words = (
-        "^column 'doc_id' holds .* values; features must be numbers: leave the column out, or convert it "
-        "if it holds numbers as text$"
-    )
     for ranker in (SparseRankSVM(alpha=0.1), RankBoost(n_rounds=2)):
-        with pytest.raises(ValueError, match=words):
+        with refused_data() as info:
             ranker.fit(frame, y, qid=qid)
-    with pytest.raises(ValueError, match=words):
+        assert "'doc_id'" in info.value.reason
+    with refused_data() as info:
         Dataset(frame, y, qid)
+    assert "'doc_id'" in info.value.reason
     taken = from_frame(TABLES[kind](columns | {"title": list(ids), "label": y, "qid": qid}))
     assert taken.feature_names == ("a", "b", "c")
 
@@ -403,8 +391,9 @@ def test_a_ranker_finds_the_columns_of_a_frame_by_name(kind, judged):
             np.testing.assert_array_equal(ranker.to_model().predict(frame), expected)
             assert ranker.score(frame, y, qid) == ranker.score(TABLES[kind](columns), y, qid)
         lacking = min(used)
-        with pytest.raises(ValueError, match=f"was fitted on 1 features that the frame lacks: {lacking};"):
+        with refused_data() as info:
             ranker.predict(TABLES[kind]({name: columns[name] for name in "abc" if name != lacking}))
+        assert f": {lacking};" in info.value.reason
 
 
 def test_features_without_names_go_by_position_without_a_warning(judged):
@@ -421,7 +410,7 @@ def test_features_without_names_go_by_position_without_a_warning(judged):
     ranker = SparseRankSVM(alpha=0.05).fit(Dataset(X, y, qid))
     for rows in (X, X.tolist(), sp.csr_array(X), pd.DataFrame(columns)):
         np.testing.assert_array_equal(ranker.predict(rows), expected)
-    with pytest.raises(ValueError, match="X has 2 features, but SparseRankSVM is expecting 3"):
+    with pytest.raises(ValueError, match="2 features"):
         ranker.predict(X[:, :2])
 
 
@@ -451,8 +440,9 @@ def test_columns_are_named_as_pandas_names_them():
     frame = pd.DataFrame([[1, 0, 7.0, 8.0], [1, 1, 9.0, 4.0], [1, 0, 5.0, 6.0]])
     data = from_frame(frame, qid=0, label=1, ignore=[3])
     assert (data.feature_names, data.y.tolist(), data.query_ids.tolist()) == (("2",), [0, 1, 0], [1])
-    with pytest.raises(ValueError, match="two columns are called '1'; rename one of them"):
+    with refused_data() as info:
         from_frame(frame.set_axis([0, 1, "1", 3], axis=1))
+    assert "called '1'" in info.value.reason
 
 
 # ---------------------------------------------------------------- read_dataset and write_dataset
@@ -483,7 +473,7 @@ def test_several_letor_files(tmp_path):
 
 
 def test_missing_file_of_unknown_format(tmp_path):
-    with pytest.raises(FileNotFoundError, match="there is no such file"):
+    with pytest.raises(FileNotFoundError, match="nothing: "):
         read_dataset(tmp_path / "nothing")
-    with pytest.raises(IsADirectoryError, match="is a folder"):
+    with pytest.raises(IsADirectoryError, match=": "):
         read_dataset(tmp_path)

@@ -16,6 +16,7 @@ from ranksieve.measures import feature_similarity, similarity
 from ranksieve.objective import Objective, make_objective
 from ranksieve.penalties import L1, Ridge
 from ranksieve.solvers import Problem, ProxNewton, TruncatedNewton, prox_newton, sample
+from tests.refusals import refused_data
 
 WIDE = 4000  # features
 
@@ -147,18 +148,18 @@ def test_copies_of_chosen_features_are_found_among_many(wide, monkeypatch):
 def test_more_features_than_can_be_compared_are_refused(kind):
     X = np.random.default_rng(0).standard_normal((20, 5001))
     data = rs.Dataset(X, np.arange(20) % 2.0, np.repeat([0, 1], 10))
-    with pytest.raises(
-        ValueError, match=r"^the similarity of 5,001 features is a matrix of 0\.2 GB; at most 5,000"
-    ):
+    with refused_data() as info:
         kind().fit(data)
+    assert "5,001 features" in info.value.reason
 
 
 @pytest.mark.parametrize("kind", [rs.RankFilter, rs.RankWrapper])
 def test_more_documents_than_relief_can_compare_are_refused(kind):
     X = np.random.default_rng(0).standard_normal((10_004, 2))
     data = rs.Dataset(X, np.arange(10_004) % 2.0, np.repeat(["short", "long"], [3, 10_001]))
-    with pytest.raises(ValueError, match=r"^query long has 10,001 documents, and Relief .* at most 10,000"):
+    with refused_data() as info:
         kind(k=1).fit(data)
+    assert "query long has 10,001 documents" in info.value.reason
 
 
 def test_without_similarity_any_number_of_features_will_do():

@@ -23,6 +23,7 @@ from ranksieve.data.describe import describe
 from ranksieve.data.row_values import TextColumn
 from ranksieve.formats.letor import read_letor, write_letor
 from ranksieve.generators.ranking import make_ranking
+from tests.refusals import refused_data, refused_parameter
 
 QUICK = settings(max_examples=150, deadline=None)
 
@@ -40,12 +41,12 @@ def read_text(content, suffix=".txt", **options):
         return read_letor(path, **options)
 
 
-def message(content, suffix=".txt", error=ValueError, **options):
-    """The sentence of the error, with the folder taken away."""
+def reason(content, line=None, suffix=".txt", **options):
+    """The reason of the error about this line."""
     with written(content, suffix) as path:
-        with pytest.raises(error) as caught:
+        with refused_data(path, line) as info:
             read_letor(path, **options)
-        return str(caught.value).replace(str(path), path.name)
+        return info.value.reason
 
 
 def bits(values):
@@ -124,7 +125,7 @@ texts = st.builds(
 def test_agrees_with_a_literal_parser(text, chunk_bytes):
     X, labels, queries, comments = slow_read(text)
     if X.shape[1] == 0:
-        with pytest.raises(ValueError, match=r"holds no documents|no line has a feature"):
+        with refused_data("data.txt"):
             read_text(text, missing="keep", _chunk_bytes=chunk_bytes)
         return
     data = read_text(text, missing="keep", _chunk_bytes=chunk_bytes)
@@ -230,8 +231,9 @@ def test_standard_input(monkeypatch, content):
     assert_plain(data)
     assert data.source == "standard input"
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"1 quid:1\n")))
-    with pytest.raises(ValueError, match=r"^standard input:1: found 'quid:1' after the label"):
+    with refused_data("standard input", 1) as info:
         read_letor("-")
+    assert "'quid:1'" in info.value.reason
 
 
 def test_a_real_pipe_as_standard_input(monkeypatch):
@@ -256,8 +258,9 @@ def test_several_files_are_one_data_set():
 def test_errors_in_several_files_count_lines_of_their_own_file():
     with written("1 qid:a 1:1\n0 qid:b 1:2\n") as first, written("2 qid:a 3:5\n\n2 qid:a 0:1\n") as second:
         assert str(second) != str(first)
-        with pytest.raises(ValueError, match=f"^{re.escape(str(second))}:3: found '0:1'"):
+        with refused_data(second, 3) as info:
             read_letor([first, second])
+        assert "'0:1'" in info.value.reason
 
 
 @pytest.mark.parametrize(
@@ -341,19 +344,14 @@ def test_n_features_sets_the_width():
     assert read_text(PLAIN, n_features=6).X.shape == (3, 6)
     assert read_text(PLAIN, n_features=6, sparse=True).X.shape == (3, 6)
     assert read_text("1 qid:1\n", n_features=2).X.tolist() == [[0, 0]]
-    assert message(PLAIN, n_features=2) == (
-        "data.txt:1: feature 3 is beyond n_features=2; raise n_features or leave it out"
-    )
+    assert "feature 3 is beyond `n_features=2`" in reason(PLAIN, 1, n_features=2)
 
 
 def test_float32():
     data = read_text(PLAIN, dtype=np.float32)
     assert data.X.dtype == np.float32
     assert_plain(data)
-    assert message("1 qid:1 1:1\n1 qid:1 2:1e39\n", dtype=np.float32) == (
-        "data.txt:2: feature 2 is 1e+39 in float32, which overflows; "
-        "values must be finite numbers, or NULL where missing"
-    )
+    assert "feature 2 is 1e+39 in float32" in reason("1 qid:1 1:1\n1 qid:1 2:1e39\n", 2, dtype=np.float32)
 
 
 def test_memory_stays_near_the_result():
@@ -394,164 +392,136 @@ def test_missing_is_kept_by_default_and_an_error_on_demand():
     text = "1 qid:1 1:4\n\n1 qid:1 7:NULL 8:NULL\n1 qid:1 1:NULL\n"
     with written(text, ".txt") as path:
         assert np.isnan(read_letor(path).X).sum() == 3
-    assert message(text, missing="error") == (
-        'data.txt:3: feature 7 is missing (NULL or NaN); choose missing="zero", "query_min" or "column_mean"'
-    )
+    assert "feature 7 is missing" in reason(text, 3, missing="error")
 
 
 def test_unknown_policy_is_refused_before_reading():
-    with pytest.raises(ValueError, match="missing='mean' is unknown; choose one of error, zero, query_min"):
+    with refused_parameter("missing", "mean"):
         read_letor("/nowhere/at/all", missing="mean")
 
 
 # ---------------------------------------------------------------- bad input
 
 GOOD_LINE = "1 qid:1 1:0.5\n"
-FEATURE_FORM = 'expected index:value, as in "7:0.5" (a missing value is NULL or NaN)'
-LABEL_FORM = 'expected a finite number first, as in "2 qid:10 1:0.5"'
-QUERY_FORM = 'after the label; expected the query id there, as in "2 qid:10 1:0.5"'
-FINITE = "values must be finite numbers, or NULL where missing"
 
 
 @pytest.mark.parametrize(
-    ("line", "sentence"),
+    ("line", "words"),
     [
-        ("abc qid:1 1:1", f"the label is 'abc'; {LABEL_FORM}"),
-        ("1,5 qid:1 1:1", f"the label is '1,5'; {LABEL_FORM}"),
-        ("NaN qid:1 1:1", f"the label is 'NaN'; {LABEL_FORM}"),
-        ("inf qid:1 1:1", f"the label is 'inf'; {LABEL_FORM}"),
-        ("qid:1 1:1", f"the label is 'qid:1'; {LABEL_FORM}"),
-        ("1e999 qid:1 1:1", f"the label is 1e999, which overflows; {FINITE}"),
-        ("1 1:0.5", f"found '1:0.5' {QUERY_FORM}"),
-        ("1", f"found nothing {QUERY_FORM}"),
-        ("1 # comment", f"found nothing {QUERY_FORM}"),
-        ("1 qid: 1:0.5", f"found 'qid:' {QUERY_FORM}"),
-        ("1 QID:3 1:0.5", f"found 'QID:3' {QUERY_FORM}"),
-        ("1 qid:1 foo", f"found 'foo'; {FEATURE_FORM}"),
-        ("1 qid:1 3", f"found '3'; {FEATURE_FORM}"),
-        ("1 qid:1 3:", f"found '3:'; {FEATURE_FORM}"),
-        ("1 qid:1 3: 5", f"found '3:'; {FEATURE_FORM}"),
-        ("1 qid:1 :5", f"found ':5'; {FEATURE_FORM}"),
-        ("1 qid:1 3:x", f"found '3:x'; {FEATURE_FORM}"),
-        ("1 qid:1 3:1.2.3", f"found '3:1.2.3'; {FEATURE_FORM}"),
-        ("1 qid:1 3:1e", f"found '3:1e'; {FEATURE_FORM}"),
-        ("1 qid:1 3:1e+", f"found '3:1e+'; {FEATURE_FORM}"),
-        ("1 qid:1 3:--1", f"found '3:--1'; {FEATURE_FORM}"),
-        ("1 qid:1 3:.", f"found '3:.'; {FEATURE_FORM}"),
-        ("1 qid:1 3:1_000", f"found '3:1_000'; {FEATURE_FORM}"),
-        ("1 qid:1 3:0x1p3", f"found '3:0x1p3'; {FEATURE_FORM}"),
-        ("1 qid:1 3:NULLS", f"found '3:NULLS'; {FEATURE_FORM}"),
-        ("1 qid:1 3:-NaN", f"found '3:-NaN'; {FEATURE_FORM}"),
-        ("1 qid:1 1.5:2", f"found '1.5:2'; {FEATURE_FORM}"),
-        ("1 qid:1 qid:2 1:1", f"found 'qid:2'; {FEATURE_FORM}"),
-        ("1 qid:1 é:2", f"found 'é:2'; {FEATURE_FORM}"),
-        ("1 qid:1 " + "y" * 90, f"found '{'y' * 40}…'; {FEATURE_FORM}"),
-        ("1 qid:1 0:2", "found '0:2'; LETOR features count from 1"),
-        ("1 qid:1 00:2", "found '00:2'; LETOR features count from 1"),
-        ("1 qid:1 -4:2", "found '-4:2'; LETOR features count from 1"),
-        ("1 qid:1 3:inf", f"feature 3 is 'inf'; {FINITE}"),
-        ("1 qid:1 3:-Infinity", f"feature 3 is '-Infinity'; {FINITE}"),
-        ("1 qid:1 3:-1e400", f"feature 3 is -1e400, which overflows; {FINITE}"),
-        ("1 qid:1 2:1 3:1 3:1", "feature 3 occurs twice on the line; give it once"),
-        ("1 qid:1 5:1 3:1 9:0 5:2", "feature 5 occurs twice on the line; give it once"),
-        (
-            "1 qid:1 10000001:1",
-            "feature 10000001 is beyond 10000000; number the features that occur from 1 on",
-        ),
-        (
-            "1 qid:1 18446744073709551617:1",
-            "feature 18446744073709551617 is beyond 10000000; number the features that occur from 1 on",
-        ),
+        ("abc qid:1 1:1", "the label is 'abc'"),
+        ("1,5 qid:1 1:1", "the label is '1,5'"),
+        ("NaN qid:1 1:1", "the label is 'NaN'"),
+        ("inf qid:1 1:1", "the label is 'inf'"),
+        ("qid:1 1:1", "the label is 'qid:1'"),
+        ("1e999 qid:1 1:1", "the label is 1e999"),
+        ("1 1:0.5", "found '1:0.5'"),
+        ("1", "found nothing"),
+        ("1 # comment", "found nothing"),
+        ("1 qid: 1:0.5", "found 'qid:'"),
+        ("1 QID:3 1:0.5", "found 'QID:3'"),
+        ("1 qid:1 foo", "found 'foo'"),
+        ("1 qid:1 3", "found '3'"),
+        ("1 qid:1 3:", "found '3:'"),
+        ("1 qid:1 3: 5", "found '3:'"),
+        ("1 qid:1 :5", "found ':5'"),
+        ("1 qid:1 3:x", "found '3:x'"),
+        ("1 qid:1 3:1.2.3", "found '3:1.2.3'"),
+        ("1 qid:1 3:1e", "found '3:1e'"),
+        ("1 qid:1 3:1e+", "found '3:1e+'"),
+        ("1 qid:1 3:--1", "found '3:--1'"),
+        ("1 qid:1 3:.", "found '3:.'"),
+        ("1 qid:1 3:1_000", "found '3:1_000'"),
+        ("1 qid:1 3:0x1p3", "found '3:0x1p3'"),
+        ("1 qid:1 3:NULLS", "found '3:NULLS'"),
+        ("1 qid:1 3:-NaN", "found '3:-NaN'"),
+        ("1 qid:1 1.5:2", "found '1.5:2'"),
+        ("1 qid:1 qid:2 1:1", "found 'qid:2'"),
+        ("1 qid:1 é:2", "found 'é:2'"),
+        ("1 qid:1 " + "y" * 90, f"found '{'y' * 40}…'"),
+        ("1 qid:1 0:2", "found '0:2'"),
+        ("1 qid:1 00:2", "found '00:2'"),
+        ("1 qid:1 -4:2", "found '-4:2'"),
+        ("1 qid:1 3:inf", "feature 3 is 'inf'"),
+        ("1 qid:1 3:-Infinity", "feature 3 is '-Infinity'"),
+        ("1 qid:1 3:-1e400", "feature 3 is -1e400"),
+        ("1 qid:1 2:1 3:1 3:1", "feature 3 occurs twice"),
+        ("1 qid:1 5:1 3:1 9:0 5:2", "feature 5 occurs twice"),
+        ("1 qid:1 10000001:1", "feature 10000001 is beyond 10000000"),
+        ("1 qid:1 18446744073709551617:1", "feature 18446744073709551617 is beyond 10000000"),
     ],
 )
-def test_bad_lines(line, sentence):
+def test_bad_lines(line, words):
     content = GOOD_LINE + "\n# comment\n" + line + "\n" + GOOD_LINE
     for chunk_bytes in (16, 1 << 20):
-        assert message(content, _chunk_bytes=chunk_bytes) == f"data.txt:4: {sentence}"
+        assert words in reason(content, 4, _chunk_bytes=chunk_bytes)
 
 
 def test_the_first_faulty_line_is_named():
     later = "1 qid:1 foo\n"
-    assert message("1 qid:1 3:1 3:2\n" + later).startswith("data.txt:1: feature 3 occurs twice")
-    assert message("1 qid:1 3:1e999\n" + later).startswith("data.txt:1: feature 3 is 1e999")
-    refused = message("1 qid:1 3:NULL\n" + later, missing="error")
-    assert refused.startswith("data.txt:1: feature 3 is missing")
-    assert message(b"1 qid:\xff 3:1\n" + later.encode()).startswith("data.txt:1: the query id")
-    assert message("1 qid:1 1:1 9:1e999 5:x\n").startswith("data.txt:1: ")
+    assert "twice" in reason("1 qid:1 3:1 3:2\n" + later, 1)
+    assert "feature 3 is 1e999" in reason("1 qid:1 3:1e999\n" + later, 1)
+    assert "feature 3 is missing" in reason("1 qid:1 3:NULL\n" + later, 1, missing="error")
+    assert "query id" in reason(b"1 qid:\xff 3:1\n" + later.encode(), 1)
+    assert reason("1 qid:1 1:1 9:1e999 5:x\n", 1)
 
 
 def test_query_id_that_is_not_utf8():
-    assert message(b"1 qid:1 1:1\n1 qid:caf\xe9 1:1\n") == (
-        "data.txt:2: the query id b'caf\\xe9' is not UTF-8; save the file as UTF-8"
-    )
+    assert "b'caf\\xe9'" in reason(b"1 qid:1 1:1\n1 qid:caf\xe9 1:1\n", 2)
 
 
 @pytest.mark.parametrize("content", ["", "\n\n", "# nothing\n", "\ufeff", gzip.compress(b"", mtime=0)])
 def test_no_documents(content):
-    assert message(content) == "data.txt: holds no documents"
+    assert "no documents" in reason(content)
 
 
 def test_no_files_and_no_features():
-    with pytest.raises(ValueError, match=r"^the list of files: holds no documents"):
+    with refused_data("the list of files"):
         read_letor([])
-    assert message("1 qid:1\n") == (
-        "data.txt: no line has a feature; expected index:value after the query id"
-    )
+    assert "no line has a feature" in reason("1 qid:1\n")
 
 
 def test_gzip_that_breaks_off():
     whole = gzip.compress((GOOD_LINE * 5000).encode())
-    assert message(whole[:-30], suffix=".gz") == (
-        "data.gz: the gzip data break off; the file is truncated, fetch it again"
-    )
+    assert "truncated" in reason(whole[:-30], suffix=".gz")
 
 
 def test_gzip_that_is_corrupt():
     whole = bytearray(gzip.compress("".join(f"1 qid:1 1:0.{i}\n" for i in range(9999)).encode()))
     whole[len(whole) // 2] ^= 0xFF
-    assert re.match(
-        r"data\.gz: (the gzip data (are corrupt|break off)|holds NUL)", message(bytes(whole), ".gz")
-    )
+    assert re.search(r"corrupt|truncated|NUL", reason(bytes(whole), suffix=".gz"))
     whole = bytearray(gzip.compress(GOOD_LINE.encode()))
     whole[-5] ^= 0xFF
-    assert message(bytes(whole)).startswith("data.txt: the gzip data are corrupt (")
-    assert message(GOOD_LINE, suffix=".gz").startswith(
-        "data.gz: the gzip data are corrupt (Not a gzipped file"
-    )
+    assert "corrupt" in reason(bytes(whole))
+    assert "corrupt" in reason(GOOD_LINE, suffix=".gz")
 
 
 def test_files_that_are_not_text():
-    assert message(b"1 qid:1 1:1\n1 qid\x00:2 1:1\n") == "data.txt: holds NUL bytes, so it is not LETOR text"
-    assert message(GOOD_LINE.encode("utf-16")) == "data.txt: holds NUL bytes, so it is not LETOR text"
-    assert message(b"\x00" * 5000, _chunk_bytes=64) == "data.txt: holds NUL bytes, so it is not LETOR text"
-    assert message(b"PAR1\x15\x04\x15") == (
-        "data.txt: is parquet, not LETOR text; name a file ending in .parquet"
-    )
+    assert "NUL" in reason(b"1 qid:1 1:1\n1 qid\x00:2 1:1\n")
+    assert "NUL" in reason(GOOD_LINE.encode("utf-16"))
+    assert "NUL" in reason(b"\x00" * 5000, _chunk_bytes=64)
+    assert ".parquet" in reason(b"PAR1\x15\x04\x15")
 
 
 def test_missing_file_and_folder(tmp_path):
-    with pytest.raises(FileNotFoundError, match=r"no\.txt: there is no such file$"):
+    with pytest.raises(FileNotFoundError, match=r"no\.txt: "):
         read_letor(tmp_path / "no.txt")
-    with pytest.raises(IsADirectoryError, match=r": is a folder; give a file, or a folder that"):
+    with pytest.raises(IsADirectoryError, match="folder"):
         read_letor(tmp_path)
     (tmp_path / "file").write_text(GOOD_LINE)
-    with pytest.raises(OSError, match=r": cannot be read \(Not a directory\)$"):
+    with pytest.raises(OSError, match="Not a directory"):
         read_letor(tmp_path / "file" / "below")
 
 
 def test_bad_options():
-    with pytest.raises(ValueError, match="n_features=0 is not a number of columns"):
+    with refused_parameter("n_features", 0):
         read_letor("x", n_features=0)
-    with pytest.raises(ValueError, match="dtype=int32 cannot hold features; choose float64 or float32"):
+    with refused_parameter("dtype", "int32"):
         read_letor("x", dtype=np.int32)
 
 
 def test_a_wide_file_needs_sparse():
     text = "1 qid:1 1:1 1000000:1\n" * 150
-    assert message(text) == (
-        "data.txt: 300 values are given for 150 × 1000000 features, which a dense matrix would fill with "
-        "zeros; read it with sparse=True"
-    )
+    assert "150 × 1000000" in reason(text)
     assert read_text(text, sparse=True).X.shape == (150, 1_000_000)
 
 
@@ -611,25 +581,23 @@ def test_many_rows_survive():
 
 
 @pytest.mark.parametrize(
-    ("data", "sentence"),
+    ("data", "word"),
     [
-        (Dataset([[1.0]], [1], ["a b"]), "the query id 'a b' is not one word without #"),
-        (Dataset([[1.0]], [1], ["a#b"]), "the query id 'a#b' is not one word without #"),
-        (Dataset([[1.0]], [1], [""]), "the query id '' is not one word without #"),
-        (Dataset([[1.0], [2.0]], [1, 0], [(1,), "(1,)"]), "two query ids look the same as text"),
-        (Dataset([[1.0], [np.inf]], [1, 0], [1, 1]), "feature f1 of row 1 is infinite"),
-        (Dataset([[1.0]], [1], [1], doc_ids=["a b"]), "the document id 'a b' is not one word"),
-        (
-            Dataset([[1.0]], [1], [1], comments=["a\nb"]),
-            "the comment or document id of row 0 holds a line break",
-        ),
+        (Dataset([[1.0]], [1], ["a b"]), "query id 'a b'"),
+        (Dataset([[1.0]], [1], ["a#b"]), "query id 'a#b'"),
+        (Dataset([[1.0]], [1], [""]), "query id ''"),
+        (Dataset([[1.0], [2.0]], [1, 0], [(1,), "(1,)"]), "two query ids"),
+        (Dataset([[1.0], [np.inf]], [1, 0], [1, 1]), "f1 of row 1"),
+        (Dataset([[1.0]], [1], [1], doc_ids=["a b"]), "document id 'a b'"),
+        (Dataset([[1.0]], [1], [1], comments=["a\nb"]), "row 0"),
     ],
 )
-def test_what_letor_text_cannot_hold(data, sentence, tmp_path):
+def test_what_letor_text_cannot_hold(data, word, tmp_path):
     path = tmp_path / "out.txt"
     path.write_text("old")
-    with pytest.raises(ValueError, match=re.escape(sentence)):
+    with refused_data() as info:
         write_letor(data, path)
+    assert word in info.value.reason
     assert path.read_text() == "old"
     assert list(tmp_path.iterdir()) == [path]
 

@@ -20,6 +20,7 @@ from ranksieve.model import (
 )
 from ranksieve.preparation import Normalisation, Preparation
 from tests.conftest import random_dataset
+from tests.refusals import refused_data
 
 
 @pytest.fixture
@@ -64,10 +65,12 @@ def test_a_model_without_features_gives_its_intercept(small):
 
 
 def test_missing_columns_are_named(model):
-    with pytest.raises(ValueError, match="the data lack 1 of the model's features: f5"):
+    with refused_data() as info:
         model.predict(pd.DataFrame({"f2": [1.0]}))
-    with pytest.raises(ValueError, match="the model was trained on 5 features but X has 3"):
+    assert ": f5" in info.value.reason
+    with refused_data() as info:
         model.predict(np.ones((2, 3)))
+    assert "X has 3" in info.value.reason
 
 
 def damaged(change):
@@ -80,74 +83,73 @@ def damaged(change):
 
 
 @pytest.mark.parametrize(
-    ("text", "sentence"),
+    ("text", "words"),
     [
-        (lambda m: "", "not a model file (damaged JSON"),
-        (lambda m: json.dumps(m.to_dict())[:-40], "not a model file (damaged JSON"),
-        (lambda m: "[1, 2]", "not a ranksieve model"),
-        (lambda m: '{"format": "other"}', "not a ranksieve model"),
+        (lambda m: "", "JSON"),
+        (lambda m: json.dumps(m.to_dict())[:-40], "JSON"),
+        (lambda m: "[1, 2]", '"format"'),
+        (lambda m: '{"format": "other"}', '"format"'),
         (
             damaged(lambda c: c.update(format_version=99)),
-            "model format version 99, but this ranksieve reads version 1",
+            "version 99",
         ),
-        (lambda m: '{"a":' * 100_000, "nested too deeply"),
-        (damaged(lambda c: c.pop("terms")), "damaged model file (the model has no terms)"),
-        (damaged(lambda c: c.update(terms="abc")), "terms is 'abc'; expected a list"),
-        (damaged(lambda c: c.update(terms=[1])), "an entry of terms is 1; expected an object"),
+        (lambda m: '{"a":' * 100_000, "nested"),
+        (damaged(lambda c: c.pop("terms")), "terms"),
+        (damaged(lambda c: c.update(terms="abc")), "terms is 'abc'"),
+        (damaged(lambda c: c.update(terms=[1])), "an entry of terms is 1"),
         (damaged(lambda c: c["terms"][0].pop("name")), "an entry of terms has no name"),
-        (damaged(lambda c: c["terms"][0].update(name=None)), "name is None; expected text"),
+        (damaged(lambda c: c["terms"][0].update(name=None)), "name is None"),
         (
             damaged(lambda c: c["terms"][0].update(weight="heavy")),
-            "weight is 'heavy'; expected a finite number",
+            "weight is 'heavy'",
         ),
-        (damaged(lambda c: c["terms"][0].update(weight=True)), "weight is True; expected a finite number"),
-        (damaged(lambda c: c["terms"][0].update(weight=10**400)), "weight is inf; expected a finite number"),
-        (damaged(lambda c: c["terms"][0].update(index=1.5)), "index is 1.5; expected a whole number"),
+        (damaged(lambda c: c["terms"][0].update(weight=True)), "weight is True"),
+        (damaged(lambda c: c["terms"][0].update(weight=10**400)), "weight is inf"),
+        (damaged(lambda c: c["terms"][0].update(index=1.5)), "index is 1.5"),
         (
             damaged(lambda c: c["terms"][0].update(index=float("inf"))),
-            "index is inf; expected a whole number",
+            "index is inf",
         ),
         (damaged(lambda c: c["terms"][0].update(index=-1)), "a feature index is outside 0..4"),
-        (damaged(lambda c: c.update(n_features="5")), "n_features is '5'; expected a whole number"),
-        (damaged(lambda c: c.update(n_features=5.0)), "n_features is 5.0; expected a whole number"),
-        (damaged(lambda c: c.update(intercept=None)), "intercept is None; expected a finite number"),
-        (damaged(lambda c: c.update(method=["a"])), "method is ['a']; expected text"),
-        (damaged(lambda c: c.update(parameters=None)), "parameters is None; expected an object"),
+        (damaged(lambda c: c.update(n_features="5")), "n_features is '5'"),
+        (damaged(lambda c: c.update(n_features=5.0)), "n_features is 5.0"),
+        (damaged(lambda c: c.update(intercept=None)), "intercept is None"),
+        (damaged(lambda c: c.update(method=["a"])), "method is ['a']"),
+        (damaged(lambda c: c.update(parameters=None)), "parameters is None"),
         (damaged(lambda c: c.update(certificate={"gap": "x"})), "an entry of certificate is 'x'"),
         (damaged(lambda c: c.update(certificate={"gap": [1.0]})), "an entry of certificate is [1.0]"),
         (
             damaged(lambda c: c.update(certificate={"family": 3})),
-            "of the certificate is 3; expected text",
+            "of the certificate is 3",
         ),
         (
             damaged(lambda c: c.update(certificate={"features": "f1"})),
-            "is 'f1'; expected a list",
+            "is 'f1'",
         ),
         (
             damaged(lambda c: c.update(certificate={"weights": {"f1": "x"}})),
-            "the weight of f1 is 'x'; expected a finite number",
+            "the weight of f1 is 'x'",
         ),
-        (damaged(lambda c: c.update(certificate={"kind": 1})), "kind of the certificate is 1; expected text"),
+        (damaged(lambda c: c.update(certificate={"kind": 1})), "kind of the certificate is 1"),
         (damaged(lambda c: c["terms"][0].update(index=9)), "a feature index is outside 0..4"),
         (damaged(lambda c: c["terms"][0].update(index=4)), "a feature occurs twice"),
         (
             damaged(lambda c: c["terms"][0].update(weight=float("nan"))),
-            "weight is nan; expected a finite number",
+            "weight is nan",
         ),
-        (damaged(lambda c: c.update(data=None)), "data is None; expected an object"),
-        (damaged(lambda c: c.update(data={"train": 3})), "an entry of data is 3; expected text"),
-        (damaged(lambda c: c.update(fingerprint="00ff")), "the model has the unknown entry 'fingerprint'"),
-        (damaged(lambda c: c.update(format_version=2)), "the model has the unknown entry 'data'"),
-        (damaged(lambda c: c.update(extra=1)), "damaged model file (the model has the unknown entry 'extra'"),
+        (damaged(lambda c: c.update(data=None)), "data is None"),
+        (damaged(lambda c: c.update(data={"train": 3})), "an entry of data is 3"),
+        (damaged(lambda c: c.update(fingerprint="00ff")), "'fingerprint'"),
+        (damaged(lambda c: c.update(format_version=2)), "'data'"),
+        (damaged(lambda c: c.update(extra=1)), "'extra'"),
     ],
 )
-def test_damaged_files(model, tmp_path, text, sentence):
+def test_damaged_files(model, tmp_path, text, words):
     path = tmp_path / "m.json"
     path.write_text(text(model))
-    with pytest.raises(ValueError) as error:
+    with refused_data(path) as info:
         load_model(path)
-    assert str(error.value).startswith(str(path))
-    assert sentence in str(error.value)
+    assert words in info.value.reason
 
 
 @pytest.mark.parametrize("version", [1, 2])
@@ -167,7 +169,7 @@ def test_files_of_older_versions_have_one_fingerprint(model, version, print_, tm
 
 
 def test_an_unwritable_place_loses_nothing(model, tmp_path):
-    with pytest.raises(OSError, match="cannot write there"):
+    with pytest.raises(OSError, match=r"m\.json"):
         model.save(tmp_path / "missing" / "m.json")
 
 
@@ -250,5 +252,5 @@ def test_columns_that_are_not_in_use_are_not_read(kind):
 
 def test_weights_that_cannot_be_folded_are_refused():
     tiny = Normalisation("z", ("f1",), (0.0,), (1e-300,))
-    with pytest.raises(ValueError, match="a weight divided by its scale is too large"):
+    with refused_data():
         LinearModel((Term("f1", 0, 1e10),), 1, preparation=Preparation(normalisation=tiny)).folded()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 
 import numpy as np
@@ -18,6 +19,7 @@ from ranksieve.preparation.missing import learn_missing
 from ranksieve.preparation.scales import ScaleWarning
 from tests.conftest import QUICK
 from tests.engine_readers import READERS
+from tests.refusals import refused_data, refused_parameter
 
 NAMES = ["budget", "runtime", "rating", "votes"]
 
@@ -52,19 +54,16 @@ def word(data, **parameters):
 
 
 def test_the_word_names_features_and_shares():
-    assert word(TRAIN) == (
-        "2 of 4 features have missing values (budget in 32.9 % of the rows, runtime in 6.25 %); each is "
-        'filled with its training mean, which the model keeps; choose with missing="error", "zero", '
-        '"query_min", "column_mean" or "indicator"'
-    )
+    assert "2 of 4 features" in word(TRAIN)
+    assert "(budget in 32.9 % of the rows, runtime in 6.25 %)" in word(TRAIN)
 
 
 def test_the_word_names_features_without_any_value():
     X = TRAIN.X.copy()
     X[:, 3] = np.nan
     data = TRAIN.replace_features(X)
-    assert "; 1 of 4 features has no value in any row, so no use is made of it (votes); " in word(data)
-    with pytest.warns(UserWarning, match="no value in any row"):
+    assert "(votes)" in word(data)
+    with pytest.warns(UserWarning, match=r"\(votes\)"):
         ranker = rs.SparseRanker(**QUICK).fit(data)
     assert ranker.coef_[3] == 0
     assert "votes is missing" not in learn_missing(data, "indicator").features
@@ -73,8 +72,9 @@ def test_the_word_names_features_without_any_value():
 @pytest.mark.parametrize("policy", ["auto", "column_mean", "indicator"])
 def test_data_without_any_value_are_refused(policy):
     data = TRAIN.replace_features(np.full(TRAIN.X.shape, np.nan))
-    with pytest.raises(ValueError, match="all 4 features are missing in all 240 rows, so there is nothing"):
+    with refused_data() as info:
         rs.SparseRanker(missing=policy).fit(data)
+    assert "all 4 features" in info.value.reason
 
 
 def test_complete_data_give_the_model_of_today(tmp_path):
@@ -83,18 +83,17 @@ def test_complete_data_give_the_model_of_today(tmp_path):
     contents = [model.to_dict() | {"parameters": None} for model in models]
     assert contents[0] == contents[1]
     assert contents[0]["missing"] == {"policy": "error", "features": (), "means": ()}
-    with pytest.raises(
-        ValueError, match="budget of row 0 is missing, and the model has nothing to put there"
-    ):
+    with refused_data() as info:
         models[0].predict(np.full((1, 4), np.nan))
+    assert "budget of row 0" in info.value.reason
 
 
 def test_validation_data_with_holes_need_a_model_that_fills():
     complete, holes = films(holes=False), films(3)
-    with pytest.raises(
-        ValueError, match=r'budget of row \d+ .* is missing .* fit with missing=.* "column_mean"'
-    ):
+    with refused_data() as info:
         rs.SparseRanker(**QUICK).fit(complete, valid=holes)
+    assert "budget of row" in info.value.reason
+    assert "`missing='column_mean'`" in info.value.reason
     chosen = rs.SparseRanker(missing="column_mean", **QUICK).fit(complete, valid=holes)
     assert chosen.missing_.means == pytest.approx(complete.X.mean(axis=0))
 
@@ -109,10 +108,12 @@ def test_a_constant_column_with_holes_stays_constant():
 
 def test_later_chunks_and_files_are_refused_with_a_cure(tmp_path):
     ranker = rs.MinBatSRank().partial_fit(films(holes=False))
-    with pytest.raises(ValueError, match=r'is missing \(NaN\); fit with missing=.* "column_mean"'):
+    with refused_data() as info:
         ranker.partial_fit(TRAIN)
+    assert "`missing='column_mean'`" in info.value.reason
     rs.write_letor(TRAIN, tmp_path / "train.txt")
-    with pytest.raises(ValueError, match=r"train.txt:\d+: feature \d is missing .* choose missing="):
+    first = int(np.flatnonzero(np.isnan(TRAIN.X).any(axis=1))[0]) + 1
+    with refused_data("train.txt", first):
         rs.MinBatSRank().fit_file(tmp_path / "train.txt", n_features=4)
 
 
@@ -128,9 +129,10 @@ def test_later_chunks_and_files_are_refused_with_a_cure(tmp_path):
     ],
 )
 def test_what_cannot_fill_names_feature_row_and_cure(use, kind):
-    sentence = r"feature \w+ of row \d+ \(query \d+\) is missing \(NaN\); fit with missing="
-    with pytest.raises(ValueError, match=sentence):
+    with refused_data() as info:
         use(TRAIN.replace_features(kind(TRAIN.X)))
+    assert re.search(r"feature \w+ of row \d+ \(query \d+\)", info.value.reason)
+    assert "`missing='zero'`" in info.value.reason
 
 
 def test_a_state_of_minbatsrank_keeps_indicators(tmp_path):
@@ -199,9 +201,9 @@ PUT_ZERO = ("elasticsearch", "opensearch", "solr", "ranklib", "vespa", "vespa_se
 @pytest.mark.parametrize("target", PUT_ZERO)
 def test_engines_get_fills_or_refuse(target, marked, tmp_path):
     names = {name: f"attribute({name})" for name in NAMES} if target.startswith("vespa") else None
-    with pytest.warns(UserWarning, match=r"learned but .* puts 0; give each .*budget -?\d"):
+    with pytest.warns(UserWarning, match=r"budget -?\d"):
         export_model(marked.to_model(), target, tmp_path / "out", names=names)
-    with pytest.raises(ValueError, match="uses whether budget is missing but not budget itself, which"):
+    with pytest.raises(ValueError, match="budget"):
         export_model(lone(), target, tmp_path / "other", names=names)
 
 
@@ -242,7 +244,6 @@ def test_scales_a_thousandfold_apart_are_told_once():
     with pytest.warns(ScaleWarning) as told:
         rs.FenchelRank().fit(raw)
     assert len(told) == 1
-    assert str(told[0].message).startswith("the scales of features differ by a factor of ")
     assert "budget ranges over" in str(told[0].message)
     assert "rating over" in str(told[0].message)
     with pytest.warns(ScaleWarning) as told:
@@ -278,7 +279,7 @@ def test_sparse_ranker_does_not_care_about_units():
 
 
 def test_a_path_fills_with_a_word_and_scales_on_demand():
-    with pytest.warns(UserWarning, match="2 of 4 features have missing values"):
+    with pytest.warns(UserWarning, match="2 of 4 features"):
         path = rs.sparse_path(TRAIN, n_alphas=5)
     assert path.preparation.missing.policy == "column_mean"
     scaled = rs.sparse_path(TRAIN, n_alphas=5, normalise="z", missing="indicator")
@@ -286,7 +287,7 @@ def test_a_path_fills_with_a_word_and_scales_on_demand():
     by_hand = rs.sparse_path(scaled.preparation.apply(TRAIN), n_alphas=5)
     np.testing.assert_allclose(scaled.coefs, by_hand.coefs, rtol=1e-9, atol=1e-12)
     assert scaled.to_dict()["normalisation"]["kind"] == "z"
-    with pytest.raises(ValueError, match="missing='keep' is unknown; choose one of auto, error, zero"):
+    with refused_parameter("missing", "keep"):
         rs.sparse_path(TRAIN, missing="keep")
     weighted = rs.sparse_path(TRAIN, n_alphas=3, normalise="z", missing="zero", query_weight=np.full(24, 2.0))
     even = rs.sparse_path(TRAIN, n_alphas=3, normalise="z", missing="zero")
@@ -312,6 +313,7 @@ def test_bench_prepares_for_all_methods_alike(tmp_path):
     np.testing.assert_allclose(method.folds[0].coef, by_hand.coef_, rtol=1e-6, atol=1e-9)
     measured = rs.evaluate(by_hand.predict(test), test, ["ndcg@10"])
     assert method.folds[0].test.mean["ndcg@10"] == pytest.approx(measured.mean["ndcg@10"])
-    with pytest.raises(ValueError, match=r"films, fold 1: feature \w+ of row \d+ .* is missing"):
+    with refused_data() as info:
         rs.bench(folds, out=tmp_path / "none", missing="error", **how)
+    assert info.value.__notes__ == ["films, fold 1"]
     assert not (tmp_path / "none").exists()

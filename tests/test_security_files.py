@@ -12,11 +12,13 @@ import pytest
 
 import ranksieve as rs
 from ranksieve._util.json_values import decode_json
+from ranksieve.errors import DataError
 from ranksieve.foreign import read_model
 from ranksieve.foreign.ubjson import decode_ubjson
 from ranksieve.formats import text_files, unpacking
 from ranksieve.formats.frames import read_parquet
 from ranksieve.formats.text_files import read_bytes, text_chunks
+from tests.refusals import refused_data
 
 MEGABYTE = 2**20
 ALWAYS, LINE = 4 * MEGABYTE, 2 * MEGABYTE
@@ -42,14 +44,14 @@ def bomb(path, begin, piece, times):
 
 
 def peak_of(read, *args, **options):
-    """The memory at most of a call that is refused, and the sentence."""
+    """The memory at most of a call that is refused, and the error."""
     tracemalloc.start()
-    with pytest.raises(ValueError) as said:
+    with pytest.raises(DataError) as info:
         read(*args, **options)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    assert len(str(said.value).splitlines()) == 1
-    return peak, str(said.value)
+    assert len(str(info.value).splitlines()) == 1
+    return peak, info.value
 
 
 READERS = {
@@ -69,16 +71,17 @@ def test_gzip_that_holds_far_more_than_its_size(name, small_bounds, tmp_path):
     (tmp_path / "x.txt").write_text("1 qid:1 1:1\n0 qid:1 1:0\n")
     (tmp_path / "q.txt").write_text("q 0 d 1\n")
     path = bomb(tmp_path / name, b"qid,label,a\n", b"1,2,3\n" * (MEGABYTE // 6), 16)
-    peak, said = peak_of(READERS[name], path)
-    assert f"{path}: unpacks to" in said
-    assert "MB of gzip, as no data do" in said
+    peak, error = peak_of(READERS[name], path)
+    assert error.file == str(path)
+    assert "compression" in error.reason
     assert peak < 3 * ALWAYS  # of 16 MB
 
 
 def test_letor_rows_without_end(small_bounds, tmp_path):
     path = bomb(tmp_path / "train.txt.gz", b"", b"0 qid:1 1:0\n" * (MEGABYTE // 12), 16)
-    _, said = peak_of(rs.read_letor, path)
-    assert "MB of gzip, as no data do; if sound, unpack it" in said
+    _, error = peak_of(rs.read_letor, path)
+    assert error.file == str(path)
+    assert "compression" in error.reason
 
 
 @pytest.mark.parametrize("name", ["one.txt", "one.txt.gz"])
@@ -88,8 +91,9 @@ def test_a_line_without_end(name, small_bounds, tmp_path):
         bomb(path, b"1 qid:1 1:1", piece, 16)
     else:
         path.write_bytes(b"1 qid:1 1:1" + 16 * piece)
-    peak, said = peak_of(lambda: list(text_chunks(path, MEGABYTE)))
-    assert said == f"{path}: a line has over {LINE} bytes; expected a document per line"
+    peak, error = peak_of(lambda: list(text_chunks(path, MEGABYTE)))
+    assert error.file == str(path)
+    assert f"over {LINE} bytes" in error.reason
     assert peak < 5 * LINE  # of 16 MB
 
 
@@ -106,7 +110,7 @@ def test_several_members_and_padding_are_read_as_ever(tmp_path):
     path.write_bytes(gzip.compress(b"a\n") + gzip.compress(b"b\n") + bytes(512))
     assert read_bytes(path) == b"a\nb\n"
     path.write_bytes(gzip.compress(b"a\n" * 9999)[:-9])
-    with pytest.raises(ValueError, match="the gzip data break off"):
+    with refused_data(path):
         read_bytes(path)
 
 
@@ -116,10 +120,10 @@ def test_parquet_of_more_rows_than_its_size_can_mean(small_bounds, tmp_path):
     zeros = arrow.array(np.zeros(n, dtype=np.int8))
     parquet.write_table(arrow.table({"qid": zeros, "label": zeros, "a": zeros}), path)
     assert path.stat().st_size < 8 * n * 3 / unpacking.MOST_TIMES_BY_COLUMN
-    sentence = rf"announces {n:,} rows of 3 columns in {path.stat().st_size:,} bytes, as no data do"
     for read in (read_parquet, lambda source: rs.convert_dataset(source, tmp_path / "folder.ranksieve")):
-        with pytest.raises(ValueError, match=sentence):
+        with refused_data(path) as info:
             read(path)
+        assert f"{n:,} rows of 3 columns" in info.value.reason
     assert [file.name for file in tmp_path.iterdir()] == ["rows.parquet"]
 
 
@@ -143,10 +147,10 @@ def test_models_nested_without_end(kind, depth, tmp_path):
     path.write_text(text)
     try:
         model = read_model(path, ["a", "b"])
-    except ValueError as error:
-        said = str(error)
-        assert said.startswith(f"{path}: ")
-        assert "nested too deeply" in said or kind == "lists"
+    except DataError as error:
+        file, reason = error.file, error.reason
+        assert file == str(path)
+        assert "nested" in reason or kind == "lists"
     else:
         assert depth < 1000
         assert model.predict([[1.0, 2.0]] if kind == "fastrank" else [[1.0]]) == [1.0]
@@ -156,8 +160,9 @@ def test_models_nested_without_end(kind, depth, tmp_path):
 def test_logs_nested_without_end(depth, tmp_path):
     (tmp_path / "log.json").write_text('{"response":' * depth + "[]" + "}" * depth)
     (tmp_path / "q.txt").write_text("q 0 d 1\n")
-    with pytest.raises(ValueError, match=r"nested too deeply|no logged document has a judgement"):
+    with pytest.raises(DataError) as info:
         rs.read_ltr_log(tmp_path / "log.json", judgements=tmp_path / "q.txt")
+    assert info.value.file == str(tmp_path / "log.json")
 
 
 def test_numbers_of_a_million_digits():
@@ -167,7 +172,7 @@ def test_numbers_of_a_million_digits():
 
 @pytest.mark.parametrize("text", [r'"\ud83d"', r'{"\udc00": 1}', r'["a", {"b": "\uD83D x"}]'])
 def test_half_of_a_character_is_damage(text):
-    with pytest.raises(json.JSONDecodeError, match="half of a pair of characters"):
+    with pytest.raises(json.JSONDecodeError, match="half"):
         decode_json(text)
 
 
@@ -183,8 +188,8 @@ ENTITIES = "<!DOCTYPE x [<!ENTITY a 'aaaaaaaaaa'>" + "".join(
 def test_entities_of_xml_are_not_expanded(tmp_path):
     path = tmp_path / "model.txt"
     path.write_text(f"## LambdaMART\n{ENTITIES}]>\n<ensemble>&j;</ensemble>\n")
-    peak, said = peak_of(read_model, path)
-    assert "damaged XML" in said
+    peak, error = peak_of(read_model, path)
+    assert "XML" in error.reason
     assert peak < MEGABYTE
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 from contextlib import contextmanager
 
@@ -18,6 +19,7 @@ from ranksieve.methods import METHODS
 from ranksieve.model import LinearModel, Term
 from ranksieve.preparation import Preparation
 from tests.hostile import CONTROLS, PATHS
+from tests.refusals import refused_data, refused_parameter
 from tests.test_cli import refused
 
 MODEL = LinearModel((Term("f1", 0, 0.5),), 1)
@@ -42,19 +44,19 @@ def test_no_name_leads_out_of_the_results(synthetic_folds, tmp_path):
     out = tmp_path / "in" / "out"
     method = METHODS["ranksvm"]
     for name in PATHS:
-        with pytest.raises(ValueError, match=r"the data set .* needs a name that a folder can have") as said:
+        with refused_parameter("source", name) as info:
             bench({name: synthetic_folds}, ["ranksvm"], out=out)
-        with pytest.raises(ValueError, match=r"the method .* needs a name that a folder can have"):
+        with refused_parameter("methods", name):
             bench({"toy": synthetic_folds}, {name: method}, out=out)
-        assert len(str(said.value)) < 250
-        assert str(said.value).isprintable()
+        assert len(str(info.value)) < 250
+        assert str(info.value).isprintable()
     assert all_files(tmp_path) == []
 
 
 def test_names_of_the_results_own_folders_are_taken(synthetic_folds, tmp_path):
-    with pytest.raises(ValueError, match="stand_ins has another use there; rename it"):
+    with refused_parameter("source", "stand_ins"):
         bench({"stand_ins": synthetic_folds}, ["ranksvm"], out=tmp_path)
-    with pytest.raises(ValueError, match="studies has another use there; rename it"):
+    with refused_parameter("methods", "studies"):
         bench({"toy": synthetic_folds}, {"studies": METHODS["ranksvm"]}, out=tmp_path)
 
 
@@ -71,7 +73,7 @@ def test_links_that_wait_among_results_are_not_followed(planted, synthetic_folds
         outside.mkdir()
     link.symlink_to(outside)
     before = all_files(tmp_path)
-    with pytest.raises(ValueError, match=r"leads out of .*out by a link; remove the link"):
+    with pytest.raises(ValueError, match="link"):
         bench({"toy": synthetic_folds}, ["ranksvm"], out=tmp_path / "out", studies=False)
     assert all_files(tmp_path) == before
     assert not outside.is_file() or outside.read_text() == "mine"
@@ -88,7 +90,7 @@ def test_a_folder_of_results_may_be_a_link_itself(synthetic_folds, tmp_path):
 def test_no_model_name_leads_out_of_the_folder(target, tmp_path):
     options = {"names": NAMES} if target.startswith("vespa") else {}
     for name in (*PATHS, *CONTROLS, "a b", "$(id)", "'; id; '", "[1-9]", "{a,b}"):
-        with pytest.raises(ValueError, match=r"the model name .* cannot be used, because"):
+        with refused_parameter("name", name):
             export_model(MODEL, target, tmp_path / "in" / "out", name=name, **options)
     assert all_files(tmp_path) == []
 
@@ -107,7 +109,7 @@ def test_links_that_wait_in_the_folder_of_an_export_are_not_followed(target, tmp
         folder = tmp_path / f"with {name}"
         folder.mkdir()
         (folder / name).symlink_to(tmp_path / "mine.txt")
-        with pytest.raises(OSError, match="is a link, but an export writes into its folder only"):
+        with pytest.raises(OSError, match="link"):
             export_model(model, target, folder, **options)
         assert [path.name for path in folder.iterdir()] == [name]
     assert (tmp_path / "mine.txt").read_text() == "mine"
@@ -117,7 +119,7 @@ def test_a_link_that_waits_for_names_of_features_is_not_followed(tmp_path):
     data = rs.make_ranking(n_queries=4, n_features=2, n_informative=1, seed=0, feature_names=["a", "b"])
     (tmp_path / "mine.txt").write_text("mine")
     (tmp_path / "train.txt.names").symlink_to(tmp_path / "mine.txt")
-    with pytest.raises(ValueError, match=r"train\.txt\.names: is a link, .*; remove the link"):
+    with refused_data("train.txt.names"):
         rs.write_letor(data, tmp_path / "train.txt")
     assert (tmp_path / "mine.txt").read_text() == "mine"
     assert not (tmp_path / "train.txt").exists()
@@ -131,8 +133,9 @@ def test_a_header_names_no_files_outside_its_folder(name, tmp_path):
     content = json.loads(header.read_text())
     content["files"][name] = {"bytes": 1, "edges": 0}
     header.write_text(json.dumps(content))
-    with pytest.raises(ValueError, match=r"is no file of a data set: .*; convert the data again"):
+    with refused_data("data.ranksieve") as info:
         rs.open_dataset(tmp_path / "data.ranksieve")
+    assert "not part of a data set" in info.value.reason
 
 
 @contextmanager
@@ -166,10 +169,11 @@ def test_a_pipe_or_device_in_a_folder_is_not_read(name, kind, listed, tmp_path):
     (folder / name).unlink()
     os.mkfifo(tmp_path / "fifo")
     (folder / name).symlink_to(tmp_path / "fifo" if kind == "fifo" else os.devnull)
-    words = "is not a plain file" if listed or name == "dataset.json" else "does not list|has 0 entries"
-    with ended_after(10), pytest.raises(ValueError, match=f"{name}.*({words})|({words}).*{name}") as said:
+    words = "plain file" if listed or name == "dataset.json" else "does not list|has 0 entries"
+    with ended_after(10), refused_data(folder / name if name == "dataset.json" else folder) as info:
         rs.open_dataset(folder)
-    assert str(said.value).endswith("convert the data again")
+    assert re.search(words, info.value.reason)
+    assert name in str(info.value)
     with ended_after(10):
         assert is_folder_dataset(folder) == (name != "dataset.json")
 
@@ -178,5 +182,5 @@ def test_the_command_line_says_it_in_a_sentence(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     MODEL.save("model.json")
     said = refused("export", "model.json", "--to", "python", "-o", "m.py", "--name", "../up")
-    assert "the model name '../up' cannot be used, because" in said
+    assert "../up" in said
     assert [path.name for path in tmp_path.iterdir()] == ["model.json"]

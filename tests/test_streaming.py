@@ -18,6 +18,7 @@ from ranksieve.objective import StreamedObjective, make_objective
 from ranksieve.penalties import L1
 from ranksieve.preparation import Preparation
 from ranksieve.solvers import Problem, ProxNewton
+from tests.refusals import refused_data
 
 D = 24
 
@@ -248,7 +249,7 @@ def test_queries_in_another_order_in_a_temporary_file(on_disk, monkeypatch, tmp_
     np.testing.assert_array_equal(theirs.y, ours.y)
     np.testing.assert_array_equal(theirs.qid, ours.qid)
     assert written == [[]]  # nothing stays behind, whatever happens
-    with pytest.raises(ValueError, match="cannot be sent to another process"):
+    with pytest.raises(ValueError, match="another process"):
         theirs.X.__reduce__()
 
 
@@ -259,7 +260,7 @@ def test_a_full_disk_for_temporary_files(on_disk, monkeypatch):
     monkeypatch.setattr("ranksieve.data.spool.write_block", full)
     monkeypatch.setattr(disk_dataset, "IN_MEMORY", 0)
     disk = on_disk(draw())
-    with pytest.raises(OSError, match=r"the disk is full, and .* MB are needed there .* folder in TMPDIR"):
+    with pytest.raises(OSError, match="TMPDIR"):
         disk.in_query_order(np.arange(5))
 
 
@@ -279,9 +280,10 @@ def test_a_file_that_lacks_its_end(on_disk, tmp_path):
     disk = on_disk(draw())
     content = (tmp_path / "features.bin").read_bytes()
     (tmp_path / "features.bin").write_bytes(content[:-8])
-    with pytest.raises(ValueError, match=r"features\.bin: has \d+ bytes where \d+ are expected"):
+    with refused_data("features.bin") as info:
         DiskMatrix(tmp_path / "features.bin", disk.X.starts, D, np.float64)
-    with pytest.raises(ValueError, match=r"features\.bin: ends in the middle; convert the data again"):
+    assert f"{len(content) - 8} bytes" in info.value.reason
+    with refused_data("features.bin"):
         np.asarray(disk.X)
 
 

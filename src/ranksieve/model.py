@@ -19,6 +19,7 @@ from ranksieve._version import __version__
 from ranksieve.card import Card
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.remote import RemoteDataset
+from ranksieve.errors import DataError
 from ranksieve.kernels.linear import weighted_sums, weighted_sums_of_models
 from ranksieve.model_inputs import ROWS_AT_ONCE, ModelInputs, Prepare, input_blocks
 from ranksieve.model_on_gpu import scorer_on_gpu
@@ -180,15 +181,18 @@ class LinearModel(ModelInputs):
         if normalisation.kind == "none":
             return self
         if normalisation.per_query:
-            raise ValueError(
-                f"normalisation {normalisation.kind!r} has other scales for each query, which no weights can "
-                "express; fit with normalise='z' or 'min_max' instead"
+            reason = (
+                f"normalisation {normalisation.kind!r} has its own scales for each query, which no weights "
+                "can express; fit with `normalise='z'` or `normalise='min_max'`"
             )
+            raise DataError(None, None, reason)
         with np.errstate(over="ignore", invalid="ignore"):
             weights = self.weights / np.array(normalisation.scale)
             offset = float(np.sum(weights * np.array(normalisation.centre)))
         if not np.isfinite([*weights, offset]).all():
-            raise ValueError("a weight divided by its scale is too large for a number; rescale the feature")
+            raise DataError(
+                None, None, "a weight divided by its scale is too large for a number; rescale the feature"
+            )
         terms = (replace(term, weight=float(w)) for term, w in zip(self.terms, weights, strict=True))
         filling = replace(self.preparation, normalisation=NOT_NORMALISED)
         return replace(self, terms=tuple(terms), intercept=self.intercept - offset, preparation=filling)
@@ -290,10 +294,11 @@ class FittedRanker(Protocol):
 def model_of(given: Any) -> Any:
     """The model of a fitted ranker; anything else as it is, except a pipeline."""
     if hasattr(given, "steps"):
-        raise ValueError(
+        reason = (
             f"a {type(given).__name__} changes features before its ranker gets them; give "
-            "rs.to_model(pipeline), the model for the features as they are"
+            "rs.to_model(pipeline)"
         )
+        raise DataError(None, None, reason)
     return given.to_model() if hasattr(given, "to_model") and not isinstance(given, type) else given
 
 
@@ -302,7 +307,7 @@ def linear_model(given: Any, reason: str) -> LinearModel:
     model = model_of(given)
     if not isinstance(model, LinearModel):
         kind = getattr(model, "method", "") or type(model).__name__
-        raise ValueError(f"{kind} is not a linear model, {reason}")
+        raise DataError(None, None, f"{kind} is not a linear model, {reason}")
     return model
 
 
@@ -311,32 +316,34 @@ def load_model(path: str | os.PathLike[str]) -> LinearModel:
     try:
         content = decode_json(Path(path).read_text(encoding="utf-8"))
     except (json.JSONDecodeError, UnicodeDecodeError) as error:
-        raise ValueError(f"{path}: not a model file (damaged JSON: {error})") from None
+        raise DataError(path, None, f"not a model file (damaged JSON: {error})") from None
     return model_from_dict(content, str(path))
 
 
-def model_from_dict(content: Any, source: str = "model") -> LinearModel:
+def model_from_dict(content: Any, source: str | None = None) -> LinearModel:
     """The inverse of :meth:`LinearModel.to_dict`."""
     if isinstance(content, dict) and content.get("format") == BOOSTED_FORMAT:
-        raise ValueError(
-            f"{source}: {content.get('method') or 'the model'} is not linear, so it has no weight per "
-            "feature; evaluate, compare and rank take it, and read_model reads it"
+        reason = (
+            f"{content.get('method') or 'the model'} is not linear, so it has no weight per feature; "
+            "evaluate, compare and rank take it, and read_model reads it"
         )
+        raise DataError(source, None, reason)
     if not isinstance(content, dict) or content.get("format") != FORMAT:
-        raise ValueError(f'{source}: not a ranksieve model (no "format": "{FORMAT}")')
+        raise DataError(source, None, f'not a ranksieve model (no "format": "{FORMAT}")')
     if content.get("format_version") not in READABLE_VERSIONS:
-        raise ValueError(
-            f"{source}: model format version {content.get('format_version')!r}, but this ranksieve reads "
-            f"version {' or '.join(str(version) for version in READABLE_VERSIONS)}"
+        reason = (
+            f"has model format version {content.get('format_version')!r}; this ranksieve reads "
+            f"{' or '.join(map(str, READABLE_VERSIONS))}"
         )
+        raise DataError(source, None, reason)
     try:
         shape = SHAPE if content["format_version"] >= 3 else OLDER_SHAPE
         model = _model(checked(content, shape, "the model"))
         _check(model)
     except RecursionError:
-        raise ValueError(f"{source}: damaged model file (nested too deeply)") from None
+        raise DataError(source, None, "damaged model file (nested too deeply)") from None
     except ValueError as error:
-        raise ValueError(f"{source}: damaged model file ({error})") from None
+        raise DataError(source, None, f"damaged model file ({error})") from None
     return model
 
 
@@ -356,21 +363,21 @@ def _check(model: LinearModel) -> None:
     checked(list(model.metrics.values()), [float], "metrics")
     checked(list(model.data.values()), [str], "data")
     if model.n_features > MOST_FEATURES:
-        raise ValueError(f"n_features is {model.n_features}; expected at most {MOST_FEATURES}")
+        raise DataError(None, None, f"n_features is {model.n_features}; expected at most {MOST_FEATURES}")
     indices, about = [term.index for term in model.terms], model.preparation.missing.indicators
     columns = {(term.index, term.name in about) for term in model.terms}
     if len(columns) < len(indices) or len(set(model.names)) < len(indices):
-        raise ValueError("a feature occurs twice")
+        raise DataError(None, None, "a feature occurs twice")
     if any(not 0 <= index < model.n_features for index in [0, *indices]):
-        raise ValueError(f"a feature index is outside 0..{model.n_features - 1}")
+        raise DataError(None, None, f"a feature index is outside 0..{model.n_features - 1}")
     for what in ("normalisation", "missing"):
         step = getattr(model.preparation, what)
         if list(step.features) != (model.names if step.learns else []):
-            raise ValueError(f"{what} is not that of the model's features")
+            raise DataError(None, None, f"{what} is not that of the model's features")
     if model.card is not None:
         model.card.check(dict(zip(model.names, model.weights.tolist(), strict=True)))
         if model.intercept or model.preparation.normalisation.learns:
-            raise ValueError("a card has no intercept and no scales beside its units")
+            raise DataError(None, None, "a card has no intercept and no scales beside its units")
 
 
 def _check_certificate(certificate: Mapping[str, Any]) -> None:

@@ -13,6 +13,7 @@ from ranksieve.data.dataset import Dataset
 from ranksieve.data.inputs import as_matrix, frame_columns, frame_names, is_frame, names_advice
 from ranksieve.data.matrix import dense_block, value_blocks
 from ranksieve.data.queries import Queries, group_queries, one_query
+from ranksieve.errors import DataError, ParameterError
 from ranksieve.preparation import MissingPolicy, Preparation
 
 ROWS_AT_ONCE = 8192
@@ -76,42 +77,47 @@ class ModelInputs:
         if isinstance(X, Dataset):
             return X.queries
         if qid is None:
-            raise ValueError(
-                "the model prepares features within each query, so it needs the query of each row; give "
-                "predict a Dataset, or qid with one query id per row"
+            reason = (
+                "is needed, because the model prepares features within each query; give one query id per "
+                "row, or a Dataset"
             )
+            raise ParameterError("qid", None, reason)
         queries = group_queries(qid)
         if queries.n_rows != n_rows:
-            raise ValueError(f"qid has {queries.n_rows} entries but X has {n_rows} rows; give one per row")
+            raise ParameterError("qid", qid, f"has {queries.n_rows} entries, but X has {n_rows} rows")
         return queries
 
     def _refuse_missing(self, scores: FloatArray, matrix: Matrix, columns: IntArray) -> None:
         for row in np.flatnonzero(np.isnan(scores)):
             holes = np.flatnonzero(np.isnan(dense_block(matrix, slice(row, row + 1), columns)[0]))
             if len(holes):
-                raise ValueError(
-                    f"feature {self.names[holes[0]]} of row {row} is missing, and the model has nothing to "
-                    "put there, because none was missing in its training data or it was fitted with "
-                    "missing='error'; fill missing values first, or fit with missing='column_mean', 'zero' "
-                    "or 'query_min'"
+                reason = (
+                    f"feature {self.names[holes[0]]} of row {row} is missing, and the model has no value for "
+                    "it, because none was missing in training or it was fitted with `missing='error'`; fill "
+                    "missing values first, or fit with `missing='column_mean'`, `missing='zero'` or "
+                    "`missing='query_min'`"
                 )
+                raise DataError(None, None, reason)
 
     def _places(self, width: int, names: Sequence[str] | None) -> IntArray:
         if not self.names:
             return np.empty(0, dtype=np.int64)
         if names is None:
             if width != self.n_features:
-                raise ValueError(f"the model was trained on {self.n_features} features but X has {width}")
+                raise DataError(
+                    None, None, f"the model was trained on {self.n_features} features, but X has {width}"
+                )
             return np.array(self.columns)
         place = {name: column for column, name in enumerate(names)}
         about = self.preparation.missing.indicators
         read = [about.get(name, name) for name in self.names]
         missing = [name for name in dict.fromkeys(read) if name not in place]
         if missing:
-            raise ValueError(
-                f"the data lack {len(missing)} of the model's features: {', '.join(missing[:10])}"
-                f"{names_advice(names, missing)}"
+            reason = (
+                f"the data lack {len(missing)} of the model's features: "
+                f"{', '.join(missing[:10])}{names_advice(names, missing)}"
             )
+            raise DataError(None, None, reason)
         return np.array([place[name] for name in read])
 
 

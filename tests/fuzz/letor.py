@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ranksieve.data.dataset import Dataset
+from ranksieve.errors import DataError
 from ranksieve.formats.letor import read_letor
 from ranksieve.formats.letor_lines import letor_lines
 from ranksieve.formats.letor_stream import stream_letor
@@ -121,10 +122,9 @@ def _outcome(read: Callable[..., Any], *given: Any) -> tuple[Any, str]:
     """What is read, or None and the sentence of the refusal."""
     try:
         return read(*given), ""
-    except ValueError as error:
+    except DataError as error:
         said = str(error)
-        fine = type(error) is ValueError and said.startswith("standard input:") and len(said) < LONGEST
-        if not fine or "\n" in said:
+        if error.file != "standard input" or len(said) >= LONGEST or "\n" in said:
             raise
         return None, said
 

@@ -8,7 +8,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-REFUSALS = (ValueError, OSError, FileNotFoundError, IsADirectoryError, ImportError)
+from ranksieve.errors import DataError, ParameterError
+
+REFUSALS = (DataError, ParameterError, OSError, FileNotFoundError, IsADirectoryError, ImportError)
 LONGEST = 1500
 RAW = re.compile(
     r"could not convert|cannot convert|invalid literal for|Exceeds the limit|unpack|out of bounds"

@@ -12,6 +12,7 @@ from ranksieve.data.on_device import on_device
 from ranksieve.objective import make_objective
 from tests.conftest import random_dataset
 from tests.gpu.conftest import HAS_GPU
+from tests.refusals import refused_data, refused_parameter
 
 FLOAT64 = pytest.mark.filterwarnings("ignore:the features are float64")
 
@@ -54,7 +55,7 @@ def test_sparse_and_column_order(small):
 
 def test_float64_is_converted_with_a_word(small):
     data = small.replace_features(small.X.astype(np.float64))
-    with pytest.warns(UserWarning, match="features are float64 and the GPU takes float32"):
+    with pytest.warns(UserWarning, match="float32"):
         moved = on_device(data, "cuda")
     assert moved.X.dtype == np.float32
     np.testing.assert_array_equal(np.asarray(moved.X), small.X)
@@ -81,8 +82,9 @@ def test_features_that_do_not_vary_get_no_gradient(small):
 def test_values_that_are_not_finite_are_named(value, small):
     X = small.X.copy()
     X[3, 2] = value
-    with pytest.raises(ValueError, match="feature f3 of row 3"):
+    with refused_data() as info:
         rs.sparse_path(small.replace_features(X), missing="error", device="cuda")
+    assert "f3 of row 3" in info.value.reason
 
 
 def test_rows_and_columns_of_a_matrix_stay_on_the_gpu(small):
@@ -99,8 +101,9 @@ def test_rows_and_columns_of_a_matrix_stay_on_the_gpu(small):
 
 def test_no_pairs(small):
     data = rs.Dataset(small.X, np.ones(len(small)), small.qid)
-    with pytest.raises(ValueError, match="there is no pair to learn from"):
+    with refused_data() as info:
         make_objective(on_device(data, "cuda"))
+    assert "pair" in info.value.reason
 
 
 def test_too_little_memory_is_said_before_anything_is_copied(monkeypatch):
@@ -110,8 +113,9 @@ def test_too_little_memory_is_said_before_anything_is_copied(monkeypatch):
 
     monkeypatch.setattr(torch.cuda, "mem_get_info", lambda device: (2 * 10**9, 10**10))
     monkeypatch.setattr("ranksieve.device.torch_device._unused", lambda device: 0)
-    with pytest.raises(ValueError, match=r"need 5 GB .* \(4 GB for features, 1 GB for documents\), and 2 GB"):
+    with refused_data() as info:
         check_memory(torch.device("cuda"), {"features": 4 * 10**9, "documents": 10**9})
+    assert "(4 GB for features, 1 GB for documents)" in info.value.reason
 
 
 def test_long_lists_take_more(monkeypatch):
@@ -134,12 +138,12 @@ def test_arrays_of_other_libraries(small):
     assert not is_on_gpu(tensor)
     np.testing.assert_array_equal(rs.Dataset(tensor, small.y, small.qid).X, small.X)
     np.testing.assert_array_equal(np.asarray(from_gpu(tensor)), small.X)
-    with pytest.warns(UserWarning, match="features are float64"):
+    with pytest.warns(UserWarning, match="float64"):
         np.testing.assert_array_equal(np.asarray(from_gpu(tensor.double())), small.X)
     np.testing.assert_array_equal(as_host_array(tensor), small.X)
-    with pytest.raises(ValueError, match="two-dimensional"):
+    with refused_parameter("X"):
         from_gpu(tensor[0])
-    with pytest.raises(ValueError, match="X is empty"):
+    with refused_data():
         from_gpu(tensor[:0])
 
 
@@ -157,7 +161,7 @@ def test_a_tensor_on_the_gpu_is_fitted_there(small):
     np.testing.assert_array_equal(ranker.predict(X), ranker.predict(small))
     bare = rs.RankSVM().fit(X, small.y, small.qid)
     np.testing.assert_allclose(bare.coef_, ranker.coef_)
-    with pytest.raises(ValueError, match="X has 3 features, but RankSVM was fitted on 4"):
+    with pytest.raises(ValueError, match="3 features"):
         bare.predict(X[:, :3])
 
 

@@ -19,6 +19,7 @@ from ranksieve.boosted.steps import Steps
 from ranksieve.boosted.trees import Trees
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.remote import RemoteDataset
+from ranksieve.errors import DataError
 from ranksieve.model import BOOSTED_FORMAT, MISSING, MOST_FEATURES, NORMALISATION
 from ranksieve.model_inputs import ModelInputs, input_blocks
 from ranksieve.preparation import UNPREPARED, Preparation
@@ -124,17 +125,18 @@ def is_boosted(content: Any) -> bool:
     return isinstance(content, dict) and content.get("format") == BOOSTED_FORMAT
 
 
-def boosted_from_dict(content: dict[str, Any], source: str = "model") -> BoostedModel:
+def boosted_from_dict(content: dict[str, Any], source: str | None = None) -> BoostedModel:
     """The inverse of :meth:`BoostedModel.to_dict`."""
     if content.get("format_version") != FORMAT_VERSION:
-        raise ValueError(
-            f"{source}: model format version {content.get('format_version')!r}, but this ranksieve reads "
-            f"version {FORMAT_VERSION}"
+        reason = (
+            f"has model format version {content.get('format_version')!r}; this ranksieve reads "
+            f"{FORMAT_VERSION}"
         )
+        raise DataError(source, None, reason)
     try:
         return _model(checked(content, SHAPE, "the model"))
     except ValueError as error:
-        raise ValueError(f"{source}: damaged model file ({error})") from None
+        raise DataError(source, None, f"damaged model file ({error})") from None
 
 
 def _model(content: dict[str, Any]) -> BoostedModel:
@@ -153,13 +155,13 @@ def _model(content: dict[str, Any]) -> BoostedModel:
 def _check(model: BoostedModel) -> None:
     checked(list(model.data.values()), [str], "data")
     if not 0 < model.n_features <= MOST_FEATURES:
-        raise ValueError(f"n_features is {model.n_features}; expected 1 to {MOST_FEATURES}")
+        raise DataError(None, None, f"n_features is {model.n_features}; expected 1 to {MOST_FEATURES}")
     if any(not 0 <= index < model.n_features for index in model.columns):
-        raise ValueError(f"a feature index is outside 0..{model.n_features - 1}")
+        raise DataError(None, None, f"a feature index is outside 0..{model.n_features - 1}")
     if len(set(model.names)) < len(model.names):
-        raise ValueError("a feature occurs twice")
+        raise DataError(None, None, "a feature occurs twice")
     for what in ("normalisation", "missing"):
         step = getattr(model.preparation, what)
         if list(step.features) != (model.names if step.learns else []):
-            raise ValueError(f"{what} is not that of the model's features")
+            raise DataError(None, None, f"{what} is not that of the model's features")
     model.ensemble.check(len(model.features))

@@ -17,6 +17,7 @@ import numpy as np
 from ranksieve._parallel import available_threads
 from ranksieve._types import FloatArray
 from ranksieve._util.messages import how_to_install
+from ranksieve.errors import DataError
 
 FIRST, LAST = "tree", "end of trees"
 AVERAGED = "average_output"  # a line of random forests
@@ -71,14 +72,14 @@ def read_text(text: str) -> TextModel:
     """The model if all that LightGBM will follow holds together, else a ValueError."""
     lines = [line.rstrip("\r") for line in text.split("\n")]
     if LAST not in lines:
-        raise ValueError(f"the line {LAST!r} is missing, so it breaks off; write the file again")
+        raise DataError(None, None, f"the line {LAST!r} is missing: it is truncated; write the file again")
     blocks = list(_blocks(lines[: lines.index(LAST)]))
     header = blocks[0]
     names = tuple(header.words("feature_names"))
     if header.whole("max_feature_idx") != len(names) - 1 or len(header.words("feature_infos")) != len(names):
-        raise ValueError("max_feature_idx, feature_names and feature_infos are of different lengths")
+        raise DataError(None, None, "max_feature_idx, feature_names and feature_infos differ in length")
     if header.whole("num_class") != 1 or header.whole("num_tree_per_iteration") != 1:
-        raise ValueError("it gives several scores per document; expected num_class=1")
+        raise DataError(None, None, "it gives several scores per document; expected num_class=1")
     trees = [_tree(block, len(names)) for block in blocks[1:]]
     return TextModel(
         _text(trees, len(names), AVERAGED in header.values),
@@ -118,17 +119,19 @@ class Block:
 
     def words(self, name: str) -> list[str]:
         if name not in self.values:
-            raise ValueError(f"{self.title} has no {name}")
+            raise DataError(None, None, f"{self.title} has no {name}")
         return self.values[name].split(" ") if self.values[name] else []
 
     def numbers(self, name: str, count: int, kind: Callable[[str], Any] = int) -> list[Any]:
         words = self.words(name)
         if len(words) != count:
-            raise ValueError(f"{self.title} has {len(words)} of {name}; expected {count}")
+            raise DataError(None, None, f"{self.title} has {len(words)} of {name}; expected {count}")
         try:
             return [kind(word) for word in words]
         except ValueError:
-            raise ValueError(f"{name} of {self.title} holds what is no number") from None
+            raise DataError(
+                None, None, f"{name} of {self.title} holds a value that is not a number"
+            ) from None
 
     def whole(self, name: str) -> int:
         return int(self.numbers(name, 1)[0])
@@ -143,7 +146,7 @@ def _blocks(lines: Sequence[str]) -> Iterator[Block]:
         if name == "Tree":
             yield Block(title, values)
             if value != str(n_trees):
-                raise ValueError(f"Tree={value} stands where tree {n_trees} is expected")
+                raise DataError(None, None, f"Tree={value} stands where tree {n_trees} is expected")
             title, values, n_trees = f"tree {n_trees}", {}, n_trees + 1
         else:
             values[name] = value
@@ -154,13 +157,13 @@ def _tree(block: Block, n_columns: int) -> dict[str, Numbers]:
     """What decides the way of a document, if it leads to a leaf in any case."""
     n_leaves = block.whole("num_leaves")
     if n_leaves < 1 or block.whole("is_linear") != 0:
-        raise ValueError(f"{block.title} has no leaf, or linear leaves, which are not supported here")
+        raise DataError(None, None, f"{block.title} has no leaf, or linear leaves, which are not supported")
     n_splits, leaves = n_leaves - 1, block.numbers("leaf_value", n_leaves, float)
     if not all(map(math.isfinite, leaves)):
-        raise ValueError(f"{block.title} has a leaf value that is not finite")
+        raise DataError(None, None, f"{block.title} has a leaf value that is not finite")
     columns = block.numbers("split_feature", n_splits)
     if any(not 0 <= column < n_columns for column in columns):
-        raise ValueError(f"{block.title} splits on a column outside 0..{n_columns - 1}")
+        raise DataError(None, None, f"{block.title} splits on a column outside 0..{n_columns - 1}")
     children = {side: _children(block, side, n_leaves) for side in ("left_child", "right_child")}
     decisions = _decisions(block, n_splits)
     return {"num_leaves": [n_leaves], **decisions, "split_feature": columns, **children, "leaf_value": leaves}
@@ -170,7 +173,7 @@ def _children(block: Block, side: str, n_leaves: int) -> Numbers:
     children = block.numbers(side, n_leaves - 1)
     onwards = (node < child < n_leaves - 1 or 0 < -child <= n_leaves for node, child in enumerate(children))
     if not all(onwards):
-        raise ValueError(f"{side} of {block.title} leads to no later split and to no leaf")
+        raise DataError(None, None, f"{side} of {block.title} leads neither to a later split nor to a leaf")
     return children
 
 
@@ -178,11 +181,11 @@ def _decisions(block: Block, n_splits: int) -> dict[str, Numbers]:
     """Thresholds, or numbers of sets of categories, and of what kind each is."""
     thresholds, kinds = block.numbers("threshold", n_splits, float), block.numbers("decision_type", n_splits)
     if any(map(math.isnan, thresholds)) or any(not 0 <= kind < 16 for kind in kinds):
-        raise ValueError(f"{block.title} has a threshold or a decision_type that LightGBM does not know")
+        raise DataError(None, None, f"{block.title} has a threshold or decision_type unknown to LightGBM")
     n_sets = block.whole("num_cat")
     sets = [threshold for threshold, kind in zip(thresholds, kinds, strict=True) if kind & CATEGORICAL]
     if any(number not in range(n_sets) for number in sets):
-        raise ValueError(f"{block.title} splits by a set of categories that it does not have")
+        raise DataError(None, None, f"{block.title} splits by a set of categories that it does not have")
     found = {"num_cat": [n_sets], "threshold": thresholds, "decision_type": kinds}
     return found | (_categories(block, n_sets) if n_sets else {})
 
@@ -190,8 +193,10 @@ def _decisions(block: Block, n_splits: int) -> dict[str, Numbers]:
 def _categories(block: Block, n_sets: int) -> dict[str, Numbers]:
     bounds = block.numbers("cat_boundaries", n_sets + 1)
     if bounds[0] != 0 or sorted(bounds) != bounds:
-        raise ValueError(f"cat_boundaries of {block.title} do not ascend from 0")
+        raise DataError(None, None, f"cat_boundaries of {block.title} do not ascend from 0")
     words = block.numbers("cat_threshold", bounds[-1])
     if any(not 0 <= word < 2**32 for word in words):
-        raise ValueError(f"cat_threshold of {block.title} holds what is no set of categories")
+        raise DataError(
+            None, None, f"cat_threshold of {block.title} holds a value that is not a set of categories"
+        )
     return {"cat_boundaries": bounds, "cat_threshold": words}

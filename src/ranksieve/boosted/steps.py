@@ -10,6 +10,7 @@ import numpy as np
 
 from ranksieve._types import AnyArray, FloatArray
 from ranksieve._util.json_values import checked
+from ranksieve.errors import DataError
 
 SHAPE = {"inputs": [int], "thresholds": [float], "weights": [float]}
 
@@ -55,10 +56,10 @@ class Steps:
         parts = checked(content, SHAPE, "the ensemble")
         if len({len(part) for part in parts.values()}) > 1:
             lengths = ", ".join(f"{len(part)} {name}" for name, part in parts.items())
-            raise ValueError(f"the ensemble has {lengths}; expected as many of each")
+            raise DataError(None, None, f"the ensemble has {lengths}; expected as many of each")
         return cls(**{name: tuple(part) for name, part in parts.items()})
 
     def check(self, n_features: int) -> None:
         """Refuse steps of features that the model does not have."""
         if any(not 0 <= j < n_features for j in self.inputs):
-            raise ValueError(f"a step is about feature {max(self.inputs)} of {n_features}")
+            raise DataError(None, None, f"a step is about feature {max(self.inputs)} of {n_features}")

@@ -11,6 +11,7 @@ import numpy as np
 from ranksieve._types import AnyArray, FloatArray, IntArray
 from ranksieve._util.json_values import checked
 from ranksieve.boosted.lightgbm_text import CELLS_AT_ONCE, TextModel, booster_of, booster_scores, read_text
+from ranksieve.errors import DataError
 
 SHAPE = {"inputs": [int], "text": [str]}
 
@@ -65,8 +66,10 @@ class Trees:
     def check(self, n_features: int) -> None:
         """Refuse trees that are damaged or split on columns that are none of the model's features."""
         if len(self.inputs) != n_features or len(set(self.inputs)) != n_features:
-            raise ValueError(f"inputs are {len(set(self.inputs))} columns for {n_features} features")
+            raise DataError(
+                None, None, f"inputs has {len(set(self.inputs))} columns for {n_features} features"
+            )
         if any(not 0 <= j < len(self._checked.names) for j in self.inputs):
-            raise ValueError("inputs name a column that the trees do not have")
+            raise DataError(None, None, "inputs name a column that the trees do not have")
         if not self._checked.used <= set(self.inputs):
-            raise ValueError("the trees split on a column that is not among the inputs")
+            raise DataError(None, None, "the trees split on a column that is not among the inputs")

@@ -81,7 +81,7 @@ def read_scores(path: str) -> FloatArray:
     from ranksieve.formats.text_files import finite_number, read_text, source_name
 
     lines, name = read_text(path).splitlines(), source_name(path)
-    numbers = (finite_number(line, f"{name}:{k}", "score") for k, line in enumerate(lines, start=1))
+    numbers = (finite_number(line, (name, k), "score") for k, line in enumerate(lines, start=1))
     return np.fromiter(numbers, dtype=np.float64, count=len(lines))
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ranksieve._types import BoolArray, FloatArray, IntArray
-from ranksieve.data.features import by_column, is_pattern, matching, unknown_feature
+from ranksieve.data.features import Place, by_column, is_pattern, matching, refusal, unknown_feature
 from ranksieve.errors import shown
 
 OTHERS = "*"  # the entry that prices every feature without one of its own
@@ -40,24 +40,24 @@ class FeatureCosts:
     Features may be shell patterns such as ``bm25_*``; one that is no group stands for the features that it
     matches, each paid by itself. A feature with an entry of its own is no pattern's.
     ``default`` is the cost of features that no unit holds; None makes such a feature an error, because a
-    price that was forgotten would pass for free. ``source`` and ``places`` say in messages where the costs
-    and those of one feature or group were given.
+    price that was forgotten would pass for free. ``source`` is where the costs were given, ``places`` where
+    those of one feature or group were, for errors.
     """
 
     units: tuple[CostUnit, ...]
     default: float | None = None
-    source: str = field(default=WHERE, compare=False, repr=False)
-    places: Mapping[str, str] = field(default_factory=dict, compare=False, repr=False)
+    source: Place = field(default=WHERE, compare=False, repr=False)
+    places: Mapping[str, Place] = field(default_factory=dict, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         seen: set[str] = set()
         for unit in self.units:
             if not unit.features:
-                raise ValueError(f"{self._place(unit.name)}: group {unit.name!r} has no feature; list some")
+                raise refusal(self._place(unit.name), unit.name, "has no feature; list some")
             check_cost(unit.cost, unit.name, self._place(unit.name))
             for feature in unit.features:
                 if feature in seen:
-                    raise ValueError(f"{self._place(feature)}: {feature!r} is priced twice; price it once")
+                    raise refusal(self._place(feature), feature, "is priced twice; price it once")
                 seen.add(feature)
         if self.default is not None:
             check_cost(self.default, OTHERS, self._place(OTHERS))
@@ -133,16 +133,14 @@ class FeatureCosts:
         known = set(names)
         for feature in self._unit_of:
             if feature not in known:
-                raise ValueError(f"{self._place(feature)}: {unknown_feature(feature, names)}")
+                raise unknown_feature(self._place(feature), feature, names)
 
     def _default_for(self, name: str) -> float:
         if self.default is None:
-            raise ValueError(
-                f"{self.source}: feature {name!r} has no cost; price it, or price all others with {OTHERS!r}"
-            )
+            raise refusal(self.source, name, f"has no cost; price it, or price all others with {OTHERS!r}")
         return self.default
 
-    def _place(self, name: str) -> str:
+    def _place(self, name: str) -> Place:
         return self.places.get(name, self.source)
 
 
@@ -169,7 +167,7 @@ class ColumnCosts:
 
 
 def make_costs(
-    prices: Mapping[str, Any], source: str = WHERE, places: Mapping[str, str] | None = None
+    prices: Mapping[str, Any], source: Place = WHERE, places: Mapping[str, Place] | None = None
 ) -> FeatureCosts:
     """Costs from ``{feature: cost}``, or from ``{"features": {feature: cost}, "groups": {name: group}}``.
 
@@ -184,50 +182,47 @@ def make_costs(
     return FeatureCosts(tuple(units), default, source, places)
 
 
-def _parts(prices: Mapping[str, Any], source: str) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
+def _parts(prices: Mapping[str, Any], source: Place) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
     """(features, groups) of either form."""
     if not any(isinstance(prices.get(part), Mapping) for part in ("features", "groups")):
         return prices, {}
     _only_keys(prices, ("features", "groups"), source)
     for part, content in prices.items():
         if not isinstance(content, Mapping):
-            raise ValueError(f"{source}: {part} is {shown(content)}; expected an object from names to costs")
+            raise refusal(source, part, f"is {shown(content)}; expected an object from names to costs")
     return prices.get("features", {}), prices.get("groups", {})
 
 
-def _group(name: str, content: Any, place: str) -> CostUnit:
+def _group(name: str, content: Any, place: Place) -> CostUnit:
     if not (isinstance(content, Mapping) and isinstance(content.get("features"), list | tuple)):
-        raise ValueError(
-            f'{place}: group {name!r} is {shown(content)}; expected {{"cost": number, "features": [names]}}'
-        )
-    _only_keys(content, ("cost", "features"), f"{place}: group {name!r}")
+        expected = '{"cost": number, "features": [names]}'
+        raise refusal(place, name, f"is {shown(content)}; expected {expected}")
+    _only_keys(content, ("cost", "features"), place)
     for feature in content["features"]:
         if not isinstance(feature, str):
-            raise ValueError(f"{place}: group {name!r} lists {shown(feature)}; expected names of features")
+            raise refusal(place, name, f"lists {shown(feature)}; expected names of features")
     return CostUnit(name, as_cost(content.get("cost"), name, place), tuple(content["features"]))
 
 
-def _only_keys(content: Mapping[str, Any], known: tuple[str, ...], place: str) -> None:
+def _only_keys(content: Mapping[str, Any], known: tuple[str, ...], place: Place) -> None:
     unknown = [key for key in content if key not in known]
     if unknown:
-        raise ValueError(f"{place}: unknown entry {unknown[0]!r}; expected {' and '.join(known)}")
+        raise refusal(place, unknown[0], f"is an unknown entry; expected {' and '.join(known)}")
 
 
-def as_cost(cost: Any, name: str, place: str) -> float:
+def as_cost(cost: Any, name: str, place: Place) -> float:
     """A cost as a number."""
     try:
         if isinstance(cost, bool):
             raise TypeError
         number = float(cost)
     except (TypeError, ValueError, OverflowError):
-        raise ValueError(f"{place}: the cost of {name!r} is {shown(cost)}, which is not a number") from None
+        raise refusal(place, name, f"costs {shown(cost)}, which is not a number") from None
     check_cost(number, name, place)
     return number
 
 
-def check_cost(cost: float, name: str, place: str) -> None:
+def check_cost(cost: float, name: str, place: Place) -> None:
     """A cost is a finite number, not negative, and so small that no sum of costs overflows."""
     if not 0 <= cost <= LARGEST:
-        raise ValueError(
-            f"{place}: the cost of {name!r} is {cost:g}; costs are finite numbers from 0 to {LARGEST:g}"
-        )
+        raise refusal(place, name, f"costs {cost:g}; costs must be finite numbers from 0 to {LARGEST:g}")

@@ -38,11 +38,12 @@ from ranksieve.data.queries import (
     pairs_per_query,
 )
 from ranksieve.data.row_values import TextColumn, WithGaps
+from ranksieve.errors import DataError, ParameterError
 
 T = TypeVar("T")
 FINGERPRINT_DIGITS = 16
 ALL_ROWS = slice(None)
-MISSING_ADVICE = 'fit with missing="zero", "query_min" or "column_mean", or fill the values before'
+MISSING_ADVICE = "choose `missing='zero'`, `missing='query_min'` or `missing='column_mean'`, or fill it"
 
 
 class Dataset:
@@ -98,7 +99,7 @@ class Dataset:
         self.X: Matrix = matrix
         self.y: FloatArray = as_labels(y, matrix.shape[0])
         self.qid: AnyArray = as_id_array(qid)
-        check_length("qid", len(self.qid), matrix.shape[0])
+        check_length("qid", self.qid, matrix.shape[0])
         self.feature_names: tuple[str, ...] = checked_names(
             frame_names if feature_names is None else feature_names, matrix.shape[1]
         )
@@ -111,7 +112,7 @@ class Dataset:
         self.document_weight: FloatArray | None = as_document_weight(document_weight, matrix.shape[0])
         for name, rows in (("doc_ids", doc_ids), ("comments", comments), *self.texts.items()):
             if rows is not None:
-                check_length(name, len(rows), matrix.shape[0])
+                check_length(name, rows, matrix.shape[0])
 
     @cached_property
     def queries(self) -> Queries:
@@ -184,7 +185,7 @@ class Dataset:
             return np.flatnonzero(found)
         if found.dtype.kind in "iu" and found.ndim == 1 and ((found >= -n) & (found < n)).all():
             return found
-        return columns_named(list(given), self.feature_names, "select_features")
+        return columns_named(list(given), self.feature_names, "columns")
 
     def widened(self, n_features: int) -> Dataset:
         """With columns of zeros up to ``n_features``, which is what an absent LETOR feature means."""
@@ -198,7 +199,7 @@ class Dataset:
             np.flatnonzero(rows) if np.asarray(rows).dtype == bool else np.asarray(rows, np.int64)
         )
         if len(index) == 0:
-            raise ValueError("no row was chosen: a data set needs at least one document")
+            raise ParameterError("rows", rows, "must choose at least one row")
         return Dataset(
             taken_rows(self.X, index), self.y[index], self.qid[index], self.feature_names,
             take_rows(self.doc_ids, index),
@@ -311,9 +312,8 @@ def _check_finite(data: Dataset, allow_missing: bool) -> None:
     what, advice = f"{value}", "features must be finite"
     if np.isnan(value):
         what, advice = "missing (NaN)", MISSING_ADVICE
-    raise ValueError(
-        f"feature {data.feature_names[column]} of row {row} (query {data.qid[row]}) is {what}; {advice}"
-    )
+    reason = f"feature {data.feature_names[column]} of row {row} (query {data.qid[row]}) is {what}; {advice}"
+    raise DataError(None, None, reason)
 
 
 def fingerprint(data: Dataset) -> str:

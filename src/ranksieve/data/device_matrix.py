@@ -12,6 +12,7 @@ from ranksieve._util.messages import warn_caller
 from ranksieve.data.queries import Queries
 from ranksieve.data.streamed import StreamedMatrix
 from ranksieve.device.torch_device import check_memory, find_device
+from ranksieve.errors import DataError, ParameterError
 
 if TYPE_CHECKING:
     import torch
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 CUDA = 2  # what DLPack calls NVIDIA's GPUs
 ROUNDED = (
     "the features are float64 and the GPU takes float32: it fits, and certifies, the rounded ones; give "
-    "float32 to leave this out"
+    "float32 to avoid this warning"
 )
 BLOCK_BYTES = 2**28  # of rows that are copied at a time
 OF_A_DOCUMENT = 12 * 8  # bytes: scores, gradients and what else has a number for each document
@@ -83,9 +84,14 @@ def from_gpu(X: Any) -> DeviceMatrix:
 
     values = X if isinstance(X, torch.Tensor) else torch.from_dlpack(X)
     if values.ndim != 2:
-        raise ValueError(f"X must be two-dimensional (documents × features), got shape {tuple(values.shape)}")
+        raise ParameterError(
+            "X", values, f"must be two-dimensional (documents × features), got shape {tuple(values.shape)}"
+        )
     if 0 in values.shape:
-        raise ValueError(f"X is empty: {values.shape[0]} documents and {values.shape[1]} features")
+        reason = (
+            f"there are {values.shape[0]} documents and {values.shape[1]} features; each must be at least 1"
+        )
+        raise DataError(None, None, reason)
     if values.dtype == torch.float64:
         warn_caller(ROUNDED)
     return DeviceMatrix(values.detach().to(torch.float32).contiguous())

@@ -14,6 +14,7 @@ from ranksieve.data.parts import Parts
 from ranksieve.data.queries import Queries, few_queries, queries_in_order
 from ranksieve.data.spool import spooled
 from ranksieve.data.streamed import RowRange, StreamedMatrix
+from ranksieve.errors import ParameterError
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -105,7 +106,7 @@ class DiskDataset(Dataset):
         given = np.asarray(rows)
         index: IntArray = np.flatnonzero(given) if given.dtype == bool else given.astype(np.int64)
         if len(index) == 0:
-            raise ValueError("no row was chosen: a data set needs at least one document")
+            raise ParameterError("rows", rows, "must choose at least one row")
         index = np.where(index < 0, index + self.n_docs, index)
         query = np.searchsorted(self.queries.offsets, index, side="right") - 1
         return Dataset(

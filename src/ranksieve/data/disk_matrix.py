@@ -18,6 +18,7 @@ import numpy as np
 
 from ranksieve._types import AnyArray, IntArray, PathLike
 from ranksieve.data.streamed import StreamedMatrix
+from ranksieve.errors import DataError
 
 
 class DiskMatrix(StreamedMatrix):
@@ -42,10 +43,11 @@ class DiskMatrix(StreamedMatrix):
         finalize(self, self._file.close)  # open for as long as there is the matrix
         size, expected = os.fstat(self._file.fileno()).st_size, self.nbytes
         if size != expected:
-            raise ValueError(
-                f"{self.path}: has {size} bytes where {expected} are expected "
-                f"({self.shape[0]} × {n_columns} of {self.dtype.name}); convert the data again"
+            reason = (
+                f"has {size} bytes where {expected} are expected ({self.shape[0]} × {n_columns} of "
+                f"{self.dtype.name}); convert the data again"
             )
+            raise DataError(self.path, None, reason)
 
     def __reduce__(self) -> Any:
         return DiskMatrix, (os.path.abspath(self.path), self.starts, self.shape[1], self.dtype.name)
@@ -68,7 +70,7 @@ class DiskMatrix(StreamedMatrix):
         while done < len(buffer):
             count = self._read_into(buffer[done:], place + done)
             if count == 0:
-                raise ValueError(f"{self.path}: ends in the middle; convert the data again")
+                raise DataError(self.path, None, "ends in the middle; convert the data again")
             done += count
         self.bytes_read += done
         return values

@@ -11,10 +11,12 @@ import numpy as np
 
 from ranksieve._types import BoolArray, IntArray
 from ranksieve._util.messages import shortened
-from ranksieve.errors import shown
+from ranksieve.errors import DataError, InputError, ParameterError, shown
 
 Feature: TypeAlias = str | int
 """A feature by its name, several by a shell pattern such as bm25_*, or one by its column, from 0 on."""
+Place: TypeAlias = str | tuple[str, int | None]
+"""Where features are named: a parameter, or a file and a line."""
 T = TypeVar("T")
 SHOWN_NAMES = 8
 WILD = "*?["
@@ -38,14 +40,14 @@ def as_masks(
 def by_column(
     given: Iterable[tuple[Feature, T]],
     names: Sequence[str],
-    role: str,
-    places: Mapping[str, str] | None = None,
+    role: Place,
+    places: Mapping[str, Place] | None = None,
     among: Sequence[str] | None = None,
 ) -> dict[int, T]:
     """What is given for each column: for its name or number, else for the patterns that match its name.
 
-    Patterns look ``among`` these names, by default all. ``role`` says in error messages where features were
-    named, or ``places`` does for one of them.
+    Patterns look ``among`` these names, by default all. Errors are about ``role``, or about that of
+    ``places`` which is the feature's.
     """
     own: dict[int, T] = {}
     matched: dict[int, dict[Feature, T]] = {}
@@ -62,10 +64,9 @@ def by_column(
         (first, value), *others = values.items()
         other = next((pattern for pattern, another in others if another != value), None)
         if other is not None and j not in own:
-            raise ValueError(
-                f"{places.get(str(other), role)}: the patterns {first!r} and {other!r} disagree about "
-                f"{names[j]!r}; name {names[j]!r} itself, or change one of them"
-            )
+            advice = f"name {names[j]!r} itself, or change one of them"
+            reason = f"disagrees with {first!r} about {names[j]!r}; {advice}"
+            raise refusal(places.get(str(other), role), other, reason)
         own.setdefault(j, value)
     return own
 
@@ -81,7 +82,7 @@ def named_signs(signs: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any
     return by_pattern | {name: sign for name, sign in signs.items() if not is_pattern(name, names)}
 
 
-def columns_named(features: Iterable[Feature], names: Sequence[str], role: str) -> IntArray:
+def columns_named(features: Iterable[Feature], names: Sequence[str], role: Place) -> IntArray:
     """The column of each feature, in the order given."""
     column = {name: j for j, name in enumerate(names)}
     return np.array([_column_of(feature, names, column, role) for feature in features], dtype=np.int64)
@@ -97,51 +98,52 @@ def matching(pattern: str, names: Iterable[str]) -> list[str]:
     return [name for name in names if fnmatchcase(name, pattern)]
 
 
-def _some_matching(pattern: str, names: Sequence[str], place: str) -> list[str]:
+def _some_matching(pattern: str, names: Sequence[str], place: Place) -> list[str]:
     found = matching(pattern, names)
     if not found:
         nearest = get_close_matches(pattern.strip(WILD + "]"), names, n=3, cutoff=0.4)
         hint = f"; the nearest are {', '.join(nearest)}" if nearest else _known(names)
-        raise ValueError(f"{place}: no feature matches the pattern {pattern!r}{hint}")
+        raise refusal(place, pattern, f"matches no feature{hint}")
     return found
 
 
-def _column_of(feature: Feature, names: Sequence[str], column: Mapping[str, int], role: str) -> int:
-    """The column of one feature; ``role`` says in the error message where it was named."""
+def _column_of(feature: Feature, names: Sequence[str], column: Mapping[str, int], role: Place) -> int:
     if not isinstance(feature, str):
         if isinstance(feature, bool) or not isinstance(feature, int | np.integer):
-            raise ValueError(
-                f"{role}: {feature!r} is neither a name nor a column number; give text or a whole number "
-                f"from 0 to {len(names) - 1}"
-            )
+            raise refusal(role, feature, f"must be a name or a column number from 0 to {len(names) - 1}")
         if 0 <= feature < len(names):
             return int(feature)
-        raise ValueError(f"{role}: there is no column {feature}; the columns are 0 to {len(names) - 1}")
+        raise refusal(role, feature, f"is not a column; the columns are 0 to {len(names) - 1}")
     if feature not in column:
-        raise ValueError(f"{role}: {unknown_feature(feature, names)}")
+        raise unknown_feature(role, feature, names)
     return column[feature]
 
 
-def unknown_feature(name: str, names: Sequence[str]) -> str:
-    """A sentence about an unknown name, with the nearest known one."""
+def refusal(place: Place, name: Any, reason: str) -> InputError:
+    """An error about what a parameter or a file says of a feature; the reason begins with a verb."""
+    if isinstance(place, str):
+        return ParameterError(place, name, reason)
+    return DataError(*place, f"{shown(name)} {reason}")
+
+
+def unknown_feature(place: Place, name: str, names: Sequence[str]) -> InputError:
+    """An error about an unknown name, with the nearest known one."""
     nearest = get_close_matches(name, names, n=1, cutoff=0.5)
     hint = f" (did you mean {nearest[0]!r}?)" if nearest else ""
-    return f"unknown feature {shown(name)}{hint}{_known(names)}"
+    return refusal(place, name, f"is not a feature{hint}{_known(names)}")
 
 
 def _known(names: Sequence[str]) -> str:
     return f"; the data have {shortened(names, SHOWN_NAMES)}"
 
 
-def as_sign(sign: Any, feature: Any, place: str = "signs") -> float:
+def as_sign(sign: Any, feature: Any, place: Place = "signs") -> float:
     """ "+", "-", "0", +1, −1 or 0 as a number."""
     try:
         number = float(SIGNS.get(sign, sign))
     except (TypeError, ValueError):
         number = np.nan
     if number not in (-1.0, 0.0, 1.0):
-        raise ValueError(
-            f"{place}: {sign!r} for {feature!r} is not a sign; give + (a larger value never lowers a rank), "
-            "- (never raises it) or 0 (either)"
-        )
+        meaning = "+ (a larger value never lowers a rank), - (never raises it) or 0 (either)"
+        raise refusal(place, feature, f"has the sign {sign!r}; expected {meaning}")
     return number

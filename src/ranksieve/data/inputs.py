@@ -13,6 +13,7 @@ from ranksieve._types import AnyArray, FloatArray, IntArray, Matrix
 from ranksieve.data.device_matrix import from_gpu, is_on_gpu
 from ranksieve.data.magnitudes import ENDS, beyond
 from ranksieve.data.matrix import FLOATS, as_csr, is_sparse, is_streamed
+from ranksieve.errors import DataError, ParameterError
 
 HALF_CHARACTER = re.compile(r"[\ud800-\udfff]")  # which no file in UTF-8 can hold
 NUMBERED = re.compile(r"f[1-9]\d*")  # what features without a name are called
@@ -31,11 +32,16 @@ def as_matrix(X: Any) -> tuple[Matrix, list[str] | None]:
         X, names = _frame_values(X)
     matrix = np.asanyarray(X)
     if matrix.ndim != 2:
-        raise ValueError(f"X must be two-dimensional (documents × features), got shape {matrix.shape}")
+        raise ParameterError(
+            "X", matrix, f"must be two-dimensional (documents × features), got shape {matrix.shape}"
+        )
     if matrix.dtype not in FLOATS:
         matrix = _as_float(matrix)
     if 0 in matrix.shape:
-        raise ValueError(f"X is empty: {matrix.shape[0]} documents and {matrix.shape[1]} features")
+        reason = (
+            f"there are {matrix.shape[0]} documents and {matrix.shape[1]} features; each must be at least 1"
+        )
+        raise DataError(None, None, reason)
     return matrix, names
 
 
@@ -43,16 +49,18 @@ def as_labels(y: Any, n_rows: int, first: int = 0) -> FloatArray:
     """Labels as finite float64, one per row; ``first`` is the number of the first row."""
     labels = np.asarray(y)
     if labels.ndim != 1:
-        raise ValueError(f"y must hold one label per row, got an array of shape {labels.shape}")
-    check_length("y", len(labels), n_rows)
+        raise ParameterError("y", labels, f"must hold one label per row, got shape {labels.shape}")
+    check_length("y", labels, n_rows)
     try:
         labels = labels.astype(np.float64)
     except (TypeError, ValueError) as error:
-        raise ValueError(f"labels must be numbers, got {labels.dtype}: {error}") from None
+        raise ParameterError("y", labels, f"labels must be numbers, got {labels.dtype}: {error}") from None
     bad = ~np.isfinite(labels)
     if bad.any():
         row = int(np.argmax(bad))
-        raise ValueError(f"the label of row {first + row} is {labels[row]}; labels must be finite numbers")
+        raise DataError(
+            None, None, f"the label of row {first + row} is {labels[row]}; labels must be finite numbers"
+        )
     return labels
 
 
@@ -65,22 +73,21 @@ def as_document_weight(weight: Any, n_rows: int, first: int = 0) -> FloatArray |
         return None
     weights = np.asarray(weight, dtype=np.float64)
     if weights.ndim != 1:
-        raise ValueError(
-            f"document_weight must hold one weight per row, got an array of shape {weights.shape}"
+        raise ParameterError(
+            "document_weight", weights, f"must hold one weight per row, got shape {weights.shape}"
         )
-    check_length("document_weight", len(weights), n_rows)
+    check_length("document_weight", weights, n_rows)
     bad = ~(np.isfinite(weights) & (weights >= 0))
     if bad.any():
         row = int(np.argmax(bad))
-        raise ValueError(
-            f"the document weight of row {first + row} is {weights[row]}; weights must be finite and not "
-            "negative"
+        reason = (
+            f"the document weight of row {first + row} is {weights[row]}; weights must be finite numbers ≥ 0"
         )
+        raise DataError(None, None, reason)
     if (extreme := beyond(weights)).any():
         row = int(np.argmax(extreme))
-        raise ValueError(
-            f"the document weight of row {first + row} is {weights[row]}; weights must be 0 or {ENDS}"
-        )
+        reason = f"the document weight of row {first + row} is {weights[row]}; weights must be 0 or {ENDS}"
+        raise DataError(None, None, reason)
     return weights
 
 
@@ -135,10 +142,11 @@ def _frame_column(column: Any, name: str) -> FloatArray:
         return np.asarray(column, dtype=np.float64)
     except (TypeError, ValueError):
         kind = getattr(column, "dtype", getattr(column, "type", values.dtype))
-        raise ValueError(
+        reason = (
             f"column {name!r} holds {kind} values; features must be numbers: leave the column out, or "
             "convert it if it holds numbers as text"
-        ) from None
+        )
+        raise DataError(None, None, reason) from None
 
 
 def _is_text(values: AnyArray) -> bool:
@@ -149,12 +157,12 @@ def _as_float(matrix: AnyArray) -> FloatArray:
     try:
         return matrix.astype(np.float64)
     except (TypeError, ValueError) as error:
-        raise ValueError(f"features must be numbers, got {matrix.dtype}: {error}") from None
+        raise ParameterError("X", matrix, f"features must be numbers, got {matrix.dtype}: {error}") from None
 
 
-def check_length(name: str, given: int, expected: int) -> None:
-    if given != expected:
-        raise ValueError(f"{name} has {given} entries but X has {expected} rows")
+def check_length(name: str, values: Any, expected: int) -> None:
+    if len(values) != expected:
+        raise ParameterError(name, values, f"has {len(values)} entries, but X has {expected} rows")
 
 
 def numbered_names(n_features: int) -> tuple[str, ...]:
@@ -167,7 +175,7 @@ def names_advice(names: Sequence[str], wanted: Iterable[str]) -> str:
     numbered = tuple(names) == numbered_names(len(names))
     if not numbered or all(NUMBERED.fullmatch(name) for name in wanted):
         return ""
-    return "; the features of the data have numbers for names: read them with names=FILE, one name per line"
+    return "; the features of the data have numbers for names: read the data with `names`, a file of names"
 
 
 def checked_names(names: Sequence[str] | None, n_features: int) -> tuple[str, ...]:
@@ -175,9 +183,13 @@ def checked_names(names: Sequence[str] | None, n_features: int) -> tuple[str, ..
         return numbered_names(n_features)
     names = tuple(str(name) for name in names)
     if len(names) != n_features:
-        raise ValueError(f"{len(names)} feature names were given for {n_features} features")
+        raise ParameterError("feature_names", names, f"has {len(names)} names for {n_features} features")
     if duplicates := sorted(name for name, count in Counter(names).items() if count > 1):
-        raise ValueError(f"feature names must differ, but these occur more than once: {duplicates}")
+        raise ParameterError(
+            "feature_names", names, f"must be distinct, but these occur more than once: {duplicates}"
+        )
     if half := HALF_CHARACTER.search("".join(names)):
-        raise ValueError(f"a feature name holds {half[0]!a}, which is half of a character; rename it")
+        raise ParameterError(
+            "feature_names", names, f"one holds {half[0]!a}, which is half of a character; rename it"
+        )
     return names

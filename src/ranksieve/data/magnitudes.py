@@ -11,6 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from ranksieve._types import BoolArray, FloatArray
+from ranksieve.errors import DataError
 
 LEAST, LARGEST = 1e-30, 1e30
 ENDS = f"from {LEAST:g} to {LARGEST:g}"
@@ -25,25 +26,26 @@ def check_features(spread: FloatArray, largest: FloatArray, names: Sequence[str]
     """Refuse a feature that is too large, or varies too little; ``spread`` is max − min within a query."""
     if (largest > LARGEST).any():
         j = int(np.argmax(largest))
-        raise ValueError(
-            f"{_called(j, names)} has values as large as {largest[j]:.3g}, and rankers learn from features "
-            f"up to {LARGEST:g}; divide it by a power of ten"
+        reason = (
+            f"{_called(j, names)} has values as large as {largest[j]:.3g}; rankers learn from features up to "
+            f"{LARGEST:g}: divide it by a power of ten"
         )
+        raise DataError(None, None, reason)
     if (little := np.flatnonzero((spread > 0) & (spread < LEAST))).size:
         j = int(little[0])
-        raise ValueError(
-            f"{_called(j, names)} varies by {spread[j]:.3g} within a query, and rankers learn from features "
-            f"that vary by 0 or at least {LEAST:g}; multiply it by a power of ten, or leave it out"
+        reason = (
+            f"{_called(j, names)} varies by {spread[j]:.3g} within a query; rankers learn from features that "
+            f"vary by 0 or at least {LEAST:g}: multiply it by a power of ten, or leave it out"
         )
+        raise DataError(None, None, reason)
 
 
 def check_labels(extremes: FloatArray) -> None:
     """Refuse labels that are too large to learn from; given are those of both ends."""
     largest = float(extremes[np.argmax(np.abs(extremes))])
     if abs(largest) > LARGEST:
-        raise ValueError(
-            f"a label is {largest:g}; labels must be between {-LARGEST:g} and {LARGEST:g} to learn from them"
-        )
+        reason = f"a label is {largest:g}; labels must be from {-LARGEST:g} to {LARGEST:g} to learn from them"
+        raise DataError(None, None, reason)
 
 
 def _called(j: int, names: Sequence[str] | None) -> str:

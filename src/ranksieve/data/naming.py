@@ -12,6 +12,7 @@ import numpy as np
 
 from ranksieve._types import IntArray
 from ranksieve.data.dataset import Dataset
+from ranksieve.errors import ParameterError
 
 NEAREST = 3
 BETWEEN = " · "  # between the texts of several columns
@@ -87,19 +88,19 @@ def find_document(data: Dataset, qid: Hashable, document: Hashable) -> int:
         names = {int(row): str(data.doc_ids[int(row)]) for row in rows}
         found = [row for row, name in names.items() if name == str(document)]
         if len(found) > 1:
-            raise ValueError(
-                f"query {qid} has {len(found)} documents called {document}; give the number within the query"
-            )
+            reason = f"query {qid} has {len(found)} documents of this name; give the number within the query"
+            raise ParameterError("document", document, reason)
         if found:
             return found[0]
     number = str(document).removeprefix("document ").removesuffix(f" of query {qid}")
     if number.isdecimal() and 1 <= int(number) <= len(rows):
         return int(rows[int(number) - 1])
     known = [] if data.doc_ids is None else list(names.values())
-    raise ValueError(
-        f"query {qid} has no document {document}{_nearest(document, known)}; it has {len(rows)}, named by "
+    reason = (
+        f"query {qid} has no such document{_nearest(document, known)}; it has {len(rows)}, named by "
         f"{'id or ' if known else ''}number from 1 to {len(rows)}"
     )
+    raise ParameterError("document", document, reason)
 
 
 def query_rows(data: Dataset, qid: Hashable) -> IntArray:
@@ -114,7 +115,7 @@ def query_number(data: Dataset, qid: Hashable) -> int:
     if number is None:
         texts = [str(one) for one in ids]
         if str(qid) not in texts:
-            raise ValueError(f"there is no query {qid} among {len(ids)} queries{_nearest(qid, texts)}")
+            raise ParameterError("qid", qid, f"is none of the {len(ids)} queries{_nearest(qid, texts)}")
         number = texts.index(str(qid))
     return number
 

@@ -13,6 +13,7 @@ from ranksieve.data.feature_matrix import FAR
 from ranksieve.data.matrix import dense_block, dense_rows, spread_and_largest
 from ranksieve.data.queries import queries_in_order
 from ranksieve.data.remote import RemoteDataset
+from ranksieve.errors import ParameterError
 
 
 def on_device(data: Dataset, device: str = "cpu", given: Dataset | None = None) -> Dataset:
@@ -25,7 +26,7 @@ def on_device(data: Dataset, device: str = "cpu", given: Dataset | None = None) 
     if device == "cpu":
         return data
     if isinstance(data, RemoteDataset):
-        raise ValueError(f"device={device!r} needs the data in memory, and these are distributed")
+        raise ParameterError("device", device, "needs the data in memory, and these are distributed")
     queries = data.queries
     if (data if given is None else given).X.dtype == np.float64:
         warn_caller(ROUNDED)

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from ranksieve._types import AnyArray, BoolArray, FloatArray, IntArray
+from ranksieve.errors import DataError, ParameterError
 from ranksieve.kernels.masses import pairs_of_levels
 
 FEW_LABELS = 64
@@ -140,13 +141,13 @@ def as_id_array(qid: Sequence[Hashable] | AnyArray, first: int = 0) -> AnyArray:
     """Query ids as a one-dimensional array; missing ids are an error. ``first`` is the first row's number."""
     ids = _as_array(qid)
     if ids.ndim != 1:
-        raise ValueError(f"qid must hold one query id per row, got an array of shape {ids.shape}")
+        raise ParameterError("qid", ids, f"must hold one query id per row, got shape {ids.shape}")
     if len(ids) == 0:
-        raise ValueError("there are no rows: a data set needs at least one document")
+        raise DataError(None, None, "there are no rows; a data set needs at least one document")
     missing = _missing_ids(ids)
     if missing.any():
         row = first + int(np.argmax(missing))
-        raise ValueError(f"the query id of row {row} is missing (None, NaN or NaT)")
+        raise DataError(None, None, f"the query id of row {row} is missing (None, NaN or NaT)")
     return ids
 
 

@@ -11,6 +11,7 @@ from ranksieve._types import AnyArray, FloatArray
 from ranksieve._util.messages import shortened
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.magnitudes import ENDS, beyond
+from ranksieve.errors import ParameterError
 
 QueryWeight: TypeAlias = FloatArray | Mapping[Any, float]
 """One number per query in order of first appearance, or numbers by query id: queries not named weigh 1."""
@@ -35,10 +36,11 @@ def _by_id(weight: Mapping[Any, float], ids: AnyArray) -> FloatArray:
     place = {str(one): k for k, one in enumerate(known)} | {one: k for k, one in enumerate(known)}
     unknown = [repr(one) for one in weight if one not in place]
     if unknown:
-        raise ValueError(
-            f"query_weight names {len(unknown)} of {len(weight)} queries that the data do not have: "
-            f"{shortened(unknown, NAMED)}; the first query of the data is {known[0]!r}"
+        reason = (
+            f"names {len(unknown)} queries that the data do not have: {shortened(unknown, NAMED)}; the first "
+            f"query of the data is {known[0]!r}"
         )
+        raise ParameterError("query_weight", weight, reason)
     weights = np.ones(len(known))
     for one, value in weight.items():
         weights[place[one]] = value
@@ -51,11 +53,12 @@ def checked_query_weight(weight: FloatArray | None, n_queries: int) -> FloatArra
         return np.ones(n_queries)
     weight = np.asarray(weight, dtype=np.float64)
     if weight.shape != (n_queries,):
-        raise ValueError(
-            f"query_weight needs one weight for each of {n_queries} queries, got shape {weight.shape}"
-        )
+        reason = f"must hold one weight for each of {n_queries} queries, got shape {weight.shape}"
+        raise ParameterError("query_weight", weight, reason)
     if not np.isfinite(weight).all() or np.any(weight < 0):
-        raise ValueError("query weights must be finite and not negative")
+        raise ParameterError("query_weight", weight, "must hold finite numbers ≥ 0")
     if (extreme := beyond(weight)).any():
-        raise ValueError(f"a query weight is {weight[extreme][0]:g}; weights must be 0 or {ENDS}")
+        raise ParameterError(
+            "query_weight", weight, f"holds {weight[extreme][0]:g}; weights must be 0 or {ENDS}"
+        )
     return weight

@@ -12,12 +12,10 @@ import numpy as np
 from ranksieve._types import AnyArray, BoolArray, FloatArray, IntArray
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.parts import Parts
+from ranksieve.errors import DataError
 
 T = TypeVar("T")
-ELSEWHERE = (
-    "{what} needs the data in memory, and these are distributed; on distributed data work sparse_path, "
-    "SparseRanker, FenchelRank, SparseListMLE, RankSVM, SparseRankSVM, evaluate, describe and predict"
-)
+ELSEWHERE = "{what} needs the data in memory, and these are distributed; see docs/scale.md for what works"
 ROWS = ("X", "y", "qid", "doc_ids", "comments")
 
 
@@ -40,7 +38,7 @@ class RemoteDataset(Dataset, ABC):
 
     def __getattr__(self, name: str) -> Any:
         if name in ROWS:
-            raise ValueError(ELSEWHERE.format(what="this"))
+            raise DataError(None, None, ELSEWHERE.format(what="this"))
         raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
 
     @property

@@ -8,13 +8,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from ranksieve._util.messages import how_to_install
+from ranksieve.errors import DataError, ParameterError
 
 NAMES = re.compile(r"cuda(:\d+)?")
-NO_TORCH = 'device="{device}" needs PyTorch with Triton: {how}'
-NO_GPU = (
-    'device="{device}" needs an NVIDIA GPU that PyTorch can use, and there is none; leave device out, or '
-    "look at torch.cuda.is_available()"
-)
+NO_GPU = "needs an NVIDIA GPU that PyTorch can use; leave it out, or look at torch.cuda.is_available()"
 
 
 def check_device(device: str) -> None:
@@ -29,19 +26,21 @@ def find_device(device: str) -> Any:
     Where Triton interprets its kernels (TRITON_INTERPRET=1), the processor stands in for the GPU.
     """
     if not (isinstance(device, str) and NAMES.fullmatch(device)):
-        raise ValueError(f'unknown device {device!r}; known: "cpu", "cuda", "cuda:0", "cuda:1", …')
+        raise ParameterError("device", device, 'must be "cpu", "cuda", "cuda:0", "cuda:1", …')
     try:
         import torch
         import triton  # noqa: F401
     except ImportError:
-        raise ValueError(NO_TORCH.format(device=device, how=how_to_install("gpu"))) from None
+        raise ParameterError(
+            "device", device, f"needs PyTorch with Triton: {how_to_install('gpu')}"
+        ) from None
     if is_interpreted():
         return torch.device("cpu")
     if not torch.cuda.is_available():
-        raise ValueError(NO_GPU.format(device=device))
+        raise ParameterError("device", device, NO_GPU)
     number = torch.device(device).index or 0
     if number >= torch.cuda.device_count():
-        raise ValueError(f"there is no {device}: this machine has {torch.cuda.device_count()} GPUs")
+        raise ParameterError("device", device, f"this machine has {torch.cuda.device_count()} GPUs")
     return torch.device("cuda", number)
 
 
@@ -60,10 +59,11 @@ def check_memory(device: Any, needed: Mapping[str, int]) -> None:
     total = sum(needed.values())
     if total > free:
         parts = ", ".join(f"{in_gigabytes(n)} for {what}" for what, n in needed.items())
-        raise ValueError(
-            f"the data need {in_gigabytes(total)} of memory on the GPU ({parts}), and {in_gigabytes(free)} "
-            "are free; leave device out, or fit on a part of the queries"
+        reason = (
+            f"the data need {in_gigabytes(total)} of GPU memory ({parts}), and {in_gigabytes(free)} are "
+            "free; leave `device` out, or fit on a part of the queries"
         )
+        raise DataError(None, None, reason)
 
 
 def _unused(device: Any) -> int:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from ranksieve._util.messages import how_to_install
+from ranksieve.errors import ParameterError
 
 if TYPE_CHECKING:
     from ranksieve.distributed.dataset import DistributedDataset
@@ -61,7 +62,7 @@ def distribute(
             f"distributed data need {error.name}: {how_to_install('dask')}", name=error.name
         ) from None
     if n_parts is not None and n_parts < 1:
-        raise ValueError(f"n_parts must be at least 1, got {n_parts}")
+        raise ParameterError("n_parts", n_parts, "must be at least 1")
     cluster = as_cluster(client)
     cluster.check_versions()
     columns = Columns(

@@ -23,6 +23,7 @@ from distributed.scheduler import KilledWorker
 from ranksieve._parallel import single_threaded_blas, use_threads
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.matrix import buffers
+from ranksieve.errors import DataError, ParameterError
 
 T = TypeVar("T")
 PACKAGES = ("ranksieve", "numpy", "numba")
@@ -178,8 +179,8 @@ class Cluster:
         with tempfile.NamedTemporaryFile(dir=folder, prefix=".seen") as probe, self.plain_faults():
             for worker, seen in sorted(self.client.run(os.path.exists, probe.name).items()):
                 if not seen:
-                    raise ValueError(
-                        f"worker {worker} does not see {folder}; name a folder that all workers share"
+                    raise DataError(
+                        folder, None, f"worker {worker} does not see it; name a folder that all workers share"
                     )
 
     @property
@@ -234,13 +235,13 @@ def as_cluster(client: Any) -> Cluster:
         try:
             client = get_client()
         except ValueError:
-            raise ValueError(
-                "there is no Dask client; make one first (distributed.Client(address)), or pass client="
+            raise ParameterError(
+                "client", None, "there is no Dask client; make one first: distributed.Client(address)"
             ) from None
     if not isinstance(client, Client):
         client = connected(client)
     if client.asynchronous:
-        raise ValueError("the client is asynchronous; give one made with distributed.Client(address)")
+        raise ParameterError("client", client, "must not be asynchronous; give distributed.Client(address)")
     return Cluster(client)
 
 
@@ -291,11 +292,16 @@ def told(error: BaseException, name: str) -> BaseException:
     if isinstance(error, MemoryError):
         return MemoryError(f"{name}: {error}")
     if isinstance(error, OSError):
-        what = str(error) if error.strerror is None else f"{error.filename or name}: {error.strerror}"
-        return ValueError(f"{what}; every worker must be able to read the data")
-    if isinstance(error, ValueError):
-        return ValueError(str(error) if str(error).startswith(name) else f"{name}: {error}")
-    return error
+        file, what = (None, error) if error.strerror is None else (error.filename or name, error.strerror)
+        return DataError(file, None, f"{what}; every worker must be able to read the data")
+    return located(error, name) if isinstance(error, ValueError) else error
+
+
+def located(error: ValueError, name: str) -> ValueError:
+    """The same error as one about a piece of the data, unless it names its file or is about a parameter."""
+    if isinstance(error, ParameterError) or (isinstance(error, DataError) and error.file is not None):
+        return error
+    return error.at(name) if isinstance(error, DataError) else DataError(name, None, str(error))
 
 
 def _size(value: Any) -> int:

@@ -14,6 +14,7 @@ from ranksieve.data.dataset import Dataset
 from ranksieve.data.parts import Parts
 from ranksieve.data.remote import RemoteDataset
 from ranksieve.distributed.cluster import Cluster, Traffic
+from ranksieve.errors import ParameterError
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -119,12 +120,12 @@ class DistributedDataset(RemoteDataset):
                 rows = self.cluster.submit(Dataset.in_query_order, part.rows, here)
                 pieces.append(Part(part.name, rows, place[part.numbers[here]]))
         if not pieces:
-            raise ValueError("no query was chosen: a data set needs at least one document")
+            raise ParameterError("queries", queries, "must choose at least one query")
         return self._with(pieces, self.query_ids[queries])
 
     def joined(self, other: Dataset) -> Dataset:
         if not isinstance(other, DistributedDataset):
-            raise ValueError("distributed data can be joined with distributed data alone; distribute both")
+            raise ParameterError("other", other, "must be distributed too")
         later = [Part(part.name, part.rows, part.numbers + self.n_queries) for part in other.held]
         ids = np.arange(self.n_queries + other.n_queries)
         return self._with([*self.held, *later], ids)

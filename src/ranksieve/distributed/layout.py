@@ -16,9 +16,10 @@ from ranksieve._util.messages import shortened
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.matrix import is_sparse, stack
 from ranksieve.data.queries import as_id_array
-from ranksieve.distributed.cluster import Cluster
+from ranksieve.distributed.cluster import Cluster, located
 from ranksieve.distributed.dataset import DistributedDataset, Part
 from ranksieve.distributed.sources import Piece, Source
+from ranksieve.errors import DataError
 
 NAMED = 5  # columns in a message
 
@@ -65,10 +66,11 @@ def lay_out(cluster: Cluster, source: Source, shuffle: bool, n_parts: int | None
     moves = _moves(found)
     if moves and not shuffle:
         query, (first, *others) = next(iter(moves.items()))
-        raise ValueError(
-            f"query {query} is in {names[first]} and in {names[others[0]]}; sort the data by query, or let "
-            "shuffle=True move its rows"
+        reason = (
+            f"query {query} is in {names[first]} and in {names[others[0]]}; sort the data by query, or "
+            "choose `shuffle=True`"
         )
+        raise DataError(None, None, reason)
     return _arranged(cluster, source, runs, names, raw, found, (columns, kind), moves)
 
 
@@ -88,8 +90,7 @@ def read_run(run: list[tuple[Any, ...]]) -> list[Dataset | None]:
         try:
             found.append(read(*args))
         except ValueError as error:
-            path = name.partition(" (")[0]
-            raise ValueError(str(error) if str(error).startswith(path) else f"{name}: {error}") from None
+            raise located(error, name) from None
     return found
 
 
@@ -109,7 +110,7 @@ def _kind(data: Dataset) -> str:
 
 def _check_rows(found: list[list[Summary | None]]) -> None:
     if all(one is None for part in found for one in part):
-        raise ValueError("the source has no rows: a data set needs at least one document")
+        raise DataError(None, None, "the source has no rows; a data set needs at least one document")
 
 
 def _common_columns(pieces: Sequence[Piece], found: list[Summary | None]) -> tuple[tuple[str, ...], str]:
@@ -120,19 +121,22 @@ def _common_columns(pieces: Sequence[Piece], found: list[Summary | None]) -> tup
         for here, there, lacks in ((first, one, name), (one, first, where)):
             if lacking := [column for column in here.names if column not in set(there.names)]:
                 other = where if lacks == name else name
-                raise ValueError(
-                    f"{lacks} lacks the column {shortened(lacking, NAMED)}, which {other} has; give all the "
-                    "same columns"
+                reason = (
+                    f"lacks the column {shortened(lacking, NAMED)}, which {other} has; all need the same "
+                    "columns"
                 )
+                raise DataError(lacks, None, reason)
     for name, one in known:
         if one.weighted != first.weighted:
             having, without = (where, name) if first.weighted else (name, where)
-            raise ValueError(f"{without} has no weights of documents, but {having} has; give both or neither")
+            raise DataError(without, None, f"has no document weights, but {having} has; give both or neither")
     kinds = {one.kind for _, one in known}
     if len(kinds) == 1:
         return first.names, kinds.pop()
     if "sparse" in kinds:
-        raise ValueError("some pieces of the source are sparse and others dense; give all in one form")
+        raise DataError(
+            None, None, "some pieces of the source are sparse and others dense; give all in one form"
+        )
     return first.names, str(np.result_type(*kinds).name)
 
 

@@ -14,6 +14,7 @@ from ranksieve.data.feature_matrix import ordered_sum
 from ranksieve.data.queries import one_query
 from ranksieve.distributed.dataset import DistributedDataset
 from ranksieve.distributed.share import Facts, Share, facts_of
+from ranksieve.errors import DataError, ParameterError
 from ranksieve.losses.base import NO_PAIRS, Loss
 from ranksieve.objective import Objective, Point
 
@@ -131,20 +132,18 @@ class PartedObjective(Objective):
 
     def __init__(self, data: DistributedDataset, loss: Loss, query_weight: FloatArray | None = None) -> None:
         if loss.name not in IN_PARTS:
-            raise ValueError(
-                f"the loss {loss.name} needs the data in memory; on distributed data work "
-                f"{' and '.join(IN_PARTS)}"
-            )
+            reason = f"needs the data in memory; on distributed data use {' or '.join(IN_PARTS)}"
+            raise ParameterError("loss", loss.name, reason)
         self._data, self._family, self._weight = data, loss, query_weight
         facts = merged(data.in_parts(partial(facts_of, loss=loss), query_weight))
         if not facts.normaliser > 0:
-            raise ValueError(NO_PAIRS)
+            raise DataError(None, None, NO_PAIRS)
         self._shares: Any = data.parts(
             partial(Share, loss=loss, facts=facts), np.arange(data.n_queries), query_weight
         )
         known = [one for one in self._shares.ask(Share.columns) if one is not None]
         if not known:
-            raise ValueError(NO_PAIRS)
+            raise DataError(None, None, NO_PAIRS)
         varies, reach = known[0]
         self.features: Any = PartedFeatures(varies, reach, None, data.n_features)
         self.loss: Any = PartedLoss(loss, facts.normaliser, Counts(data.n_docs, data.n_queries), self._shares)

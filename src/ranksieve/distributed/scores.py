@@ -11,6 +11,7 @@ from distributed import Future
 from ranksieve._types import AnyArray, IntArray
 from ranksieve.data.dataset import Dataset
 from ranksieve.distributed.dataset import DistributedDataset
+from ranksieve.errors import ParameterError
 
 Origin = tuple[IntArray, IntArray]
 """The piece of the source that each row of a part comes from, and its row there."""
@@ -74,9 +75,8 @@ def by_part(data: DistributedDataset, scores: Any) -> list[Any]:
     if hasattr(scores, "predict"):
         return [_light(scores)] * data.n_parts
     if data.layout is None:
-        raise ValueError(
-            "scores in the row order of a source cannot be told apart here; give the model instead"
-        )
+        reason = "are in the row order of a source that is not known here; give the model instead"
+        raise ParameterError("scores", scores, reason)
     sizes = data.layout.sizes
     if hasattr(scores, "to_delayed"):
         chunks = data.cluster.client.compute(np.ravel(scores.to_delayed()).tolist(), sync=False)
@@ -85,14 +85,17 @@ def by_part(data: DistributedDataset, scores: Any) -> list[Any]:
             given = dict(zip(filled, chunks, strict=True))
             chunks = [given.get(k, np.empty(0)) for k in range(len(sizes))]
         if len(chunks) != len(sizes):
-            raise ValueError(
-                f"the scores have {len(chunks)} chunks but the data came in {len(sizes)}; give scores as "
-                "predict returns them, or the model"
+            reason = (
+                f"have {len(chunks)} chunks, but the data came in {len(sizes)}; give them as predict returns "
+                "them, or the model"
             )
+            raise ParameterError("scores", scores, reason)
     else:
         values = np.asarray(scores)
         if values.shape != (sum(sizes),):
-            raise ValueError(f"scores have shape {values.shape}, expected ({sum(sizes)},): one score per row")
+            raise ParameterError(
+                "scores", values, f"must have shape ({sum(sizes)},), one score per row, got {values.shape}"
+            )
         chunks = np.split(values, np.cumsum(sizes)[:-1])
     return [
         data.cluster.submit(of_part, [chunks[k] for k in sources], sources, origin)

@@ -21,8 +21,10 @@ from ranksieve.data.dataset import Dataset, take_rows
 from ranksieve.data.matrix import is_sparse
 from ranksieve.data.queries import Queries
 from ranksieve.distributed.cluster import Cluster
+from ranksieve.errors import DataError, ParameterError
 from ranksieve.formats.folder import is_folder_dataset, open_dataset
 from ranksieve.formats.frames import from_frame, open_parquet, without_index
+from ranksieve.formats.text_files import in_file
 
 PARQUET = (".parquet", ".pq")
 
@@ -82,10 +84,8 @@ def as_source(
         return frame(source, columns, cluster)
     if _is_dask(source, "Array"):
         if columns.document_weight is not None:
-            raise ValueError(
-                f"document_weight={columns.document_weight!r} names a column, and Dask arrays have none; "
-                "give a Dask DataFrame"
-            )
+            reason = "names a column, and Dask arrays have none; give a Dask DataFrame"
+            raise ParameterError("document_weight", columns.document_weight, reason)
         return arrays(source, y, qid, columns, cluster)
     if (
         isinstance(source, Sequence)
@@ -94,15 +94,18 @@ def as_source(
     ):
         found = [one for given in source for one in _found_files(given)]
         return files(found, columns, n_parts or cluster.n_threads)
-    raise ValueError(
-        f"{type(source).__name__} cannot be distributed; give a Dask DataFrame, Dask arrays X, y and qid, a "
-        "list of parquet files, or a folder that convert_dataset wrote"
+    reason = (
+        "must be a Dask DataFrame, Dask arrays X, y and qid, parquet files or a folder that convert_dataset "
+        "wrote"
     )
+    raise ParameterError("source", type(source).__name__, reason)
 
 
 def _no_weights(columns: Columns, who: str) -> None:
     if columns.document_weight is not None:
-        raise ValueError(f"{who} its own weights of documents; leave out document_weight")
+        raise ParameterError(
+            "document_weight", columns.document_weight, f"{who} its own document weights; leave it out"
+        )
 
 
 def _is_dask(source: Any, kind: str) -> bool:
@@ -114,10 +117,11 @@ def frame(source: Any, columns: Columns, cluster: Cluster) -> Source:
     """A Dask DataFrame, partition by partition."""
     lacking = [name for name in columns.named if name not in source.columns]
     if lacking:
-        raise ValueError(
+        reason = (
             f"the data frame has no column {lacking[0]!r}; its columns are "
             f"{shortened([str(name) for name in source.columns], 20)}"
         )
+        raise DataError(None, None, reason)
     with cluster.plain_faults():
         futures = cluster.client.compute(source.to_delayed(), sync=False)
     pieces = [Piece(f"partition {k}", read_frame, (one, columns)) for k, one in enumerate(futures)]
@@ -139,7 +143,8 @@ def arrays(X: Any, y: Any, qid: Any, columns: Columns, cluster: Cluster) -> Sour
     import dask.array as da
 
     if y is None or qid is None or isinstance(qid, str):
-        raise ValueError("Dask arrays need all three: distribute(X, y=y, qid=qid)")
+        reason = "Dask arrays need all three: distribute(X, y=y, qid=qid)"
+        raise ParameterError("y" if y is None else "qid", None if y is None else qid, reason)
     rows = X.rechunk({1: -1})
     sizes = rows.chunks[0]
     known = not np.isnan(sizes).any()
@@ -150,11 +155,13 @@ def arrays(X: Any, y: Any, qid: Any, columns: Columns, cluster: Cluster) -> Sour
         )
         if known and values.chunks[0] != sizes:
             if values.shape[0] != rows.shape[0]:
-                raise ValueError(f"{name} has {values.shape[0]} entries but X has {rows.shape[0]} rows")
+                raise ParameterError(
+                    name, values, f"has {values.shape[0]} entries, but X has {rows.shape[0]} rows"
+                )
             values = values.rechunk((sizes,))
         if values.numblocks[0] != rows.numblocks[0]:
-            raise ValueError(
-                f"{name} has {values.numblocks[0]} chunks but X has {rows.numblocks[0]}; rechunk it"
+            raise ParameterError(
+                name, values, f"has {values.numblocks[0]} chunks, but X has {rows.numblocks[0]}; rechunk it"
             )
         others.append(values)
     blocks = [one.to_delayed().ravel().tolist() for one in (rows, *others)]
@@ -196,10 +203,8 @@ def read_file(path: str, share: int, shares: int, columns: Columns) -> Dataset |
     with open_parquet(path) as file:
         cuts = [file.num_row_groups * (share + k) // shares for k in (0, 1)]
         table = file.read_row_groups(list(range(*cuts)))
-    try:
+    with in_file(path):
         return read_frame(without_index(table), columns)
-    except ValueError as error:
-        raise ValueError(f"{path}: {error}") from None
 
 
 def _found_files(given: str | os.PathLike[str]) -> list[str]:
@@ -208,12 +213,12 @@ def _found_files(given: str | os.PathLike[str]) -> list[str]:
     if glob.has_magic(path) and not os.path.exists(path):
         found = sorted(glob.glob(path))
         if not found:
-            raise ValueError(f"{path}: no file has such a name")
+            raise DataError(path, None, "no file matches")
         return found
     if os.path.isdir(path):
         found = sorted(os.fspath(one) for one in Path(path).iterdir() if one.suffix.lower() in PARQUET)
         if not found:
-            raise ValueError(f"{path}: the folder holds no parquet file")
+            raise DataError(path, None, "the folder holds no parquet file")
         return found
     return [os.path.abspath(path)]
 
@@ -247,7 +252,7 @@ def rows_of(data: Dataset, n_pieces: int) -> Source:
     """
     queries, on_disk = data.queries, not isinstance(data.X, np.ndarray) and not is_sparse(data.X)
     if not queries.contiguous:
-        raise ValueError("the rows of each query must be together in a data set that is to be distributed")
+        raise DataError(data.source, None, "the rows of each query must be together to distribute a data set")
     name, rest = data.source or "the data", (data.feature_names, data.profile)
     pieces = []
     for first, last in pairwise(_cuts(queries, n_pieces)):

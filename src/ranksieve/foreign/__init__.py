@@ -14,6 +14,7 @@ from ranksieve._types import PathLike
 from ranksieve._util.json_values import decode_json
 from ranksieve.boosted import BoostedModel, boosted_from_dict, is_boosted
 from ranksieve.boosted.lightgbm_text import is_lightgbm
+from ranksieve.errors import DataError
 from ranksieve.foreign.boosters import BoosterModel
 from ranksieve.foreign.fastrank import is_fastrank, read_fastrank
 from ranksieve.foreign.lightgbm_model import read_lightgbm
@@ -80,9 +81,11 @@ class ModelFile:
 
     def _fastrank(self, feature_names: Sequence[str] | None, first_feature: int | None) -> Scorer:
         try:
-            return read_fastrank(self.content, self.name, feature_names, first_feature)
+            return read_fastrank(self.content, feature_names, first_feature)
+        except DataError as error:
+            raise error.at(self.name) from None
         except RecursionError:
-            raise ValueError(f"{self.name}: the fastrank model is nested too deeply") from None
+            raise DataError(self.name, None, "the fastrank model is nested too deeply") from None
 
 
 def open_model(path: PathLike) -> ModelFile:
@@ -97,7 +100,8 @@ def open_model(path: PathLike) -> ModelFile:
             return ModelFile(name, text)
         return ModelFile(name, decode_json(text))
     except (json.JSONDecodeError, UnicodeDecodeError) as error:
-        raise ValueError(
-            f"{name}: not a model file (damaged JSON: {error}); expected a model of ranksieve, fastrank, "
-            "LightGBM or XGBoost, or RankLib text that begins with ##"
-        ) from None
+        reason = (
+            f"not a model file (damaged JSON: {error}); expected a model of ranksieve, fastrank, LightGBM or "
+            "XGBoost, or RankLib text that begins with ##"
+        )
+        raise DataError(name, None, reason) from None

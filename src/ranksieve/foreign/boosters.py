@@ -13,6 +13,8 @@ from ranksieve._util.messages import shortened
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.inputs import as_matrix, numbered_names
 from ranksieve.data.matrix import value_blocks
+from ranksieve.errors import DataError
+from ranksieve.foreign.model import SAME
 
 CELLS_AT_ONCE = 2**22
 
@@ -49,13 +51,15 @@ class BoosterModel:
         if self.names and not lacking:
             return np.array([place[name] for name in self.names])
         if self.names and given is not None and tuple(given) != numbered_names(width):
-            raise ValueError(
+            reason = (
                 f"the data lack {len(lacking)} of the features of the {self.method} model: "
                 f"{shortened(lacking, 10)}; give both the same feature names"
             )
+            raise DataError(None, None, reason)
         if width != self.n_features:
-            raise ValueError(
-                f"the {self.method} model was trained on {self.n_features} features but the data have "
-                f"{width}; give the features that it was trained on, in the same order"
+            reason = (
+                f"the {self.method} model was trained on {self.n_features} features, but the data have "
+                f"{width}; {SAME}"
             )
+            raise DataError(None, None, reason)
         return np.arange(width)

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ranksieve.errors import shown
+from ranksieve.errors import DataError, shown
 from ranksieve.foreign.model import (
     ForeignModel,
     Linear,
@@ -22,16 +22,20 @@ from ranksieve.formats.letor_faults import LARGEST_INDEX
 
 
 class Numbered(NamedTuple):
-    """A part of a model whose features still have fastrank's numbers, and its place in the file."""
+    """A part of a model whose features still have fastrank's numbers, and its place: Ensemble, model 2."""
 
     content: Any
     first: int
-    place: str
+    place: str = ""
+
+    def inside(self, content: Any, part: str) -> Numbered:
+        return Numbered(content, self.first, f"{self.place}, {part}" if self.place else part)
+
+    def error(self, reason: str) -> DataError:
+        return DataError(None, None, f"{self.place}: {reason}" if self.place else reason)
 
 
-def read_fastrank(
-    content: Any, name: str, feature_names: Sequence[str] | None, first_feature: int | None
-) -> Scorer:
+def read_fastrank(content: Any, feature_names: Sequence[str] | None, first_feature: int | None) -> Scorer:
     """A fastrank model.
 
     fastrank numbers features from 1 (as the file does) if it was trained on a LETOR file, and from 0 if on
@@ -40,8 +44,8 @@ def read_fastrank(
     refused, because a guess would rank by the wrong features.
     """
     n_columns = None if feature_names is None else len(feature_names)
-    first = _first_feature(content, n_columns, name) if first_feature is None else first_feature
-    function = _function(Numbered(content, first, name))
+    first = _first_feature(content, n_columns) if first_feature is None else first_feature
+    function = _function(Numbered(content, first))
     method = f"fastrank {next(iter(content))}"
     if isinstance(function, Linear):
         return linear_model(function.weight, method, feature_names)
@@ -53,17 +57,18 @@ def is_fastrank(content: Any) -> bool:
     return isinstance(content, dict) and len(content) == 1 and next(iter(content)) in KINDS
 
 
-def _first_feature(content: Any, n_columns: int | None, name: str) -> int:
+def _first_feature(content: Any, n_columns: int | None) -> int:
     fids = [one["fid"] for one in _parts_with(content, "fid")]
     linear = [one["Linear"] for one in _parts_with(content, "Linear") if isinstance(one["Linear"], dict)]
     lengths = [len(one["weights"]) for one in linear if isinstance(one.get("weights"), list)]
     from_zero = 0 in fids or n_columns in lengths
     from_one = n_columns is not None and (n_columns in fids or n_columns + 1 in lengths)
     if from_zero == from_one:
-        raise ValueError(
-            f"{name}: the model does not show whether features are numbered from 1, as after training on a "
-            "LETOR file, or from 0, as on arrays; say which by first_feature (--first-feature)"
+        reason = (
+            "the model does not show whether features are numbered from 1, as after training on a LETOR "
+            "file, or from 0, as on arrays; choose with `first_feature`"
         )
+        raise DataError(None, None, reason)
     return int(from_one)
 
 
@@ -78,22 +83,22 @@ def _parts_with(content: Any, key: str) -> Iterator[Any]:
 
 def _function(model: Numbered) -> ScoreFunction:
     if not is_fastrank(model.content):
-        raise ValueError(f"{model.place}: is not a model; expected one of {', '.join(KINDS)}")
+        raise model.error(f"is not a model; expected one of {', '.join(KINDS)}")
     (kind, content), *_ = model.content.items()
-    return KINDS[kind](model._replace(content=content, place=f"{model.place}, {kind}"))
+    return KINDS[kind](model.inside(content, kind))
 
 
 def _single_feature(model: Numbered) -> ScoreFunction:
     """dir · x[fid]."""
     weights = np.zeros(_feature(model) + 1)
-    weights[-1] = _number(model.content.get("dir"), model.place, "dir")
+    weights[-1] = _number(model.content.get("dir"), model, "dir")
     return Linear(weights)
 
 
 def _linear(model: Numbered) -> ScoreFunction:
     """Σ weights[fid] · x[fid]."""
     weights = _list(model, "weights")
-    return Linear(np.array([_number(w, model.place, "weight") for w in weights[model.first :]]))
+    return Linear(np.array([_number(w, model, "weight") for w in weights[model.first :]]))
 
 
 def _decision_tree(model: Numbered) -> ScoreFunction:
@@ -106,11 +111,11 @@ def _decision_tree(model: Numbered) -> ScoreFunction:
         split = content.get("FeatureSplit") if isinstance(content, dict) else None
         if split is None:
             leaf = content.get("LeafNode") if isinstance(content, dict) else None
-            builder.number[node] = _number(leaf, model.place, "LeafNode")
+            builder.number[node] = _number(leaf, model, "LeafNode")
             continue
         inner = model._replace(content=split)
         builder.feature[node] = _feature(inner)
-        builder.number[node] = _number(split.get("split"), model.place, "split")
+        builder.number[node] = _number(split.get("split"), model, "split")
         waiting += [(split.get("rhs"), node), (split.get("lhs"), node)]
     return builder.tree()
 
@@ -119,12 +124,9 @@ def _ensemble(model: Numbered) -> ScoreFunction:
     """Σ weights[m] · models[m]."""
     weights, models = _list(model, "weights"), _list(model, "models")
     if len(weights) != len(models):
-        raise ValueError(f"{model.place}: has {len(weights)} weights for {len(models)} models")
-    functions = [
-        _function(model._replace(content=one, place=f"{model.place}, model {m}"))
-        for m, one in enumerate(models, 1)
-    ]
-    return WeightedSum(tuple(functions), tuple(_number(w, model.place, "weight") for w in weights))
+        raise model.error(f"has {len(weights)} weights for {len(models)} models")
+    functions = [_function(model.inside(one, f"model {m}")) for m, one in enumerate(models, 1)]
+    return WeightedSum(tuple(functions), tuple(_number(w, model, "weight") for w in weights))
 
 
 KINDS: dict[str, Callable[[Numbered], ScoreFunction]] = {
@@ -140,20 +142,18 @@ def _feature(model: Numbered) -> int:
     fid = model.content.get("fid") if isinstance(model.content, dict) else None
     largest = LARGEST_INDEX - 1 + model.first
     if not isinstance(fid, int) or isinstance(fid, bool) or not model.first <= fid <= largest:
-        raise ValueError(
-            f"{model.place}: fid is {shown(fid)}; expected a whole number from {model.first} to {largest}"
-        )
+        raise model.error(f"fid is {shown(fid)}; expected an integer from {model.first} to {largest}")
     return fid - model.first
 
 
 def _list(model: Numbered, key: str) -> list[Any]:
     values = model.content.get(key) if isinstance(model.content, dict) else None
     if not isinstance(values, list) or not values:
-        raise ValueError(f"{model.place}: has no list of {key}")
+        raise model.error(f"has no list of {key}")
     return values
 
 
-def _number(value: Any, place: str, what: str) -> float:
+def _number(value: Any, model: Numbered, what: str) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-        raise ValueError(f"{place}: {what} is {shown(value)}; expected a finite number")
+        raise model.error(f"{what} is {shown(value)}; expected a finite number")
     return float(value)

@@ -7,6 +7,7 @@ from typing import Any
 
 from ranksieve._types import FloatArray
 from ranksieve.boosted.lightgbm_text import booster_of, booster_scores, lightgbm_for, read_text
+from ranksieve.errors import DataError
 from ranksieve.foreign.boosters import BoosterModel
 
 WHAT = "a LightGBM model"
@@ -17,7 +18,7 @@ def read_lightgbm(text: str, name: str) -> BoosterModel:
     try:
         checked = read_text(text)
     except ValueError as error:
-        raise ValueError(f"{name}: damaged LightGBM model ({error})") from None
+        raise DataError(name, None, f"damaged LightGBM model ({error})") from None
     lightgbm_for(WHAT)
 
     @cache

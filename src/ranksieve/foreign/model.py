@@ -15,6 +15,7 @@ from ranksieve._types import FloatArray, IntArray, Matrix
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.inputs import as_matrix
 from ranksieve.data.matrix import value_blocks
+from ranksieve.errors import DataError
 from ranksieve.model import LinearModel, Term
 from ranksieve.preparation import MissingPolicy, Preparation
 
@@ -22,6 +23,7 @@ Features = NDArray[np.float32]
 ROWS_AT_ONCE = 4096
 ZERO = MissingPolicy("zero")
 LEAF = -1
+SAME = "give the features that it was trained on, in the same order"
 
 
 class Scorer(Protocol):
@@ -57,10 +59,11 @@ class ForeignModel:
         """Scores in row order."""
         matrix = X.X if isinstance(X, Dataset) else as_matrix(X)[0]
         if matrix.shape[1] < self.function.n_features:
-            raise ValueError(
-                f"the {self.method} model uses feature {self.function.n_features} but the data have only "
-                f"{matrix.shape[1]}; give the features that it was trained on, in the same order"
+            reason = (
+                f"the {self.method} model uses feature {self.function.n_features}, but the data have only "
+                f"{matrix.shape[1]}; {SAME}"
             )
+            raise DataError(None, None, reason)
         scores, columns = np.empty(matrix.shape[0]), np.arange(self.function.n_features)
         for rows, values, _ in value_blocks(matrix, columns, ROWS_AT_ONCE, own=True):
             scores[rows] = self.function.scores(_without_missing(values))
@@ -75,10 +78,10 @@ def linear_model(
     numbered = all(name == f"f{j}" for j, name in enumerate(names, start=1))
     used = np.flatnonzero(weights).tolist()
     if used and used[-1] >= len(names) and not numbered:
-        raise ValueError(
-            f"the {method} model uses feature {used[-1] + 1} but the data have only {len(names)}; "
-            "give the features that it was trained on, in the same order"
+        reason = (
+            f"the {method} model uses feature {used[-1] + 1}, but the data have only {len(names)}; {SAME}"
         )
+        raise DataError(None, None, reason)
     terms = tuple(Term(f"f{j + 1}" if numbered else names[j], j, float(weights[j])) for j in used)
     return LinearModel(terms, n_features, intercept=intercept, method=method, preparation=Preparation(ZERO))
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from ranksieve._types import FloatArray
 from ranksieve._util.messages import lookup
+from ranksieve.errors import DataError
 from ranksieve.foreign.model import (
     LEAF,
     ForeignModel,
@@ -25,7 +26,7 @@ from ranksieve.foreign.model import (
     linear_model,
 )
 from ranksieve.formats.letor_faults import LARGEST_INDEX
-from ranksieve.formats.text_files import content_lines, finite_number
+from ranksieve.formats.text_files import Place, content_lines, finite_number
 
 HEADER = "##"
 LONGEST_TITLE = 40
@@ -47,7 +48,7 @@ def read_ranklib(text: str, name: str, feature_names: Sequence[str] | None) -> S
     try:
         read = lookup(RANKERS, title.lower(), "ranker")
     except ValueError as error:
-        raise ValueError(f"{name}:1: {error}") from None
+        raise DataError(name, 1, str(error)) from None
     return read(Source(text, name, f"RankLib {title}", feature_names))
 
 
@@ -61,15 +62,15 @@ class Source:
     feature_names: Sequence[str] | None
 
     @cached_property
-    def lines(self) -> list[tuple[str, str]]:
+    def lines(self) -> list[tuple[Place, str]]:
         """(place, line) below the header, without comments at the end of a line."""
         pairs = ((place, line.partition("#")[0]) for place, line in content_lines(self.text, self.name))
         return [(place, line) for place, line in pairs if line]
 
-    def line(self, number: int) -> tuple[str, str]:
+    def line(self, number: int) -> tuple[Place, str]:
         """The line of that number (from 0) below the header."""
         if number >= len(self.lines):
-            raise ValueError(f"{self.name}: the {self.method} model breaks off; write the file again")
+            raise DataError(self.name, None, f"the {self.method} model breaks off; write the file again")
         return self.lines[number]
 
     def linear(self, weights: dict[int, float], intercept: float = 0.0) -> Scorer:
@@ -84,13 +85,13 @@ class Source:
         return ForeignModel(function, self.method, max(function.n_features, len(self.feature_names or ())))
 
 
-def whole(word: str, place: str, what: str, least: int) -> int:
+def whole(word: str, place: Place, what: str, least: int) -> int:
     """A whole number from ``least`` to the largest number of a feature."""
     digits = word.lstrip("0") or word[:1]
     number = int(digits) if digits.isascii() and digits.isdecimal() and len(digits) < LONGEST_TITLE else -1
     if not least <= number <= LARGEST_INDEX:
-        raise ValueError(
-            f"{place}: the {what} is {word[:40]!r}; expected a whole number from {least} to {LARGEST_INDEX}"
+        raise DataError(
+            *place, f"the {what} is {word[:40]!r}; expected an integer from {least} to {LARGEST_INDEX}"
         )
     return number
 
@@ -132,10 +133,10 @@ def _rank_boost(source: Source) -> Scorer:
     return source.other(Stumps(feature, threshold, weight))
 
 
-def _round(triple: str, place: str) -> tuple[int, float, float]:
+def _round(triple: str, place: Place) -> tuple[int, float, float]:
     parts = triple.split(":")
     if len(parts) != 3:
-        raise ValueError(f"{place}: {triple[:40]!r} is not a weak ranker; expected feature:threshold:weight")
+        raise DataError(*place, f"{triple[:40]!r} is not a weak ranker; expected feature:threshold:weight")
     feature = whole(parts[0], place, "feature number", 1) - 1
     return feature, finite_number(parts[1], place, "threshold"), finite_number(parts[2], place, "weight")
 
@@ -153,7 +154,7 @@ def _network(source: Source) -> Scorer:
     place, line = source.line(0)
     features = [whole(word, place, "feature number", 1) for word in line.split()]
     if len(set(features)) < len(features):
-        raise ValueError(f"{place}: a feature occurs twice among the inputs; write the file again")
+        raise DataError(*place, "a feature occurs twice among the inputs; write the file again")
     n_hidden = _size(source, 1, "number of hidden layers", least=0)
     hidden = [_size(source, 2 + k, "number of neurons", least=1) for k in range(n_hidden)]
     weights, biases = _layers(source, 2 + n_hidden, [len(features), *hidden, 1])
@@ -185,9 +186,10 @@ def _links(source: Source, number: int, neuron: tuple[int, int], n_links: int) -
     place, line = source.line(number)
     words = line.split()
     if words[:2] != [str(part) for part in neuron] or len(words) != n_links + 2:
-        raise ValueError(
-            f"{place}: {line[:40]!r} should give the {n_links} weights of neuron {neuron[1]} of layer "
-            f"{neuron[0]}; expected: layer neuron weight …"
+        raise DataError(
+            *place,
+            f"{line[:40]!r} should give the {n_links} weights of neuron {neuron[1]} of layer "
+            f"{neuron[0]}; expected: layer neuron weight …",
         )
     return [finite_number(word, place, "weight") for word in words[2:]]
 
@@ -199,7 +201,7 @@ def _boosted(source: Source) -> Scorer:
     """One ensemble: Σ weight · tree, rounded to float32 after each addition as RankLib does."""
     ensembles = _EnsembleReader(source).read()
     if len(ensembles) > 1:
-        raise ValueError(f"{source.name}: a {source.method} model has one ensemble, not {len(ensembles)}")
+        raise DataError(source.name, None, f"a {source.method} model has one ensemble, not {len(ensembles)}")
     return source.other(ensembles[0])
 
 
@@ -209,12 +211,12 @@ def _bags(source: Source) -> Scorer:
     return source.other(WeightedSum(bags, (1.0,) * len(bags), divisor=len(bags)))
 
 
-def _single(text: str, place: str, what: str) -> float:
+def _single(text: str, place: Place, what: str) -> float:
     """A number as float32."""
     with np.errstate(over="ignore"):
         rounded = float(np.float32(finite_number(text, place, what)))
     if math.isinf(rounded):
-        raise ValueError(f"{place}: the {what} is {text}, which is too large for 32-bit numbers")
+        raise DataError(*place, f"the {what} is {text}, which is too large for 32-bit numbers")
     return rounded
 
 
@@ -238,8 +240,8 @@ class _EnsembleReader:
         self.open: list[int] = []
 
     @property
-    def place(self) -> str:
-        return f"{self.source.name}:{self.parser.CurrentLineNumber}"
+    def place(self) -> Place:
+        return self.source.name, self.parser.CurrentLineNumber
 
     def read(self) -> tuple[WeightedSum, ...]:
         """All ensembles; the first header line becomes a root around them, so lines keep their numbers."""
@@ -248,14 +250,14 @@ class _EnsembleReader:
             self.parser.Parse("\n".join([f"<{ROOT}>", *lines[1:], f"</{ROOT}>"]), True)
         except expat.ExpatError as error:
             reason = expat.errors.messages[error.code]
-            raise ValueError(f"{self.source.name}:{error.lineno}: damaged XML ({reason})") from None
+            raise DataError(self.source.name, error.lineno, f"damaged XML ({reason})") from None
         if not self.ensembles:
-            raise ValueError(f"{self.source.name}: holds no ensemble of trees; write the file again")
+            raise DataError(self.source.name, None, "holds no ensemble of trees; write the file again")
         return tuple(self.ensembles)
 
     def _start(self, tag: str, attributes: dict[str, str]) -> None:
         if self.tags and self.tags[-1] not in PARENTS.get(tag, ()):
-            raise ValueError(f"{self.place}: <{tag}> cannot be inside <{self.tags[-1]}> of a RankLib model")
+            raise DataError(*self.place, f"<{tag}> cannot be inside <{self.tags[-1]}> of a RankLib model")
         self.tags.append(tag)
         self.text = ""
         if tag == "tree":
@@ -270,10 +272,11 @@ class _EnsembleReader:
         before = len(self.builder.children[self.open[-1]]) if self.open else 2 * len(self.builder.feature)
         side = attributes.get("pos", SIDES[min(before, 1)])
         if before > 1 or side != SIDES[before]:
-            raise ValueError(
-                f"{self.place}: a tree has one split, and a split one left and then one right split, so none "
-                f"for {side!r} is expected here"
+            reason = (
+                f"a tree has one split, and a split a left and then a right one, so {side!r} is not expected "
+                "here"
             )
+            raise DataError(*self.place, reason)
 
     def _end(self, tag: str) -> None:
         self.tags.pop()
@@ -293,18 +296,18 @@ class _EnsembleReader:
         node = self.open.pop()
         n_splits = 0 if self.builder.feature[node] == LEAF else 2
         if len(self.builder.children[node]) != n_splits or math.isnan(self.builder.number[node]):
-            raise ValueError(
-                f"{self.place}: a split needs either an output, or a feature, a threshold and two splits"
+            raise DataError(
+                *self.place, "a split needs either an output, or a feature, a threshold and two splits"
             )
 
     def _tree(self) -> None:
         if not self.builder.feature:
-            raise ValueError(f"{self.place}: the tree has no split; write the file again")
+            raise DataError(*self.place, "the tree has no split; write the file again")
         self.trees.append((self.builder.tree(), self.weight))
 
     def _ensemble(self) -> None:
         if not self.trees:
-            raise ValueError(f"{self.place}: the ensemble has no tree; write the file again")
+            raise DataError(*self.place, "the ensemble has no tree; write the file again")
         trees, weights = zip(*self.trees, strict=True)
         self.ensembles.append(WeightedSum(trees, weights, dtype=np.float32))
         self.trees = []

@@ -5,6 +5,8 @@ from __future__ import annotations
 import struct
 from typing import Any
 
+from ranksieve.errors import DataError
+
 NUMBERS = {"i": ">b", "U": ">B", "I": ">h", "l": ">i", "L": ">q", "d": ">f", "D": ">d"}
 LENGTHS = "iUIlL"
 CONSTANTS = {"T": True, "F": False, "Z": None}
@@ -19,7 +21,7 @@ class _Reader:
 
     def take(self, count: int) -> bytes:
         if not 0 <= count <= len(self.content) - self.place:
-            raise ValueError(f"it breaks off at byte {len(self.content)}; write the file again")
+            raise DataError(None, None, f"it breaks off at byte {len(self.content)}; write the file again")
         self.place += count
         return self.content[self.place - count : self.place]
 
@@ -34,7 +36,7 @@ class _Reader:
 
     def length(self, kind: str) -> int:
         if kind not in LENGTHS:
-            raise ValueError(f"byte {self.place - 1} is {kind!r}; expected the type of a length")
+            raise DataError(None, None, f"byte {self.place - 1} is {kind!r}; expected the type of a length")
         return int(self.number(kind))
 
     def number(self, kind: str) -> Any:
@@ -45,7 +47,7 @@ class _Reader:
         try:
             return self.take(self.length(kind)).decode("utf-8")
         except UnicodeDecodeError:
-            raise ValueError(f"the text that ends at byte {self.place} is not UTF-8") from None
+            raise DataError(None, None, f"the text that ends at byte {self.place} is not UTF-8") from None
 
     def value(self, kind: str) -> Any:
         if kind in NUMBERS:
@@ -55,10 +57,10 @@ class _Reader:
         if kind == "S":
             return self.text(self.mark())
         if kind not in "[{":
-            raise ValueError(f"byte {self.place - 1} is {kind!r}, which begins no value")
+            raise DataError(None, None, f"byte {self.place - 1} is {kind!r}, which does not begin a value")
         self.depth += 1
         if self.depth > DEEPEST:
-            raise ValueError("it is nested too deeply")
+            raise DataError(None, None, "it is nested too deeply")
         found = self.array() if kind == "[" else self.object()
         self.depth -= 1
         return found
@@ -79,7 +81,7 @@ class _Reader:
     def at_most(self, count: int) -> int:
         """A number of values, each of which takes a byte at least."""
         if not 0 <= count <= len(self.content) - self.place:
-            raise ValueError(f"it has {count} values announced but breaks off; write the file again")
+            raise DataError(None, None, f"it announces {count} values but breaks off; write the file again")
         return count
 
     def object(self) -> dict[str, Any]:
@@ -95,5 +97,5 @@ def decode_ubjson(content: bytes) -> Any:
     reader = _Reader(content)
     value = reader.value(reader.mark())
     if reader.place != len(content):
-        raise ValueError(f"something follows the end at byte {reader.place}")
+        raise DataError(None, None, f"something follows the end at byte {reader.place}")
     return value

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ranksieve._util.json_values import checked
+from ranksieve.errors import DataError
 from ranksieve.formats.text_files import NUMBER
 
 WHOLE = re.compile("-?[0-9]{1,10}")
@@ -35,11 +36,11 @@ def read_content(decoded: Any) -> Content:
     learner = _entry(decoded, "learner")
     shape = _entry(learner, "learner_model_param")
     if _whole(shape, "num_class") > 1 or _whole(shape, "num_target", 1) > 1:
-        raise ValueError("it gives several scores per document; expected one")
+        raise DataError(None, None, "it gives several scores per document; expected one")
     n_features = _whole(shape, "num_feature")
     names = checked(learner.get("feature_names", []), [str], "feature_names")
     if len(names) not in (0, n_features):
-        raise ValueError(f"it has {len(names)} names for {n_features} features")
+        raise DataError(None, None, f"it has {len(names)} names for {n_features} features")
     objective = _entry(learner, "objective")
     attributes = _entry(learner, "attributes") if "attributes" in learner else {}
     booster = _booster(_entry(learner, "gradient_booster"), n_features)
@@ -60,7 +61,7 @@ def read_content(decoded: Any) -> Content:
     model = {"learner": plain, "version": checked(decoded.get("version", [2, 0, 0]), [int], "version")}
     rounds = _whole(attributes, "best_iteration", -1) + 1  # if training stopped early
     if rounds > len(booster.get("gbtree", booster)["model"].get("iteration_indptr", range(rounds + 1))) - 1:
-        raise ValueError(f"its best iteration, {rounds - 1}, is none that it has")
+        raise DataError(None, None, f"its best iteration, {rounds - 1}, does not exist")
     name = checked(objective.get("name"), str, "objective")
     return Content(model, tuple(names), n_features, name, rounds)
 
@@ -70,16 +71,16 @@ def _booster(booster: Mapping[str, Any], n_features: int) -> dict[str, Any]:
     if kind == "gblinear":
         weights = _numbers(_entry(booster, "model").get("weights"), "weights")
         if len(weights) != n_features + 1:
-            raise ValueError(f"it has {len(weights)} weights for {n_features} features")
+            raise DataError(None, None, f"it has {len(weights)} weights for {n_features} features")
         return {"name": kind, "model": {"boosted_rounds": 1, "weights": weights}}
     if kind == "gbtree":
         return {"name": kind, "model": _forest(_entry(booster, "model"), n_features)}
     if kind != "dart":
-        raise ValueError(f"the booster is {str(kind)[:40]!r}; expected gbtree, dart or gblinear")
+        raise DataError(None, None, f"the booster is {str(kind)[:40]!r}; expected gbtree, dart or gblinear")
     forest = _forest(_entry(_entry(booster, "gbtree"), "model"), n_features)
     weights = _numbers(booster.get("weight_drop"), "weight_drop")
     if len(weights) != len(forest["trees"]):
-        raise ValueError(f"it has {len(weights)} of weight_drop for {len(forest['trees'])} trees")
+        raise DataError(None, None, f"it has {len(weights)} of weight_drop for {len(forest['trees'])} trees")
     return {"name": kind, "gbtree": {"name": "gbtree", "model": forest}, "weight_drop": weights}
 
 
@@ -91,7 +92,7 @@ def _forest(model: Mapping[str, Any], n_features: int) -> dict[str, Any]:
     bounds = checked(model.get("iteration_indptr", every), [int], "iteration_indptr")
     ends = [*bounds[:1], *bounds[-1:]]
     if groups != [0] * len(trees) or sorted(bounds) != bounds or ends != [0, len(trees)]:
-        raise ValueError(f"tree_info or iteration_indptr are not those of {len(trees)} trees")
+        raise DataError(None, None, f"tree_info or iteration_indptr are not those of {len(trees)} trees")
     return {
         "gbtree_model_param": {"num_parallel_tree": str(parallel), "num_trees": str(len(trees))},
         "iteration_indptr": bounds,
@@ -105,13 +106,13 @@ def _tree(tree: Mapping[str, Any], n_features: int, number: int) -> dict[str, An
     nodes = checked({name: tree.get(name) for name in NODES}, NODES, f"tree {number}")
     values = _numbers(tree.get("split_conditions"), f"split_conditions of tree {number}")
     if {len(part) for part in nodes.values()} != {len(values)}:
-        raise ValueError(f"tree {number} does not have one value of each kind per node")
+        raise DataError(None, None, f"tree {number} does not have one value of each kind per node")
     if any(checked(tree.get("split_type", []), list, f"split_type of tree {number}")):
-        raise ValueError(f"tree {number} splits by categories, which cannot be read here")
+        raise DataError(None, None, f"tree {number} splits by categories, which cannot be read here")
     order, parents, left, right = [0], [NO_PARENT], [], []
     for place, node in enumerate(order):  # which grows on the way
         if not 0 <= node < len(values) or len(order) > len(values):
-            raise ValueError(f"tree {number} leads to node {node}, which it does not have or had before")
+            raise DataError(None, None, f"tree {number} leads to node {node}, which is absent or was visited")
         split = nodes["left_children"][node] != LEAF
         left.append(len(order) if split else LEAF)
         right.append(len(order) + 1 if split else LEAF)
@@ -120,7 +121,7 @@ def _tree(tree: Mapping[str, Any], n_features: int, number: int) -> dict[str, An
             parents += [place, place]
     columns = [nodes["split_indices"][node] if s != LEAF else 0 for node, s in zip(order, left, strict=True)]
     if any(not 0 <= column < n_features for column in columns):
-        raise ValueError(f"tree {number} splits on a feature outside 0..{n_features - 1}")
+        raise DataError(None, None, f"tree {number} splits on a feature outside 0..{n_features - 1}")
     return {
         **{name: [0.0] * len(order) for name in STATISTICS},
         **{name: [] for name in CATEGORIES},
@@ -146,7 +147,7 @@ def _tree(tree: Mapping[str, Any], n_features: int, number: int) -> dict[str, An
 
 def _entry(content: Any, name: str) -> Mapping[str, Any]:
     if not isinstance(content, dict) or name not in content:
-        raise ValueError(f"it has no {name}")
+        raise DataError(None, None, f"it has no {name}")
     found: Mapping[str, Any] = checked(content[name], dict, name)
     return found
 
@@ -155,14 +156,14 @@ def _whole(content: Mapping[str, Any], name: str, default: int = 0) -> int:
     """A whole number from −1 on that fits into 32 bits; XGBoost writes it as text."""
     word = str(content.get(name, default))
     if WHOLE.fullmatch(word) is None or not -1 <= int(word) < NO_PARENT:
-        raise ValueError(f"{name} is {word[:40]!r}; expected a whole number")
+        raise DataError(None, None, f"{name} is {word[:40]!r}; expected an integer")
     return int(word)
 
 
 def _numbers(values: Any, what: str) -> list[float]:
     numbers = checked(values, list, what)
     if not all(type(one) in (int, float) and not math.isnan(one) for one in numbers):
-        raise ValueError(f"{what} holds what is no number")
+        raise DataError(None, None, f"{what} holds a value that is not a number")
     return [float(one) for one in numbers]
 
 
@@ -171,7 +172,7 @@ def _base_score(shape: Mapping[str, Any]) -> str:
     word = str(shape.get("base_score", "0"))
     number = float(word.strip("[]")) if NUMBER.fullmatch(word.strip("[]")) else math.nan
     if not math.isfinite(number):
-        raise ValueError(f"base_score is {word[:40]!r}; expected a finite number")
+        raise DataError(None, None, f"base_score is {word[:40]!r}; expected a finite number")
     return repr(number)
 
 

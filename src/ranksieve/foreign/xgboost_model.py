@@ -11,6 +11,7 @@ import numpy as np
 
 from ranksieve._types import FloatArray
 from ranksieve._util.messages import how_to_install
+from ranksieve.errors import DataError
 from ranksieve.foreign.boosters import BoosterModel
 from ranksieve.foreign.ubjson import LENGTHS, decode_ubjson
 from ranksieve.foreign.xgboost_content import read_content
@@ -37,7 +38,7 @@ def read_xgboost(content: Any, name: str) -> BoosterModel:
     try:
         found = read_content(decode_ubjson(content) if isinstance(content, bytes) else content)
     except ValueError as error:
-        raise ValueError(f"{name}: damaged XGBoost model ({error})") from None
+        raise DataError(name, None, f"damaged XGBoost model ({error})") from None
     try:
         xgboost = import_module("xgboost")
     except ImportError:
@@ -47,7 +48,7 @@ def read_xgboost(content: Any, name: str) -> BoosterModel:
         booster.load_model(bytearray(json.dumps(found.model).encode()))
     except xgboost.core.XGBoostError as error:
         reason = re.sub(PLACE, "", str(error).split("\n")[0])
-        raise ValueError(f"{name}: damaged XGBoost model ({reason})") from None
+        raise DataError(name, None, f"damaged XGBoost model ({reason})") from None
 
     def scores(values: FloatArray) -> FloatArray:
         rows, rounds = xgboost.DMatrix(values, missing=np.nan), (0, found.n_rounds)

@@ -16,11 +16,13 @@ from ranksieve.data.inputs import numbered_names
 from ranksieve.data.matrix import is_sparse
 from ranksieve.data.queries import ids_from_text, text_array
 from ranksieve.data.row_values import TextColumn, WithGaps
+from ranksieve.errors import DataError
 from ranksieve.formats.feature_names import names_for
 from ranksieve.formats.fold_files import profile_of_files
 from ranksieve.formats.folder import NUMBER_KINDS
 from ranksieve.formats.folder_writer import Batch, text_column
 from ranksieve.formats.letor import CHUNK_BYTES
+from ranksieve.formats.letor_faults import NO_FEATURE
 from ranksieve.formats.letor_rows import (
     LARGE_DENSE_CELLS,
     LEAST_DENSE_SHARE,
@@ -110,9 +112,7 @@ def _letor_batches(
             if progress is not None and total:
                 progress(done, total)
     if share.rows and not share.width:
-        raise ValueError(
-            f"{_names_of(paths)}: no line has a feature; expected index:value after the query id"
-        )
+        raise DataError(_names_of(paths), None, NO_FEATURE)
 
 
 class _Kept:
@@ -139,10 +139,11 @@ class _DenseShare:
         self.width = max(self.width, entries.width)
         cells = self.rows * self.width
         if cells > LARGE_DENSE_CELLS and self.stored < LEAST_DENSE_SHARE * cells:
-            raise ValueError(
-                f"{name}: {self.stored} values are given for {self.rows} × {self.width} features, which a "
-                "folder would fill with zeros; read it with read_letor and sparse=True"
+            reason = (
+                f"{self.stored} values for {self.rows} × {self.width} features would make a folder of zeros; "
+                "use read_letor with `sparse=True`"
             )
+            raise DataError(name, None, reason)
 
 
 def _slices(rows: LetorRows, entries: Entries, n_features: int | None, least: int) -> Iterator[Batch]:
@@ -265,7 +266,7 @@ def ids_like(ids: AnyArray) -> Callable[[list[Any]], AnyArray]:
     if kind.kind in NUMBER_KINDS:
         return lambda some: np.array(some, dtype=kind)
     if kind.kind == "O" and not all(isinstance(one, str) for one in ids):
-        raise ValueError("query ids of mixed or compound kinds do not fit a file; use int or str")
+        raise DataError(None, None, "query ids of mixed or compound types cannot be written; use int or str")
     return text_array
 
 
@@ -277,8 +278,9 @@ def as_dtype(X: AnyArray, dtype: np.dtype[Any], names: Sequence[str], first: int
         cast = X.astype(dtype)
     overflows = np.argwhere(np.isinf(cast) & ~np.isinf(X)) if dtype.itemsize < X.dtype.itemsize else ()
     for row, column in overflows[:1]:
-        raise ValueError(
+        reason = (
             f"feature {names[column]} of row {first + row} is {X[row, column]}, which overflows in {dtype}; "
-            'keep dtype="float64"'
+            "choose `dtype='float64'`"
         )
+        raise DataError(None, None, reason)
     return cast

@@ -15,6 +15,7 @@ from ranksieve._types import AnyArray, FloatArray
 from ranksieve._util.messages import how_to_install
 from ranksieve.data.features import WILD, matching
 from ranksieve.data.queries import text_array
+from ranksieve.errors import DataError, ParameterError
 from ranksieve.formats.judgements import COLUMNS
 
 DOC_ID, COMMENT, DOCUMENT_WEIGHT = "doc_id", "comment", "document_weight"
@@ -99,10 +100,10 @@ def _chosen_features(
     found = columns_matching(asked, present, "features")
     features = [name for name in found if name not in ignored and (name in asked or name not in special)]
     if not features:
-        raise ValueError(
-            f"features={', '.join(asked)!r} leaves no column: those that match are ignored, or hold ids or "
-            "labels; choose others"
+        reason = (
+            f"`features={', '.join(asked)!r}` leaves no column: the matching ones are ignored, ids or labels"
         )
+        raise DataError(None, None, reason)
     return features
 
 
@@ -117,7 +118,7 @@ def columns_matching(patterns: str | Sequence[str], names: Sequence[str], argume
         if not some:
             near = get_close_matches(pattern.strip(WILD + "]"), names, n=NEAREST_SHOWN, cutoff=0.3)
             hint = f"the nearest are {', '.join(near)}" if near else f"there are {_listed(names)}"
-            raise ValueError(f"{argument}={pattern!r} matches no column; {hint}")
+            raise DataError(None, None, f"no column matches `{argument}={pattern!r}`; {hint}")
         found |= dict.fromkeys(some)
     return list(found)
 
@@ -127,8 +128,8 @@ def _check_column(name: str | None, argument: str, present: Sequence[str]) -> No
         return
     usual = [one for one in present if one.lower() in USUAL_NAMES.get(argument, ())]
     near = usual or get_close_matches(name, present, n=1, cutoff=0.5)
-    hint = f"did you mean {argument}={near[0]!r}?" if near else f"say which it is with {argument}=NAME"
-    raise ValueError(f"there is no column {name!r} among {_listed(present)}; {hint}")
+    hint = f"did you mean `{argument}={near[0]!r}`?" if near else f"name it with `{argument}`"
+    raise DataError(None, None, f"there is no column {name!r} among {_listed(present)}; {hint}")
 
 
 def _listed(names: Sequence[str]) -> str:
@@ -148,10 +149,11 @@ def features_of(table: Any, names: list[str]) -> AnyArray:
         if not _is_number(kind) and (_holds_text(table, name) or table[name].null_count() < len(table))
     ]
     if words:
-        raise ValueError(
-            f"feature columns must be numbers, but these are not: {', '.join(words[:NAMES_SHOWN])}; "
-            "leave them out with ignore=NAME"
+        reason = (
+            f"features must be numbers, but these columns are not: {', '.join(words[:NAMES_SHOWN])}; leave "
+            "them out with `ignore`"
         )
+        raise DataError(None, None, reason)
     single = bool(kinds) and all(kind == narwhals.Float32 for kind in kinds.values())
     X = np.empty((len(table), len(names)), dtype=np.float32 if single else np.float64)
     for j, name in enumerate(names):
@@ -194,7 +196,9 @@ def _floats(column: Any) -> FloatArray:
 def labels_of(column: Any) -> FloatArray:
     """Relevance as float64."""
     if not _is_number(column.dtype):
-        raise ValueError(f"the label column {column.name!r} holds {column.dtype}; labels must be numbers")
+        raise DataError(
+            None, None, f"the label column {column.name!r} holds {column.dtype}; labels must be numbers"
+        )
     return _floats(column)
 
 
@@ -204,9 +208,8 @@ def weights_of(table: Any, columns: Columns) -> FloatArray | None:
         return None
     column = table[columns.document_weight]
     if not _is_number(column.dtype):
-        raise ValueError(
-            f"the column {column.name!r} of document weights holds {column.dtype}; weights must be numbers"
-        )
+        reason = f"the weight column {column.name!r} holds {column.dtype}; document weights must be numbers"
+        raise DataError(None, None, reason)
     return _floats(column)
 
 
@@ -217,7 +220,9 @@ def ids_of(column: Any) -> AnyArray:
         column = column.cast(narwhals.String)
     unknown = column.dtype == narwhals.Unknown and column.null_count() < len(column)
     if column.dtype.is_nested() or unknown:
-        raise ValueError(f"the column {column.name!r} holds {column.dtype}; ids must be numbers or text")
+        raise DataError(
+            None, None, f"the column {column.name!r} holds {column.dtype}; ids must be numbers or text"
+        )
     if column.null_count() > 0:
         nulls = column.is_null().to_list()
         ids = [None if null else one for one, null in zip(column.to_list(), nulls, strict=True)]
@@ -268,13 +273,11 @@ def as_table(frame: Any) -> Any:
         table = narwhals.from_native(frame, eager_only=True)
     except narwhals.exceptions.DuplicateError:
         names = Counter(getattr(frame, "column_names", frame.columns))
-        raise ValueError(
-            f"two columns are called {names.most_common(1)[0][0]!r}; rename one of them"
+        raise DataError(
+            None, None, f"two columns are called {names.most_common(1)[0][0]!r}; rename one of them"
         ) from None
     except TypeError:
-        raise ValueError(
-            f"{type(frame).__name__} is not a table in memory; give a pandas, polars or arrow table "
-            "(collect a lazy one first)"
-        ) from None
+        reason = "must be a pandas, polars or arrow table in memory (collect a lazy one first)"
+        raise ParameterError("frame", type(frame).__name__, reason) from None
     coded = [name for name, kind in table.schema.items() if kind == narwhals.Categorical]
     return table.with_columns(**{name: _decoded(table[name]) for name in coded})

@@ -9,6 +9,7 @@ from typing import Any
 from ranksieve._types import PathLike
 from ranksieve._util.atomic_folder import check_replaceable
 from ranksieve.data.dataset import Dataset
+from ranksieve.errors import DataError, ParameterError
 from ranksieve.formats.batches import Progress, Source, dataset_source, letor_source
 from ranksieve.formats.columns import ColumnChoice
 from ranksieve.formats.folder import is_folder_dataset, open_dataset
@@ -59,7 +60,7 @@ def convert_dataset(
     """
     check_policy(missing)
     if dtype is not None and str(getattr(dtype, "__name__", dtype)) not in ("float32", "float64"):
-        raise ValueError(f"dtype={dtype} cannot hold features; choose float64 or float32")
+        raise ParameterError("dtype", dtype, "must be float32 or float64")
     check_replaceable(folder, is_folder_dataset)
     write_source(_source(sources, dtype, missing, n_features, progress, options), folder, missing)
     return open_dataset(folder)
@@ -80,20 +81,18 @@ def _source(
         check_options(path, options)
     readers = {format_of(path).read for path in paths}
     if len(readers) > 1 or (len(paths) > 1 and not readers <= {read_letor, read_parquet}):
-        raise ValueError(
-            f"{', '.join(source_name(path) for path in paths)}: several inputs must all be LETOR text or all "
-            "parquet; convert them one by one"
-        )
+        reason = "several files must all be LETOR text or all parquet; convert them one by one"
+        raise DataError(", ".join(source_name(path) for path in paths), None, reason)
     if not readers:
-        raise ValueError("the list of files: holds no documents")
+        raise DataError("the list of files", None, "holds no documents")
     reader = readers.pop()
     if n_features is not None and reader is not read_letor:
-        raise ValueError("n_features belongs to LETOR text; other data have columns of their own")
+        raise ParameterError(
+            "n_features", n_features, "is for LETOR text only; other data have columns of their own"
+        )
     if reader is read_letor:
         if n_features is not None and n_features < 1:
-            raise ValueError(
-                f"n_features={n_features} is not a number of columns; give at least 1 or leave it out"
-            )
+            raise ParameterError("n_features", n_features, "must be at least 1")
         names = options.pop("names", None)
         _no_options(options)
         return letor_source(paths, n_features, dtype, missing == "error", progress, names)
@@ -105,4 +104,4 @@ def _source(
 
 def _no_options(options: dict[str, Any]) -> None:
     for name in options:
-        raise ValueError(f"{name} does not belong to LETOR text; leave it out")
+        raise ParameterError(name, options[name], "is not for LETOR text; leave it out")

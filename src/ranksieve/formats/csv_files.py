@@ -14,15 +14,17 @@ from ranksieve._types import PathLike
 from ranksieve._util.atomic import atomic_write
 from ranksieve._util.messages import shortened, told, warn_caller
 from ranksieve.data.dataset import Dataset
-from ranksieve.errors import shown
+from ranksieve.errors import DataError, shown
 from ranksieve.formats.columns import COMMENT, DOC_ID, ColumnChoice, columns_matching, extra
 from ranksieve.formats.frames import arrow_tables, from_frame
 from ranksieve.formats.text_files import (
     BYTE_ORDER_MARK,
+    Place,
     as_text,
     cells_of,
     csv_rows,
     delimiter_of,
+    in_file,
     maybe_gzip,
     read_bytes,
     source_name,
@@ -68,13 +70,10 @@ def read_csv(path: PathLike, *, missing: str = "keep", **columns: Any) -> Datase
     """
     choice, name, raw = ColumnChoice(**columns), source_name(path), read_bytes(path)
     layout = _layout(raw, name)
-    try:
+    with in_file(name):
         table = _with_ids(_table(raw, layout, choice, name), choice)
         wanted = columns | {"ignore": ()}  # what is ignored is not in the table
         dataset = from_frame(table, missing=missing, **wanted)
-    except ValueError as error:
-        said = str(error)
-        raise ValueError(said if said.startswith(name) else f"{name}: {said}") from None
     dataset.source = name
     _warn_of_text(layout, choice, name)
     return dataset
@@ -101,7 +100,9 @@ def write_csv(dataset: Dataset, path: PathLike) -> None:
     first = next(tables)
     for column in first.column_names:
         if "\n" in column or "\r" in column:
-            raise ValueError(f"the column {shown(column)} cannot be in a header of one line; rename it")
+            raise DataError(
+                None, None, f"the column {shown(column)} cannot be in a header of one line; rename it"
+            )
     with (
         atomic_write(path, "wb") as file,
         maybe_gzip(file, path) as out,
@@ -116,20 +117,19 @@ def write_csv(dataset: Dataset, path: PathLike) -> None:
 
 def _layout(raw: bytes, name: str) -> Layout:
     rows = _rows(raw, name)
-    place, columns = next(rows, (f"{name}:1", []))
+    place, columns = next(rows, ((name, 1), []))
     names = [column.strip() for column in columns]
     if len(columns) < LEAST_CELLS:
-        raise ValueError(
-            f"{place}: the header is {','.join(columns)!r}; expected the names of columns, such as "
-            "qid,label,price, separated by comma, semicolon or tab"
+        raise DataError(
+            *place,
+            f"the header is {','.join(columns)!r}; expected column names such as qid,label,price, separated "
+            "by comma, semicolon or tab",
         )
     if sum(NUMBER.fullmatch(column) is not None for column in names) > len(names) / 2:
-        raise ValueError(
-            f"{place}: the first line holds numbers; expected the names of columns there, such as qid,label"
-        )
+        raise DataError(*place, "the first line holds numbers; expected column names, such as qid,label")
     for column, count in Counter(names).items():
         if count > 1:
-            raise ValueError(f"{place}: two columns are called {column!r}; rename one of them")
+            raise DataError(*place, f"two columns are called {column!r}; rename one of them")
     sample = [cells for _, cells in islice(rows, SAMPLE_ROWS)]
     delimiter = delimiter_of(_first_line(raw))
     decimal = "," if delimiter == ";" and _has_decimal_commas(sample) else "."
@@ -170,7 +170,7 @@ def _warn_of_text(layout: Layout, choice: ColumnChoice, name: str) -> None:
     if left:
         warn_caller(
             f"{name}: columns of text are not features, but these look like numbers: "
-            f"{shortened(left, NAMED)}; write plain numbers there, or leave them out with ignore=NAME"
+            f"{shortened(left, NAMED)}; write plain numbers, or leave the columns out with `ignore`"
         )
 
 
@@ -185,7 +185,7 @@ def _begin(raw: bytes) -> int:
     return found.end() if found else 0
 
 
-def _rows(raw: bytes, name: str) -> Iterator[tuple[str, list[str]]]:
+def _rows(raw: bytes, name: str) -> Iterator[tuple[Place, list[str]]]:
     """The rows by Python's reader, which knows the line of each."""
     text = io.TextIOWrapper(io.BytesIO(raw.removeprefix(BYTE_ORDER_MARK)), "utf-8", "replace", newline="")
     return csv_rows(text, delimiter_of(_first_line(raw)), name)
@@ -238,9 +238,9 @@ def _table(raw: bytes, layout: Layout, choice: ColumnChoice, name: str) -> Any:
     except arrow.ArrowException as error:
         as_text(raw, name)
         _refuse_first_fault(raw, layout, kinds, name)
-        raise ValueError(f"{name}: damaged CSV ({str(error).splitlines()[0].rstrip('.')})") from None
+        raise DataError(name, None, f"damaged CSV ({str(error).splitlines()[0].rstrip('.')})") from None
     if table.num_rows == 0:
-        raise ValueError(f"{name}: holds no documents")
+        raise DataError(name, None, "holds no documents")
     table = table.rename_columns([names[column] for column in wanted])
     _refuse_gaps(table, raw, layout, choice, name)
     return table
@@ -268,12 +268,12 @@ def _refuse_first_fault(raw: bytes, layout: Layout, kinds: dict[str, Any], name:
     ]
     for place, cells in rows:
         if len(cells) != len(layout.columns):
-            raise ValueError(f"{place}: has {len(cells)} cells; the header has {len(layout.columns)}")
+            raise DataError(*place, f"has {len(cells)} cells; the header has {len(layout.columns)}")
         for number, column in numeric:
             cell = cells[number].strip()
             if cell not in NO_VALUE and not _is_number(cell, layout.decimal):
-                raise ValueError(
-                    f"{place}: the column {column!r} holds {cell[:40]!r}; expected a number or an empty cell"
+                raise DataError(
+                    *place, f"the column {column!r} holds {cell[:40]!r}; expected a number or an empty cell"
                 )
 
 
@@ -289,8 +289,8 @@ def _refuse_gaps(table: Any, raw: bytes, layout: Layout, choice: ColumnChoice, n
     for place, cells in rows:
         for column in (choice.qid, choice.label):
             if column in names and cells[names.index(column)].strip() in NO_VALUE:
-                raise ValueError(
-                    f"{place}: the column {column!r} is empty; every document needs a query id and a label"
+                raise DataError(
+                    *place, f"the column {column!r} is empty; every document needs a query id and a label"
                 )
 
 

@@ -13,7 +13,7 @@ from ranksieve._types import PathLike
 from ranksieve._util.atomic import atomic_write, destination
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.inputs import numbered_names
-from ranksieve.errors import shown
+from ranksieve.errors import DataError, shown
 from ranksieve.formats.letor_faults import LARGEST_INDEX
 from ranksieve.formats.text_files import STANDARD_INPUT, content_lines, read_text, source_name
 
@@ -39,10 +39,8 @@ class FeatureNames(NamedTuple):
     def of(self, n_features: int, source: str) -> tuple[str, ...]:
         """The names of so many features; another number of names is refused."""
         if n_features > len(self.names) or (self.exact and n_features < len(self.names)):
-            raise ValueError(
-                f"{source}: has {n_features} features, but {self.source} has {len(self.names)} names; give "
-                "one name per feature"
-            )
+            reason = f"has {n_features} features, but {self.source} has {len(self.names)} names"
+            raise DataError(source, None, reason)
         return self.names
 
 
@@ -55,10 +53,8 @@ def names_for(given: PathLike | Sequence[str] | None, paths: Sequence[PathLike])
     found = [read_names(place) for place in map(names_beside, paths) if place.is_file()]
     for other in found[1:]:
         if other.names != found[0].names:
-            raise ValueError(
-                f"{other.source}: has other names than {found[0].source}; files that make one data set need "
-                "the same features"
-            )
+            reason = f"has other names than {found[0].source}; files of one data set need the same features"
+            raise DataError(other.source, None, reason)
     return found[0] if found else None
 
 
@@ -72,7 +68,7 @@ def read_names(path: PathLike) -> FeatureNames:
     source = source_name(path)
     lines = list(content_lines(read_text(path), source))
     if not lines:
-        raise ValueError(f"{source}: holds no names; expected one per line")
+        raise DataError(source, None, "holds no names; expected one per line")
     matches = [NUMBERED.fullmatch(line) for _, line in lines]
     numbered = all(matches[1:]) and (matches[0] is not None or len(matches) > 1)
     names: dict[int, str] = {}
@@ -82,13 +78,11 @@ def read_names(path: PathLike) -> FeatureNames:
             continue
         number, name = (int(match[1]), match[2].strip()) if numbered and match else (count, line)
         if not 1 <= number <= LARGEST_INDEX:
-            raise ValueError(
-                f"{place}: {shown(name)} has number {number}; features count from 1 to {LARGEST_INDEX}"
-            )
+            raise DataError(*place, f"{shown(name)} has number {number}; expected 1 to {LARGEST_INDEX}")
         if number in names:
-            raise ValueError(f"{place}: feature {number} has a second name; give it one")
+            raise DataError(*place, f"feature {number} has a second name; give it one")
         if name in taken:
-            raise ValueError(f"{place}: two features are called {name!r}; rename one of them")
+            raise DataError(*place, f"two features are called {name!r}; rename one of them")
         names[number] = name
         taken.add(name)
     every = tuple(names.get(j + 1, default) for j, default in enumerate(numbered_names(max(names))))
@@ -107,10 +101,12 @@ def names_written(dataset: Dataset, path: PathLike) -> Iterator[None]:
         beside.unlink(missing_ok=True)
         return
     if beside.is_symlink():
-        raise ValueError(f"{beside}: is a link, but the names of features are written there; remove the link")
+        raise DataError(beside, None, "is a link, but the feature names are written there; remove the link")
     for name in names:
         if name.strip() != name or not name or len(name.splitlines()) > 1:
-            raise ValueError(f"the feature name {name!r} does not fit on a line of {beside}; rename it")
+            raise DataError(
+                None, None, f"the feature name {name!r} does not fit on a line of {beside}; rename it"
+            )
     with atomic_write(beside) as file:
         file.writelines(f"{number}:{name}\n" for number, name in enumerate(names, start=1))
         yield

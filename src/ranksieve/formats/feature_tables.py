@@ -14,8 +14,9 @@ from ranksieve._types import PathLike
 from ranksieve._util.json_values import decode_json
 from ranksieve.data.costs import FeatureCosts, as_cost, make_costs
 from ranksieve.data.features import as_sign
-from ranksieve.errors import shown
+from ranksieve.errors import DataError, ParameterError, shown
 from ranksieve.formats.text_files import (
+    Place,
     csv_rows,
     delimiter_of,
     first_content,
@@ -51,9 +52,9 @@ def as_costs(given: Any, names: Sequence[str]) -> FeatureCosts:
     if isinstance(given, Mapping):
         return make_costs(given).resolved(names)
     if not isinstance(given, Collection):
-        raise ValueError(f"feature_costs is {given!r}; give a file, a mapping or one number per feature")
+        raise ParameterError("feature_costs", given, "must be a file, a mapping or one number per feature")
     if len(given) != len(names):
-        raise ValueError(f"feature_costs holds {len(given)} numbers but the data have {len(names)} features")
+        raise ParameterError("feature_costs", given, f"has {len(given)} numbers for {len(names)} features")
     return make_costs(dict(zip(names, given, strict=True)))
 
 
@@ -79,39 +80,40 @@ def _from_table(text: str, path: PathLike) -> FeatureCosts:
         entry = groups.setdefault(group, {"cost": cost, "features": []})
         entry["features"].append(feature)
         if entry["cost"] != cost:
-            raise ValueError(
-                f"{row.place}: group {group!r} costs {cost:g} here but {entry['cost']:g} before; "
-                "write the one cost of the group on each of its lines"
+            raise DataError(
+                *row.place,
+                f"group {group!r} costs {cost:g} here but {entry['cost']:g} before; "
+                "give the same cost on each of its lines",
             )
     of_groups = {group: places[entry["features"][0]] for group, entry in groups.items()}
-    return make_costs({"features": alone, "groups": groups}, str(path), of_groups | places)
+    return make_costs({"features": alone, "groups": groups}, (str(path), None), of_groups | places)
 
 
 def _from_json(text: str, path: PathLike) -> FeatureCosts:
     try:
         content = decode_json(text, object_pairs_hook=_distinct)
     except json.JSONDecodeError as error:
-        raise ValueError(f"{path}:{error.lineno}: damaged JSON ({error.msg})") from None
-    except ValueError as error:
-        raise ValueError(f"{path}: {error}") from None
-    places: dict[str, str] = {}
+        raise DataError(path, error.lineno, f"damaged JSON ({error.msg})") from None
+    except DataError as error:
+        raise error.at(path) from None
+    places: dict[str, Place] = {}
     for number, line in enumerate(text.split("\n"), start=1):
         for written in JSON_STRING.findall(line):
-            places.setdefault(json.loads(written), f"{path}:{number}")
-    return make_costs(content, str(path), places)
+            places.setdefault(json.loads(written), (str(path), number))
+    return make_costs(content, (str(path), None), places)
 
 
 def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     for name, count in Counter(name for name, _ in pairs).items():
         if count > 1:
-            raise ValueError(f"{name!r} occurs twice; list it once")
+            raise DataError(None, None, f"{name!r} occurs twice; list it once")
     return dict(pairs)
 
 
 class FeatureLine(NamedTuple):
-    """One line of a table: its place (``file:line``) and its cells by column name."""
+    """One line of a table: its place and its cells by column name."""
 
-    place: str
+    place: Place
     cells: dict[str, str]
 
 
@@ -123,9 +125,9 @@ def _lines_by_feature(
     for row in _lines(text, path, ("feature", *required), optional):
         feature = row.cells["feature"]
         if not feature:
-            raise ValueError(f"{row.place}: the feature has no name; name it or drop the line")
+            raise DataError(*row.place, "the feature has no name; name it or drop the line")
         if feature in rows:
-            raise ValueError(f"{row.place}: {feature!r} is in {rows[feature].place} too; list it once")
+            raise DataError(*row.place, f"{feature!r} is on line {rows[feature].place[1]} too; list it once")
         rows[feature] = row
     return rows
 
@@ -135,12 +137,12 @@ def _lines(
 ) -> Iterator[FeatureLine]:
     lines = text_lines(text)  # a quoted name may go over several
     rows = csv_rows(lines, delimiter_of(first_content(lines)), source_name(path))
-    first, cells = next(rows, (f"{source_name(path)}:1", []))
+    first, cells = next(rows, ((source_name(path), 1), []))
     header = [name.strip().lower() for name in cells]
     if not set(required) <= set(header) <= {*required, *optional} or len(set(header)) < len(header):
         expected = ",".join(required) + "".join(f"[,{name}]" for name in optional)
-        raise ValueError(f"{first}: the header is {shown(','.join(header))}; expected {expected}")
+        raise DataError(*first, f"the header is {shown(','.join(header))}; expected {expected}")
     for place, cells in rows:
         if len(cells) != len(header):
-            raise ValueError(f"{place}: has {len(cells)} cells; expected {len(header)}: {','.join(header)}")
+            raise DataError(*place, f"has {len(cells)} cells; expected {len(header)}: {','.join(header)}")
         yield FeatureLine(place, {name: cell.strip() for name, cell in zip(header, cells, strict=True)})

@@ -25,7 +25,7 @@ from ranksieve.data.inputs import as_document_weight
 from ranksieve.data.matrix import first_place
 from ranksieve.data.queries import queries_in_order, text_array
 from ranksieve.data.row_values import TextColumn, WithGaps
-from ranksieve.errors import shown
+from ranksieve.errors import DataError, shown
 from ranksieve.preparation.missing import OTHER_POLICIES, check_policy, fill_missing
 
 FORMAT, FORMAT_VERSION = "ranksieve-dataset", 1
@@ -96,10 +96,8 @@ def _without_missing(data: Dataset) -> Dataset:
         return data
     row, column = place
     query = data.queries.ids[np.searchsorted(data.queries.offsets, row, side="right") - 1]
-    raise ValueError(
-        f"{data.source}: feature {data.feature_names[column]} of row {row} (query {query}) is missing; "
-        f"{OTHER_POLICIES}"
-    )
+    reason = f"feature {data.feature_names[column]} of row {row} (query {query}) is missing; {OTHER_POLICIES}"
+    raise DataError(data.source, None, reason)
 
 
 def is_folder_dataset(path: PathLike) -> bool:
@@ -119,7 +117,7 @@ def means_folder(path: PathLike) -> bool:
 
 def _header_text(folder: Path) -> str:
     if not _is_plain(folder / HEADER):
-        raise ValueError(f"{folder / HEADER}: is not a plain file; {AGAIN}")
+        raise DataError(folder / HEADER, None, f"is not a plain file; {AGAIN}")
     return (folder / HEADER).read_text(encoding="utf-8")
 
 
@@ -139,30 +137,31 @@ def _read_header(folder: Path) -> dict[str, Any]:
             f"{folder}: is a folder without {HEADER}; give a file, or a folder that ranksieve convert made"
         ) from None
     except (json.JSONDecodeError, UnicodeDecodeError) as error:
-        raise ValueError(f"{folder / HEADER}: damaged JSON ({error}); {AGAIN}") from None
+        raise DataError(folder / HEADER, None, f"damaged JSON ({error}); {AGAIN}") from None
     if not isinstance(content, dict) or content.get("format") != FORMAT:
-        raise ValueError(f'{folder / HEADER}: not a data set of ranksieve (no "format": "{FORMAT}")')
+        raise DataError(folder / HEADER, None, f'not a data set of ranksieve (no "format": "{FORMAT}")')
     if content.get("format_version") != FORMAT_VERSION:
-        raise ValueError(
-            f"{folder / HEADER}: version {content.get('format_version')!r} of the format, but this ranksieve "
-            f"reads version {FORMAT_VERSION}; {AGAIN}"
+        reason = (
+            f"has version {content.get('format_version')!r} of the format, but this ranksieve reads version "
+            f"{FORMAT_VERSION}; {AGAIN}"
         )
+        raise DataError(folder / HEADER, None, reason)
     try:
         return _consistent(checked(content, SHAPE, "the header"))
     except ValueError as error:
-        raise ValueError(f"{folder / HEADER}: damaged ({error}); {AGAIN}") from None
+        raise DataError(folder / HEADER, None, f"damaged ({error}); {AGAIN}") from None
 
 
 def _consistent(header: dict[str, Any]) -> dict[str, Any]:
     starts, names = header["block_starts"], header["feature_names"]
     if header["dtype"] not in ("float32", "float64"):
-        raise ValueError(f"dtype is {header['dtype']!r}; expected float32 or float64")
+        raise DataError(None, None, f"dtype is {header['dtype']!r}; expected float32 or float64")
     if not names or header["n_docs"] < 1 or header["n_queries"] < 1:
-        raise ValueError("there are no documents or no features")
+        raise DataError(None, None, "there are no documents or no features")
     if starts[:1] != [0] or starts[-1] != header["n_docs"] or (np.diff(starts) <= 0).any():
-        raise ValueError("block_starts do not rise from 0 to n_docs")
+        raise DataError(None, None, "block_starts do not rise from 0 to n_docs")
     if len(set(names)) < len(names):
-        raise ValueError("a feature name occurs twice")
+        raise DataError(None, None, "a feature name occurs twice")
     return header
 
 
@@ -170,13 +169,13 @@ def _check_file(path: Path, about: dict[str, int]) -> None:
     try:
         size = path.stat().st_size
     except OSError:
-        raise ValueError(f"{path.name} is missing; {AGAIN}") from None
+        raise DataError(None, None, f"{path.name} is missing; {AGAIN}") from None
     if not _is_plain(path):
-        raise ValueError(f"{path.name} is not a plain file; {AGAIN}")
+        raise DataError(None, None, f"{path.name} is not a plain file; {AGAIN}")
     if size != about["bytes"]:
-        raise ValueError(f"{path.name} has {size} bytes where {about['bytes']} are expected; {AGAIN}")
+        raise DataError(None, None, f"{path.name} has {size} bytes; expected {about['bytes']}; {AGAIN}")
     if edges_of(path) != about["edges"]:
-        raise ValueError(f"{path.name} is not the file that {HEADER} was written with; {AGAIN}")
+        raise DataError(None, None, f"{path.name} is not the file that {HEADER} was written with; {AGAIN}")
 
 
 def edges_of(path: Path) -> int:
@@ -191,23 +190,23 @@ def _opened(folder: Path, header: dict[str, Any]) -> DiskDataset:
     try:
         for name, about in header["files"].items():
             if fault := fault_of_file_name(name):
-                raise ValueError(f"{shown(name)} is no file of a data set: {fault}; {AGAIN}")
+                raise DataError(None, None, f"{shown(name)} is not part of a data set: {fault}; {AGAIN}")
             _check_file(folder / name, checked(about, FILE, f"the entry of {name}"))
         return _assembled(folder, header)
     except (ValueError, TypeError) as error:
-        raise ValueError(f"{folder}: {error}") from None
+        raise DataError(folder, None, str(error)) from None
 
 
 def _assembled(folder: Path, header: dict[str, Any]) -> DiskDataset:
     n_docs, n_queries, names = header["n_docs"], header["n_queries"], header["feature_names"]
     files = header["files"]
     if FEATURES not in files:
-        raise ValueError(f"{HEADER} does not list {FEATURES}; {AGAIN}")
+        raise DataError(None, None, f"{HEADER} does not list {FEATURES}; {AGAIN}")
     features = DiskMatrix(folder / FEATURES, header["block_starts"], len(names), header["dtype"])
     texts = _mapped(folder / TEXTS, np.dtype(np.uint8)) if TEXTS in files else np.empty(0, np.uint8)
     sizes = np.array(_column(folder / SIZES, WORD, n_queries))
     if (sizes < 1).any() or sizes.sum() != n_docs:
-        raise ValueError(f"{SIZES} does not add up to {n_docs} documents; {AGAIN}")
+        raise DataError(None, None, f"{SIZES} does not add up to {n_docs} documents; {AGAIN}")
     ids = _ids(folder / QUERY_IDS, header["query_ids"], n_queries, texts)
     doc_ids: Any = None
     if header["doc_ids"] is not None:
@@ -257,7 +256,7 @@ def _ids(path: Path, kind: str, count: int, texts: AnyArray) -> Any:
     if kind != TEXT:
         dtype = np.dtype(kind).newbyteorder("<")
         if dtype.kind not in NUMBER_KINDS:
-            raise ValueError(f"{path.name} holds {kind!r}, which are no ids; {AGAIN}")
+            raise DataError(None, None, f"{path.name} holds {kind!r}, which cannot be ids; {AGAIN}")
         return _column(path, dtype, count)
     places = _column(path, PLACE, count)
     return TextColumn(texts, places[:, 0], places[:, 1])
@@ -266,7 +265,7 @@ def _ids(path: Path, kind: str, count: int, texts: AnyArray) -> Any:
 def _column(path: Path, dtype: np.dtype[Any], count: int) -> AnyArray:
     values = _mapped(path, dtype)
     if len(values) != count:
-        raise ValueError(f"{path.name} has {len(values)} entries where {count} are expected; {AGAIN}")
+        raise DataError(None, None, f"{path.name} has {len(values)} entries; expected {count}; {AGAIN}")
     return values
 
 

@@ -7,6 +7,7 @@ from ranksieve._util.atomic_folder import atomic_folder
 from ranksieve._util.messages import warn_caller
 from ranksieve._util.written import FULL
 from ranksieve.data.dataset import Dataset
+from ranksieve.errors import DataError
 from ranksieve.formats.batches import Source, dataset_source
 from ranksieve.formats.folder import is_folder_dataset
 from ranksieve.formats.folder_writer import FolderWriter
@@ -38,11 +39,11 @@ def _fill(writer: FolderWriter, source: Source, missing: str) -> None:
             writer.has_missing = has_missing(batch.X)
         writer.add(batch)
     if writer.n_docs == 0:
-        raise ValueError(f"{source.about['source']}: holds no documents")
+        raise DataError(source.about["source"], None, "holds no documents")
     if writer.scattered:
         name = source.about["source"] or "the data"
         warn_caller(
-            f"{name}: the rows of some queries are not together; the folder has them query by query, so in "
+            f"{name}: the rows of some queries are not together; the folder has them query by query, in "
             "another order"
         )
     writer.finish(source.names(writer.width), source.ids, missing, source.about, source.empty_comments)

@@ -18,6 +18,7 @@ from ranksieve._version import __version__
 from ranksieve.data.disk_matrix import DiskMatrix
 from ranksieve.data.queries import queries_in_order
 from ranksieve.data.row_values import TextColumn, WithGaps
+from ranksieve.errors import DataError
 from ranksieve.formats import folder as layout
 from ranksieve.formats.letor_rows import GrowingArray
 from ranksieve.formats.regroup import Regrouping
@@ -293,7 +294,9 @@ class FolderWriter:
         try:
             decode_json(text)
         except json.JSONDecodeError as error:
-            raise ValueError(f"a name in the data cannot be written ({error.msg}); rename it") from None
+            raise DataError(
+                None, None, f"a name in the data cannot be written ({error.msg}); rename it"
+            ) from None
         (self._folder / layout.HEADER).write_text(text + "\n", encoding="utf-8")
 
     def _staged(self) -> Iterator[AnyArray]:

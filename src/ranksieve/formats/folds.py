@@ -12,6 +12,7 @@ import numpy as np
 
 from ranksieve._types import BoolArray, PathLike
 from ranksieve.data.dataset import Dataset
+from ranksieve.errors import DataError, ParameterError
 from ranksieve.formats.fold_files import FOLD, SPLITS, file_names
 from ranksieve.formats.letor import read_letor
 
@@ -42,10 +43,8 @@ def deal_folds(data: Dataset, n_folds: int = 5, seed: int = 0) -> list[Fold]:
     Every query is a test query once, as in LETOR's folds.
     """
     if not 3 <= n_folds <= data.n_queries:
-        raise ValueError(
-            f"n_folds={n_folds} must lie between 3 (train, validation and test) and the number of queries, "
-            f"{data.n_queries}"
-        )
+        reason = f"must be from 3 (train, validation, test) to the number of queries, {data.n_queries}"
+        raise ParameterError("n_folds", n_folds, reason)
     part = np.random.default_rng(seed).permutation(data.n_queries) % n_folds
 
     def queries(k: int) -> tuple[BoolArray, BoolArray, BoolArray]:
@@ -126,10 +125,11 @@ def _collection(name_or_path: PathLike, root: PathLike | None) -> Path:
 def _check_widths(parts: list[Dataset], width: int) -> None:
     for part in parts:
         if part.n_features != width:
-            raise ValueError(
-                f"{part.source}: has {part.n_features} features, but other parts of the collection have "
-                f"{width}; all need the same columns (if absent means 0, write {width}:0 once in the file)"
+            reason = (
+                f"has {part.n_features} features, but other parts of the collection have {width} (if absent "
+                f"means 0, write {width}:0 once in the file)"
             )
+            raise DataError(part.source, None, reason)
 
 
 def _fold_folders(collection: Path) -> list[Path]:

@@ -17,6 +17,7 @@ from ranksieve.data.columns import dense_columns
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.matrix import is_streamed
 from ranksieve.data.row_values import WithGaps
+from ranksieve.errors import DataError, ParameterError
 from ranksieve.formats.columns import (
     COMMENT,
     DOC_ID,
@@ -30,7 +31,7 @@ from ranksieve.formats.columns import (
     texts_of,
     weights_of,
 )
-from ranksieve.formats.text_files import plain_file_errors, source_name
+from ranksieve.formats.text_files import in_file, plain_file_errors, source_name
 from ranksieve.formats.unpacking import check_announced
 from ranksieve.preparation.missing import check_policy, fill_missing
 
@@ -100,12 +101,11 @@ def read_parquet(path: PathLike, *, missing: str = "keep", **columns: Any) -> Da
     name = source_name(path)
     with open_parquet(path) as file:
         table = without_index(file.read())
-    try:
-        dataset = from_frame(table, missing=missing, **columns)
-    except UnicodeDecodeError:
-        raise ValueError(f"{name}: {NOT_UTF8}") from None
-    except ValueError as error:
-        raise ValueError(f"{name}: {error}") from None
+    with in_file(name):
+        try:
+            dataset = from_frame(table, missing=missing, **columns)
+        except UnicodeDecodeError:
+            raise DataError(None, None, NOT_UTF8) from None
     dataset.source = name
     return dataset
 
@@ -130,7 +130,7 @@ def open_parquet(path: PathLike) -> Iterator[Any]:
             if isinstance(error, OSError) and error.errno is not None:
                 raise
             reason = str(error).splitlines()[0].rstrip(".")
-            raise ValueError(f"{source_name(path)}: is not a sound parquet file ({reason})") from None
+            raise DataError(source_name(path), None, f"is not a sound parquet file ({reason})") from None
 
 
 def write_parquet(dataset: Dataset, path: PathLike) -> None:
@@ -152,7 +152,7 @@ def to_frame(dataset: Dataset, kind: str = "pandas") -> Any:
     the features. A missing value is null.
     """
     if kind not in FRAMES:
-        raise ValueError(f"kind={kind!r} is unknown; choose one of {', '.join(FRAMES)}")
+        raise ParameterError("kind", kind, f"must be one of {', '.join(FRAMES)}")
     return FRAMES[kind](_arrow_table(dataset))
 
 
@@ -204,14 +204,18 @@ def _arrow_table(dataset: Dataset) -> Any:
 
 def _check_names(what: str, names: Iterable[str], taken: Container[str]) -> None:
     if clashes := sorted(name for name in names if name in taken):
-        raise ValueError(f"{what} cannot be called {', '.join(clashes)} in a frame or a file; rename them")
+        raise DataError(
+            None, None, f"{what} cannot be called {', '.join(clashes)} in a frame or a file; rename them"
+        )
 
 
 def _storable_ids(ids: AnyArray) -> Any:
     if ids.dtype != object:
         return ids.tolist() if ids.dtype.kind == "U" else ids
     if not all(isinstance(one, str) for one in ids):
-        raise ValueError("query ids of mixed or compound kinds do not fit a parquet column; use int or str")
+        raise DataError(
+            None, None, "query ids of mixed or compound types do not fit a parquet column; use int or str"
+        )
     return list(ids)
 
 

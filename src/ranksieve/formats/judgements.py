@@ -8,7 +8,9 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from ranksieve._types import PathLike
+from ranksieve.errors import DataError
 from ranksieve.formats.text_files import (
+    Place,
     cells_of,
     content_lines,
     csv_rows,
@@ -46,7 +48,7 @@ class Judgements:
 class Entry(NamedTuple):
     """The number of a document for a query, and its place in the file."""
 
-    place: str
+    place: Place
     query: str
     document: str
     value: float
@@ -80,10 +82,10 @@ def gathered(entries: Iterator[Entry], name: str, what: str) -> NumbersOfDocumen
     for place, query, document, value in entries:
         documents = numbers.setdefault(query, {})
         if document in documents:
-            raise ValueError(f"{place}: query {query} has a second {what} of {document}; keep one of them")
+            raise DataError(*place, f"query {query} has a second {what} of {document}; keep one of them")
         documents[document] = value
     if not numbers:
-        raise ValueError(f"{name}: holds no {what}")
+        raise DataError(name, None, f"holds no {what}")
     return numbers
 
 
@@ -92,8 +94,8 @@ def qrels_entries(text: str, name: str) -> Iterator[Entry]:
     for place, line in _judged_lines(text, name):
         words = line.split()
         if len(words) != 4:
-            raise ValueError(
-                f"{place}: has {len(words)} columns; expected the four of TREC qrels: query 0 document grade"
+            raise DataError(
+                *place, f"has {len(words)} columns; expected the four of TREC qrels: query 0 document grade"
             )
         yield Entry(place, words[0], words[2], finite_number(words[3], place, "grade"))
 
@@ -102,7 +104,7 @@ def _ltr_entries(text: str, name: str) -> Iterator[Entry]:
     for place, line in _judged_lines(text, name):
         match = LTR_LINE.match(line)
         if match is None:
-            raise ValueError(f"{place}: {line[:40]!r} is not a judgement; expected: 4 qid:1 # 7555 Rambo")
+            raise DataError(*place, f"{line[:40]!r} is not a judgement; expected: 4 qid:1 # 7555 Rambo")
         yield Entry(place, match[2], match[3], finite_number(match[1], place, "grade"))
 
 
@@ -113,12 +115,12 @@ def _csv_entries(text: str, name: str) -> Iterator[Entry]:
     next(rows)  # the header
     for place, row in rows:
         if len(row) <= max(columns.values()):
-            raise ValueError(f"{place}: has {len(row)} columns, fewer than the header; complete the row")
+            raise DataError(*place, f"has {len(row)} columns, fewer than the header; complete the row")
         query, document, grade = (row[columns[name]].strip() for name in COLUMNS)
         yield Entry(place, query, document, finite_number(grade, place, "grade"))
 
 
-def _judged_lines(text: str, name: str) -> Iterator[tuple[str, str]]:
+def _judged_lines(text: str, name: str) -> Iterator[tuple[Place, str]]:
     return ((place, line) for place, line in content_lines(text, name) if not line.startswith("#"))
 
 
@@ -141,11 +143,11 @@ JUDGEMENT_FORMATS = (
 
 
 def _recognise(text: str, name: str) -> JudgementFormat:
-    place, line = next(_judged_lines(text, name), (name, ""))
+    place, line = next(_judged_lines(text, name), ((name, 1), ""))
     if not line:
-        raise ValueError(f"{name}: holds no judgement")
+        raise DataError(name, None, "holds no judgement")
     for kind in JUDGEMENT_FORMATS:
         if kind.recognises(line):
             return kind
     examples = " or ".join(repr(kind.example) for kind in JUDGEMENT_FORMATS)
-    raise ValueError(f"{place}: {line[:40]!r} is in no known form of judgements; expected {examples}")
+    raise DataError(*place, f"{line[:40]!r} is not a judgement; expected {examples}")

@@ -14,6 +14,7 @@ from ranksieve._util.atomic import atomic_write
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.matrix import widened
 from ranksieve.data.queries import group_queries
+from ranksieve.errors import DataError, ParameterError
 from ranksieve.formats.feature_names import FeatureNames, names_for, names_written
 from ranksieve.formats.fold_files import profile_of_files
 from ranksieve.formats.letor_faults import NO_FEATURE, check_width
@@ -71,12 +72,10 @@ def read_letor(
 
 def _empty_rows(n_features: int | None, sparse: bool, dtype: np.dtype[Any]) -> LetorRows:
     if n_features is not None and n_features < 1:
-        raise ValueError(
-            f"n_features={n_features} is not a number of columns; give at least 1 or leave it out"
-        )
+        raise ParameterError("n_features", n_features, "must be at least 1")
     check_width(n_features)
     if dtype not in (np.float32, np.float64):
-        raise ValueError(f"dtype={dtype} cannot hold features; choose float64 or float32")
+        raise ParameterError("dtype", str(dtype), "must be float32 or float64")
     features = SparseFeatures(dtype, n_features) if sparse else DenseFeatures(dtype, n_features)
     return LetorRows(features, n_features, dtype)
 
@@ -85,10 +84,10 @@ def _dataset(
     rows: LetorRows, missing: str, source: str, profile: str | None, called: FeatureNames | None
 ) -> Dataset:
     if len(rows.labels) == 0:
-        raise ValueError(f"{source or 'the list of files'}: holds no documents")
+        raise DataError(source or "the list of files", None, "holds no documents")
     X, y = rows.features.finish(), rows.labels.finish()
     if X.shape[1] == 0:
-        raise ValueError(NO_FEATURE.format(source=source))
+        raise DataError(source, None, NO_FEATURE)
     names = None
     if called is not None:
         X = widened(X, called.least) if X.shape[1] < called.least else X
@@ -110,10 +109,11 @@ def write_letor(dataset: Dataset, path: PathLike) -> None:
     with names of their own have them written beside it, in ``PATH.names``.
     """
     if dataset.document_weight is not None:
-        raise ValueError(
-            f"{path}: LETOR text has no place for document weights; write parquet, CSV or a folder, or set "
+        reason = (
+            "LETOR text cannot hold document weights; write parquet, CSV or a folder, or set "
             "document_weight of the data set to None"
         )
+        raise DataError(path, None, reason)
     with names_written(dataset, path), atomic_write(path, "wb") as file, maybe_gzip(file, path) as out:
         for text in letor_lines(dataset):
             out.write(text)

@@ -1,4 +1,4 @@
-"""What can be wrong with a line of LETOR text, in plain sentences."""
+"""What can be wrong with a line of LETOR text, one sentence each."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from ranksieve.errors import DataError, ParameterError
 from ranksieve.kernels.letor_text import (
     BAD_FEATURE,
     BAD_INDEX,
@@ -21,15 +22,14 @@ TOKEN = re.compile(rb"[^ \t\r\n#]*")
 LONGEST_SHOWN = 40
 LARGEST_INDEX = 10_000_000
 INFINITE = {"inf", "infinity"}
-NO_FEATURE = "{source}: no line has a feature; expected index:value after the query id"
+NO_FEATURE = "no line has a feature; expected index:value after the query id"
 
 
 def check_width(n_features: int | None) -> None:
     """Refuse more columns than can have names."""
     if n_features is not None and n_features > LARGEST_INDEX:
-        raise ValueError(
-            f"n_features={n_features} is beyond {LARGEST_INDEX}; number the features that occur from 1 on"
-        )
+        reason = f"must be at most {LARGEST_INDEX}; number the features that occur from 1 on"
+        raise ParameterError("n_features", n_features, reason)
 
 
 @dataclass(frozen=True, order=True)
@@ -39,8 +39,8 @@ class Fault:
     line: int
     sentence: str
 
-    def error(self, name: str) -> ValueError:
-        return ValueError(f"{name}:{self.line}: {self.sentence}")
+    def error(self, name: str) -> DataError:
+        return DataError(name, self.line, self.sentence)
 
 
 def token_at(buffer: bytearray, at: int) -> bytes:
@@ -117,10 +117,10 @@ def _index_too_large(token: bytes, n_features: int | None) -> str:
     digits = token.partition(b":")[0]
     index = _index(digits)
     if len(digits) > SAFE_DIGITS and digits.startswith(b"0"):
-        return f"found {_shown(token)}; write the number of a feature without zeros in front"
+        return f"found {_shown(token)}; write feature numbers without leading zeros"
     if n_features is None:
         return f"feature {index} is beyond {LARGEST_INDEX}; number the features that occur from 1 on"
-    return f"feature {index} is beyond n_features={n_features}; raise n_features or leave it out"
+    return f"feature {index} is beyond `n_features={n_features}`; raise `n_features` or leave it out"
 
 
 SENTENCES: dict[int, Callable[[bytes, int | None], str]] = {

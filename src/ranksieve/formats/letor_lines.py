@@ -13,6 +13,7 @@ from ranksieve._types import AnyArray, IntArray, Matrix
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.matrix import first_place, stored_rows
 from ranksieve.data.row_values import TextColumn
+from ranksieve.errors import DataError
 from ranksieve.kernels.letor_lines import Lines, write_lines
 from ranksieve.kernels.shortest_text import LONGEST
 
@@ -93,9 +94,11 @@ def _query_texts(dataset: Dataset) -> list[str]:
     texts = [str(query) for query in dataset.queries.ids]
     for text in texts:
         if not text or "#" in text or any(c in text for c in " \t\r\n\0"):
-            raise ValueError(f"the query id {text!r} is not one word without #; LETOR text cannot hold it")
+            raise DataError(
+                None, None, f"the query id {text!r} is not one word without #; LETOR text cannot hold it"
+            )
     if len(set(texts)) < len(texts):
-        raise ValueError("two query ids look the same as text; LETOR text cannot tell them apart")
+        raise DataError(None, None, "two query ids look the same as text; LETOR text cannot tell them apart")
     return texts
 
 
@@ -104,7 +107,9 @@ def _check_finite(dataset: Dataset, start: int, block: Matrix) -> None:
     if place is not None:
         row, column = place
         name = dataset.feature_names[column]
-        raise ValueError(f"feature {name} of row {start + row} is infinite; LETOR text cannot hold it")
+        raise DataError(
+            None, None, f"feature {name} of row {start + row} is infinite; LETOR text cannot hold it"
+        )
 
 
 def _tails(dataset: Dataset, start: int, stop: int) -> tuple[AnyArray, IntArray]:
@@ -121,7 +126,9 @@ def _tail(dataset: Dataset, row: int) -> bytes:
         return b" #" + comment + end if comment else b""
     doc_id = _raw(dataset.doc_ids, row)
     if len(doc_id.split()) > 1:
-        raise ValueError(f"the document id {doc_id.decode()!r} is not one word; LETOR text cannot hold it")
+        raise DataError(
+            None, None, f"the document id {doc_id.decode()!r} is not one word; LETOR text cannot hold it"
+        )
     return b" #docid = " + doc_id if doc_id else b""
 
 
@@ -130,5 +137,5 @@ def _raw(column: Sequence[Any] | None, row: int) -> bytes:
         return b""
     text = column.raw(row) if isinstance(column, TextColumn) else str(column[row]).encode()
     if b"\n" in text or b"\0" in text:
-        raise ValueError(f"the comment or document id of row {row} holds a line break or NUL byte")
+        raise DataError(None, None, f"the comment or document id of row {row} holds a line break or NUL byte")
     return text

@@ -12,6 +12,7 @@ from ranksieve._types import AnyArray, FloatArray, IntArray, Matrix, PathLike
 from ranksieve.data.matrix import csr, sort_each_row
 from ranksieve.data.queries import ids_from_text
 from ranksieve.data.row_values import TextColumn
+from ranksieve.errors import DataError
 from ranksieve.formats.letor_faults import (
     LARGEST_INDEX,
     Fault,
@@ -65,10 +66,11 @@ class DenseFeatures:
     def _widen(self, name: str, width: int, count: int) -> None:
         cells = count * width
         if cells > LARGE_DENSE_CELLS and self.stored < LEAST_DENSE_SHARE * cells:
-            raise ValueError(
-                f"{name}: {self.stored} values are given for {count} × {width} features, which a dense "
-                "matrix would fill with zeros; read it with sparse=True"
+            reason = (
+                f"{self.stored} values for {count} × {width} features would make a dense matrix of zeros; "
+                "choose `sparse=True`"
             )
+            raise DataError(name, None, reason)
         if width > self.width:
             self.width = width
             self.rows.widen(width)

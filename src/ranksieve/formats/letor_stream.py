@@ -12,6 +12,7 @@ from ranksieve._types import AnyArray, FloatArray, Matrix, PathLike
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.matrix import stack, widened
 from ranksieve.data.queries import text_array
+from ranksieve.errors import DataError, ParameterError
 from ranksieve.formats.feature_names import FeatureNames, names_for
 from ranksieve.formats.fold_files import profile_of_files
 from ranksieve.formats.letor_faults import NO_FEATURE, check_width
@@ -70,13 +71,14 @@ def stream_letor(
     """
     check_policy(missing)
     if missing == WHOLE_FILE:
-        raise ValueError(
-            f'missing="{missing}" needs the whole file, but a stream sees a part at a time; '
-            'choose missing="zero" or "query_min"'
+        reason = (
+            "needs the whole file, but a stream reads a part at a time; choose `missing='zero'` or "
+            "`missing='query_min'`"
         )
+        raise ParameterError("missing", missing, reason)
     for name, value in (("n_features", n_features), ("chunk_bytes", chunk_bytes)):
         if value is not None and (value != int(value) or value < 1):
-            raise ValueError(f"{name} must be a whole number, at least 1, got {value}")
+            raise ParameterError(name, value, "must be an integer ≥ 1")
     check_width(n_features)
     called = names_for(names, [path])
     width = n_features or (None if called is None else len(called.names))
@@ -104,9 +106,9 @@ def _whole_queries(
             yield fill_missing(_joined(held, path), missing)
         held = [last]
     if not held:
-        raise ValueError(f"{source_name(path)}: holds no documents")
+        raise DataError(source_name(path), None, "holds no documents")
     if held[-1].X.shape[1] == 0:
-        raise ValueError(NO_FEATURE.format(source=source_name(path)))
+        raise DataError(source_name(path), None, NO_FEATURE)
     yield fill_missing(_joined(held, path), missing)
 
 
@@ -132,10 +134,12 @@ def _parsed(
             yield _Documents(X, y, tokens, np.diff(np.append(starts, len(y))).tolist())
 
 
-def _scattered(name: str, line: int, token: bytes) -> ValueError:
-    return ValueError(
-        f"{name}:{line}: query {token.decode()} comes back after other queries, but a stream needs the rows "
-        "of a query together; sort the file by query, or read it whole"
+def _scattered(name: str, line: int, token: bytes) -> DataError:
+    return DataError(
+        name,
+        line,
+        f"query {token.decode()} comes back after other queries, but a stream needs its rows together; sort "
+        "the file by query, or read it whole",
     )
 
 

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from ranksieve._types import PathLike
 from ranksieve.data.dataset import Dataset
+from ranksieve.errors import DataError
 from ranksieve.formats.columns import COLUMN_OPTIONS
 from ranksieve.formats.csv_files import looks_like_csv, read_csv, write_csv
 from ranksieve.formats.folder import SUFFIX, means_folder, open_dataset
@@ -37,7 +38,7 @@ class FileFormat(NamedTuple):
 
 
 def _refuse_log(dataset: Dataset, path: PathLike) -> None:
-    raise ValueError(f"{path}: only a search engine writes feature logs; choose a .txt, .gz or .parquet file")
+    raise DataError(path, None, "only a search engine writes feature logs; choose .txt, .gz or .parquet")
 
 
 LOGS = (".json", ".jsonl", ".ndjson", ".json.gz", ".jsonl.gz", ".ndjson.gz")
@@ -86,13 +87,11 @@ def check_options(path: PathLike, options: Iterable[str]) -> None:
     for option in options:
         if option in COLUMN_OPTIONS and not kind.has_columns:
             what = next((KINDS[name] for name in KINDS if FILE_FORMATS[name] is kind), "another kind of file")
-            raise ValueError(
-                f"{source_name(path)}: is {what}, and {option}= is for parquet, CSV and TSV, whose columns "
-                "have names; leave it out"
-            )
+            reason = f"is {what}, and `{option}` is for parquet, CSV and TSV; leave it out"
+            raise DataError(source_name(path), None, reason)
         if option == "names" and kind is not FILE_FORMATS["letor"]:
-            raise ValueError(
-                f"{source_name(path)}: has names of its own, and names= is for LETOR text; leave it out"
+            raise DataError(
+                source_name(path), None, "has feature names, and `names` is for LETOR text; leave it out"
             )
 
 

@@ -6,7 +6,6 @@ import gc
 import json
 import math
 import re
-import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from itertools import compress
@@ -16,16 +15,30 @@ import numpy as np
 
 from ranksieve._types import FloatArray, PathLike
 from ranksieve._util.json_values import decode_json
+from ranksieve._util.messages import warn_caller
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.queries import ids_from_text
-from ranksieve.errors import shown
+from ranksieve.errors import DataError, ParameterError, shown
 from ranksieve.formats.judgements import Judgements, read_judgements
 from ranksieve.formats.log_blocks import EXTRA, QUERY_KEYS, Block, block_of_line, block_of_response
-from ranksieve.formats.text_files import content_lines, first_bytes, read_text, source_name
+from ranksieve.formats.text_files import content_lines, first_bytes, in_file, read_text, source_name
 from ranksieve.preparation.missing import check_policy, fill_missing
 
 MODEL_FILE = re.compile(rb'\s*\{\s*"format"\s*:\s*"ranksieve-(linear|boosted)-model"')
 UNJUDGED: dict[str, float] = {"drop": math.nan, "zero": 0.0}
+
+
+class Place(NamedTuple):
+    """A line (None if the file is one JSON value) and the part of it, from outside to inside."""
+
+    line: int | None = None
+    parts: tuple[str, ...] = ()
+
+    def inside(self, part: str) -> Place:
+        return Place(self.line, (*self.parts, part))
+
+    def error(self, reason: str) -> DataError:
+        return DataError(None, self.line, f"{', '.join(self.parts)}: {reason}" if self.parts else reason)
 
 
 class Response(NamedTuple):
@@ -34,7 +47,7 @@ class Response(NamedTuple):
     ``block`` holds the hits instead of ``content`` where they were read without it.
     """
 
-    place: str
+    place: Place
     query: str | None
     content: Mapping[str, Any]
     block: Block | None = None
@@ -77,32 +90,34 @@ def read_ltr_log(
     check_policy(missing)
     name = source_name(path)
     if unjudged not in UNJUDGED:
-        raise ValueError(f"unjudged={unjudged!r} is unknown; choose one of {', '.join(UNJUDGED)}")
+        raise ParameterError("unjudged", unjudged, f"must be one of {', '.join(UNJUDGED)}")
     if MODEL_FILE.match(first_bytes(path, 100)):
-        raise ValueError(
-            f"{name}: is a ranksieve model, not a data set; give LETOR text, CSV, TSV, parquet or a folder "
-            f"that convert made (fit takes a model to begin with as --from {name})"
+        reason = (
+            "is a model, not a data set; give LETOR text, CSV, TSV, parquet or a folder that convert made "
+            f"(to start a fit from this model, use --from {name})"
         )
+        raise DataError(name, None, reason)
     if judgements is None:
-        raise ValueError(
-            f"{name}: is a feature log, which has no grades; give judgements, on the command line with "
-            f"ranksieve convert {name} train.parquet --judgements FILE"
+        reason = (
+            "is a feature log, which has no grades; give `judgements` (on the command line: ranksieve "
+            f"convert {name} train.parquet --judgements FILE)"
         )
+        raise DataError(name, None, reason)
     judged = judgements if isinstance(judgements, Judgements) else read_judgements(judgements)
     try:
-        with _no_search_for_cycles():
-            logged = list(_logged(read_text(path), name, judged, entry))
+        with in_file(name), _no_search_for_cycles():
+            logged = list(_logged(read_text(path), judged, entry))
     except RecursionError:
-        raise ValueError(f"{name}: damaged JSON (nested too deeply); fetch it again") from None
+        raise DataError(name, None, "damaged JSON (nested too deeply); fetch it again") from None
     grades = [_grades(one, judged, UNJUDGED[unjudged]) for one in logged]
     kept = sum(int((~np.isnan(some)).sum()) for some in grades)
     if not kept:
-        raise ValueError(f"{name}: no logged document has a judgement; are query and document ids the same?")
+        raise DataError(
+            name, None, "no logged document has a judgement; are query and document ids the same?"
+        )
     _warn_of_gaps(name, logged, kept, judged)
-    try:
+    with in_file(name):
         return fill_missing(_dataset(logged, grades, name), missing)
-    except ValueError as error:
-        raise ValueError(f"{name}: {error}") from None
 
 
 @contextmanager
@@ -138,7 +153,7 @@ def _warn_of_gaps(name: str, logged: list[Logged], n_kept: int, judged: Judgemen
     }
     said = [f"{count} {what}" for what, count in gaps.items() if count]
     if said:
-        warnings.warn(f"{name}: {'; '.join(said)}", stacklevel=3)
+        warn_caller(f"{name}: {'; '.join(said)}")
 
 
 def _dataset(logged: list[Logged], grades: list[FloatArray], name: str) -> Dataset:
@@ -147,7 +162,7 @@ def _dataset(logged: list[Logged], grades: list[FloatArray], name: str) -> Datas
     kept = [(one, some, chosen) for one, some, chosen in kept if chosen.any()]
     names = list(dict.fromkeys(feature for one, _, _ in kept for feature in one.block.features))
     if not names:
-        raise ValueError("no hit logs a feature; is the feature set empty?")
+        raise DataError(None, None, "no hit logs a feature; is the feature set empty?")
     place = {feature: column for column, feature in enumerate(names)}
     X = np.full((sum(int(chosen.sum()) for _, _, chosen in kept), len(names)), math.nan)
     queries: list[str] = []
@@ -162,17 +177,15 @@ def _dataset(logged: list[Logged], grades: list[FloatArray], name: str) -> Datas
     return Dataset(X, y, ids_from_text(queries), names, documents, source=name)
 
 
-def _logged(text: str, name: str, judged: Judgements, entry: str | None) -> Iterator[Logged]:
+def _logged(text: str, judged: Judgements, entry: str | None) -> Iterator[Logged]:
     seen: dict[str, set[str]] = {}
-    for response in _responses(text, name, entry):
+    for response in _responses(text, entry):
         query = _query(response, judged)
         before = seen.setdefault(query, set())
         for block in _blocks(response, entry):
             for document in block.documents:
                 if document in before:
-                    raise ValueError(
-                        f"{response.place}: document {document} of query {query} is logged twice; keep one"
-                    )
+                    raise response.place.error(f"document {document} of query {query} is logged twice")
                 before.add(document)
             yield Logged(query, block)
         del (
@@ -197,24 +210,24 @@ def _query(response: Response, judged: Judgements) -> str:
         return judged.query(response.query) or response.query
     if len(judged.grades) == 1:
         return next(iter(judged.grades))
-    raise ValueError(
-        f"{response.place}: the response does not say which of the {len(judged.grades)} judged queries it "
-        'answers; add "qid": … beside "hits"'
+    raise response.place.error(
+        f"the response does not name its query, one of {len(judged.grades)} judged ones; "
+        'add "qid": … beside "hits"'
     )
 
 
-def _responses(text: str, name: str, entry: str | None) -> Iterator[Response]:
+def _responses(text: str, entry: str | None) -> Iterator[Response]:
     """The responses of the one JSON value of a file, or of one per line."""
     try:
-        yield from _split(decode_json(text), name, None)
+        yield from _split(decode_json(text), Place(), None)
     except json.JSONDecodeError as error:
         if error.msg != "Extra data":
-            raise ValueError(f"{name}:{error.lineno}: damaged JSON ({error.msg}); fetch it again") from None
-        for place, line in content_lines(text, name):
-            yield from _of_line(line, place, entry)
+            raise DataError(None, error.lineno, f"damaged JSON ({error.msg}); fetch it again") from None
+        for (_, number), line in content_lines(text, ""):
+            yield from _of_line(line, Place(number), entry)
 
 
-def _of_line(line: str, place: str, entry: str | None) -> Iterator[Response]:
+def _of_line(line: str, place: Place, entry: str | None) -> Iterator[Response]:
     if (quick := block_of_line(line, entry)) is not None:
         query, block = quick
         yield Response(place, query, {}, block)
@@ -222,26 +235,24 @@ def _of_line(line: str, place: str, entry: str | None) -> Iterator[Response]:
     try:
         content = decode_json(line)
     except json.JSONDecodeError as fault:
-        raise ValueError(f"{place}: damaged JSON ({fault.msg}); expected one value per line") from None
+        raise place.error(f"damaged JSON ({fault.msg}); expected one value per line") from None
     yield from _split(content, place, None)
 
 
-def _split(content: Any, place: str, query: str | None) -> Iterator[Response]:
+def _split(content: Any, place: Place, query: str | None) -> Iterator[Response]:
     """Responses inside lists, multi-searches, wrappers and objects keyed by query."""
     if isinstance(content, list):
         for number, one in enumerate(content, start=1):
-            yield from _split(one, f"{place}, response {number}", query)
+            yield from _split(one, place.inside(f"response {number}"), query)
     elif not isinstance(content, dict):
-        raise ValueError(
-            f"{place}: {str(content)[:40]!r} is not a search response; expected an object with hits"
-        )
+        raise place.error(f"{str(content)[:40]!r} is not a search response; expected an object with hits")
     elif "hits" in content or "error" in content:
         yield Response(place, _named_query(content, query), content)
     elif inner := next((content[key] for key in ("response", "responses") if key in content), None):
         yield from _split(inner, place, _named_query(content, query))
     else:
         for key, one in content.items():
-            yield from _split(one, f"{place}, query {key}", key)
+            yield from _split(one, place.inside(f"query {key}"), key)
 
 
 def _named_query(content: Mapping[str, Any], otherwise: str | None) -> str | None:
@@ -252,30 +263,28 @@ def _named_query(content: Mapping[str, Any], otherwise: str | None) -> str | Non
 def _hits(response: Response) -> list[Mapping[str, Any]]:
     if "error" in response.content:
         reason = json.dumps(response.content["error"])[:120]
-        raise ValueError(f"{response.place}: the engine answered with an error ({reason}); search again")
+        raise response.place.error(f"the engine answered with an error ({reason}); search again")
     hits = response.content["hits"]
     hits = hits.get("hits") if isinstance(hits, dict) else hits
     if not isinstance(hits, list) or not all(isinstance(hit, dict) and "_id" in hit for hit in hits):
-        raise ValueError(f"{response.place}: hits.hits is not a list of documents with an _id")
+        raise response.place.error("hits.hits is not a list of documents with an _id")
     return hits
 
 
-def _features(hit: Mapping[str, Any], place: str, entry: str | None) -> dict[str, float]:
+def _features(hit: Mapping[str, Any], place: Place, entry: str | None) -> dict[str, float]:
     """Features of the chosen log entries; the same name in two of them is refused."""
-    where = f"{place}, document {hit['_id']}"
+    where = place.inside(f"document {hit['_id']}")
     features: dict[str, float] = {}
     for name, pairs in _entries(hit, where, entry):
         for feature, value in pairs:
             if feature in features:
-                raise ValueError(
-                    f"{where}: {feature} is logged twice; choose one log entry, as entry={name!r}"
-                )
-            features[feature] = _number(value, f"{where}, feature {feature}")
+                raise where.error(f"{feature} is logged twice; choose one log entry, as `entry={name!r}`")
+            features[feature] = _number(value, where.inside(f"feature {feature}"))
     return features
 
 
 def _entries(
-    hit: Mapping[str, Any], where: str, entry: str | None
+    hit: Mapping[str, Any], where: Place, entry: str | None
 ) -> list[tuple[str, list[tuple[str, Any]]]]:
     try:
         logs = hit["fields"]["_ltrlog"]
@@ -283,13 +292,13 @@ def _entries(
         if not entries:
             raise KeyError
     except (KeyError, TypeError, AttributeError):
-        raise ValueError(
-            f'{where}: has no fields._ltrlog of {{"name": …, "value": …}}; add ext.ltr_log to the search'
+        raise where.error(
+            'has no fields._ltrlog of {"name": …, "value": …}; add ext.ltr_log to the search'
         ) from None
     chosen = [(name, pairs) for name, pairs in entries if entry in (None, name)]
     if not chosen:
-        raise ValueError(
-            f"{where}: has no log entry {entry!r}; there are {', '.join(name for name, _ in entries)}"
+        raise where.error(
+            f"has no log entry for `entry={entry!r}`; there are {', '.join(name for name, _ in entries)}"
         )
     return chosen
 
@@ -303,7 +312,7 @@ def _pairs(log: Any) -> list[tuple[str, Any]]:
     return named
 
 
-def _number(value: Any, where: str) -> float:
+def _number(value: Any, where: Place) -> float:
     if value is None:
         return math.nan
     number = value if isinstance(value, int | float) and not isinstance(value, bool) else math.nan
@@ -312,5 +321,5 @@ def _number(value: Any, where: str) -> float:
     except OverflowError:
         number = value = math.inf
     if not math.isfinite(number):
-        raise ValueError(f"{where}: the value is {shown(value)}; expected a finite number")
+        raise where.error(f"the value is {shown(value)}; expected a finite number")
     return number

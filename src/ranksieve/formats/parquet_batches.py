@@ -13,6 +13,7 @@ from ranksieve.data.inputs import as_document_weight, as_labels
 from ranksieve.data.matrix import first_place
 from ranksieve.data.queries import as_id_array
 from ranksieve.data.row_values import TextColumn, WithGaps
+from ranksieve.errors import DataError
 from ranksieve.formats.batches import Progress, Source, as_dtype, ids_like, rows_of_batch, runs_of
 from ranksieve.formats.columns import (
     ColumnChoice,
@@ -28,10 +29,11 @@ from ranksieve.formats.columns import (
 )
 from ranksieve.formats.folder_writer import Batch
 from ranksieve.formats.frames import NOT_UTF8, open_parquet, without_index
-from ranksieve.formats.text_files import source_name
+from ranksieve.formats.text_files import in_file, source_name
 from ranksieve.preparation.missing import OTHER_POLICIES
 
 TEXT = np.dtype(np.str_)
+ONE_KIND = "make them of one kind"
 DEFAULT_CHOICE = ColumnChoice()
 
 
@@ -79,17 +81,14 @@ def parquet_source(
 
 
 def _part(path: PathLike, choice: ColumnChoice) -> _Part:
-    name = source_name(path)
     with open_parquet(path) as file:
         empty = without_index(file.schema_arrow.empty_table())
-        try:
+        with in_file(source_name(path)):
             columns, table = columns_of(empty, choice)
             weights_of(table, columns)
             single = features_of(table, columns.features).dtype == np.float32
             query_kind = _kind_of(table[columns.qid])
             doc_kind = None if columns.doc_id is None else _kind_of(table[columns.doc_id])
-        except ValueError as error:
-            raise ValueError(f"{name}: {error}") from None
         return _Part(path, columns, single, query_kind, doc_kind, file.metadata.num_rows)
 
 
@@ -99,7 +98,9 @@ def _kind_of(column: Any) -> np.dtype[Any]:
         return TEXT
     kind = ids_of(column).dtype
     if kind.kind == "O":
-        raise ValueError(f"the column {column.name!r} holds {column.dtype}; ids must be numbers or text")
+        raise DataError(
+            None, None, f"the column {column.name!r} holds {column.dtype}; ids must be numbers or text"
+        )
     return kind
 
 
@@ -107,31 +108,31 @@ def _check_same_columns(first: _Part, other: _Part) -> None:
     names = (set(first.columns.all()), set(other.columns.all()))
     for here, there, lacking, having in ((0, 1, other, first), (1, 0, first, other)):
         for name in sorted(names[here] - names[there]):
-            raise ValueError(
-                f"{source_name(lacking.path)}: has no column {name!r}, but {source_name(having.path)} has; "
-                "files that make one data set need the same columns"
+            reason = (
+                f"has no column {name!r}, but {source_name(having.path)} has; all files need the same ones"
             )
+            raise DataError(source_name(lacking.path), None, reason)
     for name in sorted(set(first.columns.features) ^ set(other.columns.features)):
         text, numbers = (first, other) if name in first.columns.texts else (other, first)
-        raise ValueError(
-            f"{source_name(text.path)}: the column {name!r} is text, but in {source_name(numbers.path)} it "
-            "is a feature; make them of one kind"
+        reason = (
+            f"the column {name!r} is text, but a feature in {source_name(numbers.path)}; make both the same"
         )
+        raise DataError(source_name(text.path), None, reason)
 
 
 def _common(kinds: Sequence[np.dtype[Any]], what: str, parts: Sequence[_Part]) -> np.dtype[Any]:
     """The type that holds the ids of all files as they are."""
     for part, kind in zip(parts, kinds, strict=True):
         if kind.kind != kinds[0].kind and {kind.kind, kinds[0].kind} != {"i", "u"}:
-            raise ValueError(
-                f"{source_name(part.path)}: its {what} ids are {_words(kind)}, but those of "
-                f"{source_name(parts[0].path)} are {_words(kinds[0])}; make them of one kind"
+            reason = (
+                f"its {what} ids are {_words(kind)}, but those of {source_name(parts[0].path)} are "
+                f"{_words(kinds[0])}; {ONE_KIND}"
             )
+            raise DataError(source_name(part.path), None, reason)
     common = np.result_type(*kinds)
     if common.kind == "f" and kinds[0].kind != "f":
-        raise ValueError(
-            f"{source_name(parts[0].path)}: no type of whole numbers holds the {what} ids of all "
-            "files; make them of one kind"
+        raise DataError(
+            source_name(parts[0].path), None, f"no integer type holds the {what} ids of all files; {ONE_KIND}"
         )
     return TEXT if common.kind == "U" else common
 
@@ -153,10 +154,9 @@ def _batches(
         name, first = source_name(part.path), 0
         with open_parquet(part.path) as file:
             for table in _tables(file, columns):
-                try:
-                    yield _batch(table, columns, dtype, doc_kind, first, refuse_missing)
-                except ValueError as error:
-                    raise ValueError(f"{name}: {error}") from None
+                with in_file(name):
+                    batch = _batch(table, columns, dtype, doc_kind, first, refuse_missing)
+                yield batch
                 first += table.num_rows
                 done += table.num_rows
                 if progress is not None:
@@ -188,10 +188,11 @@ def _batch(
     place = first_place(X, np.isnan) if refuse_missing else None
     if place is not None:
         row, column = place
-        raise ValueError(
+        reason = (
             f"feature {columns.features[column]} of row {first + row} (query {qid[row]}) is missing; "
             f"{OTHER_POLICIES}"
         )
+        raise DataError(None, None, reason)
     ids, sizes = runs_of(qid)
     comments = None if columns.comment is None else _texts(table[columns.comment])
     doc_ids = None if doc_kind is None else _doc_ids(table[columns.doc_id], rows[columns.doc_id], doc_kind)
@@ -219,7 +220,7 @@ def _texts(column: Any) -> TextColumn:
     try:
         texts.validate(full=True)
     except arrow.ArrowInvalid:
-        raise ValueError(NOT_UTF8) from None
+        raise DataError(None, None, NOT_UTF8) from None
     _, places, block = texts.buffers()
     begins = np.frombuffer(places, dtype=np.int64)[texts.offset : texts.offset + len(texts) + 1]
     data = np.empty(0, dtype=np.uint8) if block is None else np.frombuffer(block, dtype=np.uint8)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ranksieve._types import PathLike
+from ranksieve.errors import DataError
 from ranksieve.formats.text_files import (
     csv_rows,
     finite_number,
@@ -22,21 +23,21 @@ def read_query_weights(path: PathLike) -> dict[str, float]:
     """
     lines, name = text_lines(read_text(path)), source_name(path)
     weights: dict[str, float] = {}
-    places: dict[str, str] = {}
+    lines_of: dict[str, int] = {}
     delimiter = "\t" if "\t" in first_content(lines) else ","
     for row, (place, cells) in enumerate(csv_rows(lines, delimiter, name)):
         if len(cells) != 2:
-            raise ValueError(f"{place}: has {len(cells)} cells; expected two: query,weight")
+            raise DataError(*place, f"has {len(cells)} cells; expected two: query,weight")
         query, weight = (cell.strip() for cell in cells)
         if row == 0 and query.lower() in HEADER[0] and weight.lower() in HEADER[1]:
             continue
         if not query:
-            raise ValueError(f"{place}: the query has no id; name it or drop the line")
-        if query in places:
-            raise ValueError(f"{place}: query {query!r} is in {places[query]} too; list it once")
-        weights[query], places[query] = finite_number(weight, place, "weight"), place
+            raise DataError(*place, "the query has no id; name it or drop the line")
+        if query in lines_of:
+            raise DataError(*place, f"query {query!r} is on line {lines_of[query]} too; list it once")
+        weights[query], lines_of[query] = finite_number(weight, place, "weight"), place[1]
         if weights[query] < 0:
-            raise ValueError(f"{place}: the weight of query {query!r} is {weight}; expected 0 or more")
+            raise DataError(*place, f"the weight of query {query!r} is {weight}; expected a number ≥ 0")
     if not weights:
-        raise ValueError(f"{name}: holds no weights; expected lines query,weight")
+        raise DataError(name, None, "holds no weights; expected lines query,weight")
     return weights

@@ -9,6 +9,7 @@ import numpy as np
 from ranksieve._types import PathLike
 from ranksieve._util.messages import warn_caller
 from ranksieve.data.dataset import Dataset
+from ranksieve.errors import DataError, ParameterError
 from ranksieve.formats.folder_writer import text_column
 from ranksieve.formats.text_files import cells_of, content_lines, delimiter_of, read_text, source_name
 
@@ -24,14 +25,14 @@ def read_queries(path: PathLike) -> dict[str, str]:
     for place, line in lines:
         query, *text = cells_of(line, delimiter)
         if len(text) != 1:
-            raise ValueError(f"{place}: has {1 + len(text)} cells; expected two, a query id and its text")
+            raise DataError(*place, f"has {1 + len(text)} cells; expected two, a query id and its text")
         if not texts and place == lines[0][0] and query.strip().lower() in IDS:
             continue
         if query.strip() in texts:
-            raise ValueError(f"{place}: query {query.strip()} has a second text; keep one of them")
+            raise DataError(*place, f"query {query.strip()} has a second text; keep one of them")
         texts[query.strip()] = text[0].strip()
     if not texts:
-        raise ValueError(f"{name}: holds no query")
+        raise DataError(name, None, "holds no query")
     return texts
 
 
@@ -47,14 +48,12 @@ def with_query_texts(data: Dataset, queries: PathLike | Mapping[str, str]) -> Da
     """
     given = isinstance(queries, Mapping)
     texts = queries if isinstance(queries, Mapping) else read_queries(queries)
-    name = "the mapping" if given else source_name(queries)  # type: ignore[arg-type]
+    name = "`queries`" if given else source_name(queries)  # type: ignore[arg-type]
     ids = [str(query) for query in data.query_ids.tolist()]
     lacking = [query for query in ids if query not in texts]
     if len(lacking) == len(ids):
-        raise ValueError(
-            f"{name}: has none of the {len(ids)} queries of {data.source or 'the data'}, such as {ids[0]}; "
-            "are the ids the same?"
-        )
+        reason = f"has none of the {len(ids)} queries of {data.source or 'the data'}, such as {ids[0]}"
+        raise ParameterError("queries", queries, reason) if given else DataError(name, None, reason)
     if lacking:
         warn_caller(f"{name}: has no text for {len(lacking)} of {len(ids)} queries, such as {lacking[0]}")
     column = text_column([texts.get(query, "") for query in ids])

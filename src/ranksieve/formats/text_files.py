@@ -13,9 +13,10 @@ import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any, NamedTuple, cast
+from typing import IO, Any, NamedTuple, TypeAlias, cast
 
 from ranksieve._types import PathLike
+from ranksieve.errors import DataError, ParameterError
 from ranksieve.formats.unpacking import Unpacked, unpacked
 
 GZIP_MAGIC = b"\x1f\x8b"
@@ -23,6 +24,8 @@ PARQUET_MAGIC = b"PAR1"
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 STANDARD_INPUT = "-"
 LONGEST_LINE = 2**27  # bytes: eight million features of one document
+Place: TypeAlias = tuple[str, int]
+"""A file and the number of a line."""
 NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 
 
@@ -38,9 +41,9 @@ def plain_file_errors(path: PathLike) -> Iterator[None]:
     try:
         yield
     except EOFError:
-        raise ValueError(f"{name}: the gzip data break off; the file is truncated, fetch it again") from None
+        raise DataError(name, None, "the gzip data are truncated; fetch the file again") from None
     except (zlib.error, gzip.BadGzipFile) as error:
-        raise ValueError(f"{name}: the gzip data are corrupt ({error}); fetch the file again") from None
+        raise DataError(name, None, f"the gzip data are corrupt ({error}); fetch the file again") from None
     except FileNotFoundError:
         raise FileNotFoundError(f"{name}: there is no such file") from None
     except IsADirectoryError:
@@ -49,6 +52,18 @@ def plain_file_errors(path: PathLike) -> Iterator[None]:
         ) from None
     except OSError as error:
         raise OSError(f"{name}: cannot be read ({error.strerror or ' '.join(str(error).split())})") from None
+
+
+@contextmanager
+def in_file(name: str) -> Iterator[None]:
+    """Errors about data are about this file."""
+    try:
+        yield
+    except ParameterError:
+        raise
+    except ValueError as error:
+        about = error if isinstance(error, DataError) else DataError(None, None, str(error))
+        raise about.at(name) from None
 
 
 def read_bytes(path: PathLike) -> bytes:
@@ -69,7 +84,7 @@ def as_text(raw: bytes, name: str) -> str:
         return raw.removeprefix(BYTE_ORDER_MARK).decode("utf-8")
     except UnicodeDecodeError as error:
         line = raw.count(b"\n", 0, error.start) + 1
-        raise ValueError(f"{name}:{line}: is not UTF-8 text; save it as UTF-8") from None
+        raise DataError(name, line, "is not UTF-8 text; save it as UTF-8") from None
 
 
 def first_bytes(path: PathLike, count: int) -> bytes:
@@ -98,11 +113,11 @@ def text_lines(text: str) -> list[str]:
     return list(io.StringIO(text, newline=""))
 
 
-def content_lines(text: str, name: str) -> Iterator[tuple[str, str]]:
-    """Each line that is not blank, with its place ``file:line``."""
+def content_lines(text: str, name: str) -> Iterator[tuple[Place, str]]:
+    """Each line that is not blank, with its place."""
     for number, line in enumerate(text_lines(text), start=1):
         if line.strip():
-            yield f"{name}:{number}", line.strip()
+            yield (name, number), line.strip()
 
 
 def first_content(lines: Iterable[str]) -> str:
@@ -126,23 +141,23 @@ def cells_of(line: str, delimiter: str) -> list[str]:
         return [line]
 
 
-def csv_rows(lines: Iterable[str], delimiter: str, name: str) -> Iterator[tuple[str, list[str]]]:
-    """The cells of each row that is not blank, with its place ``file:line``."""
+def csv_rows(lines: Iterable[str], delimiter: str, name: str) -> Iterator[tuple[Place, list[str]]]:
+    """The cells of each row that is not blank, with its place."""
     reader = csv.reader(lines, delimiter=delimiter)
     try:
         for cells in reader:
             if any(cell.strip() for cell in cells):
-                yield f"{name}:{reader.line_num}", cells
+                yield (name, reader.line_num), cells
     except csv.Error as error:
-        raise ValueError(f"{name}:{reader.line_num}: damaged CSV ({error})") from None
+        raise DataError(name, reader.line_num, f"damaged CSV ({error})") from None
 
 
-def finite_number(text: str, place: str, what: str) -> float:
+def finite_number(text: str, place: Place, what: str) -> float:
     """A number in ASCII digits; anything else is refused, naming the place (1_000 is a number to Python)."""
     word = text.strip()  # float itself does not take all blanks away
     value = float(word) if NUMBER.fullmatch(word) else math.nan
     if not math.isfinite(value):
-        raise ValueError(f"{place}: the {what} is {text[:40]!r}; expected a finite number")
+        raise DataError(*place, f"the {what} is {text[:40]!r}; expected a finite number")
     return value
 
 
@@ -159,8 +174,8 @@ def text_chunks(path: PathLike, chunk_bytes: int) -> Iterator[Chunk]:
     with plain_file_errors(path), _open(path) as raw:
         start = raw.peek(len(PARQUET_MAGIC))[: len(PARQUET_MAGIC)]
         if start == PARQUET_MAGIC:
-            raise ValueError(
-                f"{source_name(path)}: is parquet, not LETOR text; name a file ending in .parquet"
+            raise DataError(
+                source_name(path), None, "is parquet, not LETOR text; its name must end in .parquet"
             )
         zipped = start.startswith(GZIP_MAGIC) or os.fspath(path).endswith(".gz")
         stream = Unpacked(raw, source_name(path)) if zipped else raw
@@ -192,8 +207,8 @@ def _whole_lines(stream: io.BufferedIOBase | io.RawIOBase, name: str, size: int)
         kept = rest
         if kept == len(buffer) - 1:  # one line fills the buffer
             if kept >= LONGEST_LINE:
-                raise ValueError(
-                    f"{name}: a line has over {LONGEST_LINE} bytes; expected a document per line"
+                raise DataError(
+                    name, None, f"a line has over {LONGEST_LINE} bytes; expected one document per line"
                 )
             buffer = buffer + bytearray(len(buffer))
     if kept:
@@ -206,5 +221,5 @@ def _fill(stream: io.BufferedIOBase | io.RawIOBase, buffer: bytearray, kept: int
     """Read behind the ``kept`` bytes, leaving one byte for a last newline; return how many came."""
     count = stream.readinto(memoryview(buffer)[kept:-1])
     if buffer.find(0, kept, kept + count) >= 0:
-        raise ValueError(f"{name}: holds NUL bytes, so it is not LETOR text")
+        raise DataError(name, None, "holds NUL bytes, so it is not LETOR text")
     return count

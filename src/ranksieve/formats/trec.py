@@ -10,6 +10,7 @@ import numpy as np
 from ranksieve._types import FloatArray, PathLike
 from ranksieve._util.atomic import atomic_write
 from ranksieve.data.dataset import Dataset
+from ranksieve.errors import DataError
 from ranksieve.formats.judgements import Entry, NumbersOfDocuments, gathered, qrels_entries
 from ranksieve.formats.text_files import content_lines, finite_number, read_text, source_name
 
@@ -33,9 +34,9 @@ def _run_entries(text: str, name: str) -> Iterator[Entry]:
     for place, line in content_lines(text, name):
         words = line.split()
         if len(words) != 6:
-            raise ValueError(
-                f"{place}: has {len(words)} columns; expected the six of a TREC run: "
-                "query Q0 document rank score tag"
+            raise DataError(
+                *place,
+                f"has {len(words)} columns; expected the six of a TREC run: query Q0 document rank score tag",
             )
         yield Entry(place, words[0], words[2], finite_number(words[4], place, "score"))
 
@@ -73,10 +74,8 @@ def document_names(dataset: Dataset) -> list[str]:
     for query, rows in _query_rows(dataset):
         if len({names[row] for row in rows}) < len(rows):
             twice = next(names[row] for row in rows if [names[r] for r in rows].count(names[row]) > 1)
-            raise ValueError(
-                f"query {query} has two documents called {twice}, which a TREC file cannot tell apart; "
-                "give each document of a query its own id"
-            )
+            reason = f"query {query} has two documents called {twice}; TREC files need distinct ids"
+            raise DataError(None, None, reason)
     return names
 
 
@@ -85,10 +84,10 @@ def _query_rows(dataset: Dataset) -> Iterator[tuple[str, list[int]]]:
     for q, query in enumerate(queries.ids.tolist()):
         word = _word(query)
         if not word or word in seen:
-            raise ValueError(
-                f"the query id {query!r} is empty or, as one word, that of another query, so a TREC file "
-                "cannot hold it; give each query an id of its own"
+            reason = (
+                f"the query id {query!r} is empty or, as one word, not unique; TREC files need distinct ids"
             )
+            raise DataError(None, None, reason)
         seen.add(word)
         yield word, queries.rows_of(q).tolist()
 

@@ -6,6 +6,8 @@ import gzip
 import io
 from typing import IO, Any, cast
 
+from ranksieve.errors import DataError
+
 MOST_TIMES = 250  # that text may be larger than its gzip; the format's own bound is 1,032
 MOST_TIMES_BY_COLUMN = 2000  # of parquet, which writes a value once for any number of equal rows
 ALWAYS = 2**28  # bytes that may be unpacked from however few
@@ -41,10 +43,9 @@ class Unpacked(io.RawIOBase):
         count = int(self._gzip.readinto(buffer))
         self._count += count
         if self._count > max(ALWAYS, MOST_TIMES * self._packed.count):
-            raise ValueError(
-                f"{self._name}: unpacks to {self._count / MEGABYTE:.3g} MB and more from the "
-                f"first {self._packed.count / MEGABYTE:.3g} MB of gzip, as no data do; if sound, unpack it"
-            )
+            ratio = f"{self._count / MEGABYTE:.3g} MB from {self._packed.count / MEGABYTE:.3g} MB of gzip"
+            reason = f"suspicious compression ratio ({ratio}); if the file is trusted, decompress it first"
+            raise DataError(self._name, None, reason)
         return count
 
 
@@ -57,7 +58,8 @@ def unpacked(packed: bytes, name: str) -> bytes:
 def check_announced(n_rows: int, n_columns: int, n_bytes: int, name: str) -> None:
     """Refuse a file whose table is far larger than the file."""
     if n_rows * n_columns * CELL > max(ALWAYS, MOST_TIMES_BY_COLUMN * n_bytes):
-        raise ValueError(
-            f"{name}: announces {n_rows:,} rows of {n_columns:,} columns in {n_bytes:,} bytes, as no data "
-            "do; write it again with the rows that it should have"
+        reason = (
+            f"announces {n_rows:,} rows of {n_columns:,} columns in {n_bytes:,} bytes, which is implausible; "
+            "write it again with the rows that it should have"
         )
+        raise DataError(name, None, reason)
