@@ -389,7 +389,6 @@ def test_arrays(data, client):
     assert "3 entries" in info.value.reason
 
 
-@pytest.mark.full
 def test_parquet_files(data, client, tmp_path):
     names = ["label", "qid", *data.feature_names]
     table, half = frame_of(data), data.n_docs // 2
