@@ -92,7 +92,7 @@ docs-site: $(SITE_READY)
 	NO_MKDOCS_2_WARNING=1 $(SITE)/$(SCRIPTS)/mkdocs build --strict
 
 results: $(READY)
-	$(BIN)/python -m benchmarks.results_page
+	$(BIN)/python -m papers
 
 # A quarter of an hour on two cores; what is in benchmarks/results for the same versions is not measured again.
 bench: $(BENCH_READY)

@@ -21,7 +21,7 @@ PAPER = {"OHSUMED": (0.5, 0.0053, 0.0602, 0.0455, 0.0838), "MQ2008": (0.3506, 0.
 def run(name: str, folds: list[Fold]) -> Any:
     with TemporaryDirectory() as out:
         n_jobs = len(os.sched_getaffinity(0))
-        results = bench({"data": folds}, [name], out=out, profile="letor", studies=False, n_jobs=n_jobs)
+        results = bench({"data": folds}, [name], out=out, profile="letor", n_jobs=n_jobs)
         return results.data_sets["data"].results[name]
 
 

@@ -77,8 +77,8 @@ def shop_results(tmp_path_factory, worker_id):
 
     Processes of tests share it: whoever comes second finds every fit done.
     """
-    from ranksieve.experiment.benching import bench
-    from ranksieve.experiment.studies import STUDIES
+    from papers.bench import bench
+    from papers.studies import STUDIES
 
     names = ["<b>price</b>", "clicks & views", *(f"f{j}" for j in range(3, 12)), "constructor"]
     shop = make_ranking(45, 12, 3, docs_per_query=(10, 14), seed=2, feature_names=names)

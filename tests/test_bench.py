@@ -16,6 +16,7 @@ import pytest
 from ranksieve.data.dataset import Dataset
 from ranksieve.experiment.benching import bench
 from ranksieve.experiment.fold_run import ALL_METRICS, truncated
+from ranksieve.experiment.results import TABLE_METRICS
 from ranksieve.experiment.results_folder import load_results
 from ranksieve.experiment.table_files import json_text
 from ranksieve.experiment.tables import accuracy_table, all_tables, significance_table
@@ -24,6 +25,9 @@ from ranksieve.formats.letor import write_letor
 from ranksieve.generators.ranking import make_ranking
 from ranksieve.methods import METHODS, thinned, within
 from ranksieve.metrics import Evaluator, evaluate
+from ranksieve.metrics.profiles import PROFILES, STANDARD
+from tests.conftest import ROOT
+from tests.protocol import STUDIES, counts, path
 from tests.refusals import refused_data, refused_parameter
 
 METHODS_HERE = ["ranksvm-l1", "ranksvm", "rankboost", "sparseranker"]
@@ -31,11 +35,12 @@ METHODS_HERE = ["ranksvm-l1", "ranksvm", "rankboost", "sparseranker"]
 
 @pytest.fixture(scope="module")
 def results(synthetic_folds, tmp_path_factory):
-    return bench({"toy": synthetic_folds}, METHODS_HERE, out=tmp_path_factory.mktemp("results"), grid="fast")
+    how = {"out": tmp_path_factory.mktemp("results"), "grid": "fast", "studies": STUDIES}
+    return bench({"toy": synthetic_folds}, METHODS_HERE, **how)
 
 
 def tables_without_times(results):
-    return json_text([table for table in all_tables(results) if table.name not in ("times", "published")])
+    return json_text([table for table in all_tables(results) if table.name != "times"])
 
 
 @pytest.mark.parametrize("name", ["ranksvm", "rankboost"])
@@ -84,12 +89,49 @@ def test_truncation_keeps_the_largest_weights(synthetic_folds, results):
     assert truncated(coef, fold, Evaluator(fold.test)) == curve
 
 
-def test_studies_are_there_for_every_fold(results):
+def test_studies_are_there_for_every_fold(synthetic_folds, results):
     studies = results.data_sets["toy"].studies
-    about_data = {"single_features", "path", "sizes"}
-    assert [set(rows) for rows in studies] == [about_data | {"convergence"}, about_data, about_data]
-    for run in studies[0]["convergence"]["runs"].values():
-        assert min(run["objective"]) >= studies[0]["convergence"]["optimum"] - 1e-9
+    everywhere = {"counts", "path"}
+    assert [set(rows) for rows in studies] == [everywhere | {"only_first"}, everywhere, everywhere]
+    assert [rows["counts"]["n_docs"] for rows in studies] == [fold.train.n_docs for fold in synthetic_folds]
+    assert studies[0]["only_first"]["data_set"] == "toy"
+    assert len(studies[0]["path"]["alphas"]) == 5
+    assert studies[0]["counts"]["seconds_in_all"] >= 0
+
+
+def test_a_study_that_is_there_is_not_measured_again(synthetic_folds, tmp_path):
+    asked = []
+
+    def study(place):
+        asked.append(place.number)
+        return {"number": place.number}
+
+    for studies in ({"one": study}, {"one": study, "two": study}):
+        found = bench({"toy": synthetic_folds}, ["rankrls"], out=tmp_path, grid="fast", studies=studies)
+    assert asked == [1, 2, 3] * 2
+    assert [rows["two"]["number"] for rows in found.data_sets["toy"].studies] == [1, 2, 3]
+
+
+def test_without_studies_nothing_but_methods_is_run(synthetic_folds, tmp_path):
+    found = bench({"toy": synthetic_folds[:1]}, ["rankrls"], out=tmp_path, grid="fast")
+    assert found.data_sets["toy"].studies == []
+    assert [path.name for path in (tmp_path / "toy").iterdir()] == ["rankrls"]
+    assert [table.name for table in all_tables(found)] == ["accuracy", "significance", "times"]
+
+
+def test_chosen_models_are_measured_by_further_conventions(synthetic_folds, tmp_path):
+    how = {"grid": "fast", "other_profiles": {"toy": [STANDARD], "other": [PROFILES["trec"]]}}
+    (fold,) = (
+        bench({"toy": synthetic_folds[:1]}, ["rankrls"], out=tmp_path, **how)
+        .data_sets["toy"]
+        .methods["rankrls"]
+    )
+    scores = synthetic_folds[0].test.X @ fold.result.coef
+    expected = evaluate(scores, synthetic_folds[0].test, TABLE_METRICS, "standard").mean
+    assert fold.header["identity"]["other_profiles"] == ["standard"]
+    for row in fold.tested.values():
+        assert set(row["elsewhere"]) == {"standard"}
+    assert fold.result.draws[0].elsewhere["standard"] == pytest.approx(expected)
 
 
 @pytest.mark.full
@@ -103,14 +145,12 @@ def test_processes_write_to_the_folder_of_the_call(synthetic_folds, tmp_path, mo
     for name in ("one", "two"):
         (tmp_path / name).mkdir()
         monkeypatch.chdir(tmp_path / name)
-        found = bench(
-            {"toy": synthetic_folds[:2]}, ["rankrls"], out="out", grid="fast", studies=False, n_jobs=2
-        )
+        found = bench({"toy": synthetic_folds[:2]}, ["rankrls"], out="out", grid="fast", n_jobs=2)
         assert list(found.data_sets["toy"].methods) == ["rankrls"]
 
 
 def test_a_folder_grows_by_data_sets_and_methods(synthetic_folds, tmp_path):
-    how = {"out": tmp_path, "grid": "fast", "studies": ["single_features"]}
+    how = {"out": tmp_path, "grid": "fast", "studies": {"counts": counts}}
     bench({"a": synthetic_folds}, ["ranksvm"], **how)
     bench({"a": synthetic_folds}, ["adarank-ndcg"], **how)
     grown = bench({"b": synthetic_folds[:2]}, ["ranksvm"], **how)
@@ -121,7 +161,7 @@ def test_a_folder_grows_by_data_sets_and_methods(synthetic_folds, tmp_path):
 
 
 def test_an_unfinished_method_is_named_and_left_out(synthetic_folds, tmp_path):
-    how = {"out": tmp_path, "grid": "fast", "studies": False}
+    how = {"out": tmp_path, "grid": "fast"}
     results = bench({"toy": synthetic_folds}, ["ranksvm", "listnet"], **how)
     path = tmp_path / "toy" / "listnet" / "Fold2.jsonl"
     path.write_bytes(b"\n".join(path.read_bytes().splitlines()[:3]) + b"\n")
@@ -140,18 +180,19 @@ def test_an_unfinished_method_is_named_and_left_out(synthetic_folds, tmp_path):
 def test_a_file_cut_anywhere_is_completed_to_the_same_results(
     synthetic_folds, results, tmp_path, name, lines
 ):
-    first = bench({"toy": synthetic_folds[:1]}, [name], out=tmp_path, grid="fast", studies=[])
+    first = bench({"toy": synthetic_folds[:1]}, [name], out=tmp_path, grid="fast")
     path = tmp_path / "toy" / name / "Fold1.jsonl"
     content = path.read_bytes().splitlines(keepends=True)
     path.write_bytes(b"".join(content[:lines]) + content[-1][:17])
-    again = bench({"toy": synthetic_folds[:1]}, [name], out=tmp_path, grid="fast", studies=[])
+    again = bench({"toy": synthetic_folds[:1]}, [name], out=tmp_path, grid="fast")
     assert tables_without_times(again) == tables_without_times(first)
 
 
 KILLED = """
 import sys
 from ranksieve.experiment.benching import bench
-bench(sys.argv[1], ["ranksvm", "fsmrank"], out=sys.argv[2], studies=["single_features", "path"], n_jobs=2)
+from tests.protocol import STUDIES
+bench(sys.argv[1], ["ranksvm", "fsmrank"], out=sys.argv[2], studies=STUDIES, n_jobs=2)
 """
 
 
@@ -163,14 +204,14 @@ def test_kill_and_resume_give_the_same_tables(synthetic_folds, tmp_path):
         for part, data in zip(("train", "vali", "test"), fold, strict=True):
             write_letor(data, folder / f"{part}.txt")
     root, killed, whole = (str(tmp_path / name) for name in ("letor", "killed", "whole"))
-    process = subprocess.Popen([sys.executable, "-c", KILLED, root, killed], start_new_session=True)
+    process = subprocess.Popen([sys.executable, "-c", KILLED, root, killed], start_new_session=True, cwd=ROOT)
     while process.poll() is None and not _some_fits(killed):
         time.sleep(0.01)
     assert process.poll() is None, "the run ended before it could be killed"
     subprocess.run(["kill", "-KILL", "--", f"-{process.pid}"], check=True)
     assert process.wait() == -signal.SIGKILL
     time.sleep(0.2)  # its workers are in the same process group; let the last of them go
-    how = {"studies": ["single_features", "path"]}
+    how = {"studies": STUDIES}
     resumed = bench(root, ["ranksvm", "fsmrank"], out=killed, **how)
     uninterrupted = bench(root, ["ranksvm", "fsmrank"], out=whole, **how)
     assert tables_without_times(resumed) == tables_without_times(uninterrupted)
@@ -181,24 +222,25 @@ import sys
 from ranksieve.formats.folds import deal_folds
 from ranksieve.generators.ranking import make_ranking
 from ranksieve.experiment.benching import bench
+from tests.protocol import STUDIES
 folds = deal_folds(make_ranking(30, 10, 3, docs_per_query=12, seed=1), 3)
 sys.stdin.readline()
-bench({"toy": folds}, ["ranksvm", "listnet"], out=sys.argv[1], studies=["single_features", "path"])
+bench({"toy": folds}, ["ranksvm", "listnet"], out=sys.argv[1], studies=STUDIES)
 """
 
 
 @pytest.mark.full
 def test_two_runs_into_one_folder_share_the_work(tmp_path):
     command = [sys.executable, "-c", TWICE, str(tmp_path)]
-    runs = [subprocess.Popen(command, stdin=subprocess.PIPE) for _ in range(2)]
+    runs = [subprocess.Popen(command, stdin=subprocess.PIPE, cwd=ROOT) for _ in range(2)]
     for run in runs:
         run.stdin.write(b"go\n")
         run.stdin.close()
     assert [run.wait() for run in runs] == [0, 0]
-    for path in tmp_path.glob("toy/*/*.jsonl"):
-        rows = [json.loads(line) for line in path.read_text().splitlines()]
+    for file in tmp_path.glob("toy/*/*.jsonl"):
+        rows = [json.loads(line) for line in file.read_text().splitlines()]
         whose = [(row["kind"], row.get("point"), row.get("select")) for row in rows]
-        assert len(set(whose)) == len(whose), path
+        assert len(set(whose)) == len(whose), file
 
 
 def _some_fits(folder):
@@ -216,6 +258,8 @@ def test_bad_requests(synthetic_folds, tmp_path):
     assert "'toy'" in info.value.reason
     with refused_parameter("methods", []):
         bench(folds, [], out=tmp_path)
+    with refused_parameter("studies", ["path"]):
+        bench(folds, ["ranksvm"], out=tmp_path, studies=["path"])
     with refused_parameter("grid", "slow"):
         bench(folds, ["ranksvm"], out=tmp_path, grid="slow")
     with pytest.raises(FileNotFoundError, match="nowhere"):
@@ -243,7 +287,7 @@ def test_roots_without_folds_and_differing_widths(synthetic_folds, tmp_path):
 def test_a_data_file_is_dealt_into_folds(tmp_path):
     data = make_ranking(40, 8, 3, docs_per_query=12, seed=1)
     write_letor(data, tmp_path / "judged.txt.gz")
-    how = {"out": tmp_path / "out", "grid": "fast", "studies": False}
+    how = {"out": tmp_path / "out", "grid": "fast"}
     found = bench(tmp_path / "judged.txt.gz", ["ranksvm"], **how).data_sets
     assert list(found) == ["judged"]
     assert found["judged"].n_queries == 40
@@ -267,11 +311,11 @@ def with_short_lists(fold, part):
 @pytest.mark.full
 def test_errors_and_warnings_say_whose_they_are(synthetic_folds, tmp_path, n_jobs):
     blind = {"toy": [with_short_lists(with_short_lists(synthetic_folds[0], "valid"), "train")]}
-    how = {"studies": False, "profile": "letor", "n_jobs": n_jobs}
+    how = {"profile": "letor", "n_jobs": n_jobs}
     with pytest.warns(UserWarning, match=r"^toy, fold 1, sparseranker: ndcg@10 "):
         bench(blind, ["sparseranker"], out=tmp_path / "blind", **how)
     bad = {"toy": [synthetic_folds[0], without_labels(synthetic_folds[1], "train")]}
-    how = {"grid": "fast", "studies": ["path"], "n_jobs": n_jobs}
+    how = {"grid": "fast", "studies": {"path": path}, "n_jobs": n_jobs}
     with refused_data() as info:
         bench(bad, ["ranksvm"], out=tmp_path / "bad", **how)
     assert info.value.__notes__ == ["toy, fold 2, studies"]
@@ -281,13 +325,13 @@ def test_errors_and_warnings_say_whose_they_are(synthetic_folds, tmp_path, n_job
 def test_an_error_of_a_method_says_whose_it_is(synthetic_folds, tmp_path):
     blank = {"toy": [without_labels(synthetic_folds[0], "valid")]}
     with refused_data() as info:
-        bench(blank, ["sparseranker"], out=tmp_path, studies=False)
+        bench(blank, ["sparseranker"], out=tmp_path)
     assert info.value.__notes__ == ["toy, fold 1, sparseranker"]
     assert "validation data" in info.value.reason
 
 
 def test_what_is_refused_leaves_nothing_behind(synthetic_folds, tmp_path):
-    how = {"out": tmp_path, "studies": ["single_features"]}
+    how = {"out": tmp_path, "studies": {"counts": counts}}
     bench({"toy": synthetic_folds}, ["ranksvm"], grid="fast", **how)
     before = sorted(tmp_path.rglob("*"))
     with refused_data("studies/Fold1.jsonl") as info:
@@ -307,7 +351,7 @@ def test_a_name_that_no_folder_can_have_is_refused(synthetic_folds, tmp_path, na
 
 
 def test_files_of_others_and_files_just_begun_do_not_disturb(synthetic_folds, tmp_path):
-    how = {"out": tmp_path, "grid": "fast", "studies": ["single_features"]}
+    how = {"out": tmp_path, "grid": "fast", "studies": {"counts": counts}}
     bench({"toy": synthetic_folds[:1]}, ["ranksvm"], **how)
     (tmp_path / "notes.txt").write_text("mine")
     (tmp_path / "toy" / "ranksvm" / "Fold1 (copy).jsonl").write_text("mine")
@@ -320,7 +364,7 @@ def test_files_of_others_and_files_just_begun_do_not_disturb(synthetic_folds, tm
 
 def test_selectors_choose_at_most_the_features_that_there_are(tmp_path):
     folds = deal_folds(make_ranking(30, 12, 3, docs_per_query=12, seed=1), 3)
-    how = {"out": tmp_path, "grid": "fast", "studies": False}
+    how = {"out": tmp_path, "grid": "fast"}
     found = bench({"few": folds}, ["fsrank", "gas", "fsmsvm"], **how).data_sets["few"]
     for name, size in (("fsrank", "k"), ("gas", "k"), ("fsmsvm", "t")):
         points = [row["parameters"] for row in found.methods[name][0].fits]
@@ -336,7 +380,7 @@ def test_selectors_that_share_a_choice_are_as_if_fitted_alone(name, tmp_path):
     method = METHODS[name]
     if name == "stabilityselection":
         method = replace(method, grid=[{**point, "n_subsamples": 8} for point in method.grid])
-    how = {"out": tmp_path, "grid": "fast", "studies": False}
+    how = {"out": tmp_path, "grid": "fast"}
     (fold, *_) = bench({"few": folds[:1]}, {name: method}, **how).data_sets["few"].methods[name]
     evaluator = Evaluator(folds[0].valid)
     for row in fold.fits:
@@ -346,7 +390,7 @@ def test_selectors_that_share_a_choice_are_as_if_fitted_alone(name, tmp_path):
 
 
 def test_rows_that_lack_something_are_named(synthetic_folds, tmp_path):
-    bench({"toy": synthetic_folds}, ["ranksvm"], out=tmp_path, grid="fast", studies=False)
+    bench({"toy": synthetic_folds}, ["ranksvm"], out=tmp_path, grid="fast")
     path = tmp_path / "toy" / "ranksvm" / "Fold2.jsonl"
     lines = path.read_text().splitlines()
     at = next(k for k, line in enumerate(lines) if '"kind": "tested"' in line)

@@ -22,13 +22,19 @@ from benchmarks.measures.roofline import counted
 from benchmarks.pairs import build_pairs, count_pairs
 from benchmarks.problems import problems
 from benchmarks.results_data import is_known, keep_rows, read_rows, with_ratios
-from benchmarks.results_page import INTRODUCTION
-from benchmarks.results_page import page as results_page
+from papers.__main__ import main as papers_command
+from papers.bench import bench, load_results
+from papers.comparison import agreement
+from papers.results_page import INTRODUCTION
+from papers.results_page import page as results_page
+from papers.stand_ins import Shape
+from papers.studies import STUDIES
+from papers.variants import VARIANTS
 
-from ranksieve.experiment.benching import bench
-from ranksieve.experiment.comparison import agreement
 from ranksieve.formats.folds import deal_folds
+from ranksieve.formats.letor import write_letor
 from ranksieve.generators.ranking import make_ranking
+from ranksieve.methods import METHODS
 from ranksieve.path import sparse_path
 
 FOLDER = Path(benchmarks.__file__).parent
@@ -249,6 +255,45 @@ def test_the_full_run_includes_every_study(monkeypatch, capsys):
     with pytest.raises(SystemExit):
         runner.main(["--only", "nothing"])
     assert "unknown: nothing; known: to_objective" in capsys.readouterr().err
+
+
+@pytest.mark.full
+def test_make_results_writes_the_page(synthetic_folds, tmp_path, monkeypatch, capsys):
+    """All that ``make results`` does, with a method or two of each kind and tiny stand-ins."""
+    for data_set in ("OHSUMED", "MQ2008"):
+        for number, fold in enumerate(synthetic_folds[:1], start=1):
+            folder = tmp_path / "letor" / data_set / f"Fold{number}"
+            folder.mkdir(parents=True)
+            for part, data in zip(("train", "vali", "test"), fold, strict=True):
+                write_letor(data, folder / f"{part}.txt")
+    monkeypatch.setattr("papers.results_page.letor_root", lambda: tmp_path / "letor")
+    monkeypatch.setattr("papers.results_page.FOLDER", tmp_path / "results")
+    monkeypatch.setattr("papers.results_page.PAGE", tmp_path / "results.md")
+    monkeypatch.setattr("papers.results_page.VARIANTS", {"fsrank-k5": VARIANTS["fsrank-k5"]})
+    monkeypatch.setattr("papers.bench.METHODS", {name: METHODS[name] for name in ("ranksvm", "fenchelrank")})
+    monkeypatch.setattr("papers.bench.STUDIES", {name: STUDIES[name] for name in ("path", "convergence")})
+    monkeypatch.setattr("papers.stand_ins.SHAPES", {"TD2003": Shape(20, 300, 12, 2, 3.0)})
+    monkeypatch.setattr("os.sched_getaffinity", lambda pid: {0})
+    papers_command([])
+    text = (tmp_path / "results.md").read_text(encoding="utf-8")
+    assert text.startswith(INTRODUCTION)
+    assert "### MQ2008: test accuracy" in text
+    assert "FS-Rank, k = 5" in text
+    assert "### Stand-ins for other collections" in text
+    assert f"wrote {tmp_path / 'results.md'}" in capsys.readouterr().out
+
+
+def test_papers_bench_runs_studies_and_variants(synthetic_folds, tmp_path, capsys):
+    data = synthetic_folds[0].train
+    write_letor(data, tmp_path / "judged.txt")
+    how = ["--grid", "fast", "--jobs", "1", "-o", str(tmp_path / "out"), "--profile", "standard"]
+    papers_command(["bench", str(tmp_path / "judged.txt"), "--methods", "ranksvm,fsrank-k5", *how])
+    assert "judged: test accuracy" in capsys.readouterr().out
+    found = load_results(tmp_path / "out").data_sets["judged"]
+    assert (list(found.methods), list(found.variants)) == (["ranksvm"], ["fsrank-k5"])
+    assert {"single_features", "path", "sizes"} <= set(found.studies[0])
+    with pytest.raises(SystemExit, match="studies"):
+        papers_command(["bench", str(tmp_path / "judged.txt"), "--studies", "paht", *how])
 
 
 @pytest.mark.full

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from papers.page import write_page
 
 import ranksieve as rs
 from ranksieve.cli.demo import demo
@@ -18,7 +19,6 @@ from ranksieve.estimators.best_subset import held_out_sizes
 from ranksieve.report import build_content, write_report
 from ranksieve.report.explain_page import ExplainPage, explain_page
 from ranksieve.report.frontier_page import frontier_page
-from ranksieve.report.results_page import write_results_page
 from ranksieve.report.subset_page import subset_page
 from tests.test_report import values_of
 
@@ -45,7 +45,7 @@ def browser():
 def pages(shop_results, tmp_path_factory) -> dict[str, Path]:
     folder = tmp_path_factory.mktemp("pages")
     demo(seed=0, out=str(folder), report=str(folder / "fit.html"))
-    write_results_page(shop_results, folder / "results.html")
+    write_page(shop_results, folder / "results.html")
     data = rs.make_ranking(n_queries=30, n_features=8, n_informative=4, seed=0)
     for family in ("l1", "forward"):
         ranker = rs.SparseRanker(4, families=[family], cv=3, profile="standard").fit(data)

@@ -26,7 +26,7 @@ ALL = {"online": ONLINE, "dense": DENSE, "rankboost": METHODS["rankboost"]}
 
 
 def run(folds, out, methods=ALL, **options):
-    given = {"n_seeds": 3, "studies": False, "profile": "letor"} | options
+    given = {"n_seeds": 3, "profile": "letor"} | options
     return bench({"toy": folds}, methods, out=out, **given).data_sets["toy"]
 
 

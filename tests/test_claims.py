@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from scipy.stats import ttest_rel
-
-from ranksieve.experiment.benching import bench
-from ranksieve.experiment.claims import (
+from papers.bench import bench
+from papers.claims import (
     claims_by_paper,
     claims_table,
     every_verdict,
@@ -15,8 +13,8 @@ from ranksieve.experiment.claims import (
     of_studies,
     verdicts,
 )
-from ranksieve.experiment.claims.base import IN_DIRECTION, NO, YES, by_difference
-from ranksieve.experiment.claims.of_methods import (
+from papers.claims.base import IN_DIRECTION, NO, YES, by_difference
+from papers.claims.of_methods import (
     ABOVE,
     AS_GOOD,
     BELOW,
@@ -27,7 +25,9 @@ from ranksieve.experiment.claims.of_methods import (
     Compared,
     compared,
 )
-from ranksieve.experiment.published import published
+from papers.published import published
+from scipy.stats import ttest_rel
+
 from ranksieve.methods import METHODS
 
 HERE = ["fenchelrank", "ranksvm", "ranksvm-l1", "ranksvm-log"]

@@ -95,8 +95,6 @@ def test_folds_and_labels_choose_the_profile(letor, graded, tmp_path):
             "fast",
             "--jobs",
             1,
-            "--studies",
-            "none",
             "-o",
             tmp_path / name,
         )
@@ -121,8 +119,6 @@ def test_a_profile_that_is_too_narrow_is_refused_before_the_first_fit(graded, tm
         "ranksvm",
         "--grid",
         "fast",
-        "--studies",
-        "none",
         "--jobs",
         1,
     )
@@ -140,7 +136,7 @@ def test_labels_beyond_every_profile_are_refused_before_the_first_fit(tmp_path):
 
 def test_a_folder_of_another_version_is_refused(letor, tmp_path):
     arguments = (
-        letor, "--methods", "ranksvm", "--grid", "fast", "--studies", "none", "-o", tmp_path, "--jobs", 1
+        letor, "--methods", "ranksvm", "--grid", "fast", "-o", tmp_path, "--jobs", 1
     )  # fmt: skip
     assert call(*arguments).exit_code == 0
     path = tmp_path / "toy" / "ranksvm" / "Fold2.jsonl"
@@ -160,7 +156,7 @@ def test_an_output_that_is_a_file_is_refused(letor, tmp_path):
 
 def begun(letor, out, *options):
     """A run of bench."""
-    command = [sys.executable, "-c", MAIN, "bench", str(letor), "--studies", "none", "-o", str(out), *options]
+    command = [sys.executable, "-c", MAIN, "bench", str(letor), "-o", str(out), *options]
     return subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
 
 
@@ -230,12 +226,12 @@ def test_a_refused_run_leaves_no_journal_that_refuses_the_right_one(letor, tmp_p
     data = make_ranking(30, 8, 3, docs_per_query=(10, 14), seed=3)
     write_letor(Dataset(data.X, data.y - 1, data.qid), tmp_path / "shop.txt")
     common = (tmp_path / "shop.txt", "-o", tmp_path / "out", "--methods", "ranksvm", "--grid", "fast")
-    refusal = refused("bench", *common, "--studies", "none", "--jobs", 1)
+    refusal = refused("bench", *common, "--jobs", 1)
     assert refusal.startswith("shop, fold 1: ")
     assert refusal.facts == (None, None)
     assert "label" in refusal.reason
     assert not (tmp_path / "out").exists()
-    done = call(*common, "--studies", "none", "--jobs", 1, "--profile", "trec")
+    done = call(*common, "--jobs", 1, "--profile", "trec")
     assert done.exit_code == 0, done.output
 
 
@@ -243,7 +239,7 @@ def test_a_refused_run_leaves_no_journal_that_refuses_the_right_one(letor, tmp_p
 def unfinished(letor, tmp_path_factory):
     """Results in which RankSVM lacks a fold on one data set, and another data set has nothing finished."""
     out = tmp_path_factory.mktemp("unfinished")
-    how = ("--methods", "ranksvm,adarank-ndcg", "--grid", "fast", "--studies", "none", "--jobs", 1, "-o", out)
+    how = ("--methods", "ranksvm,adarank-ndcg", "--grid", "fast", "--jobs", 1, "-o", out)
     assert call(letor, *how).exit_code == 0
     shutil.copytree(out / "toy" / "ranksvm", out / "other" / "ranksvm")
     for folder in ("toy", "other"):
@@ -289,7 +285,7 @@ def test_results_without_a_finished_method_say_how_far_they_are(unfinished, tmp_
 
 
 def test_data_sets_without_the_baseline_have_their_own(letor, tmp_path):
-    common = ("--grid", "fast", "--studies", "none", "-o", tmp_path, "--jobs", 1)
+    common = ("--grid", "fast", "-o", tmp_path, "--jobs", 1)
     assert call(letor, "--methods", "ranksvm", *common).exit_code == 0
     (letor / "toy").rename(letor / "other")
     try:

@@ -623,7 +623,7 @@ def test_commands(data, client, folder, tmp_path):
 
 @pytest.mark.full
 def test_bench_by_workers(client, synthetic_folds, tmp_path):
-    folds, options = {"toy": synthetic_folds[:1]}, {"grid": "fast", "studies": False}
+    folds, options = {"toy": synthetic_folds[:1]}, {"grid": "fast"}
     here = rs.bench(folds, ["ranksvm"], out=tmp_path / "here", **options)
     there = rs.bench(folds, ["ranksvm"], out=tmp_path / "there", cluster=client.scheduler.address, **options)
     own, remote = (one.data_sets["toy"].pooled["ranksvm"].per_query for one in (here, there))

@@ -177,7 +177,7 @@ def test_a_method(data, monkeypatch, tmp_path):
         "Toy", "this test", "squared hinge", "ℓ1", "coordinates", ToyRank, [{"alpha": 0.1}, {"alpha": 0.02}]
     )
     monkeypatch.setitem(METHODS, "toy", toy)
-    results = bench({"small": rs.deal_folds(data, 3)}, ["toy"], out=tmp_path / "results", studies=False)
+    results = bench({"small": rs.deal_folds(data, 3)}, ["toy"], out=tmp_path / "results")
     assert len(results.data_sets["small"].results["toy"].folds) == 3
     rs.write_letor(data, tmp_path / "train.txt")
     out = run(

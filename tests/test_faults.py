@@ -35,7 +35,7 @@ def inputs(tmp_path_factory) -> Path:
     rs.write_letor(data, folder / "d.txt")
     for name, C in (("m", 1.0), ("n", 0.1)):
         rs.RankSVM(C).fit(data).to_model().save(folder / f"{name}.json")
-    rs.bench(folder / "d.txt", ["ranksvm"], out=folder / "results", grid="fast", studies=False)
+    rs.bench(folder / "d.txt", ["ranksvm"], out=folder / "results", grid="fast")
     return folder
 
 
@@ -95,7 +95,7 @@ COMMANDS = [
     ["explain", "m.json", "d.txt", "--drop"], ["scorecard", "m.json", "d.txt", "-o", "o.json"],
     ["verify", "m.json", "d.txt"],
     ["inspect", "d.txt"], ["convert", "d.txt", "o.txt"], ["export", "m.json", "--to", "python", "-o", "o.py"],
-    ["bench", "d.txt", "--methods=ranksvm", "--grid=fast", "--studies=none", "--jobs=1", "-o", "o"],
+    ["bench", "d.txt", "--methods=ranksvm", "--grid=fast", "--jobs=1", "-o", "o"],
     ["report", "results"],
 ]  # fmt: skip
 

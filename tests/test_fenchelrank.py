@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from papers.theory import fenchelrank_iterations, l1_ball_gap
 from scipy.optimize import minimize_scalar
 
 from ranksieve.data.dataset import Dataset
@@ -12,7 +13,6 @@ from ranksieve.objective import make_objective
 from ranksieve.penalties import L1, L1Ball
 from ranksieve.solvers.frank_wolfe import VARIANTS
 from ranksieve.solvers.line_search import exact_step
-from ranksieve.theory import fenchelrank_iterations, l1_ball_gap
 from tests.conftest import random_dataset
 from tests.pairs import explicit_pairs
 from tests.refusals import refused_data, refused_parameter

@@ -6,10 +6,14 @@ import warnings
 
 import numpy as np
 import pytest
+from papers.theory import (
+    fsmrank_convergence,
+    fsmrank_generalisation,
+)
 from scipy.optimize import minimize
 
 from ranksieve.data.dataset import Dataset
-from ranksieve.estimators.fsmrank import FSMRank
+from ranksieve.estimators.fsmrank import FSMRank, fsmrank_lipschitz
 from ranksieve.formats.folds import load_letor_folds
 from ranksieve.generators.ranking import make_ranking
 from ranksieve.measures import feature_importance, feature_similarity
@@ -21,11 +25,6 @@ from ranksieve.penalties.similarity import (
     feasible_scales,
     is_positive_semidefinite,
     nearest_positive_semidefinite,
-)
-from ranksieve.theory import (
-    fsmrank_convergence,
-    fsmrank_generalisation,
-    fsmrank_lipschitz,
 )
 from tests.conftest import random_dataset
 from tests.pairs import explicit_pairs

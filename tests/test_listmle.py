@@ -13,7 +13,7 @@ from scipy.optimize import minimize
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.queries import group_queries
 from ranksieve.estimators import SparseListMLE
-from ranksieve.estimators.sparse_listmle import PENALISED_SOLVERS
+from ranksieve.estimators.sparse_listmle import PENALISED_SOLVERS, squared_radii
 from ranksieve.formats.folds import load_letor_folds
 from ranksieve.generators.ranking import make_ranking
 from ranksieve.losses import CostSensitiveListMLE
@@ -21,7 +21,6 @@ from ranksieve.methods import parameter_grid
 from ranksieve.model import load_model
 from ranksieve.objective import Objective
 from ranksieve.penalties import L1
-from ranksieve.theory import squared_radii
 from tests.conftest import random_dataset
 from tests.protocol import five_fold
 from tests.refusals import refused_data, refused_parameter

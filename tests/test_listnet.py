@@ -11,12 +11,12 @@ from scipy.optimize import minimize
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.queries import group_queries
 from ranksieve.estimators import CSListMLE, ListNet, SparseListMLE
+from ranksieve.estimators.sparse_listmle import squared_radii
 from ranksieve.formats.folds import load_letor_folds
 from ranksieve.losses import ListNetLoss
 from ranksieve.methods import parameter_grid
 from ranksieve.objective import Objective
 from ranksieve.penalties import L1
-from ranksieve.theory import squared_radii
 from tests.conftest import random_dataset
 from tests.protocol import five_fold
 from tests.refusals import refused_data, refused_parameter

@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from papers.pictures import FLOOR, MOST_POINTS, PICTURES, SIZE_STYLES, _thinned, best_on_path
 
 from ranksieve.experiment.results import Results
+from ranksieve.report import results_pictures
 from ranksieve.report.canvas import MORE, PALETTE, compact, faint, make_styles, packed
 from ranksieve.report.frontier_figure import pareto_front
-from ranksieve.report.pictures import OVERVIEWS, PICTURES
-from ranksieve.report.pictures.accuracy import SIZE_STYLES, best_on_path, mean_with_at_most
-from ranksieve.report.pictures.convergence import FLOOR, MOST_POINTS, _thinned
+from ranksieve.report.results_pictures import OVERVIEWS, mean_with_at_most
 from tests.figures import assert_drawable
 from tests.test_report import numbers_of
 
@@ -71,6 +71,14 @@ def test_the_other_pictures_need_no_studies(shop, styles):
     bare = replace(shop, studies=())
     assert set(lines_of(draw("sizes", bare, styles))) >= set(LINEAR)
     assert draw("selected_features", bare, styles) is not None
+
+
+@pytest.mark.parametrize("name", results_pictures.PICTURES)
+def test_the_package_draws_pictures_of_any_results(name, shop, styles):
+    figure = compact(results_pictures.PICTURES[name].draw(replace(shop, studies=()), styles))
+    assert_drawable(figure)
+    groups = {trace["legendgroup"] for trace in figure["data"] if "legendgroup" in trace}
+    assert groups <= set(styles)
 
 
 def test_ndcg_curves_are_means_over_folds(shop, styles):

@@ -298,7 +298,7 @@ def test_a_path_fills_with_a_word_and_scales_on_demand():
 def test_bench_prepares_for_all_methods_alike(tmp_path):
     folds = {"films": deal_folds(films(n_queries=30, scales=RAW), 3)}
     methods = ["sparseranker", "fsrank"]
-    how = {"methods": methods, "grid": "fast", "studies": False}
+    how = {"methods": methods, "grid": "fast"}
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
         rs.bench(folds, out=tmp_path / "raw", normalise="none", **how)

@@ -6,13 +6,14 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from papers import pictures
+from papers.__main__ import main
+from papers.page import curves_of_study, page_content, write_page
 from typer.testing import CliRunner
 
 from ranksieve.cli import app
 from ranksieve.experiment.results import Results
 from ranksieve.experiment.tables import accuracy_table
-from ranksieve.report.path_explorer import curves_of_study
-from ranksieve.report.pictures import PICTURES
 from ranksieve.report.results_page import (
     build_results_content,
     certificate_table,
@@ -20,6 +21,7 @@ from ranksieve.report.results_page import (
     provenance_table,
     write_results_page,
 )
+from ranksieve.report.results_pictures import PICTURES
 from ranksieve.report.results_summary import choose_baseline, choose_sparse, is_dense, jaccard
 from ranksieve.report.words import signed
 from ranksieve.significance import compare
@@ -45,7 +47,20 @@ def page(shop_results, tmp_path_factory) -> str:
     return path.read_text(encoding="utf-8")
 
 
-def test_page_needs_no_network(page):
+@pytest.fixture(scope="module")
+def papers_content(shop_results):
+    return page_content(shop_results)
+
+
+@pytest.fixture(scope="module")
+def papers_page(shop_results, tmp_path_factory) -> str:
+    path = tmp_path_factory.mktemp("papers-page") / "report.html"
+    write_page(shop_results, path)
+    return path.read_text(encoding="utf-8")
+
+
+def test_page_needs_no_network(papers_page):
+    page = papers_page
     links = Links()
     links.feed(page)
     assert [link for link in links.found if not link.startswith("#")] == []
@@ -61,18 +76,38 @@ def test_names_are_escaped(page):
     assert "&lt;b&gt;price&lt;/b&gt;" in rest
 
 
-def test_every_data_set_has_everything(page, shop_results):
+def test_the_page_of_any_results_shows_no_studies(page, shop_results):
     data = data_of(page)
     for at, results in zip(("d1", "d2"), shop_results.data_sets.values(), strict=True):
-        drawn = set(PICTURES) - (set() if results.name == "shop" else {"descent", "online"})
+        assert {name for name in data["figures"] if name.startswith(at)} == {f"{at}-{n}" for n in PICTURES}
+        assert data["explorers"][at] == []
+        assert set(data["gains"][at]["methods"]) == set(results.methods) - {choose_baseline(results, None)}
+    rest = without_scripts(page)
+    for name in ("studies", "path"):
+        assert f"d2-{name}" not in rest
+    for name in ("claims", "published", "agreement"):
+        assert f'data-table="{name}"' not in rest
+
+
+def test_the_papers_page_has_their_tables(papers_page):
+    rest = without_scripts(papers_page)
+    assert 'id="d2-studies"' in rest
+    assert 'href="#d2-studies"' in rest
+    assert 'data-table="claims"' in rest
+
+
+def test_every_data_set_has_everything(papers_page, shop_results):
+    data = data_of(papers_page)
+    for at, results in zip(("d1", "d2"), shop_results.data_sets.values(), strict=True):
+        drawn = set(pictures.PICTURES) - (set() if results.name == "shop" else {"descent", "online"})
         assert {f"{at}-{name}" for name in drawn} <= set(data["figures"])
         assert len(data["explorers"][at]) == {"shop": 2, "corner": 3}[results.name]  # one per fold
         assert set(data["gains"][at]["methods"]) == set(results.methods) - {choose_baseline(results, None)}
     assert "all-removed_features" in data["figures"]
 
 
-def test_the_explorers_can_be_drawn(page):
-    for path in data_of(page)["explorers"]["d2"]:
+def test_the_explorers_can_be_drawn(papers_page):
+    for path in data_of(papers_page)["explorers"]["d2"]:
         assert_drawable(path["figure"])
         assert len(path["figure"]["layout"]["shapes"]) == 2
 
@@ -131,7 +166,7 @@ def test_rankers_without_weights_are_not_said_to_have_any(shop_results, shop):
     alone = content_of("rankboost")
     assert alone.lead.startswith("RankBoost uses all 12 features;")
     assert [answer.short for answer in alone.answers] == ["all 12", "no proof"]
-    assert [column.key for column in alone.features.columns] == ["stability", "strength"]
+    assert alone.features.columns == []
     beside = content_of("ranksvm", "rankboost", baseline="ranksvm")
     assert beside.method == "rankboost"
     assert list(beside.choices) == ["ranksvm"]  # so the table shows its weights
@@ -159,8 +194,10 @@ def test_tables_are_those_of_the_experiment(shop, page):
     assert rest.count('data-table="accuracy"') == 2
 
 
-def test_feature_columns(shop, content):
-    (found,) = [data for data in content.data_sets if data.name == "shop"]
+def test_feature_columns(shop, content, papers_content):
+    (plain,) = [data for data in content.data_sets if data.name == "shop"]
+    assert [column.key for column in plain.features.columns] == ["weight", "folds", "models"]
+    (found,) = [data for data in papers_content.data_sets if data.name == "shop"]
     rows = dict(found.features.rows)
     coefs = np.array([fold.coef for fold in shop.results["sparseranker"].folds])
     scaled = (coefs / np.abs(coefs).sum(axis=1, keepdims=True)).mean(axis=0)
@@ -222,6 +259,16 @@ def test_command_writes_the_page(shop_results, tmp_path):
     assert shown.exit_code == 0, shown.output
     assert str(target) in shown.output.replace("\n", "")
     assert "SparseRanker" in text_of(target.read_text(encoding="utf-8")).split("baseline")[1][:60]
+
+
+def test_papers_report_writes_the_page_and_the_tables(shop_results, papers_page, tmp_path, capsys):
+    for name in ("page.html", "tables.md"):
+        main(["report", str(shop_results.folder), "-o", str(tmp_path / name)])
+        assert f"Wrote {tmp_path / name}." in capsys.readouterr().out
+    assert (tmp_path / "page.html").read_text(encoding="utf-8") == papers_page
+    assert "what the papers claim" in (tmp_path / "tables.md").read_text(encoding="utf-8")
+    with pytest.raises(SystemExit, match="nothing"):
+        main(["report", str(tmp_path / "nothing"), "-o", "page.html"])
 
 
 @pytest.mark.parametrize(

@@ -43,8 +43,6 @@ PERMITTED = {
     },
     "experiment/benching.py": {"joblib": "processes"},
     "experiment/fold_run.py": {"importlib": "versions of packages"},
-    "experiment/published.py": {"importlib": "reads a file of the package"},
-    "experiment/studies/base.py": {"importlib": "reads a file of the package"},
     "export/onnx_graph.py": {"importlib": "whether onnx is installed"},
     "foreign/ranklib.py": {"xml": "trees of RankLib by expat, which refuses to expand entities without end"},
     "foreign/xgboost_model.py": {

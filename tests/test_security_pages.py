@@ -9,12 +9,12 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
+from papers.bench import bench, load_results
+from papers.page import write_page
 
 import ranksieve as rs
 from ranksieve.cli.subset import how_measured, subset_data
 from ranksieve.estimators.best_subset import held_out_sizes
-from ranksieve.experiment.benching import bench
-from ranksieve.experiment.results_folder import load_results
 from ranksieve.formats.folds import Fold
 from ranksieve.report import build_content, write_report
 from ranksieve.report.explain_page import ExplainPage, explain_page
@@ -23,7 +23,6 @@ from ranksieve.report.frontier_page import frontier_page
 from ranksieve.report.inspect_page import inspect_page
 from ranksieve.report.inspect_words import remarks
 from ranksieve.report.page import digest
-from ranksieve.report.results_page import write_results_page
 from ranksieve.report.subset_page import subset_page
 from tests.hostile import CONTROLS, MARKUP, SHOWN
 from tests.test_browser import assert_only_the_file, browser, draw_all, open_tab  # noqa: F401
@@ -95,7 +94,7 @@ def pages(tmp_path_factory) -> dict[str, Page]:
     }
     for name, text in texts.items():
         (folder / f"{name}.html").write_text(text, encoding="utf-8")
-    write_results_page(hostile_results(data, folder / "results"), folder / "results.html")
+    write_page(hostile_results(data, folder / "results"), folder / "results.html")
     names = {
         "fit": [*model.names, model.method],
         "explain": [*card.names, MARKUP[0], *(str(one.query) for one in worst)],

@@ -53,9 +53,7 @@ def test_no_name_leads_out_of_the_results(synthetic_folds, tmp_path):
     assert all_files(tmp_path) == []
 
 
-def test_names_of_the_results_own_folders_are_taken(synthetic_folds, tmp_path):
-    with refused_parameter("source", "stand_ins"):
-        bench({"stand_ins": synthetic_folds}, ["ranksvm"], out=tmp_path)
+def test_the_name_of_the_folder_of_studies_is_taken(synthetic_folds, tmp_path):
     with refused_parameter("methods", "studies"):
         bench({"toy": synthetic_folds}, {"studies": METHODS["ranksvm"]}, out=tmp_path)
 
@@ -74,7 +72,7 @@ def test_links_that_wait_among_results_are_not_followed(planted, synthetic_folds
     link.symlink_to(outside)
     before = all_files(tmp_path)
     with pytest.raises(ValueError, match="link"):
-        bench({"toy": synthetic_folds}, ["ranksvm"], out=tmp_path / "out", studies=False)
+        bench({"toy": synthetic_folds}, ["ranksvm"], out=tmp_path / "out")
     assert all_files(tmp_path) == before
     assert not outside.is_file() or outside.read_text() == "mine"
 
@@ -82,7 +80,7 @@ def test_links_that_wait_among_results_are_not_followed(planted, synthetic_folds
 def test_a_folder_of_results_may_be_a_link_itself(synthetic_folds, tmp_path):
     (tmp_path / "there").mkdir()
     (tmp_path / "here").symlink_to(tmp_path / "there")
-    bench({"toy": synthetic_folds[:1]}, ["ranksvm"], out=tmp_path / "here", grid="fast", studies=False)
+    bench({"toy": synthetic_folds[:1]}, ["ranksvm"], out=tmp_path / "here", grid="fast")
     assert (tmp_path / "there" / "toy" / "ranksvm" / "Fold1.jsonl").is_file()
 
 

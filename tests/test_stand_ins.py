@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from papers import stand_ins
+from papers.bench import bench
+from papers.claims import of_stand_ins
+from papers.claims.base import NO, YES
+from papers.stand_ins import SHAPES, Shape, load_stand_ins, make_stand_in, spread
 
-from ranksieve.experiment.benching import bench
-from ranksieve.experiment.claims import of_stand_ins
-from ranksieve.experiment.claims.base import NO, YES
-from ranksieve.experiment.results_folder import load_results
-from ranksieve.experiment.studies import stand_ins
-from ranksieve.generators import stand_ins as generator
-from ranksieve.generators.stand_ins import SHAPES, Shape, make_stand_in, spread
 from ranksieve.objective import make_objective
 from tests.refusals import refused_data, refused_parameter
 
@@ -20,9 +18,7 @@ TINY = {"TD2003": Shape(20, 300, 12, 2, 3.0), "MSLR": Shape(100, 1500, 14, 5, 6.
 
 @pytest.fixture
 def tiny(monkeypatch):
-    for module in (stand_ins, generator):
-        monkeypatch.setattr(module, "SHAPES", TINY)
-    monkeypatch.setattr("ranksieve.experiment.benching.SHAPES", TINY)
+    monkeypatch.setattr(stand_ins, "SHAPES", TINY)
 
 
 @pytest.mark.parametrize("name", ["TD2003", "NP2004", "MQ2007", "Yahoo"])
@@ -65,24 +61,25 @@ def test_bench_measures_them_once_and_the_table_tells(tiny, synthetic_folds, tmp
     def run():
         return bench({"toy": synthetic_folds}, ["ranksvm"], out=tmp_path, grid="fast", studies=["stand_ins"])
 
-    first, again = run(), run()
-    assert first.stand_ins == again.stand_ins == load_results(tmp_path).stand_ins
-    assert list(first.data_sets) == ["toy"]
-    row = first.stand_ins["MSLR"]
+    first = run()
+    measured = load_stand_ins(tmp_path)
+    assert list(run().data_sets) == list(first.data_sets) == ["toy"]
+    assert load_stand_ins(tmp_path) == measured
+    row = measured["MSLR"]
     assert row["shape"]["queries"] == 20
     assert all(run["n_iter"] <= stand_ins.MAX_ITER for name, run in row["runs"].items() if name == "TGRank")
-    table = stand_ins.stand_in_table(first)
+    table = stand_ins.stand_in_table(tmp_path)
     assert [cell.text for cell in (line[0] for line in table.rows)] == ["TD2003", "MSLR, queries / 5"]
     sparser = sum(
         one["runs"]["FenchelRank"]["sparsity"] < one["runs"]["TGRank"]["sparsity"]
-        for one in first.stand_ins.values()
+        for one in measured.values()
     )
     told = {(verdict.paper, verdict.claim): verdict for verdict in of_stand_ins.verdicts(first)}
     verdict = told["FenchelRank", "sparser than other sparse methods"]
     assert verdict.found == f"on {sparser} of 2 stand-ins"
     assert verdict.holds == (YES if sparser == 2 else NO)
     assert len(told) == len(of_stand_ins.CLAIMS)
-    assert stand_ins.stand_in_table(bench({"toy": synthetic_folds}, ["ranksvm"], out=tmp_path / "b")) is None
+    assert stand_ins.stand_in_table(tmp_path / "toy") is None
 
 
 def test_other_settings_are_refused(tiny, synthetic_folds, tmp_path, monkeypatch):

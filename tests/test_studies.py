@@ -6,16 +6,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from scipy.stats import ttest_rel
-
-import ranksieve as rs
-from ranksieve.data.describe import varying_columns
-from ranksieve.experiment.benching import bench
-from ranksieve.experiment.claims import of_studies
-from ranksieve.experiment.claims.base import IN_DIRECTION, NO, YES
-from ranksieve.experiment.results import PAPER_METRICS
-from ranksieve.experiment.results_folder import load_results
-from ranksieve.experiment.studies import (
+from papers.bench import STAND_INS_STUDY, bench, load_results, studies_of, tables_with_studies, wanted_studies
+from papers.claims import of_studies
+from papers.claims.base import IN_DIRECTION, NO, YES
+from papers.studies import (
     STUDIES,
     fenchelrank,
     fsmrank,
@@ -25,11 +19,15 @@ from ranksieve.experiment.studies import (
     selectors,
     study_tables,
     theory,
-    wanted_studies,
 )
-from ranksieve.experiment.studies.base import Chooser, better_than, means, printed, rows_of
-from ranksieve.experiment.studies.stand_ins import STAND_INS_STUDY
-from ranksieve.experiment.study_tables import studies_of, tables_with_studies
+from papers.studies.base import Chooser, better_than, means, printed, rows_of
+from papers.theory import listmle_iterations
+from scipy.stats import ttest_rel
+
+import ranksieve as rs
+from ranksieve.data.describe import varying_columns
+from ranksieve.estimators.sparse_listmle import squared_radii
+from ranksieve.experiment.results import TABLE_METRICS
 from ranksieve.methods import METHODS
 from ranksieve.metrics import evaluate
 from ranksieve.objective import make_objective
@@ -38,7 +36,6 @@ from ranksieve.penalties import L1
 from ranksieve.solvers import Problem, ProxNewton
 from ranksieve.solvers.ftrl import epoch_order
 from ranksieve.solvers.proximal import curvature_along_gradient
-from ranksieve.theory import listmle_iterations, squared_radii
 from tests.refusals import refused_parameter
 
 PROFILE = "standard"
@@ -81,8 +78,8 @@ def test_a_chooser_takes_validation_and_measures_test(fold):
     assert found["parameters"] == {"k": best}
     assert found["validation"] == pytest.approx(values[best])
     assert found["sparsity"] == 1
-    test = evaluate(fold.test.X @ coefs[best], fold.test, PAPER_METRICS, PROFILE)
-    for metric in PAPER_METRICS:
+    test = evaluate(fold.test.X @ coefs[best], fold.test, TABLE_METRICS, PROFILE)
+    for metric in TABLE_METRICS:
         np.testing.assert_allclose(found["test"][metric], test.per_query[metric])
 
 
@@ -90,7 +87,7 @@ def test_differences_are_of_fold_means_and_tests_of_pooled_queries():
     rng = np.random.default_rng(1)
 
     def outcomes(shift):
-        tests = [{m: rng.random(n) + shift for m in PAPER_METRICS} for n in (5, 9)]
+        tests = [{m: rng.random(n) + shift for m in TABLE_METRICS} for n in (5, 9)]
         return [{"sparsity": 0.5, "test": test} for test in tests]
 
     a, b = outcomes(0.3), outcomes(0.0)

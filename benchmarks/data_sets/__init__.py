@@ -11,13 +11,14 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
 
+from papers.stand_ins import Shape
+
 from benchmarks.data_sets.drawn import cached
 from benchmarks.data_sets.letor import letor_file, letor_folds
 from benchmarks.harness import OUT
 from ranksieve.data.dataset import Dataset
 from ranksieve.formats.folds import Fold
 from ranksieve.formats.letor import read_letor, write_letor
-from ranksieve.generators.stand_ins import Shape
 
 
 @dataclass(frozen=True)

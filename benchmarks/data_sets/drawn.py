@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
+from papers.stand_ins import CORRELATION, N_INFORMATIVE, NOISE, Shape, spread
 
 from benchmarks.harness import OUT
 from ranksieve.data.dataset import Dataset
 from ranksieve.generators.ranking import labels_of_best, noisy_scores, planted_features
-from ranksieve.generators.stand_ins import CORRELATION, N_INFORMATIVE, NOISE, Shape, spread
 
 SEED = 0
 

@@ -41,7 +41,7 @@ def _in(name: str) -> str:
     return str(INPUTS / name)
 
 
-FEW = ("--methods", "ranksvm,fsmrank,listnet", "--grid", "fast", "--studies", "none")
+FEW = ("--methods", "ranksvm,fsmrank,listnet", "--grid", "fast")
 BENCH = ("bench", _in("train.txt"), *FEW)
 JOBS = (
     Job(

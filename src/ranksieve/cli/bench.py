@@ -1,4 +1,4 @@
-"""ranksieve bench: the papers' experiments on a folder of LETOR folds."""
+"""ranksieve bench: any methods on a folder of LETOR folds, or on a data file dealt into folds."""
 
 from __future__ import annotations
 
@@ -18,7 +18,6 @@ if TYPE_CHECKING:  # these take long to load
     from ranksieve.experiment import Results
 
 SHOWN_TABLES = ("accuracy", "significance", "times")
-STUDY_WORDS: dict[str, bool | str] = {"own": True, "none": False, "all": "all"}
 
 
 @command(
@@ -67,14 +66,6 @@ def bench(
             "fast grid 1.",
         ),
     ] = None,
-    studies: Annotated[
-        str,
-        typer.Option(
-            metavar="A,B,…",
-            help="What to measure beside the methods: own (what pictures show, and experiments of the papers "
-            "of these methods), all (also timings on synthetic stand-ins), none, or names of studies.",
-        ),
-    ] = "own",
     baseline: Annotated[
         str | None, typer.Option(metavar="METHOD", help="What the others are compared with; default ranksvm.")
     ] = None,
@@ -90,17 +81,17 @@ def bench(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Run the papers' experiments on LETOR folds.
+    """Compare methods over folds.
 
     Fits every grid point on train, chooses on vali, measures test, over all folds; a single data file is
     dealt into five folds. Each finished fit is saved: give the same command again to continue a run that was
     stopped.
     """
     from ranksieve._parallel import available_threads
-    from ranksieve.experiment.benching import PAPER_METHODS
+    from ranksieve.experiment.benching import DEFAULT_METHODS
     from ranksieve.methods import METHODS
 
-    names: str | Sequence[str] = PAPER_METHODS
+    names: str | Sequence[str] = DEFAULT_METHODS
     if methods is not None:
         names = methods if methods == "all" else comma_separated(methods)
     if baseline is not None and baseline not in (METHODS if names == "all" else names):
@@ -118,7 +109,6 @@ def bench(
                 normalise=normalise,
                 missing=missing,
                 n_seeds=seeds,
-                studies=STUDY_WORDS.get(studies, comma_separated(studies)),
                 n_jobs=jobs or available_threads(),
                 cluster=client,
                 progress=bar,
@@ -143,10 +133,10 @@ def say_unfinished(results: Results) -> list[str]:
 
 def show_tables(results: Results, baseline: str | None, as_json: bool) -> None:
     """Tables on the terminal, or all of them as JSON, and what is unfinished."""
-    from ranksieve.experiment.study_tables import tables_with_studies
     from ranksieve.experiment.table_files import json_table
+    from ranksieve.experiment.tables import all_tables
 
-    tables, unfinished = tables_with_studies(results, baseline), say_unfinished(results)
+    tables, unfinished = all_tables(results, baseline), say_unfinished(results)
     if as_json:
         emit_json({"tables": [json_table(one) for one in tables], "unfinished": unfinished})
         return

@@ -48,8 +48,8 @@ def report(
     The page is one file that needs no network: which features, how sure, what is lost per query, whether it
     is significant, with all tables and pictures.
     """
-    from ranksieve.experiment.study_tables import tables_with_studies
     from ranksieve.experiment.table_files import TABLE_FORMATS, write_tables
+    from ranksieve.experiment.tables import all_tables
     from ranksieve.report import require_extra
     from ranksieve.report.results_page import write_results_page
 
@@ -66,7 +66,7 @@ def report(
     if suffix in PAGES:
         write_results_page(results, output, baseline)
     else:
-        write_tables(tables_with_studies(results, baseline), output)
+        write_tables(all_tables(results, baseline), output)
     unfinished = say_unfinished(results)
     with beside(output):
         if as_json:

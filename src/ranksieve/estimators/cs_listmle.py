@@ -9,12 +9,11 @@ from ranksieve._types import FloatArray
 from ranksieve.data.dataset import Dataset
 from ranksieve.estimators.parameters import Count, Positive, one_of
 from ranksieve.estimators.solved import SolvedRanker
-from ranksieve.estimators.sparse_listmle import FIRST_SHARE, PENALISED_SOLVERS
+from ranksieve.estimators.sparse_listmle import FIRST_SHARE, PENALISED_SOLVERS, squared_radii
 from ranksieve.losses import CostSensitiveListMLE
 from ranksieve.objective import make_objective
 from ranksieve.penalties import NoPenalty
 from ranksieve.solvers import Problem, Solver
-from ranksieve.theory import squared_radii
 
 
 @dataclass(eq=False, repr=False)

@@ -25,7 +25,6 @@ from ranksieve.penalties.similarity import (
     settle_definiteness,
 )
 from ranksieve.solvers import Fista, Problem, Solver
-from ranksieve.theory import fsmrank_lipschitz
 
 FIRST_SHARE = 2.0**-10  # of the Lipschitz bound, where the line search begins
 BOTTOMLESS = -1e8  # the loss at w = 0 is 1, so an objective below this is on its way to −∞
@@ -214,3 +213,11 @@ class SimilarityProblem(Problem):
         """The point, or if it is no worse the u, v of the same weights that are not both positive."""
         tidy = self.evaluate(self.penalty.variables(point.w))
         return tidy if self.value(tidy) <= self.value(point) else point
+
+
+def fsmrank_lipschitz(n_features: int, similarity_weight: float) -> float:
+    """Theorem 1: L0 = (4 + 2λ1)·d bounds the Lipschitz constant of the gradient of f + q in (u, v).
+
+    For eq. (1), in w alone, half of it does.
+    """
+    return (4.0 + 2.0 * similarity_weight) * n_features

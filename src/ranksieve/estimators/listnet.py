@@ -11,11 +11,10 @@ from ranksieve.data.dataset import Dataset
 from ranksieve.errors import ParameterError
 from ranksieve.estimators.parameters import Count, NotNegative, Positive, one_of
 from ranksieve.estimators.solved import SolvedRanker
-from ranksieve.estimators.sparse_listmle import FIRST_SHARE, PENALISED_SOLVERS
+from ranksieve.estimators.sparse_listmle import FIRST_SHARE, PENALISED_SOLVERS, squared_radii
 from ranksieve.objective import make_objective
 from ranksieve.penalties import L1, NoPenalty
 from ranksieve.solvers import LBFGS, Problem, Solver
-from ranksieve.theory import squared_radii
 
 
 @dataclass(eq=False, repr=False)

@@ -7,7 +7,9 @@ from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from typing import Annotated, Any
 
-from ranksieve._types import FloatArray
+import numpy as np
+
+from ranksieve._types import FloatArray, Matrix
 from ranksieve.data.dataset import Dataset
 from ranksieve.errors import ParameterError
 from ranksieve.estimators.parameters import Count, NotNegative, Positive, one_of
@@ -16,7 +18,6 @@ from ranksieve.losses import CostSensitiveListMLE
 from ranksieve.objective import make_objective
 from ranksieve.penalties import L1, NoPenalty
 from ranksieve.solvers import Problem, ProximalGradient, ProxNewton, Solver
-from ranksieve.theory import squared_radii
 
 FIRST_SHARE = 2.0**-8  # of the Lipschitz bound: where the search for L starts
 
@@ -112,3 +113,19 @@ PENALISED_SOLVERS: dict[str, Callable[[float, int, float], Solver]] = {
     "accelerated": partial(by_mapping, True),
     "newton": by_gap,
 }
+
+
+def squared_radii(data: Dataset) -> FloatArray:
+    """Per query ¼ Σ_f (max − min of feature f)²: the ball around the middle that holds all its documents."""
+    return data.for_queries(_squared_radii)
+
+
+def _squared_radii(data: Dataset) -> FloatArray:
+    queries = data.queries
+    rows_of_query = np.split(queries.order, queries.offsets[1:-1])
+    return np.array([_squared_diameter(data.X[rows]) / 4.0 for rows in rows_of_query])
+
+
+def _squared_diameter(X: Matrix) -> float:
+    ranges = (X.max(axis=0) - X.min(axis=0)).astype(np.float64)
+    return float((ranges * ranges).sum())

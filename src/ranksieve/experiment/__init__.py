@@ -1,7 +1,8 @@
-"""Experiments: the papers' protocol on folds, its results, tables and published numbers."""
+"""Experiments: any methods on any folds, resumable, their results and tables."""
 
 from ranksieve.experiment.benching import bench
+from ranksieve.experiment.fold_run import Place, Study
 from ranksieve.experiment.results import FoldResult, MethodResult, Results
 from ranksieve.experiment.results_folder import load_results
 
-__all__ = ["FoldResult", "MethodResult", "Results", "bench", "load_results"]
+__all__ = ["FoldResult", "MethodResult", "Place", "Results", "Study", "bench", "load_results"]

@@ -20,24 +20,20 @@ from ranksieve._util.messages import lookup, text_of, warn_caller
 from ranksieve._util.orphans import end_with
 from ranksieve._util.written import make_folder, not_a_folder
 from ranksieve.errors import DataError, ParameterError, while_doing
-from ranksieve.experiment.fold_run import Place, Plan, make_places, run_fold
-from ranksieve.experiment.results import Results
-from ranksieve.experiment.results_folder import STAND_INS_FOLDER, STUDIES_FOLDER, load_results
-from ranksieve.experiment.studies import run_studies, wanted_studies
-from ranksieve.experiment.studies.stand_ins import STAND_INS_STUDY, check_stand_in, run_stand_in
-from ranksieve.experiment.variants import VARIANTS
+from ranksieve.experiment.fold_run import Place, Plan, Study, make_places, run_fold, run_studies
+from ranksieve.experiment.results import STUDIES_FOLDER, Results
+from ranksieve.experiment.results_folder import load_results
 from ranksieve.formats.folds import Fold, deal_folds, find_collections, load_letor_folds
 from ranksieve.formats.load import read_dataset
-from ranksieve.generators.stand_ins import SHAPES
 from ranksieve.methods import GRIDS, KNOWN_AS, METHODS, Method, within
-from ranksieve.metrics import parse
+from ranksieve.metrics import Profile, parse
 from ranksieve.metrics.profiles import as_profile, profile_for, wider_scales
 from ranksieve.preparation import Preparation
 from ranksieve.preparation.missing import RANKER_POLICIES, check_policy
 from ranksieve.preparation.normalise import check_kind
 from ranksieve.preparation.scales import warn_of_scales
 
-PAPER_METHODS = (
+DEFAULT_METHODS = (
     "fenchelrank", "fsmrank", "minbatsrank", "ranksvm-l1", "ranksvm-log", "ranksvm-mcp", "ranksvm-l0.5",
     "sparselistmle", "sparseranker", "ranksvm", "adarank-ndcg", "listnet",
 )  # fmt: skip
@@ -59,7 +55,7 @@ class Task:
 
 def bench(
     source: str | os.PathLike[str] | Mapping[str, Sequence[Fold]],
-    methods: str | Sequence[str] | Mapping[str, Method] = PAPER_METHODS,
+    methods: str | Sequence[str] | Mapping[str, Method] = DEFAULT_METHODS,
     *,
     out: str | os.PathLike[str],
     data_sets: Sequence[str] | None = None,
@@ -69,15 +65,16 @@ def bench(
     normalise: str = "auto",
     missing: str = "auto",
     n_seeds: int | None = None,
-    studies: bool | str | Sequence[str] = True,
+    studies: Mapping[str, Study] | None = None,
+    other_profiles: Mapping[str, Sequence[Profile]] | None = None,
     n_jobs: int = 1,
     cluster: Any = None,
     progress: Progress | None = None,
 ) -> Results:
     """Fit every grid point on train, choose on vali, measure test, and write it all down.
 
-    A choice is made by ``select``, for the tables, and by each metric that a paper chooses by, so that its
-    numbers can be compared with what was chosen in the same way. Only what was chosen is measured on test.
+    A choice is made by ``select``, for the tables, and by NDCG@10 and MAP, so that numbers from elsewhere can
+    be compared with what was chosen in the same way. Only what was chosen is measured on test.
 
     Every finished fit is one line in ``out``. A run that was killed goes on where it stopped when it is
     called again with the same arguments, and gives the same results. A folder may hold several data sets and
@@ -89,7 +86,7 @@ def bench(
         A folder of LETOR collections (or one collection), each with Fold1, Fold2, …; or one data file, whose
         queries are dealt into five folds.
     methods : sequence of str, "all", or mapping of name to Method
-        Names of the tables METHODS and VARIANTS, or methods of your own; "all" are those of METHODS.
+        Names of the table METHODS, "all" of them, or methods of your own.
     out : path
         The folder of results.
     data_sets : sequence of str, optional
@@ -108,10 +105,13 @@ def bench(
         How often a method that draws is run, each time with another random_state: all of its grid, and the
         choice on vali. The row is the mean of what was chosen, with its standard deviation. By default as
         often as the table of methods says, with the fast grid once.
-    studies : bool, "all" or sequence of str
-        What to measure beside the methods. True: what the pictures show of any data (single features, paths,
-        solvers) and the further experiments of the papers whose methods are run; names of STUDIES: these;
-        "all": every one, and ``stand_ins``, timings on synthetic data with the shapes of other collections.
+    studies : mapping of name to function, optional
+        What to measure on each fold apart from the methods. A function gets the fold (a ``Place`` with
+        ``fold``, ``number`` and ``profile``) and returns plain data, or None to skip this fold. The data are
+        kept like fits, and ``DataSetResults.studies`` holds them. With ``n_jobs`` above 1 functions must be
+        picklable.
+    other_profiles : mapping of data set to profiles, optional
+        Further metric conventions by which the chosen models are measured on test, as means.
     n_jobs : int
         Processes; each uses one thread if there are several.
     cluster : distributed.Client or address, optional
@@ -121,7 +121,7 @@ def bench(
         Called with (fits done, fits in all).
     """
     names = METHODS if methods == "all" else dict.fromkeys(methods)
-    table = methods if isinstance(methods, Mapping) else {**METHODS, **VARIANTS}
+    table = methods if isinstance(methods, Mapping) else METHODS
     chosen = {name: lookup(table, name, "methods", KNOWN_AS) for name in names}
     if not chosen:
         raise ParameterError("methods", methods, f"must name at least one of {', '.join(METHODS)}")
@@ -130,9 +130,11 @@ def bench(
     if profile is not None:
         as_profile(profile)
     for name, method in chosen.items():
-        _check_name("methods", name, STUDIES_FOLDER)
+        _check_name("methods", name)
         if not method.grid:
             raise ParameterError("methods", name, "has an empty grid; give at least one set of parameters")
+    if studies is not None and not isinstance(studies, Mapping):
+        raise ParameterError("studies", studies, "must be a mapping of names to functions")
     if n_seeds is not None and n_seeds < 1:
         raise ParameterError("n_seeds", n_seeds, "must be at least 1")
     check_kind(normalise)
@@ -151,20 +153,16 @@ def bench(
         Plan(name, method, thin(method.grid), select or method.select, n_seeds or default_seeds(method, grid))
         for name, method in chosen.items()
     ]
-    wanted = wanted_studies(studies, chosen)
     place_of_all = folder.absolute()  # processes may be older than the current directory
     tasks: list[Task] = []
     for data_set, folds in found.items():
-        _check_name("source", data_set, STAND_INS_FOLDER)
+        _check_name("source", data_set)
         by = fitting_profile(data_set, folds, profile)
         prepared = _prepared_folds(data_set, folds, normalise, missing)
-        for place in make_places(place_of_all, data_set, prepared, by):
+        others = (other_profiles or {}).get(data_set, ())
+        for place in make_places(place_of_all, data_set, prepared, by, others):
             _check_measurable(place, plans)
-            tasks += _tasks(place, plans, wanted)
-    if STAND_INS_STUDY in wanted:
-        for name in SHAPES:
-            check, work = (partial(of, place_of_all, name) for of in (check_stand_in, run_stand_in))
-            tasks.append(Task(f"stand-in for {name}", 1, check, work))
+            tasks += _tasks(place, plans, studies or {})
     for task in tasks:  # all of them before any begins: what is refused leaves nothing behind
         task.check()
     make_folder(folder)
@@ -228,9 +226,11 @@ def default_seeds(method: Method, grid: str) -> int:
     return 1 if grid == "fast" else method.n_seeds
 
 
-def _check_name(parameter: str, name: str, reserved: str) -> None:
-    """Refuse a name whose folder would not stay in the folder of results, or has another use there."""
-    fault = fault_of_file_name(name) or (f"{reserved} has another use there" if name == reserved else None)
+def _check_name(parameter: str, name: str) -> None:
+    """Refuse a name whose folder would leave the folder of results, or a method with the name of studies."""
+    fault = fault_of_file_name(name)
+    if parameter == "methods" and name == STUDIES_FOLDER:
+        fault = f"{name} has another use there"
     if fault:
         raise ParameterError(parameter, name, f"must be a name that a folder can have: {fault}; rename it")
 
@@ -240,7 +240,7 @@ def _check_measurable(place: Place, plans: Sequence[Plan]) -> None:
         place.check_measurable([select for plan in plans for select in plan.selections])
 
 
-def _tasks(place: Place, plans: Sequence[Plan], studies: Sequence[str]) -> Iterator[Task]:
+def _tasks(place: Place, plans: Sequence[Plan], studies: Mapping[str, Study]) -> Iterator[Task]:
     at = f"{place.data_set}, fold {place.number}"
     if studies:
         check = partial(place.check, STUDIES_FOLDER, {})

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from ranksieve.experiment.variants import VARIANTS
 from ranksieve.methods import METHODS
 
 
@@ -64,11 +63,10 @@ def number(
 
 
 def title(name: str) -> str:
-    """What a method is called in words: its title in the tables of methods, else its name."""
-    known = {**METHODS, **VARIANTS}
-    return known[name].title if name in known else name
+    """What a method is called in words: its title in the table of methods, else its name."""
+    return METHODS[name].title if name in METHODS else name
 
 
 def heading(metric: str) -> str:
-    """ndcg@10 -> N@10, as the papers write it."""
+    """ndcg@10 -> N@10, as tables head a column."""
     return metric.replace("ndcg@", "N@").replace("map", "MAP")

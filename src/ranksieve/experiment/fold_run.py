@@ -5,7 +5,7 @@ from __future__ import annotations
 import platform
 import time
 import warnings
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import copy
 from dataclasses import dataclass
@@ -23,8 +23,7 @@ from ranksieve.data.describe import varying_columns
 from ranksieve.estimators.base import Ranker
 from ranksieve.estimators.linear import LinearRanker
 from ranksieve.experiment.journal import Entry, Journal, check_begun, only_writer
-from ranksieve.experiment.results import PAPER_METRICS, best_on_vali, dense
-from ranksieve.experiment.terms import other_profiles
+from ranksieve.experiment.results import STUDIES_FOLDER, TABLE_METRICS, best_on_vali, dense
 from ranksieve.formats.folds import Fold
 from ranksieve.methods import Method
 from ranksieve.metrics import Evaluator, Profile
@@ -35,7 +34,7 @@ from ranksieve.selection.base import FeatureSelector
 CUTOFFS = range(1, 11)
 ALL_METRICS = (*(f"ndcg@{k}" for k in CUTOFFS), *(f"p@{k}" for k in CUTOFFS), "map", "mrr", "err@10")
 CURVE_METRICS = ("ndcg@10", "map")
-SELECTIONS = ("ndcg@10", "map")  # what the papers choose by
+SELECTIONS = ("ndcg@10", "map")  # every method records what each of these would choose
 NO_FEATURES = -1.0  # a model without features ranks by input order alone: the last choice
 UNPREPARED = {
     "normalise": "none",
@@ -86,7 +85,7 @@ class Place:
         """Refuse labels that a metric cannot measure, before anything is written."""
         metrics = tuple(dict.fromkeys((*ALL_METRICS, *selections)))
         wanted: dict[str | Profile, Sequence[str]] = {self.profile: metrics}
-        wanted |= dict.fromkeys(self.other_profiles, PAPER_METRICS)
+        wanted |= dict.fromkeys(self.other_profiles, TABLE_METRICS)
         for data in (self.fold.valid, self.fold.test):
             for profile, of in wanted.items():
                 Evaluator(data, profile).evaluate(np.zeros(data.n_docs), of)
@@ -107,15 +106,21 @@ class Place:
         return self.fold.train.feature_names
 
 
-def make_places(folder: Path, data_set: str, folds: Sequence[Fold], profile: str) -> list[Place]:
+Study = Callable[[Place], Mapping[str, Any] | None]
+"""Measures something on a fold apart from the methods: plain data, or None if it skips this fold."""
+
+
+def make_places(
+    folder: Path, data_set: str, folds: Sequence[Fold], profile: str, others: Sequence[Profile] = ()
+) -> list[Place]:
     """The folds of a data set, ready to be worked on."""
-    others = other_profiles(data_set)
     return [
         Place(
-            folder, data_set, k, len(folds), profile, fold, _by_part(fold, fingerprint), _notes(fold), others
+            folder, data_set, k, len(folds), profile, fold, _by_part(fold, fingerprint), _notes(fold),
+            tuple(others),
         )
         for k, fold in enumerate(folds, start=1)
-    ]
+    ]  # fmt: skip
 
 
 def _notes(fold: Fold) -> dict[str, Any]:
@@ -177,6 +182,16 @@ def run_fold(place: Place, plan: Plan) -> None:
                     journal.append(_tested_row(place, plan, fit, fitted.get(point), with_curve))
 
 
+def run_studies(place: Place, studies: Mapping[str, Study]) -> None:
+    """Run the studies that the fold's file does not hold yet."""
+    with place.journal(STUDIES_FOLDER, {}, "Studies") as journal:
+        done = {row["kind"] for row in journal.rows}
+        for name, study in studies.items():
+            began = time.perf_counter()
+            if name not in done and (measured := study(place)) is not None:
+                journal.append({"kind": name, "seconds_in_all": time.perf_counter() - began, **measured})
+
+
 def _of_seed(rows: Sequence[Entry], seed: int | None, point: int) -> list[Entry]:
     return [row for row in rows if (row["point"], row["random_state"]) == (point, seed)]
 
@@ -234,14 +249,14 @@ def _tested_row(place: Place, plan: Plan, fit: Entry, ranker: Ranker | None, wit
         "kind": "tested", "point": point, "random_state": seed, "query_ids": measured.query_ids,
         "test": measured.per_query, "truncated": curve,
         "elsewhere": {
-            profile.name: Evaluator(test, profile).evaluate(scores, PAPER_METRICS).mean
+            profile.name: Evaluator(test, profile).evaluate(scores, TABLE_METRICS).mean
             for profile in place.other_profiles
         },
     }  # fmt: skip
 
 
 def truncated(coef: FloatArray, fold: Fold, evaluator: Evaluator) -> dict[str, list[float]]:
-    """Test metrics of the model cut to its k largest weights, k = 1, 2, … (FSMRank's protocol)."""
+    """Test metrics of the model cut to its k largest weights, k = 1, 2, …"""
     place = np.argsort(np.argsort(-np.abs(coef), kind="stable"))  # 0: the largest weight
     coefs = np.where(place <= np.arange(np.count_nonzero(coef))[:, None], coef, 0.0)
     scores = linear_scores_of_models(fold.test.X, coefs)

@@ -16,7 +16,8 @@ from ranksieve.metrics import Evaluation
 from ranksieve.metrics.evaluate import summarise
 from ranksieve.metrics.profiles import as_profile
 
-PAPER_METRICS = ("ndcg@1", "ndcg@3", "ndcg@5", "ndcg@10", "map")
+STUDIES_FOLDER = "studies"  # of a data set, beside the folders of its methods
+TABLE_METRICS = ("ndcg@1", "ndcg@3", "ndcg@5", "ndcg@10", "map")
 SHARES = ("sparsity", "varying_sparsity", "n_selected")
 
 
@@ -237,7 +238,7 @@ class DataSetResults:
     unfinished: Mapping[str, str]
     studies: Sequence[Mapping[str, Entry]]
     variants: Mapping[str, Sequence[MethodFold]] = field(default_factory=dict)
-    """Methods as a paper prints them apart; tables show them beside its numbers only."""
+    """Methods that tables leave out."""
 
     @cached_property
     def results(self) -> dict[str, MethodResult]:
@@ -283,14 +284,13 @@ class DataSetResults:
 
 @dataclass(frozen=True, eq=False)
 class Results:
-    """The content of a results folder; ``stand_ins`` are measured on synthetic data, by name.
+    """The content of a results folder.
 
     ``without_results`` are the unfinished methods of data sets on which no method is finished.
     """
 
     folder: Path
     data_sets: Mapping[str, DataSetResults]
-    stand_ins: Mapping[str, Entry] = field(default_factory=dict)
     without_results: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
     @property

@@ -11,12 +11,9 @@ from typing import Any
 from ranksieve._util.messages import shortened
 from ranksieve.errors import DataError
 from ranksieve.experiment.journal import Entry, damaged, is_begun, read_journal
-from ranksieve.experiment.results import DataSetResults, MethodFold, Results, best_on_vali
-from ranksieve.experiment.variants import VARIANTS
+from ranksieve.experiment.results import STUDIES_FOLDER, DataSetResults, MethodFold, Results, best_on_vali
 from ranksieve.methods import METHODS
 
-STUDIES_FOLDER = "studies"
-STAND_INS_FOLDER = "stand_ins"
 MOST_NAMED = 3
 FOLD_FILE = re.compile(r"Fold(\d+)\.jsonl")
 PARTS = {
@@ -36,7 +33,7 @@ def load_results(folder: str | os.PathLike[str]) -> Results:
     found = {path.name: _data_set(path) for path in sorted(root.iterdir()) if path.is_dir()}
     data_sets = {name: results for name, results in found.items() if results.methods}
     lacking = {name: results.unfinished for name, results in found.items() if name not in data_sets}
-    results = Results(root, data_sets, _stand_ins(root / STAND_INS_FOLDER), lacking)
+    results = Results(root, data_sets, lacking)
     if not data_sets:
         begun = [f"{name} on {data_set}: {why}" for (data_set, name), why in results.unfinished.items()]
         how_far = f" ({shortened(begun, MOST_NAMED)}); run bench again to finish it" if begun else ""
@@ -45,35 +42,27 @@ def load_results(folder: str | os.PathLike[str]) -> Results:
     return results
 
 
-def _stand_ins(folder: Path) -> dict[str, Entry]:
-    rows = {path.stem: read_journal(path)[1] for path in sorted(folder.glob("*.jsonl")) if is_begun(path)}
-    return {name: found[0] for name, found in rows.items() if found}
-
-
 def _data_set(folder: Path) -> DataSetResults:
     methods: dict[str, Sequence[MethodFold]] = {}
-    variants: dict[str, Sequence[MethodFold]] = {}
     unfinished = {}
     for path in _in_table_order(folder):
         folds = [_method_fold(file) for file in _fold_files(path)]
         if not folds:
-            if path.name in METHODS or path.name in VARIANTS:
+            if path.name in METHODS:
                 unfinished[path.name] = "no fold is finished"
             continue
         finished, expected = sum(fold.finished for fold in folds), folds[0].header["identity"]["n_folds"]
         if finished == expected:
-            (variants if path.name in VARIANTS else methods)[path.name] = folds
+            methods[path.name] = folds
         else:
             unfinished[path.name] = f"{finished} of {expected} folds are finished"
-    if not methods:
-        methods, variants = variants, {}
     studies = [_study_rows(file) for file in _fold_files(folder / STUDIES_FOLDER)]
-    return DataSetResults(folder.name, methods, unfinished, studies, variants)
+    return DataSetResults(folder.name, methods, unfinished, studies)
 
 
 def _in_table_order(folder: Path) -> list[Path]:
     """The folders of methods, in the order of the table of methods; those it does not know come last."""
-    order = {name: k for k, name in enumerate((*METHODS, *VARIANTS))}
+    order = {name: k for k, name in enumerate(METHODS)}
     found = [path for path in folder.iterdir() if path.is_dir() and path.name != STUDIES_FOLDER]
     return sorted(found, key=lambda path: (order.get(path.name, len(order)), path.name))
 

@@ -10,18 +10,13 @@ import numpy as np
 from ranksieve._util.messages import lookup
 from ranksieve.errors import ParameterError
 from ranksieve.experiment.cells import Cell, Table, count, heading, number, title, word
-from ranksieve.experiment.published_tables import (
-    agreement_table,
-    difference_table,
-    p_value_table,
-    published_table,
-    unmatched_table,
-)
-from ranksieve.experiment.results import PAPER_METRICS, DataSetResults, MethodResult, Results
+from ranksieve.experiment.results import TABLE_METRICS, DataSetResults, MethodResult, Results
 from ranksieve.significance import LEVEL, PairedTest, compare
 
-__all__ = ["TABLES", "Cell", "Table", "all_tables", "title", "word"]
+__all__ = ["TABLES", "Cell", "Table", "TableBuilder", "all_tables", "title", "word"]
 
+TableBuilder = Callable[[DataSetResults, str], Table]
+"""Makes a table of a data set's results and the name of the baseline."""
 DEFAULT_BASELINE = "ranksvm"
 SPARSITIES = {"sparsity": "sparsity", "varying_sparsity": "of varying"}
 MARKS_NOTE = (
@@ -36,13 +31,15 @@ SEEDS_NOTE = (
 )
 
 
-def all_tables(results: Results, baseline: str | None = None) -> list[Table]:
-    """Every table of every data set."""
+def all_tables(
+    results: Results, baseline: str | None = None, builders: Sequence[TableBuilder] | None = None
+) -> list[Table]:
+    """The tables of every data set: those of ``builders``, default TABLES."""
     given = baseline_where_known(results, baseline)
     return [
         build(data_set, default_baseline(data_set, given[name]))
         for name, data_set in results.data_sets.items()
-        for build in TABLES
+        for build in (TABLES if builders is None else builders)
     ]
 
 
@@ -87,7 +84,7 @@ def unfinished_sentences(results: Results) -> list[str]:
 def accuracy_table(results: DataSetResults, baseline: str) -> Table:
     """Metrics and sparsity of each method, the best in bold, with marks of significance."""
     rows = {name: result.to_row() for name, result in results.results.items()}
-    best = {metric: max(row[metric] for row in rows.values()) for metric in PAPER_METRICS}
+    best = {metric: max(row[metric] for row in rows.values()) for metric in TABLE_METRICS}
     best |= {name: np.nanmin([row[name] for row in rows.values()] + [np.inf]) for name in SPARSITIES}
     marks = _marks(results, baseline)
 
@@ -95,13 +92,13 @@ def accuracy_table(results: DataSetResults, baseline: str) -> Table:
         row, spread = rows[name], results.results[name].spread()
         values = [
             number(row[m], best=best[m], marks=marks.get((name, m), ""), spread=spread.get(m))
-            for m in PAPER_METRICS
+            for m in TABLE_METRICS
         ]
         shares = [number(row[s], "{:.3f}", best=best[s], spread=spread.get(s)) for s in SPARSITIES]
         used = number(row["n_selected"], "{:.1f}", spread=spread.get("n_selected"))
         return (word(title(name)), *values, *shares, used)
 
-    columns = ("method", *(heading(m) for m in PAPER_METRICS), *SPARSITIES.values(), "features")
+    columns = ("method", *(heading(m) for m in TABLE_METRICS), *SPARSITIES.values(), "features")
     profile = results.header["identity"]["profile"]
     note = MARKS_NOTE.format(profile=profile, baseline=title(baseline))
     n_seeds = sorted({result.n_seeds for result in results.results.values()} - {1})
@@ -142,17 +139,14 @@ def time_table(results: DataSetResults, baseline: str) -> Table:
     return Table("times", f"{results.name}: training time", columns, rows, note)
 
 
-TABLES: tuple[Callable[[DataSetResults, str], Table], ...] = (
-    accuracy_table, significance_table, agreement_table, published_table, difference_table, p_value_table,
-    unmatched_table, time_table,
-)  # fmt: skip
+TABLES: tuple[TableBuilder, ...] = (accuracy_table, significance_table, time_table)
 
 
 @lru_cache(maxsize=8)
 def _against(results: DataSetResults, baseline: str) -> Sequence[PairedTest]:
     if len(results.pooled) < 2:
         return ()
-    return compare(results.pooled, baseline, PAPER_METRICS, alternative="greater").rows
+    return compare(results.pooled, baseline, TABLE_METRICS, alternative="greater").rows
 
 
 def _marks(results: DataSetResults, baseline: str) -> dict[tuple[str, str], str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -60,7 +60,7 @@ def curves_of_ranker(ranker: Any) -> Curves | None:
         objectives=path.objectives.tolist(),
         relative_gaps=path.relative_gaps.tolist(),
         n_nonzero=path.n_nonzero.tolist(),
-        weights=_largest_weights(path.coefs, ranker.coef_, path.feature_names),
+        weights=largest_weights(path.coefs, ranker.coef_, path.feature_names),
         points=[nonzero_weights(w, path.feature_names) for w in path.coefs],
         chosen=ranker.chosen_,
         metric=validation.metric,
@@ -70,32 +70,7 @@ def curves_of_ranker(ranker: Any) -> Curves | None:
     )
 
 
-def curves_of_study(
-    path: Mapping[str, Any], names: Sequence[str], metric: str, profile: str, label: str
-) -> Curves:
-    """The path of one fold as results hold it. Chosen: the best on validation, of equals the sparsest."""
-    coefs = np.array([[point.get(name, 0.0) for name in names] for point in path["weights"]])
-    validation, used = path["validation"][metric], np.asarray(path["n_nonzero"])
-    mean = np.where(used > 0, validation["mean"], -np.inf)
-    chosen = int(np.lexsort((used, -mean))[0])
-    return Curves(
-        alphas=path["alphas"],
-        objectives=path["objectives"],
-        relative_gaps=path["relative_gaps"],
-        n_nonzero=path["n_nonzero"],
-        weights=_largest_weights(coefs, coefs[chosen], names),
-        points=path["weights"],
-        chosen=chosen,
-        metric=metric,
-        profile=profile,
-        mean=validation["mean"],
-        standard_error=validation["standard_error"],
-        test=path["test"][metric]["mean"],
-        label=label,
-    )
-
-
-def _largest_weights(coefs: FloatArray, chosen: FloatArray, names: Sequence[str]) -> dict[str, list[float]]:
+def largest_weights(coefs: FloatArray, chosen: FloatArray, names: Sequence[str]) -> dict[str, list[float]]:
     """Curves of the chosen features by falling weight, then of the others by their largest weight."""
     largest = np.abs(coefs).max(axis=0)
     order = np.lexsort((-largest, -np.abs(chosen)))

@@ -12,10 +12,7 @@ import numpy as np
 
 from ranksieve._types import FloatArray
 from ranksieve._util.atomic import atomic_write
-from ranksieve.experiment.claims import claims_table
 from ranksieve.experiment.results import DataSetResults, Results
-from ranksieve.experiment.studies import study_tables
-from ranksieve.experiment.studies.stand_ins import stand_in_table
 from ranksieve.experiment.tables import (
     TABLES,
     Cell,
@@ -28,11 +25,8 @@ from ranksieve.experiment.tables import (
 from ranksieve.report.canvas import Figure, Style, Styles, make_styles
 from ranksieve.report.gains import Gains, difference
 from ranksieve.report.page import Answer, Column, FeatureTable, feature_table, render_page, require_extra
-from ranksieve.report.path_explorer import curves_of_study, path_explorer
-from ranksieve.report.pictures import OVERVIEWS, PICTURES, Picture
-from ranksieve.report.pictures.features import linear_coefs
+from ranksieve.report.results_pictures import OVERVIEWS, PICTURES, Picture, linear_coefs
 from ranksieve.report.results_summary import (
-    METRIC,
     answers,
     choose_baseline,
     choose_sparse,
@@ -40,20 +34,12 @@ from ranksieve.report.results_summary import (
     make_gains,
     worst_gap,
 )
-from ranksieve.report.words import certificate, metric_text, percent_text, share_text
+from ranksieve.report.words import certificate, percent_text, share_text
 
 FEATURE_COLUMNS = (
     Column("weight", "weight", share_text, "Mean weight over folds, each model scaled to Σ|w| = 1."),
     Column("folds", "folds", percent_text, "Share of this method's folds that use the feature."),
     Column("models", "all methods", percent_text, "Share of the models of all methods that use it."),
-    Column(
-        "stability",
-        "stability",
-        percent_text,
-        "Share of all points of the folds' certified paths that use it: the earlier it enters and the "
-        "longer it stays, the larger.",
-    ),
-    Column("strength", "alone, NDCG@10", metric_text, "Test NDCG@10 of ranking by this feature alone."),
 )
 
 
@@ -69,6 +55,16 @@ class RenderedPicture:
 
 
 @dataclass(frozen=True, eq=False)
+class Section:
+    """Further tables of a data set; ``link`` is its entry in the contents."""
+
+    name: str
+    link: str
+    title: str
+    tables: Sequence[Table]
+
+
+@dataclass(frozen=True, eq=False)
 class DataSetContent:
     """One data set: ``method`` is the one that the summary speaks of."""
 
@@ -80,11 +76,12 @@ class DataSetContent:
     tables: Sequence[Table]
     gains: Gains
     features: FeatureTable
-    explorers: Sequence[Mapping[str, Any]]
     pictures: Sequence[RenderedPicture]
-    studies: Sequence[Table]
     certificates: Table
     provenance: Sequence[Table]
+    explorers: Sequence[Mapping[str, Any]] = ()
+    """Of the path of each fold, as :func:`ranksieve.report.path_explorer.path_explorer` gives them."""
+    sections: Sequence[Section] = ()
 
     @property
     def choices(self) -> dict[str, str]:
@@ -100,8 +97,9 @@ class ResultsContent:
     version: str
     data_sets: Sequence[DataSetContent]
     overviews: Sequence[RenderedPicture]
-    stand_ins: Table | None
     unfinished: Sequence[str] = ()
+    tables: Sequence[Table] = ()
+    """Of all data sets."""
 
 
 def write_results_page(results: Results, path: str | os.PathLike[str], baseline: str | None = None) -> None:
@@ -116,8 +114,13 @@ def write_results_page(results: Results, path: str | os.PathLike[str], baseline:
     baseline : str, optional
         Method that the others are compared with; default the best dense one of each data set.
     """
+    write_content(build_results_content(results, baseline), path)
+
+
+def write_content(content: ResultsContent, path: str | os.PathLike[str]) -> None:
+    """Write a page, whole or not at all."""
     require_extra()
-    page = render_results(build_results_content(results, baseline))
+    page = render_results(content)
     with atomic_write(path) as file:
         file.write(page)
 
@@ -136,18 +139,24 @@ def render_results(content: ResultsContent) -> str:
 
 
 def build_results_content(results: Results, baseline: str | None = None) -> ResultsContent:
-    """The content of the page; ``baseline`` names a method, default the best dense one of each data set."""
-    titles = {name: title(name) for data in results.data_sets.values() for name in data.methods}
-    styles = make_styles(titles)
+    """The content of the page; ``baseline`` names a method, default the best dense one of each data set.
+
+    ``dataclasses.replace`` adds to it: explorers, sections and pictures of a data set, tables of all.
+    """
+    styles = styles_of(results)
     given = baseline_where_known(results, baseline)
     return ResultsContent(
         f"Sparse rankers on {' and '.join(results.data_sets)}",
         next(iter(results.data_sets.values())).header["version"],
         [_data_set(data, given[name], styles) for name, data in results.data_sets.items()],
-        _render_pictures(OVERVIEWS, results, styles),
-        stand_in_table(results),
+        render_pictures(OVERVIEWS, results, styles),
         unfinished_sentences(results),
     )
+
+
+def styles_of(results: Results) -> Styles:
+    """How each method looks in all pictures."""
+    return make_styles({name: title(name) for data in results.data_sets.values() for name in data.methods})
 
 
 def _data_set(results: DataSetResults, given: str | None, styles: Styles) -> DataSetContent:
@@ -163,16 +172,14 @@ def _data_set(results: DataSetResults, given: str | None, styles: Styles) -> Dat
         answers(results, method, gains, change),
         [table for build in TABLES if (table := build(results, baseline)).rows],
         gains,
-        _feature_table(results, method),
-        _explorers(results),
-        _render_pictures(PICTURES, results, {name: styles[name] for name in results.methods}),
-        [table for table in (claims_table(results), *study_tables(results)) if table.rows],
+        features_of(results, method),
+        render_pictures(PICTURES, results, {name: styles[name] for name in results.methods}),
         certificate_table(results),
         [provenance_table(results), parameter_table(results)],
     )
 
 
-def _render_pictures(
+def render_pictures(
     pictures: Mapping[str, Picture[Any]], source: Any, styles: Styles
 ) -> list[RenderedPicture]:
     """Those pictures for which the results hold the data."""
@@ -185,19 +192,13 @@ def _render_pictures(
     return rendered
 
 
-def _explorers(results: DataSetResults) -> list[dict[str, Any]]:
-    """One per fold that has its path."""
-    profile, found = results.header["identity"]["profile"], []
-    for number, study in enumerate(results.studies, start=1):
-        if "path" in study:
-            curves = curves_of_study(study["path"], results.features, METRIC, profile, f"Fold {number}")
-            weights = curves.points[curves.chosen]
-            found.append(path_explorer(curves, sorted(weights, key=lambda name: -abs(weights[name]))))
-    return found
+def features_of(
+    results: DataSetResults, method: str, further: Sequence[tuple[Column, FloatArray]] = ()
+) -> FeatureTable:
+    """Columns of the method, or of the first linear one, then those that all methods share.
 
-
-def _feature_table(results: DataSetResults, method: str) -> FeatureTable:
-    """Columns of the method, or of the first linear one, then those that all methods share."""
+    ``further`` columns have a value for each feature.
+    """
     by_method: dict[str, dict[str, FloatArray]] = {}
     coefs_of = linear_coefs(results)
     for name, coefs in coefs_of.items():
@@ -207,13 +208,9 @@ def _feature_table(results: DataSetResults, method: str) -> FeatureTable:
     values = dict(by_method.get(method) or next(iter(by_method.values()), {}))
     if coefs_of:
         values["models"] = np.mean(np.concatenate(list(coefs_of.values())) != 0, axis=0)
-    points = [point for study in results.studies if "path" in study for point in study["path"]["weights"]]
-    if points:
-        values["stability"] = np.array([np.mean([n in point for point in points]) for n in results.features])
-    alone = [study["single_features"]["alone"] for study in results.studies if "single_features" in study]
-    if alone:
-        values["strength"] = np.mean(alone, axis=0)
-    table = feature_table(FEATURE_COLUMNS, results.features, values)
+    values |= {column.key: numbers for column, numbers in further}
+    columns_shown = (*FEATURE_COLUMNS, *(column for column, _ in further))
+    table = feature_table(columns_shown, results.features, values)
     place = {name: j for j, name in enumerate(results.features)}
     shown = [place[name] for name, _ in table.rows]
     methods = {

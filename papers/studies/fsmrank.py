@@ -6,13 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ranksieve.data.dataset import Dataset
-from ranksieve.estimators import FSMRank
-from ranksieve.estimators.fsmrank import SimilarityProblem
-from ranksieve.experiment.cells import Cell, Table, number, word
-from ranksieve.experiment.journal import Entry
-from ranksieve.experiment.results import DataSetResults
-from ranksieve.experiment.studies.base import (
+from papers.studies.base import (
     ACCURACY,
     Chooser,
     accuracy_cells,
@@ -23,13 +17,19 @@ from ranksieve.experiment.studies.base import (
     means,
     rows_of,
 )
-from ranksieve.experiment.variants import IMPORTANCE_WEIGHTS
+from papers.theory import fsmrank_convergence, fsmrank_generalisation
+from papers.variants import IMPORTANCE_WEIGHTS
+from ranksieve.data.dataset import Dataset
+from ranksieve.estimators import FSMRank
+from ranksieve.estimators.fsmrank import SimilarityProblem, fsmrank_lipschitz
+from ranksieve.experiment.cells import Cell, Table, number, word
+from ranksieve.experiment.journal import Entry
+from ranksieve.experiment.results import DataSetResults
 from ranksieve.formats.folds import Fold
 from ranksieve.methods import decades
 from ranksieve.objective import make_objective
 from ranksieve.solvers import Fista, Trace
 from ranksieve.solvers.proximal import curvature_along_gradient
-from ranksieve.theory import fsmrank_convergence, fsmrank_generalisation, fsmrank_lipschitz
 
 # λ2 in quarters of a decade; λ1, with which the paper finds no difference, in halves.
 LAMBDA2, LAMBDA1 = IMPORTANCE_WEIGHTS, decades(0.5, -4, 2)

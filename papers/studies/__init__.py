@@ -2,15 +2,9 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable
 
-from ranksieve._util.messages import lookup
-from ranksieve.experiment.cells import Table
-from ranksieve.experiment.fold_run import Place
-from ranksieve.experiment.results import DataSetResults
-from ranksieve.experiment.results_folder import STUDIES_FOLDER
-from ranksieve.experiment.studies import (
+from papers.studies import (
     any_data,
     fenchelrank,
     fsmrank,
@@ -20,8 +14,9 @@ from ranksieve.experiment.studies import (
     selectors,
     theory,
 )
-from ranksieve.experiment.studies.base import Study
-from ranksieve.experiment.studies.stand_ins import STAND_INS_STUDY
+from papers.studies.base import Study
+from ranksieve.experiment.cells import Table
+from ranksieve.experiment.results import DataSetResults
 
 STUDIES: dict[str, Study] = {
     "single_features": Study(any_data.single_features),
@@ -54,30 +49,6 @@ STUDY_TABLES: tuple[Callable[[DataSetResults], Table | None], ...] = (
     penalties.ndcg_table,
     theory.bounds_table,
 )
-EVERY = "all"
-
-
-def wanted_studies(asked: bool | str | Sequence[str], methods: Collection[str]) -> list[str]:
-    """The names of the studies asked for.
-
-    True: those about the data, and those about the methods at hand. "all": every one, and the stand-ins.
-    """
-    if isinstance(asked, bool):
-        own = [name for name, one in STUDIES.items() if not one.methods or set(one.methods) & set(methods)]
-        return own if asked else []
-    known = {name: name for name in (*STUDIES, STAND_INS_STUDY)}
-    return list(known) if asked == EVERY else [lookup(known, name, "studies") for name in asked]
-
-
-def run_studies(place: Place, names: Collection[str]) -> None:
-    """Run those of the studies that the fold's file does not hold yet."""
-    with place.journal(STUDIES_FOLDER, {}, "Studies") as journal:
-        done = {row["kind"] for row in journal.rows}
-        for name, study in STUDIES.items():
-            if name in names and name not in done and (place.number == 1 or not study.first_fold_only):
-                began = time.perf_counter()
-                found = study.measure(place.fold, place.profile)
-                journal.append({"kind": name, "seconds_in_all": time.perf_counter() - began, **found})
 
 
 def study_tables(results: DataSetResults) -> list[Table]:

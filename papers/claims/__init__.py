@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
+from papers.claims import of_methods, of_stand_ins, of_studies
+from papers.claims.base import IN_DIRECTION, NO, YES, Verdict
 from ranksieve.experiment.cells import Cell, Table, count, word
-from ranksieve.experiment.claims import of_methods, of_stand_ins, of_studies
-from ranksieve.experiment.claims.base import IN_DIRECTION, NO, YES, Verdict
 from ranksieve.experiment.results import DataSetResults, Results
 from ranksieve.significance import LEVEL
 

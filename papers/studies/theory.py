@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
+from papers.studies.base import first_row
 from ranksieve.experiment.cells import Cell, Table, word
 from ranksieve.experiment.journal import Entry
 from ranksieve.experiment.results import DataSetResults
-from ranksieve.experiment.studies.base import first_row
 
 Row = tuple[Cell, ...]
 

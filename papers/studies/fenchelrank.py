@@ -6,19 +6,19 @@ from typing import Any
 
 import numpy as np
 
+from papers.studies.base import Chooser, fmean, in_unit_range, printed, rows_of, timed_fit
+from papers.theory import fenchelrank_iterations
 from ranksieve.data.dataset import Dataset
 from ranksieve.estimators import FenchelRank, TGRank
 from ranksieve.estimators.solved import SolvedRanker
 from ranksieve.experiment.cells import Cell, Table, number, word
 from ranksieve.experiment.journal import Entry
 from ranksieve.experiment.results import DataSetResults
-from ranksieve.experiment.studies.base import Chooser, fmean, in_unit_range, printed, rows_of, timed_fit
 from ranksieve.formats.folds import Fold
 from ranksieve.objective import make_objective
 from ranksieve.path import SparsePath, sparse_path
 from ranksieve.penalties import L1
 from ranksieve.solvers import Problem, ProxNewton
-from ranksieve.theory import fenchelrank_iterations
 
 C = 0.1  # of TGRank in Table 6
 MAX_ITER, TOL = 1000, 1e-3  # the paper's T and ε

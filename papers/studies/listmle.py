@@ -7,14 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ranksieve._types import FloatArray
-from ranksieve.data.dataset import Dataset
-from ranksieve.data.describe import varying_columns
-from ranksieve.estimators import CSListMLE, SparseListMLE
-from ranksieve.experiment.cells import Table, number, title, word
-from ranksieve.experiment.journal import Entry
-from ranksieve.experiment.results import DataSetResults
-from ranksieve.experiment.studies.base import (
+from papers.studies.base import (
     ACCURACY,
     Chooser,
     Outcome,
@@ -26,6 +19,15 @@ from ranksieve.experiment.studies.base import (
     printed,
     rows_of,
 )
+from papers.theory import listmle_iterations
+from ranksieve._types import FloatArray
+from ranksieve.data.dataset import Dataset
+from ranksieve.data.describe import varying_columns
+from ranksieve.estimators import CSListMLE, SparseListMLE
+from ranksieve.estimators.sparse_listmle import squared_radii
+from ranksieve.experiment.cells import Table, number, title, word
+from ranksieve.experiment.journal import Entry
+from ranksieve.experiment.results import DataSetResults
 from ranksieve.formats.folds import Fold
 from ranksieve.losses import CostSensitiveListMLE
 from ranksieve.methods import decades
@@ -34,7 +36,6 @@ from ranksieve.penalties import L1
 from ranksieve.selection import FBPCRank
 from ranksieve.selection.fbpcrank import SelectionStep
 from ranksieve.solvers import Problem, ProximalGradient, ProxNewton
-from ranksieve.theory import listmle_iterations, squared_radii
 
 ALPHAS = decades(-1, -7)
 DEGREE_ALPHAS = (1e-1, 1e-2)  # Table 5 is about the second

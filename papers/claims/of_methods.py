@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
+from papers.claims.base import IN_DIRECTION, NO, YES, Verdict, by_difference
 from ranksieve.experiment.cells import heading, title
-from ranksieve.experiment.claims.base import IN_DIRECTION, NO, YES, Verdict, by_difference
 from ranksieve.experiment.results import DataSetResults
 from ranksieve.significance import LEVEL, paired_t
 

@@ -6,19 +6,19 @@ from typing import Any
 
 import numpy as np
 
-from ranksieve._types import FloatArray, IntArray
-from ranksieve.data.dataset import Dataset
-from ranksieve.data.describe import varying_columns
-from ranksieve.estimators import RankSVM
-from ranksieve.experiment.cells import Cell, Table, number, title, word
-from ranksieve.experiment.results import PAPER_METRICS, DataSetResults
-from ranksieve.experiment.studies.base import (
+from papers.studies.base import (
     METRIC,
     Chooser,
     fit,
     fmean,
     rows_of,
 )
+from ranksieve._types import FloatArray, IntArray
+from ranksieve.data.dataset import Dataset
+from ranksieve.data.describe import varying_columns
+from ranksieve.estimators import RankSVM
+from ranksieve.experiment.cells import Cell, Table, number, title, word
+from ranksieve.experiment.results import TABLE_METRICS, DataSetResults
 from ranksieve.formats.folds import Fold
 from ranksieve.methods import decades
 from ranksieve.selection import FSMSVM, GAS, FSRank
@@ -42,7 +42,7 @@ def sizes(fold: Fold, profile: str) -> dict[str, Any]:
         outcomes = [chooser.chosen(refitted(train, order[:size]), [{"C": C} for C in CS]) for size in kept]
         found[name] = {
             "C": [outcome["parameters"]["C"] for outcome in outcomes],
-            "test": {m: [np.mean(outcome["test"][m]) for outcome in outcomes] for m in PAPER_METRICS},
+            "test": {m: [np.mean(outcome["test"][m]) for outcome in outcomes] for m in TABLE_METRICS},
         }
     return {"n_features": kept, "selectors": found}
 

@@ -7,22 +7,29 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 
-from ranksieve.experiment.cells import Cell, Table, count, heading, number, title, word
-from ranksieve.experiment.comparison import (
+from papers.comparison import (
+    BASELINES,
+    CITED,
     FAR,
     NDCG_AND_MAP,
     NEAR,
+    OWN_METHODS,
+    PAPERS,
     SPARSITY,
     Comparison,
+    Terms,
     agreement,
     comparisons,
     largest,
     nearness,
+    terms_of,
     value_on,
+    whose,
 )
-from ranksieve.experiment.published import PrintedRow, rows_of, unmatched
+from papers.published import PrintedRow, rows_of, unmatched
+from papers.variants import title
+from ranksieve.experiment.cells import Cell, Table, count, heading, number, word
 from ranksieve.experiment.results import DataSetResults, Results
-from ranksieve.experiment.terms import BASELINES, CITED, OWN_METHODS, PAPERS, Terms, terms_of, whose
 
 PUBLISHED_METRICS = (*(f"ndcg@{k}" for k in range(1, 11)), "map", "sparsity", "seconds")
 LARGEST = {NDCG_AND_MAP: 10, SPARSITY: 6}

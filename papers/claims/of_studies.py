@@ -6,10 +6,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ranksieve.experiment.claims.base import IN_DIRECTION, NO, YES, Verdict, by_difference
-from ranksieve.experiment.results import DataSetResults
-from ranksieve.experiment.studies import fenchelrank, fsmrank, listmle, minbatsrank, penalties
-from ranksieve.experiment.studies.base import (
+from papers.claims.base import IN_DIRECTION, NO, YES, Verdict, by_difference
+from papers.studies import fenchelrank, fsmrank, listmle, minbatsrank, penalties
+from papers.studies.base import (
     METRIC,
     Outcome,
     better_than,
@@ -18,6 +17,7 @@ from ranksieve.experiment.studies.base import (
     means,
     rows_of,
 )
+from ranksieve.experiment.results import DataSetResults
 from ranksieve.significance import LEVEL
 
 

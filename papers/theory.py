@@ -10,8 +10,8 @@ import math
 
 import numpy as np
 
-from ranksieve._types import FloatArray, Matrix
-from ranksieve.data.dataset import Dataset
+from ranksieve._types import FloatArray
+from ranksieve.estimators.fsmrank import fsmrank_lipschitz
 
 
 def fenchelrank_iterations(radius: float, tol: float) -> float:
@@ -22,14 +22,6 @@ def fenchelrank_iterations(radius: float, tol: float) -> float:
 def l1_ball_gap(radius: float, w: FloatArray, gradient: FloatArray) -> float:
     """Theorem 2: f(w) − min f over ‖w‖₁ ≤ r is at most r‖g‖_∞ + ⟨g, w⟩."""
     return max(0.0, radius * float(np.max(np.abs(gradient))) + float(gradient @ w))
-
-
-def fsmrank_lipschitz(n_features: int, similarity_weight: float) -> float:
-    """Theorem 1: L0 = (4 + 2λ1)·d bounds the Lipschitz constant of the gradient of f + q in (u, v).
-
-    For eq. (1), in w alone, half of it does.
-    """
-    return (4.0 + 2.0 * similarity_weight) * n_features
 
 
 def fsmrank_convergence(lipschitz: float, start: FloatArray, optimum: FloatArray, n_iter: int) -> float:
@@ -78,19 +70,3 @@ def listmle_iterations(lipschitz: float, optimum: FloatArray, tol: float) -> flo
     Theorem 1, so that L0 itself is tried, where the test always holds.
     """
     return lipschitz * float(optimum @ optimum) / (2.0 * tol)
-
-
-def squared_radii(data: Dataset) -> FloatArray:
-    """Per query ¼ Σ_f (max − min of feature f)²: the ball around the middle that holds all its documents."""
-    return data.for_queries(_squared_radii)
-
-
-def _squared_radii(data: Dataset) -> FloatArray:
-    queries = data.queries
-    rows_of_query = np.split(queries.order, queries.offsets[1:-1])
-    return np.array([_squared_diameter(data.X[rows]) / 4.0 for rows in rows_of_query])
-
-
-def _squared_diameter(X: Matrix) -> float:
-    ranges = (X.max(axis=0) - X.min(axis=0)).astype(np.float64)
-    return float((ranges * ranges).sum())

@@ -2,8 +2,8 @@
 
     make results
 
-Runs ``ranksieve bench`` over all methods, and over what the papers print apart, into benchmarks/out/results
-(it goes on where it stopped), then writes the page from these results.
+Runs all methods, and what the papers print apart, into benchmarks/out/results (it goes on where it stopped),
+then writes the page from these results.
 """
 
 from __future__ import annotations
@@ -13,30 +13,30 @@ import time
 from typing import Any
 
 from benchmarks.harness import HERE, letor_root
+
+from papers.bench import TABLES, bench, studies_of
+from papers.claims import claims_by_paper, claims_tables, every_verdict
+from papers.claims.base import IN_DIRECTION, NO, YES
+from papers.comparison import FAR, NDCG_AND_MAP, NEAR, agreement
+from papers.published import numbers_by_data_set, rows_of
+from papers.published_tables import papers_table
+from papers.variants import VARIANTS
 from ranksieve._util.atomic import atomic_write
-from ranksieve.experiment.benching import bench
-from ranksieve.experiment.claims import claims_by_paper, claims_tables, every_verdict
-from ranksieve.experiment.claims.base import IN_DIRECTION, NO, YES
-from ranksieve.experiment.comparison import FAR, NDCG_AND_MAP, NEAR, agreement
-from ranksieve.experiment.published import numbers_by_data_set, rows_of
-from ranksieve.experiment.published_tables import papers_table
 from ranksieve.experiment.results import Results
-from ranksieve.experiment.study_tables import studies_of
 from ranksieve.experiment.table_files import markdown
 from ranksieve.experiment.tables import all_tables
-from ranksieve.experiment.variants import VARIANTS
 
 DATA_SETS = ("OHSUMED", "MQ2008")
 FOLDER = HERE / "out" / "results"
 PAGE = HERE.parent / "docs" / "results.md"
 INTRODUCTION = """# Results on LETOR
 
-Made by `make results`: `ranksieve bench` fits every grid point on train, chooses on vali and measures
+Made by `make results`: `papers.bench` fits every grid point on train, chooses on vali and measures
 test, over the five folds of OHSUMED (LETOR 3.0) and MQ2008 (LETOR 4.0), with the metric conventions of
 LETOR's scripts. Nothing here is selected by hand or by test data: every choice is the best on vali, every
 method of the [table](methods/README.md) is here, and so is every number that the five papers print for these
 data, [like with like](experiments.md#like-with-like). The page with pictures:
-`ranksieve report results -o report.html`.
+`python -m papers report results -o report.html`.
 
 The rows of SparseRanker were measured at commit `3edc26a`; its choice has changed since. Run again at
 `e8bcb91`, its NDCG@10 is 0.4555 ± 0.0053 on OHSUMED and 0.2310 ± 0.0011 on MQ2008.
@@ -89,7 +89,7 @@ What the [studies](experiments.md#studies) measure.
 
 def page(results: Results) -> str:
     """A first screen, then the reasons, the claims, the tables of all data sets, the further experiments."""
-    shown = [table for table in all_tables(results) if table.name != "significance"]
+    shown = [table for table in all_tables(results, builders=TABLES) if table.name != "significance"]
     first = markdown([papers_table(results), claims_by_paper(results)])
     return "".join((
         INTRODUCTION, compared_words(results), first, absent_words(results), REASONS,
@@ -126,17 +126,22 @@ def absent_words(results: Results) -> str:
     absent = ", ".join(f"{name} ({n})" for name, n in sorted(others.items()))
     return (
         f"\nThe papers print {sum(others.values())} more numbers for data that are not at hand: {absent}, "
-        f"and {means} means over all data sets. `ranksieve bench` compares these too, given their folds; "
-        "claims about time, sparsity and convergence are tried on synthetic stand-ins with their shapes.\n"
+        f"and {means} means over all data sets. `python -m papers bench` compares these too, given their "
+        "folds; claims about time, sparsity and convergence are tried on synthetic stand-ins with their "
+        "shapes.\n"
     )
 
 
-def main() -> None:
+def make_results() -> None:
     root = letor_root()
     if root is None:
         return
     start = time.perf_counter()
-    options: dict[str, Any] = {"out": FOLDER, "n_jobs": len(os.sched_getaffinity(0)), "progress": _report}
+    options: dict[str, Any] = {
+        "out": FOLDER,
+        "n_jobs": len(os.sched_getaffinity(0)),
+        "progress": report_progress,
+    }
     results = bench(root, "all", data_sets=DATA_SETS, studies="all", **options)
     for data_set in DATA_SETS:
         if apart := [name for name in VARIANTS if rows_of(data_set, name)]:
@@ -147,9 +152,6 @@ def main() -> None:
     print(f"wrote {PAGE}")
 
 
-def _report(done: int, total: int) -> None:
+def report_progress(done: int, total: int) -> None:
+    """One line that counts fits."""
     print(f"\r{done} of {total} fits", end="" if done < total else "\n", flush=True)
-
-
-if __name__ == "__main__":
-    main()

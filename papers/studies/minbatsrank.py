@@ -9,12 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ranksieve._types import FloatArray, IntArray
-from ranksieve.data.dataset import Dataset
-from ranksieve.experiment.cells import Table, heading, number, title, word
-from ranksieve.experiment.journal import Entry
-from ranksieve.experiment.results import PAPER_METRICS, DataSetResults
-from ranksieve.experiment.studies.base import (
+from papers.studies.base import (
     ACCURACY,
     METRIC,
     Chooser,
@@ -24,6 +19,11 @@ from ranksieve.experiment.studies.base import (
     means,
     rows_of,
 )
+from ranksieve._types import FloatArray, IntArray
+from ranksieve.data.dataset import Dataset
+from ranksieve.experiment.cells import Table, heading, number, title, word
+from ranksieve.experiment.journal import Entry
+from ranksieve.experiment.results import TABLE_METRICS, DataSetResults
 from ranksieve.formats.folds import Fold
 from ranksieve.kernels.ftrl import Rule
 from ranksieve.significance import LEVEL
@@ -142,7 +142,7 @@ def seed_means(rows: Sequence[Entry], name: str) -> list[dict[str, Any]]:
     return [
         {
             "sparsity": fmean([one["sparsity"] for one in outcomes]),
-            "test": {m: np.mean([one["test"][m] for one in outcomes], axis=0) for m in PAPER_METRICS},
+            "test": {m: np.mean([one["test"][m] for one in outcomes], axis=0) for m in TABLE_METRICS},
         }
         for outcomes in found
     ]

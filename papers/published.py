@@ -152,7 +152,7 @@ def _source(paper: str, tables: Sequence[str]) -> str:
 
 @cache
 def _rows() -> tuple[Printed | Unmatched, ...]:
-    text = files("ranksieve.experiment").joinpath("published.csv").read_text(encoding="utf-8")
+    text = files("papers").joinpath("published.csv").read_text(encoding="utf-8")
     return tuple(_read(row) for row in csv.DictReader(text.splitlines()))
 
 

@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any
 
 from ranksieve import estimators as e
+from ranksieve.experiment import cells
 from ranksieve.methods import METHODS, Method, decades, parameter_grid
 
 _FS_RANK, _FSM_RANK = METHODS["fsrank"], METHODS["fsmrank"]
@@ -45,3 +46,8 @@ VARIANTS: dict[str, Method] = {
         for k in (1, 3, 5)
     },
 }  # fmt: skip
+
+
+def title(name: str) -> str:
+    """What a method or a variant is called in words."""
+    return VARIANTS[name].title if name in VARIANTS else cells.title(name)

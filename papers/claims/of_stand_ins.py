@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ranksieve.experiment.claims.base import NO, YES, Verdict
+from papers.claims.base import NO, YES, Verdict
+from papers.stand_ins import load_stand_ins
 from ranksieve.experiment.journal import Entry
 from ranksieve.experiment.results import Results
 
@@ -13,7 +14,7 @@ NOTE = "One fit of each method to synthetic data in the shape of a collection; c
 
 def verdicts(results: Results) -> list[Verdict]:
     """One for each claim; none without stand-ins."""
-    rows = list(results.stand_ins.values())
+    rows = list(load_stand_ins(results.folder).values())
     found = []
     for (paper, claim, comparison), test in CLAIMS.items() if rows else ():
         n_held = sum(map(test, rows))

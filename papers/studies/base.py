@@ -15,14 +15,14 @@ from typing import Any, TypeVar
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
+from papers.published import metric_name
 from ranksieve._types import FloatArray
 from ranksieve.data.dataset import Dataset
 from ranksieve.estimators.linear import LinearRanker
 from ranksieve.experiment.cells import Cell, heading, number
-from ranksieve.experiment.fold_run import NO_FEATURES, UNPREPARED
+from ranksieve.experiment.fold_run import NO_FEATURES, UNPREPARED, Place
 from ranksieve.experiment.journal import Entry
-from ranksieve.experiment.published import metric_name
-from ranksieve.experiment.results import PAPER_METRICS, DataSetResults
+from ranksieve.experiment.results import TABLE_METRICS, DataSetResults
 from ranksieve.formats.folds import Fold
 from ranksieve.metrics import Evaluator
 from ranksieve.model import linear_scores, linear_scores_of_models
@@ -30,7 +30,7 @@ from ranksieve.preparation.scales import ScaleWarning
 from ranksieve.significance import paired_t
 
 METRIC = "ndcg@10"
-ACCURACY = (*(heading(metric) for metric in PAPER_METRICS), "sparsity")
+ACCURACY = (*(heading(metric) for metric in TABLE_METRICS), "sparsity")
 
 Measure = Callable[[Fold, str], Mapping[str, Any]]
 Outcome = Mapping[str, Any]
@@ -48,6 +48,12 @@ class Study:
     measure: Measure
     methods: tuple[str, ...] = ()
     first_fold_only: bool = False
+
+    def __call__(self, place: Place) -> Mapping[str, Any] | None:
+        """What bench asks of each fold."""
+        if self.first_fold_only and place.number != 1:
+            return None
+        return self.measure(place.fold, place.profile)
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,7 +82,7 @@ class Chooser:
         """Test values query by query."""
         used = np.flatnonzero(coef)
         scores = linear_scores(self.fold.test.X, used, coef[used])
-        return dict(self._test.evaluate(scores, PAPER_METRICS).per_query)
+        return dict(self._test.evaluate(scores, TABLE_METRICS).per_query)
 
     def test_means(self, coefs: Sequence[FloatArray] | FloatArray, metric: str = METRIC) -> FloatArray:
         """The test mean of each model."""
@@ -130,7 +136,7 @@ def first_row(results: DataSetResults, study: str) -> Entry | None:
 
 def means(outcomes: Sequence[Outcome]) -> dict[str, float]:
     """Means over folds of test metrics and sparsity."""
-    tests = {m: fmean([np.mean(outcome["test"][m]) for outcome in outcomes]) for m in PAPER_METRICS}
+    tests = {m: fmean([np.mean(outcome["test"][m]) for outcome in outcomes]) for m in TABLE_METRICS}
     return tests | {"sparsity": fmean([outcome["sparsity"] for outcome in outcomes])}
 
 
@@ -152,14 +158,14 @@ def difference_words(a: Sequence[Outcome], b: Sequence[Outcome], metric: str = M
 
 def accuracy_cells(found: Mapping[str, float]) -> tuple[Cell, ...]:
     """Cells of the columns ACCURACY."""
-    tests = [number(found.get(metric, math.nan)) for metric in PAPER_METRICS]
+    tests = [number(found.get(metric, math.nan)) for metric in TABLE_METRICS]
     return (*tests, number(found.get("sparsity", math.nan), "{:.3f}"))
 
 
 @cache
 def printed(paper: str, table: str, data_set: str) -> dict[str, dict[str, float]]:
     """The means over folds of a paper's table, by the names it uses."""
-    text = files("ranksieve.experiment").joinpath("published.csv").read_text(encoding="utf-8")
+    text = files("papers").joinpath("published.csv").read_text(encoding="utf-8")
     found: dict[str, dict[str, list[float]]] = {}
     for row in csv.DictReader(text.splitlines()):
         metric = metric_name(row["metric"])

@@ -1,0 +1,128 @@
+"""The page of results with the papers' parts: published numbers, claims, studies, paths, pictures."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from papers.bench import TABLES
+from papers.claims import claims_table
+from papers.pictures import PICTURES
+from papers.stand_ins import stand_in_table
+from papers.studies import study_tables
+from ranksieve._types import FloatArray
+from ranksieve.experiment.results import DataSetResults, Results
+from ranksieve.experiment.tables import baseline_where_known
+from ranksieve.report.canvas import Styles
+from ranksieve.report.page import Column
+from ranksieve.report.path_explorer import Curves, largest_weights, path_explorer
+from ranksieve.report.results_page import (
+    DataSetContent,
+    ResultsContent,
+    Section,
+    build_results_content,
+    features_of,
+    render_pictures,
+    styles_of,
+    write_content,
+)
+from ranksieve.report.results_summary import METRIC, choose_baseline
+from ranksieve.report.words import metric_text, percent_text
+
+STABILITY = Column(
+    "stability",
+    "stability",
+    percent_text,
+    "Share of all points of the folds' certified paths that use it: the earlier it enters and the "
+    "longer it stays, the larger.",
+)
+STRENGTH = Column("strength", "alone, NDCG@10", metric_text, "Test NDCG@10 of ranking by this feature alone.")
+
+
+def write_page(results: Results, path: str | os.PathLike[str], baseline: str | None = None) -> None:
+    """Write the page of a folder of results, whole or not at all; ``results`` as papers.bench loads them."""
+    write_content(page_content(results, baseline), path)
+
+
+def page_content(results: Results, baseline: str | None = None) -> ResultsContent:
+    """The content of the page; ``baseline`` names a method, default the best dense one of each data set."""
+    content, styles = build_results_content(results, baseline), styles_of(results)
+    given = baseline_where_known(results, baseline)
+    drawn = stand_in_table(results.folder)
+    return replace(
+        content,
+        data_sets=[
+            _with_papers(data, results.data_sets[data.name], given[data.name], styles)
+            for data in content.data_sets
+        ],
+        tables=[] if drawn is None else [drawn],
+    )
+
+
+def _with_papers(
+    content: DataSetContent, results: DataSetResults, given: str | None, styles: Styles
+) -> DataSetContent:
+    baseline = choose_baseline(results, given)
+    studies = [table for table in (claims_table(results), *study_tables(results)) if table.rows]
+    section = Section("studies", "experiments", "The papers' experiments", studies)
+    return replace(
+        content,
+        tables=[table for build in TABLES if (table := build(results, baseline)).rows],
+        features=features_of(results, content.method, _further_columns(results)),
+        explorers=_explorers(results),
+        pictures=render_pictures(PICTURES, results, {name: styles[name] for name in results.methods}),
+        sections=[section] if studies else [],
+    )
+
+
+def _further_columns(results: DataSetResults) -> list[tuple[Column, FloatArray]]:
+    """How long the paths use each feature, and how well it ranks alone."""
+    columns = []
+    points = [point for study in results.studies if "path" in study for point in study["path"]["weights"]]
+    if points:
+        shares = [np.mean([name in point for point in points]) for name in results.features]
+        columns.append((STABILITY, np.array(shares)))
+    alone = [study["single_features"]["alone"] for study in results.studies if "single_features" in study]
+    if alone:
+        columns.append((STRENGTH, np.mean(alone, axis=0)))
+    return columns
+
+
+def _explorers(results: DataSetResults) -> list[dict[str, Any]]:
+    """One per fold that has its path."""
+    profile, explorers = results.header["identity"]["profile"], []
+    for number, study in enumerate(results.studies, start=1):
+        if "path" in study:
+            curves = curves_of_study(study["path"], results.features, METRIC, profile, f"Fold {number}")
+            weights = curves.points[curves.chosen]
+            explorers.append(path_explorer(curves, sorted(weights, key=lambda name: -abs(weights[name]))))
+    return explorers
+
+
+def curves_of_study(
+    path: Mapping[str, Any], names: Sequence[str], metric: str, profile: str, label: str
+) -> Curves:
+    """The path of one fold as results hold it. Chosen: the best on validation, of equals the sparsest."""
+    coefs = np.array([[point.get(name, 0.0) for name in names] for point in path["weights"]])
+    validation, used = path["validation"][metric], np.asarray(path["n_nonzero"])
+    mean = np.where(used > 0, validation["mean"], -np.inf)
+    chosen = int(np.lexsort((used, -mean))[0])
+    return Curves(
+        alphas=path["alphas"],
+        objectives=path["objectives"],
+        relative_gaps=path["relative_gaps"],
+        n_nonzero=path["n_nonzero"],
+        weights=largest_weights(coefs, coefs[chosen], names),
+        points=path["weights"],
+        chosen=chosen,
+        metric=metric,
+        profile=profile,
+        mean=validation["mean"],
+        standard_error=validation["standard_error"],
+        test=path["test"][metric]["mean"],
+        label=label,
+    )
