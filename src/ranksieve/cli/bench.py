@@ -35,7 +35,7 @@ def bench(
     ],
     methods: Annotated[
         str | None,
-        typer.Option(metavar="A,B,…", help="Methods, or all; default the sparse ones and baselines: {methods}."),
+        typer.Option(metavar="A,B,…", help="Methods, or all; default sparse ones and baselines: {methods}."),
     ] = None,
     data: Annotated[
         str | None, typer.Option("--data", metavar="A,B,…", help="Collections of ROOT; default all.")
