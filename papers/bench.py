@@ -14,6 +14,7 @@ from joblib import Parallel, delayed
 from papers import stand_ins
 from papers.claims import claims_tables
 from papers.comparison import OTHER_PROFILES
+from papers.published import VARIANTS
 from papers.published_tables import (
     agreement_table,
     difference_table,
@@ -22,7 +23,6 @@ from papers.published_tables import (
     unmatched_table,
 )
 from papers.studies import STUDIES, study_tables
-from papers.variants import VARIANTS
 from ranksieve import experiment
 from ranksieve._parallel import use_threads
 from ranksieve._util.messages import lookup

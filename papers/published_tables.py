@@ -26,8 +26,7 @@ from papers.comparison import (
     value_on,
     whose,
 )
-from papers.published import PrintedRow, rows_of, unmatched
-from papers.variants import title
+from papers.published import PrintedRow, rows_of, title, unmatched
 from ranksieve.experiment.cells import Cell, Table, count, heading, number, word
 from ranksieve.experiment.results import DataSetResults, Results
 

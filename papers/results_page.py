@@ -18,9 +18,8 @@ from papers.bench import TABLES, bench, studies_of
 from papers.claims import claims_by_paper, claims_tables, every_verdict
 from papers.claims.base import IN_DIRECTION, NO, YES
 from papers.comparison import FAR, NDCG_AND_MAP, NEAR, agreement
-from papers.published import numbers_by_data_set, rows_of
+from papers.published import VARIANTS, numbers_by_data_set, rows_of
 from papers.published_tables import papers_table
-from papers.variants import VARIANTS
 from ranksieve._util.atomic import atomic_write
 from ranksieve.experiment.results import Results
 from ranksieve.experiment.table_files import markdown

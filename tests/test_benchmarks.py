@@ -25,11 +25,11 @@ from benchmarks.results_data import is_known, keep_rows, read_rows, with_ratios
 from papers.__main__ import main as papers_command
 from papers.bench import bench, load_results
 from papers.comparison import agreement
+from papers.published import VARIANTS
 from papers.results_page import INTRODUCTION
 from papers.results_page import page as results_page
 from papers.stand_ins import Shape
 from papers.studies import STUDIES
-from papers.variants import VARIANTS
 
 from ranksieve.formats.folds import deal_folds
 from ranksieve.formats.letor import write_letor

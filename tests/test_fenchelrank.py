@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from papers.theory import fenchelrank_iterations, l1_ball_gap
+from papers.studies.theory import fenchelrank_iterations, l1_ball_gap
 from scipy.optimize import minimize_scalar
 
 from ranksieve.data.dataset import Dataset

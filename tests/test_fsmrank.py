@@ -6,7 +6,7 @@ import warnings
 
 import numpy as np
 import pytest
-from papers.theory import (
+from papers.studies.theory import (
     fsmrank_convergence,
     fsmrank_generalisation,
 )

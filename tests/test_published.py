@@ -20,7 +20,7 @@ from papers.comparison import (
     largest,
     terms_of,
 )
-from papers.published import NAMES, Printed, numbers_by_data_set, published, rows_of, unmatched
+from papers.published import NAMES, VARIANTS, Printed, numbers_by_data_set, published, rows_of, unmatched
 from papers.published_tables import (
     agreement_table,
     difference_table,
@@ -28,7 +28,6 @@ from papers.published_tables import (
     published_table,
     unmatched_table,
 )
-from papers.variants import VARIANTS
 from scipy.stats import ttest_rel
 
 from ranksieve.estimators import RankSVM

@@ -21,7 +21,7 @@ from papers.studies import (
     theory,
 )
 from papers.studies.base import Chooser, better_than, means, printed, rows_of
-from papers.theory import listmle_iterations
+from papers.studies.theory import listmle_iterations
 from scipy.stats import ttest_rel
 
 import ranksieve as rs

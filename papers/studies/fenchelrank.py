@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from papers.studies.base import Chooser, fmean, in_unit_range, printed, rows_of, timed_fit
-from papers.theory import fenchelrank_iterations
+from papers.studies.theory import fenchelrank_iterations
 from ranksieve.data.dataset import Dataset
 from ranksieve.estimators import FenchelRank, TGRank
 from ranksieve.estimators.solved import SolvedRanker

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from papers.published import IMPORTANCE_WEIGHTS
 from papers.studies.base import (
     ACCURACY,
     Chooser,
@@ -17,8 +18,7 @@ from papers.studies.base import (
     means,
     rows_of,
 )
-from papers.theory import fsmrank_convergence, fsmrank_generalisation
-from papers.variants import IMPORTANCE_WEIGHTS
+from papers.studies.theory import fsmrank_convergence, fsmrank_generalisation
 from ranksieve.data.dataset import Dataset
 from ranksieve.estimators import FSMRank
 from ranksieve.estimators.fsmrank import SimilarityProblem, fsmrank_lipschitz

@@ -19,7 +19,7 @@ from papers.studies.base import (
     printed,
     rows_of,
 )
-from papers.theory import listmle_iterations
+from papers.studies.theory import listmle_iterations
 from ranksieve._types import FloatArray
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.describe import varying_columns

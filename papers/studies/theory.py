@@ -1,16 +1,82 @@
-"""What the papers' theorems promise beside what was measured."""
+"""The papers' theorems as functions, and their bounds beside what was measured.
+
+FenchelRank's and FSMRank's take features in [0, 1]; FSMRank's also importances in (0, 1] and similarities in
+[0, 1].
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator
 
+import numpy as np
+
 from papers.studies.base import first_row
+from ranksieve._types import FloatArray
+from ranksieve.estimators.fsmrank import fsmrank_lipschitz
 from ranksieve.experiment.cells import Cell, Table, word
 from ranksieve.experiment.journal import Entry
 from ranksieve.experiment.results import DataSetResults
 
 Row = tuple[Cell, ...]
+
+
+def fenchelrank_iterations(radius: float, tol: float) -> float:
+    """Theorem 1: FenchelRank is within ε of the minimum after at most 16r²/ε − 1 iterations (r² ≥ 1/8)."""
+    return 16.0 * radius**2 / tol - 1.0
+
+
+def l1_ball_gap(radius: float, w: FloatArray, gradient: FloatArray) -> float:
+    """Theorem 2: f(w) − min f over ‖w‖₁ ≤ r is at most r‖g‖_∞ + ⟨g, w⟩."""
+    return max(0.0, radius * float(np.max(np.abs(gradient))) + float(gradient @ w))
+
+
+def fsmrank_convergence(lipschitz: float, start: FloatArray, optimum: FloatArray, n_iter: int) -> float:
+    """Theorem 2: after t iterations the objective is within 2L‖x0 − x*‖²/(t + 1)² of the minimum.
+
+    L is the largest constant the line search may accept. It doubles from L0/2¹⁰, so it tries L0 itself, where
+    the test always holds: L = L0 is valid without the factor 2 that backtracking costs in general. ``start``
+    and ``optimum`` are in the solver's variables: (u, v) for eq. (2), w for eq. (1).
+    """
+    change = start - optimum
+    return 2.0 * lipschitz * float(change @ change) / (n_iter + 1) ** 2
+
+
+def fsmrank_generalisation(
+    radius: float, n_features: int, n_pairs: float, similarity_weight: float, probability: float
+) -> float:
+    """Theorem 3: with probability 1 − θ, ℓ(w) on unseen pairs exceeds ℓ(w) on the training pairs by at most
+
+    2L0 [2C√(2d/p) + (1 + λ1/2)·C²·√(2 log(4d²)/p)] + [(1 + C)² + (λ1/2)C² − 1]·√(log(1/θ)/(2p))
+
+    for every w with Σ|w_j|/s_j ≤ C, ℓ = f + q, p pairs drawn independently, L0 = (4 + 2λ1)d of Theorem 1.
+
+    The second term follows the proof: the theorem prints C² + λ1/2 where the proof has C² + (λ1/2)C², and
+    log(4d) where the entropy over the (2d)² entries of wwᵀ gives log(4d²). Lemma 1 asks for the Lipschitz
+    constant of the loss, 2(1 + C) in the margin, where the theorem has L0, that of the gradient; here stands
+    the larger of the two.
+
+    Parameters
+    ----------
+    radius : float
+        C; of a fit, Σ|w_j|/s_j.
+    probability : float
+        θ, the probability that the bound fails, in (0, 1).
+    """
+    C, d, p, ridge = radius, n_features, n_pairs, 0.5 * similarity_weight
+    lipschitz = max(fsmrank_lipschitz(d, similarity_weight), 2.0 * (1.0 + C))
+    complexity = 2 * C * math.sqrt(2 * d / p) + (1 + ridge) * C**2 * math.sqrt(2 * math.log(4 * d**2) / p)
+    range_ = (1 + C) ** 2 + ridge * C**2 - 1
+    return 2 * lipschitz * complexity + range_ * math.sqrt(math.log(1 / probability) / (2 * p))
+
+
+def listmle_iterations(lipschitz: float, optimum: FloatArray, tol: float) -> float:
+    """Sparse CS-ListMLE, Theorem 2(d): from w = 0 at most L‖w*‖²/(2ε) iterations to within ε of the minimum.
+
+    L is the largest constant that the search for it may accept. It doubles from L0/2⁸, L0 the bound of
+    Theorem 1, so that L0 itself is tried, where the test always holds.
+    """
+    return lipschitz * float(optimum @ optimum) / (2.0 * tol)
 
 
 def bounds_table(results: DataSetResults) -> Table:
