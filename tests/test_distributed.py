@@ -18,6 +18,7 @@ import numpy as np
 import pytest
 
 from tests.refusals import refused_data, refused_parameter
+from tests.tiers import full
 
 pytest.importorskip("dask", reason="distributed data need dask (the extra of this name)")
 pytest.importorskip("distributed", reason="distributed data need distributed (the extra called dask)")
@@ -183,11 +184,11 @@ def test_path(data, parted):
     "ranker",
     [
         rs.FenchelRank(radius=2.0, tol=0.1),
-        rs.FenchelRank(radius=2.0, tol=1e-2, variant="away"),
-        rs.FenchelRank(radius=2.0, tol=1e-2, variant="pairwise", normalise="z"),
-        rs.SparseListMLE(alpha=0.05, solver="newton"),
-        rs.SparseListMLE(alpha=0.05, tol=0.05),
-        rs.RankSVM(C=0.1),
+        pytest.param(rs.FenchelRank(radius=2.0, tol=1e-2, variant="away"), marks=full),
+        pytest.param(rs.FenchelRank(radius=2.0, tol=1e-2, variant="pairwise", normalise="z"), marks=full),
+        pytest.param(rs.SparseListMLE(alpha=0.05, solver="newton"), marks=full),
+        pytest.param(rs.SparseListMLE(alpha=0.05, tol=0.05), marks=full),
+        pytest.param(rs.RankSVM(C=0.1), marks=full),
         rs.RankSVM(C=0.1, normalise="within_z"),
         rs.SparseRankSVM(alpha=0.02, normalise="min_max"),
         rs.SparseRankSVM("log", alpha=0.02, normalise="query_z"),

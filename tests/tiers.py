@@ -33,7 +33,6 @@ FOR_EVERY_METHOD = {
     "test_a_sound_ranker_or_a_sentence",
 }
 OTHERS = {*METHODS, *RANKERS} - REPRESENTATIVES
-NAMES = {kind: name for name, kind in RANKERS.items()}
 full = pytest.mark.full
 
 
@@ -45,9 +44,5 @@ def tiered(cases: Iterable, quick: Collection) -> list:
 def is_about_another_method(item: pytest.Item) -> bool:
     """Whether a case is about a method that another one represents."""
     values = item.callspec.params.values() if hasattr(item, "callspec") else ()
-    named = {NAMES.get(value) if isinstance(value, type) else value for value in values if _is_name(value)}
-    return item.originalname not in FOR_EVERY_METHOD and not named.isdisjoint(OTHERS)
-
-
-def _is_name(value: object) -> bool:
-    return isinstance(value, (str, type))
+    names = {getattr(value, "__name__", str(value)).lower() for value in values}
+    return item.originalname not in FOR_EVERY_METHOD and not names.isdisjoint(OTHERS)

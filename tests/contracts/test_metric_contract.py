@@ -7,6 +7,7 @@ import pytest
 
 from ranksieve.data.dataset import Dataset
 from ranksieve.metrics import METRICS, PROFILES, evaluate
+from tests.tiers import tiered
 
 CUTOFFS = (1, 3, 10)
 NAMES = [f"{name}@{k}" for name in METRICS for k in CUTOFFS]
@@ -14,7 +15,7 @@ NAMES += [name for name, metric in METRICS.items() if not metric.needs_k]
 BEST_WHEN_SORTED = [n for n in NAMES if n.split("@")[0] in ("ndcg", "dcg", "map", "mrr", "err")]
 
 every_metric = pytest.mark.parametrize("name", NAMES)
-every_profile = pytest.mark.parametrize("profile", PROFILES)
+every_profile = pytest.mark.parametrize("profile", tiered(PROFILES, {"letor", "standard"}))
 
 
 def make_case(seed):

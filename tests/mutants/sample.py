@@ -116,9 +116,11 @@ class Tests(Runner):
     def __init__(self, folder: Path, mutants: list[tuple[str, Mutant]], rows: Any) -> None:
         self.folder, self.mutants, self.rows, self.failed, self.killers = folder, mutants, rows, False, {}
         self.seconds: Any = None
-        self.cost: dict[str, float] = {}
+        self.cost: dict[str, float] = {}  # of the dearest case of each test
         for file in folder.glob("seconds-*.json"):
-            self.cost |= json.loads(file.read_text())
+            for one, cost in json.loads(file.read_text()).items():
+                name = one.partition("[")[0]
+                self.cost[name] = max(cost, self.cost.get(name, 0.0))
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: Any) -> bool:
@@ -158,7 +160,8 @@ class Tests(Runner):
         sys.stdout.flush()
 
     def _in_tiers(self, ids: set[str], attempt: Any) -> tuple[str, str]:
-        present = [one for one in ids if one in self.by_id]
+        functions = {one.partition("[")[0] for one in ids}  # cases may have got other names since
+        present = [one for one in self.by_id if one.partition("[")[0] in functions]
         marked = [one for one in present if self.by_id[one].get_closest_marker("full")]
         for tier, chosen in (("quick", set(present) - set(marked)), ("full", set(marked))):
             killer = attempt(self._ordered(chosen))
@@ -170,9 +173,9 @@ class Tests(Runner):
         """Quick ones first, one case per test before further ones, within the time."""
         seen: Counter[str] = Counter()
         turns = []
-        for one in sorted(ids, key=lambda one: self.cost.get(one, 1.0)):
+        for one in sorted(ids, key=lambda one: self.cost.get(one.partition("[")[0], 1.0)):
             name = one.partition("[")[0]
-            turns.append((seen[name], self.cost.get(one, 1.0), one))
+            turns.append((seen[name], self.cost.get(one.partition("[")[0], 1.0), one))
             seen[name] += 1
         left, chosen = SECONDS, []
         for _, cost, one in sorted(turns):
@@ -180,13 +183,13 @@ class Tests(Runner):
             if left < 0 and chosen:
                 break
             chosen.append(one)
-        return sorted(chosen, key=lambda one: self.cost.get(one, 1.0))
+        return sorted(chosen, key=lambda one: self.cost.get(one.partition("[")[0], 1.0))
 
     def _forked(self, mutant: Mutant, tree: ast.Module, ids: list[str]) -> str:
         if not ids:
             return ""
         self.items = [self.by_id[one] for one in ids]
-        self.costs = {item: self.cost.get(item.nodeid, 1.0) for item in self.items}
+        self.costs = {item: self.cost.get(item.nodeid.partition("[")[0], 1.0) for item in self.items}
         known = gc.get_objects()
         self.functions = [f for f in known if isinstance(f, FunctionType) and self._is_of_module(f.__code__)]
         self.killers.clear()
