@@ -20,7 +20,7 @@ import numpy as np
 from benchmarks.harness import keep, letor_root, seconds
 from ranksieve import Dataset, SparseRanker, evaluate, load_letor_folds, read_dataset
 from ranksieve._parallel import use_threads
-from ranksieve.formats.folds import Fold
+from ranksieve.io.folds import Fold
 
 BUDGETS = (3, 5, 10, None)
 SEEDS = range(4)

@@ -16,13 +16,12 @@ import numpy as np
 
 from benchmarks.harness import keep
 from ranksieve._types import FloatArray
+from ranksieve.choice.budget import Budget, best
 from ranksieve.data.costs import ColumnCosts, CostUnit, FeatureCosts
 from ranksieve.data.dataset import Dataset
-from ranksieve.estimators import SparseRanker
-from ranksieve.estimators.choice import Budget, best
-from ranksieve.generators.ranking import make_ranking
-from ranksieve.generators.shop import make_shop, shop_costs
 from ranksieve.metrics import evaluate
+from ranksieve.rankers import SparseRanker
+from ranksieve.synthetic import make_ranking, make_shop, shop_costs
 
 SEEDS = range(10)
 SHARES = (0.05, 0.1, 0.2, 0.4)  # of the cost of all features

@@ -11,8 +11,8 @@ from typing import Any
 
 from benchmarks.harness import keep, letor_root
 from ranksieve.experiment import bench
-from ranksieve.formats.folds import Fold, load_letor_folds
-from ranksieve.significance import paired_t, randomisation
+from ranksieve.io.folds import Fold, load_letor_folds
+from ranksieve.metrics.significance import paired_t, randomisation
 
 METRICS = ("ndcg@1", "ndcg@3", "ndcg@5", "ndcg@10", "map")
 PAPER = {"OHSUMED": (0.5, 0.0053, 0.0602, 0.0455, 0.0838), "MQ2008": (0.3506, 0.1239, 0.2731, 0.3891, 0.1650)}

@@ -21,7 +21,7 @@ import numpy as np
 
 from ranksieve._types import FloatArray
 from ranksieve.data.dataset import Dataset
-from ranksieve.formats.letor import read_letor
+from ranksieve.io.letor import read_letor
 from ranksieve.objective import Objective, make_objective
 from ranksieve.path import path_grid, sparse_path, walk
 from ranksieve.penalties import L1
@@ -47,7 +47,7 @@ def drawn(n_lists: int, length: int, n_features: int, seed: int = 0) -> Dataset:
     """Normal features on the GPU, of which 20 tell five labels, with noise."""
     import torch
 
-    from ranksieve.data.device_matrix import DeviceMatrix
+    from ranksieve.gpu.matrix import DeviceMatrix
 
     generator = torch.Generator(device="cuda").manual_seed(seed)
     n = n_lists * length

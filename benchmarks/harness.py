@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import ranksieve
-from ranksieve._util.atomic import atomic_write
+from ranksieve._util.files import atomic_write
 
 HERE = Path(__file__).resolve().parent
 RESULTS = HERE / "results"

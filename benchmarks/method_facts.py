@@ -6,6 +6,7 @@ import inspect
 import re
 from typing import Any
 
+from ranksieve.baselines import FeatureSelector
 from ranksieve.methods import METHODS, Method
 
 IN_ALL = {
@@ -20,8 +21,8 @@ ENTRY = re.compile(r"^(\S[^:\n]*?)(?: : [^\n]*)?\n((?:    [^\n]*\n|\n)+)", re.M)
 def facts(name: str) -> str:
     """The table at the head of a method's page, and that of its parameters."""
     method = METHODS[name]
-    kind = type(method.make()).__name__
-    place = "selectors" if type(method.make()).__module__.startswith("ranksieve.selection") else "rankers"
+    made = method.make()
+    kind, place = type(made).__name__, "selectors" if isinstance(made, FeatureSelector) else "rankers"
     rows = {
         "name": f"`ranksieve fit --method {name}`",
         "class": f"[`{kind}`](../api/{place}.md)",

@@ -14,7 +14,7 @@ import numpy as np
 from benchmarks.harness import keep, letor_root, seconds
 from ranksieve._types import FloatArray
 from ranksieve.data.dataset import Dataset
-from ranksieve.formats.letor import read_letor
+from ranksieve.io.letor import read_letor
 from ranksieve.kernels.ftrl import Rule
 from ranksieve.solvers.ftrl import FtrlState, Passes
 

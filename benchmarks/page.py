@@ -15,8 +15,8 @@ from benchmarks.harness import HERE, machine
 from benchmarks.measures import MEASURES
 from benchmarks.picture import dot_plot
 from benchmarks.results_data import Row, read_rows
-from ranksieve._util.atomic import atomic_write
-from ranksieve.significance import paired_t
+from ranksieve._util.files import atomic_write
+from ranksieve.metrics.significance import paired_t
 
 DOCS = HERE.parent / "docs"
 PICTURED = ("to_objective", "path", "pipeline", "memory", "reading")

@@ -24,13 +24,12 @@ from benchmarks.data_sets import large
 from benchmarks.harness import OUT, RESULTS, Skipped, in_subprocess, keep, peak_megabytes, seconds
 from ranksieve._types import IntArray
 from ranksieve.data.dataset import Dataset
-from ranksieve.data.disk_matrix import DiskMatrix, write_block
+from ranksieve.data.disk import DiskMatrix, write_block
 from ranksieve.data.inputs import numbered_names
-from ranksieve.formats.batches import Source, dataset_source
-from ranksieve.formats.folder import is_folder_dataset, open_dataset
-from ranksieve.formats.folder_output import write_source
-from ranksieve.formats.letor import read_letor, write_letor
-from ranksieve.formats.letor_stream import stream_letor
+from ranksieve.io.batches import Source, dataset_source, write_source
+from ranksieve.io.folder import is_folder_dataset, open_dataset
+from ranksieve.io.letor import read_letor, write_letor
+from ranksieve.io.stream import stream_letor
 from ranksieve.objective import make_objective
 from ranksieve.path import sparse_path
 

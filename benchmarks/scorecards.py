@@ -17,9 +17,9 @@ import numpy as np
 from benchmarks.harness import keep, letor_root, seconds
 from ranksieve import Dataset, LinearModel, evaluate, load_letor_folds, make_ranking, make_scorecard
 from ranksieve._types import FloatArray
-from ranksieve.formats.folds import Fold
-from ranksieve.forward import ForwardSearch, Rules
-from ranksieve.model import Term
+from ranksieve.choice.forward import ForwardSearch, Rules
+from ranksieve.io.folds import Fold
+from ranksieve.model.linear import Term
 from ranksieve.objective import make_objective
 
 SIZES = (3, 5, 10)

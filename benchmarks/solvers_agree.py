@@ -15,7 +15,7 @@ import numpy as np
 
 from benchmarks.harness import keep, letor_root
 from ranksieve.data.dataset import Dataset
-from ranksieve.formats.letor import read_letor
+from ranksieve.io.letor import read_letor
 from ranksieve.objective import make_objective
 from ranksieve.path import sparse_path
 from ranksieve.penalties import L1, L1Ball

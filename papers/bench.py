@@ -37,7 +37,7 @@ from ranksieve.experiment.tables import (
     significance_table,
     time_table,
 )
-from ranksieve.formats.folds import Fold
+from ranksieve.io.folds import Fold
 from ranksieve.methods import KNOWN_AS, METHODS, Method
 
 STAND_INS_STUDY = "stand_ins"

@@ -14,7 +14,7 @@ from ranksieve._types import FloatArray
 from ranksieve.experiment.results import DataSetResults, MethodResult
 from ranksieve.metrics import Profile
 from ranksieve.metrics.profiles import STANDARD
-from ranksieve.significance import paired_t
+from ranksieve.metrics.significance import paired_t
 
 NEAR, FAR = 0.003, 0.01
 NDCG_AND_MAP, SPARSITY, P_VALUES, SECONDS, OTHER = "NDCG and MAP", "sparsity", "p-values", "seconds", "other"

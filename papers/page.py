@@ -17,9 +17,8 @@ from papers.studies import study_tables
 from ranksieve._types import FloatArray
 from ranksieve.experiment.results import DataSetResults, Results
 from ranksieve.experiment.tables import baseline_where_known
-from ranksieve.report.canvas import Styles
-from ranksieve.report.page import Column
-from ranksieve.report.path_explorer import Curves, largest_weights, path_explorer
+from ranksieve.report.fit_page import Curves, largest_weights, path_explorer
+from ranksieve.report.page import Column, Styles, metric_text, percent_text
 from ranksieve.report.results_page import (
     DataSetContent,
     ResultsContent,
@@ -31,7 +30,6 @@ from ranksieve.report.results_page import (
     write_content,
 )
 from ranksieve.report.results_summary import METRIC, choose_baseline
-from ranksieve.report.words import metric_text, percent_text
 
 STABILITY = Column(
     "stability",

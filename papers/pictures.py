@@ -16,7 +16,7 @@ from ranksieve._types import AnyArray, FloatArray, IntArray
 from ranksieve.experiment.cells import title
 from ranksieve.experiment.results import DataSetResults
 from ranksieve.report import results_pictures
-from ranksieve.report.canvas import (
+from ranksieve.report.page import (
     OTHER,
     PALETTE,
     SYMBOLS,
@@ -27,9 +27,9 @@ from ranksieve.report.canvas import (
     faint,
     layout,
     log_axis,
+    metric_title,
 )
 from ranksieve.report.results_pictures import Picture, SizeCurve, mean_with_at_most, over_names
-from ranksieve.report.words import metric_title
 
 BLUE, ORANGE = PALETTE[0], PALETTE[1]
 SIZE_STYLES = {

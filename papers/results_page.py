@@ -20,7 +20,7 @@ from papers.claims.base import IN_DIRECTION, NO, YES
 from papers.comparison import FAR, NDCG_AND_MAP, NEAR, agreement
 from papers.published import VARIANTS, numbers_by_data_set, rows_of
 from papers.published_tables import papers_table
-from ranksieve._util.atomic import atomic_write
+from ranksieve._util.files import atomic_write
 from ranksieve.experiment.results import Results
 from ranksieve.experiment.table_files import markdown
 from ranksieve.experiment.tables import all_tables

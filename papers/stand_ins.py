@@ -18,25 +18,17 @@ from papers.studies.base import Chooser, timed_fit
 from papers.studies.fsmrank import problem_of, subgradient_descent
 from ranksieve._types import IntArray
 from ranksieve._util.messages import lookup
+from ranksieve.baselines import CSListMLE, SparseRank, TGRank
 from ranksieve.data.dataset import Dataset
-from ranksieve.estimators import (
-    CSListMLE,
-    FenchelRank,
-    FSMRank,
-    MinBatSRank,
-    SparseListMLE,
-    SparseRank,
-    SparseRankSVM,
-    TGRank,
-)
-from ranksieve.estimators.linear import LinearRanker
 from ranksieve.experiment.cells import Cell, Table, word
 from ranksieve.experiment.journal import Entry, Journal, check_begun, is_begun, only_writer, read_journal
-from ranksieve.formats.folds import Fold, deal_folds
-from ranksieve.generators.ranking import labels_of_best, noisy_scores, planted_features
+from ranksieve.io.folds import Fold, deal_folds
 from ranksieve.methods import decades
 from ranksieve.objective import make_objective
 from ranksieve.path import sparse_path
+from ranksieve.rankers import FenchelRank, FSMRank, MinBatSRank, SparseListMLE, SparseRankSVM
+from ranksieve.rankers.base import LinearRanker
+from ranksieve.synthetic import labels_of_best, noisy_scores, planted_features
 
 STAND_INS_FOLDER = "stand_ins"  # of a folder of results
 N_INFORMATIVE = 10

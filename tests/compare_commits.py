@@ -31,7 +31,7 @@ import numpy as np
 
 ROOT = Path(__file__).resolve().parents[1]
 THREADS = ("1", "2")
-PLACES = ("ranksieve", "ranksieve.baselines", "ranksieve.io", "ranksieve.estimators", "ranksieve.selection")
+PLACES = ("ranksieve", "ranksieve.baselines", "ranksieve.io", "ranksieve.rankers", "ranksieve.baselines")
 RENAMED: dict[str, tuple[str, ...]] = {"BudgetedRanker": ("GridRanker",)}
 TIMES = re.compile(r"\b[0-9.]+ (s|ms|seconds|minutes)\b")
 ATTRIBUTES = ("coef_", "objective_", "gap_", "n_iter_", "support_", "ranking_", "alpha_", "ridge_", "bound_")

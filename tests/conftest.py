@@ -11,8 +11,8 @@ from filelock import FileLock
 from hypothesis import settings
 
 from ranksieve.data.dataset import Dataset
-from ranksieve.formats.folds import Fold, deal_folds
-from ranksieve.generators.ranking import make_ranking
+from ranksieve.io.folds import Fold, deal_folds
+from ranksieve.synthetic import make_ranking
 from tests.tiers import full, is_about_another_method
 
 # The same examples on every machine, whatever an earlier run left behind and however busy it is.

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
+from ranksieve.baselines.solvers import CuttingPlane, Subgradient, TruncatedGradient
 from ranksieve.solvers import (
-    CuttingPlane,
     Fista,
     FrankWolfe,
     Problem,
     ProximalGradient,
     ProxNewton,
     Reweighted,
-    Subgradient,
-    TruncatedGradient,
     TruncatedNewton,
 )
 

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from ranksieve.baselines import AdaRank
 from ranksieve.data.dataset import Dataset
-from ranksieve.estimators import AdaRank
-from ranksieve.formats.folds import load_letor_folds
+from ranksieve.io.folds import load_letor_folds
 from ranksieve.methods import parameter_grid
 from ranksieve.metrics import evaluate
 from tests.conftest import random_dataset

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ranksieve._util.atomic import atomic_write, destination, is_standard_output
+from ranksieve._util.files import atomic_write, destination, is_standard_output
 
 
 def test_text_and_bytes(tmp_path):

@@ -20,12 +20,12 @@ from ranksieve.experiment.results import TABLE_METRICS
 from ranksieve.experiment.results_folder import load_results
 from ranksieve.experiment.table_files import json_text
 from ranksieve.experiment.tables import accuracy_table, all_tables, significance_table
-from ranksieve.formats.folds import Fold, deal_folds
-from ranksieve.formats.letor import write_letor
-from ranksieve.generators.ranking import make_ranking
+from ranksieve.io.folds import Fold, deal_folds
+from ranksieve.io.letor import write_letor
 from ranksieve.methods import METHODS, thinned, within
 from ranksieve.metrics import Evaluator, evaluate
 from ranksieve.metrics.profiles import PROFILES, STANDARD
+from ranksieve.synthetic import make_ranking
 from tests.conftest import ROOT
 from tests.protocol import STUDIES, counts, path
 from tests.refusals import refused_data, refused_parameter
@@ -219,8 +219,8 @@ def test_kill_and_resume_give_the_same_tables(synthetic_folds, tmp_path):
 
 TWICE = """
 import sys
-from ranksieve.formats.folds import deal_folds
-from ranksieve.generators.ranking import make_ranking
+from ranksieve.io.folds import deal_folds
+from ranksieve.synthetic import make_ranking
 from ranksieve.experiment.benching import bench
 from tests.protocol import STUDIES
 folds = deal_folds(make_ranking(30, 10, 3, docs_per_query=12, seed=1), 3)

@@ -31,11 +31,11 @@ from papers.results_page import page as results_page
 from papers.stand_ins import Shape
 from papers.studies import STUDIES
 
-from ranksieve.formats.folds import deal_folds
-from ranksieve.formats.letor import write_letor
-from ranksieve.generators.ranking import make_ranking
+from ranksieve.io.folds import deal_folds
+from ranksieve.io.letor import write_letor
 from ranksieve.methods import METHODS
 from ranksieve.path import sparse_path
+from ranksieve.synthetic import make_ranking
 
 FOLDER = Path(benchmarks.__file__).parent
 

@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import ranksieve as rs
+from ranksieve.choice.forward import Rules, fit_set
 from ranksieve.data.costs import make_costs
-from ranksieve.forward import Rules, fit_set
 from ranksieve.objective import make_objective
 from ranksieve.subset import Effort, Limits, Proof, SubsetSearch, proven_bound
 from tests.conftest import random_dataset

@@ -10,9 +10,9 @@ import pytest
 import scipy.sparse as sp
 
 import ranksieve as rs
-from ranksieve.boosted import BoostedModel, Feature, Steps, boosted_from_dict
-from ranksieve.boosted.lightgbm_text import is_lightgbm, read_text
-from ranksieve.formats.letor import write_letor
+from ranksieve.io.letor import write_letor
+from ranksieve.model.boosted import BoostedModel, Feature, Steps, boosted_from_dict
+from ranksieve.model.lightgbm_text import is_lightgbm, read_text
 from tests.refusals import refused_data
 from tests.test_cli import refused, run
 

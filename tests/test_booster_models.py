@@ -12,12 +12,12 @@ import pytest
 import scipy.sparse as sp
 
 import ranksieve as rs
-from ranksieve.boosted import lightgbm_text
-from ranksieve.cli.files import is_model
-from ranksieve.foreign import xgboost_model
-from ranksieve.foreign.ubjson import decode_ubjson
-from ranksieve.foreign.xgboost_model import is_ubjson
-from ranksieve.formats.letor import write_letor
+from ranksieve.cli.options import is_model
+from ranksieve.io.letor import write_letor
+from ranksieve.model import foreign as xgboost_model
+from ranksieve.model import lightgbm_text
+from ranksieve.model.foreign import is_ubjson
+from ranksieve.model.xgboost import decode_ubjson
 from tests.refusals import refused_data
 from tests.test_cli import refused, run
 

@@ -15,7 +15,7 @@ from papers.page import write_page
 import ranksieve as rs
 from ranksieve.cli.demo import demo
 from ranksieve.cli.subset import how_measured, subset_data
-from ranksieve.estimators.best_subset import held_out_sizes
+from ranksieve.rankers.best_subset import held_out_sizes
 from ranksieve.report import build_content, write_report
 from ranksieve.report.explain_page import ExplainPage, explain_page
 from ranksieve.report.frontier_page import frontier_page

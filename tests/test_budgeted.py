@@ -19,7 +19,7 @@ from sklearn.utils.estimator_checks import check_estimator
 
 import ranksieve as rs
 from ranksieve.budgeted import spread_in_queries, strongest_columns
-from ranksieve.estimators.choice import Budget
+from ranksieve.choice.budget import Budget
 from ranksieve.methods import METHODS, Method, find_method, parameter_grid
 from tests.refusals import refused_parameter
 from tests.test_cli import refused, run

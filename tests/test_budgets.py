@@ -8,16 +8,16 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ranksieve.choice.budget import RULES, Budget
+from ranksieve.choice.candidates import cost_weights
+from ranksieve.choice.families import FAMILIES
 from ranksieve.data.costs import make_costs
 from ranksieve.data.dataset import Dataset
-from ranksieve.estimators import SparseRanker
-from ranksieve.estimators.choice import RULES, Budget
-from ranksieve.estimators.cost_candidates import cost_weights
-from ranksieve.estimators.families import FAMILIES
-from ranksieve.estimators.frontier import frontier
-from ranksieve.generators.shop import make_shop, shop_costs
 from ranksieve.metrics import evaluate
-from ranksieve.model import load_model
+from ranksieve.model.linear import load_model
+from ranksieve.rankers import SparseRanker
+from ranksieve.rankers.frontier import frontier
+from ranksieve.synthetic import make_shop, shop_costs
 from tests.conftest import COSTS, QUICK, random_dataset
 from tests.refusals import refused_parameter
 

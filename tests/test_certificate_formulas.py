@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 from ranksieve.data.dataset import Dataset
-from ranksieve.estimators import RankSVM
 from ranksieve.objective import make_objective
 from ranksieve.path import sparse_path
 from ranksieve.penalties import L1, L1Ball, base
 from ranksieve.penalties.base import Slopes, duality_gap
+from ranksieve.rankers import RankSVM
 from tests.conftest import random_dataset
 from tests.pairs import explicit_pairs
 from tests.refusals import refused_parameter

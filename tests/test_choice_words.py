@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import ranksieve as rs
-from ranksieve.estimators.choice import Budget, Confidence
+from ranksieve.choice.budget import Budget, Confidence
 from ranksieve.metrics import PROFILES
 from ranksieve.report.choice_words import choice_sentences, family_title, optimality
 from tests.conftest import random_dataset

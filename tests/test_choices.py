@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 
 from ranksieve.data.dataset import Dataset
-from ranksieve.estimators import MinBatSRank, RankSVM
 from ranksieve.experiment.benching import bench
 from ranksieve.experiment.fold_run import ALL_METRICS
 from ranksieve.experiment.results_folder import load_results
-from ranksieve.formats.folds import Fold
+from ranksieve.io.folds import Fold
 from ranksieve.methods import METHODS, Method, parameter_grid
 from ranksieve.metrics import Evaluator, evaluate
+from ranksieve.rankers import MinBatSRank, RankSVM
 from tests.refusals import refused_data, refused_parameter
 
 GRID = parameter_grid(rate=[0.5, 0.01], l1=[0.5, 4.0, 64.0])

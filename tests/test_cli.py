@@ -136,7 +136,7 @@ def test_no_command_is_answered_with_the_help():
 
 
 def test_importing_the_command_line_loads_no_library():
-    heavy = "['numpy', 'rich', 'jinja2', 'ranksieve.estimators', 'ranksieve.formats.load']"
+    heavy = "['numpy', 'rich', 'jinja2', 'ranksieve.rankers', 'ranksieve.io.load']"
     code = f"import sys, ranksieve.cli; print([m for m in {heavy} if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"
@@ -481,7 +481,7 @@ def test_outputs_through_links(home, here):
 
 def test_a_write_protected_output_is_kept(home, here, monkeypatch):
     Path("m.json").write_text("mine")
-    monkeypatch.setattr("ranksieve.cli.files.os.access", lambda path, mode: False)
+    monkeypatch.setattr("ranksieve.cli.options.os.access", lambda path, mode: False)
     refusal = refused("fit", home / "train.txt", "-o", "m.json")
     assert refusal.facts == ("m.json", None)
     assert "write-protected" in refusal.reason
@@ -746,7 +746,7 @@ def test_output_folder_without_permission(home, here, monkeypatch):
     def forbidden(**_):
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr("ranksieve.cli.files.tempfile.TemporaryFile", forbidden)
+    monkeypatch.setattr("ranksieve.cli.options.tempfile.TemporaryFile", forbidden)
     monkeypatch.setattr("ranksieve.cli.options.read_data", pytest.fail)
     refusal = refused("fit", home / "train.txt", "-o", "m.json")
     assert refusal.facts == ("m.json", None)
@@ -814,8 +814,8 @@ def test_bad_settings(setting, facts, home, here):
 
 
 def test_options_that_a_method_does_not_have(home, here, monkeypatch):
-    from ranksieve.estimators import LinearRanker
     from ranksieve.methods import METHODS, Method
+    from ranksieve.rankers import LinearRanker
 
     class Plain(LinearRanker):
         def fit(self, X, y=None, qid=None):
@@ -927,7 +927,7 @@ def test_interrupt_leaves_no_output(home, here):
     put(here / "m.json", "old")
     code = (
         "import os, signal, threading, ranksieve.cli.options as options\n"
-        "import ranksieve.cli.process as process; process.SECONDS_TO_LEAVE = 0.1\n"
+        "import ranksieve.cli.output as process; process.SECONDS_TO_LEAVE = 0.1\n"
         "threading.Thread(target=threading.Event().wait).start()\n"  # it never ends
         "options.read_data = lambda *args: os.kill(os.getpid(), signal.SIGINT)\n" + MAIN
     )

@@ -15,8 +15,8 @@ from typer.testing import CliRunner
 
 from ranksieve.cli import app
 from ranksieve.data.dataset import Dataset
-from ranksieve.formats.letor import write_letor
-from ranksieve.generators.ranking import make_ranking
+from ranksieve.io.letor import write_letor
+from ranksieve.synthetic import make_ranking
 from tests.test_cli import refused
 
 RUN = CliRunner()

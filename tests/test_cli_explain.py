@@ -10,10 +10,15 @@ import numpy as np
 import pytest
 
 import ranksieve as rs
-from ranksieve.model import LinearModel, Term
-from ranksieve.preparation import MissingPolicy, Normalisation, Preparation
-from ranksieve.report.explain_page import ExplainPage, explain_page
-from ranksieve.report.explain_words import model_sentences, pair_sentence, worst_sentence
+from ranksieve.model.linear import LinearModel, Term
+from ranksieve.prepare import MissingPolicy, Normalisation, Preparation
+from ranksieve.report.explain_page import (
+    ExplainPage,
+    explain_page,
+    model_sentences,
+    pair_sentence,
+    worst_sentence,
+)
 from tests.test_cli import refused, run
 from tests.test_report import text_of
 

@@ -11,7 +11,7 @@ import pytest
 
 import ranksieve as rs
 from ranksieve.cli.scorecard import read_units
-from ranksieve.model import Term
+from ranksieve.model.linear import Term
 from ranksieve.report.choice_words import optimality
 from tests.test_cli import process, put, refused, run
 

@@ -9,11 +9,16 @@ import numpy as np
 import pytest
 
 import ranksieve as rs
+from ranksieve.choice.forward import ForwardSearch
 from ranksieve.cli.subset import as_sizes
-from ranksieve.estimators.best_subset import held_out_sizes
-from ranksieve.forward import ForwardSearch
-from ranksieve.report.subset_page import subset_page
-from ranksieve.report.subset_words import FOLD_SETS, screening_sentences, subset_sentence, tie_sentences
+from ranksieve.rankers.best_subset import held_out_sizes
+from ranksieve.report.subset_page import (
+    FOLD_SETS,
+    screening_sentences,
+    subset_page,
+    subset_sentence,
+    tie_sentences,
+)
 from tests.test_cli import refused, run
 
 
@@ -180,7 +185,7 @@ def test_what_is_cross_validated_is_forward_selection(here, monkeypatch):
             asked.append(self.objective.loss.queries.n_queries)
             return super().path(*arguments, **options)
 
-    monkeypatch.setattr("ranksieve.estimators.best_subset.ForwardSearch", Counted)
+    monkeypatch.setattr("ranksieve.rankers.best_subset.ForwardSearch", Counted)
     monkeypatch.setattr("ranksieve.subset.SubsetSearch.best", None)
     held_out_sizes(rankers, train)
     assert asked == [20] * 5

@@ -9,8 +9,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import ranksieve as rs
-from ranksieve.formats.columns import columns_matching
-from ranksieve.formats.query_texts import read_queries
+from ranksieve.io.frames import columns_matching
+from ranksieve.io.tables import read_queries
 from tests.refusals import refused_data, refused_parameter
 from tests.test_cli import refused, run
 

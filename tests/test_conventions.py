@@ -13,12 +13,12 @@ from typer.testing import CliRunner
 import ranksieve as rs
 from ranksieve.cli import app
 from ranksieve.data.dataset import joined
-from ranksieve.estimators.stability import prepared
 from ranksieve.experiment.benching import fitting_profile
 from ranksieve.measures.importance import single_feature
 from ranksieve.metrics import PROFILES, Evaluator, Profile, evaluate_many, parse, profile_for
 from ranksieve.metrics.table import METRICS
-from ranksieve.report.words import short_lists
+from ranksieve.rankers.stability import prepared
+from ranksieve.report.page import short_lists
 from tests.conftest import random_dataset
 from tests.refusals import refused_data, refused_parameter
 

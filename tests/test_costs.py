@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ranksieve.data.costs import CostUnit, FeatureCosts, make_costs
-from ranksieve.formats.feature_tables import as_costs, read_costs
+from ranksieve.io.tables import as_costs, read_costs
 from tests.refusals import refused_data, refused_parameter
 
 GROUPED = {

@@ -9,8 +9,7 @@ import pyarrow as pa
 import pytest
 import scipy.sparse as sp
 
-from ranksieve.data.dataset import Dataset
-from ranksieve.data.row_values import TextColumn
+from ranksieve.data.dataset import Dataset, TextColumn
 from tests.refusals import refused_data, refused_parameter
 
 X = np.array([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])

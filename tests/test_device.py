@@ -14,9 +14,9 @@ from typer.testing import CliRunner
 
 import ranksieve as rs
 from ranksieve.cli import app
-from ranksieve.data.device_matrix import as_host_array, is_on_gpu
-from ranksieve.data.on_device import rounded
-from ranksieve.device.torch_device import check_memory, in_gigabytes
+from ranksieve.gpu.device import check_memory, in_gigabytes
+from ranksieve.gpu.matrix import as_host_array, is_on_gpu
+from ranksieve.gpu.transfer import rounded
 from tests.refusals import refused_parameter
 
 

@@ -32,10 +32,10 @@ from typer.testing import CliRunner
 
 import ranksieve as rs
 from ranksieve.cli.app import app
-from ranksieve.distributed.cluster import Cluster, ClusterError, Traffic, told
-from ranksieve.distributed.layout import lay_out
-from ranksieve.distributed.objective import LinearScores
-from ranksieve.distributed.sources import Piece, Source
+from ranksieve.dask.cluster import Cluster, ClusterError, Traffic, told
+from ranksieve.dask.layout import lay_out
+from ranksieve.dask.objective import LinearScores
+from ranksieve.dask.sources import Piece, Source
 from ranksieve.errors import DataError
 from ranksieve.losses import CostSensitiveListMLE
 from ranksieve.objective import make_objective
@@ -256,8 +256,8 @@ def test_indicators_and_weights(data, client):
 
 @pytest.mark.full
 def test_large_data_start_from_the_same_sample(data, parted, monkeypatch):
-    monkeypatch.setattr("ranksieve.solvers.sample.MANY", 100)
-    monkeypatch.setattr("ranksieve.solvers.sample.EVERY", 2)
+    monkeypatch.setattr("ranksieve.solvers.newton.MANY", 100)
+    monkeypatch.setattr("ranksieve.solvers.newton.EVERY", 2)
     here, there = (rs.SparseRankSVM(alpha=0.02).fit(one) for one in (data, parted))
     np.testing.assert_allclose(there.coef_, here.coef_, **SAME)
     assert there.n_iter_ == here.n_iter_
@@ -507,17 +507,15 @@ def test_workers_of_another_version(data, client, monkeypatch):
     with pytest.raises(ValueError, match=r"ranksieve .*0\.0\.1"):
         rs.distribute(frame_of(data), client=client)
     monkeypatch.undo()
-    monkeypatch.setattr("ranksieve.distributed.cluster.PACKAGES", ("ranksieve", "json", "not_there"))
-    monkeypatch.setattr(
-        "ranksieve.distributed.cluster._versions", lambda packages: dict.fromkeys(packages, "2.0.9")
-    )
-    monkeypatch.setattr("ranksieve.distributed.cluster.PACKAGES", ("not_there",))
+    monkeypatch.setattr("ranksieve.dask.cluster.PACKAGES", ("ranksieve", "json", "not_there"))
+    monkeypatch.setattr("ranksieve.dask.cluster._versions", lambda packages: dict.fromkeys(packages, "2.0.9"))
+    monkeypatch.setattr("ranksieve.dask.cluster.PACKAGES", ("not_there",))
     with pytest.raises(ValueError, match="not_there"):
         rs.distribute(frame_of(data), client=client)
 
 
 def test_without_a_cluster(monkeypatch):
-    monkeypatch.setattr("ranksieve.distributed.cluster.CONNECT", 0.5)
+    monkeypatch.setattr("ranksieve.dask.cluster.CONNECT", 0.5)
     with pytest.raises(ClusterError, match=r"tcp://127\.0\.0\.1:1 "):
         rs.distribute("x.parquet", client="tcp://127.0.0.1:1")
 

@@ -9,7 +9,7 @@ import pytest
 
 from ranksieve.cli.output import sentence
 from ranksieve.errors import DataError, ParameterError, in_python, on_command_line, while_doing
-from ranksieve.generators.ranking import make_ranking
+from ranksieve.synthetic import make_ranking
 
 OPTIONS = {"max_features": "--max-features", "missing": "--missing", "costs": "--costs"}
 

@@ -16,9 +16,9 @@ from sklearn.preprocessing import StandardScaler
 import ranksieve as rs
 from ranksieve.data.naming import Names, document_name, find_document, query_rows
 from ranksieve.metrics import PROFILES
-from ranksieve.model import LinearModel, Term
-from ranksieve.preparation import MissingPolicy, Normalisation, Preparation
-from ranksieve.significance import holm, paired_t, randomisation
+from ranksieve.metrics.significance import holm, paired_t, randomisation
+from ranksieve.model.linear import LinearModel, Term
+from ranksieve.prepare import MissingPolicy, Normalisation, Preparation
 from tests.refusals import refused_as, refused_parameter
 
 EPS = np.finfo(float).eps

@@ -17,9 +17,9 @@ from ranksieve.data.dataset import Dataset
 from ranksieve.export import EXPORTS, export_model
 from ranksieve.export.lucene import least_possible, round_up
 from ranksieve.export.vespa import decimal
-from ranksieve.formats.letor import write_letor
-from ranksieve.model import LinearModel, Term
-from ranksieve.preparation import KEPT, NOT_NORMALISED, MissingPolicy, Normalisation, Preparation
+from ranksieve.io.letor import write_letor
+from ranksieve.model.linear import LinearModel, Term
+from ranksieve.prepare import KEPT, NOT_NORMALISED, MissingPolicy, Normalisation, Preparation
 from tests.engine_readers import READERS
 from tests.refusals import refused_data, refused_parameter
 from tests.test_cli import refused, run
@@ -398,7 +398,7 @@ def test_a_failing_write_leaves_whole_files(tmp_path, monkeypatch):
         replaced.append(target)
         os.rename(source, target)
 
-    monkeypatch.setattr("ranksieve._util.atomic.os.replace", replace_once)
+    monkeypatch.setattr("ranksieve._util.files.os.replace", replace_once)
     with pytest.raises(OSError, match="disk full"):
         export_model(weighing(7.0), "elasticsearch", tmp_path / "out", name="other")
     assert json.loads(old[0].read_text())["model"]["name"] == "other"

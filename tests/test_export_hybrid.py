@@ -9,8 +9,8 @@ import pytest
 
 from ranksieve.export import EXPORTS, export_model
 from ranksieve.export.painless import MOST_CHARACTERS, quoted
-from ranksieve.model import LinearModel, Term
-from ranksieve.preparation import MissingPolicy, Normalisation, Preparation
+from ranksieve.model.linear import LinearModel, Term
+from ranksieve.prepare import MissingPolicy, Normalisation, Preparation
 from tests.engine_readers import READERS
 from tests.painless_reader import Compiler, NotPainless, tokens
 from tests.refusals import refused_data, refused_parameter

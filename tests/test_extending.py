@@ -14,14 +14,12 @@ import pytest
 from typer.testing import CliRunner
 
 import ranksieve as rs
+from ranksieve.choice.families import FAMILIES
 from ranksieve.cli import app
-from ranksieve.estimators.families import FAMILIES
-from ranksieve.estimators.parameters import Positive
-from ranksieve.estimators.solved import SolvedRanker
 from ranksieve.experiment import bench
 from ranksieve.export import EXPORTS
 from ranksieve.export.base import Product, Target
-from ranksieve.formats.load import FILE_FORMATS, FileFormat
+from ranksieve.io.load import FILE_FORMATS, FileFormat
 from ranksieve.losses import LOSSES
 from ranksieve.losses.squared_hinge import BoundSquaredHinge
 from ranksieve.methods import METHODS, Method
@@ -29,6 +27,8 @@ from ranksieve.metrics import METRICS, Metric
 from ranksieve.objective import make_objective
 from ranksieve.penalties import PENALTIES
 from ranksieve.penalties.base import Sloped, Slopes
+from ranksieve.rankers.base import SolvedRanker
+from ranksieve.rankers.parameters import Positive
 from ranksieve.solvers import SOLVERS, Problem, ProxNewton, Solver
 from tests.refusals import refused_parameter
 

@@ -15,7 +15,7 @@ import pytest
 
 import ranksieve as rs
 from ranksieve.cli import app
-from ranksieve.cli.process import Ended, end_orderly
+from ranksieve.cli.output import Ended, end_orderly
 from ranksieve.kernels import compiling
 from tests.test_cli import MAIN, QUICK, process, refused, run
 
@@ -258,10 +258,10 @@ for name in ("O_NOFOLLOW", "O_NONBLOCK", "sched_getaffinity"):
     delattr(os, name)
 import signal
 del signal.SIGHUP
-import ranksieve.cli.process, ranksieve._parallel
+import ranksieve.cli.output, ranksieve._parallel
 from ranksieve._util import atomic_folder, orphans
-from ranksieve._util.atomic import atomic_write
-ranksieve.cli.process.end_orderly()
+from ranksieve._util.files import atomic_write
+ranksieve.cli.output.end_orderly()
 with atomic_write("o.txt") as file:
     file.write("whole")
 with atomic_folder.atomic_folder("o", lambda _: True) as folder:

@@ -11,15 +11,14 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from ranksieve._util import hidden
-from ranksieve._util.atomic import atomic_write
-from ranksieve._util.written import outputs_noted
+from ranksieve._util import files as hidden
+from ranksieve._util.files import atomic_write, outputs_noted
 
 fcntl = pytest.importorskip("fcntl")
 
 KILLED = """
 import os, signal, sys
-from ranksieve._util.atomic import atomic_write
+from ranksieve._util.files import atomic_write
 with atomic_write(sys.argv[1]) as file:
     file.write("half")
     file.flush()

@@ -8,9 +8,9 @@ from papers.studies.theory import fenchelrank_iterations, l1_ball_gap
 from scipy.optimize import minimize_scalar
 
 from ranksieve.data.dataset import Dataset
-from ranksieve.estimators import FenchelRank
 from ranksieve.objective import make_objective
 from ranksieve.penalties import L1, L1Ball
+from ranksieve.rankers import FenchelRank
 from ranksieve.solvers.frank_wolfe import VARIANTS
 from ranksieve.solvers.line_search import exact_step
 from tests.conftest import random_dataset

@@ -6,7 +6,7 @@ import scipy.sparse as sp
 
 from ranksieve.data.dataset import Dataset, check_finite
 from ranksieve.data.matrix import ROWS_AT_ONCE
-from ranksieve.formats.letor import write_letor
+from ranksieve.io.letor import write_letor
 from tests.refusals import refused_data
 
 WIDTH, LATE_ROW = 1_000_000, ROWS_AT_ONCE + 1

@@ -23,17 +23,17 @@ import scipy.sparse as sp
 
 import ranksieve as rs
 from ranksieve._util import atomic_folder as atomic
-from ranksieve.data.columns import column_blocks, dense_columns
 from ranksieve.data.dataset import check_finite, fingerprint
-from ranksieve.data.disk_matrix import DiskMatrix
+from ranksieve.data.disk import DiskMatrix
+from ranksieve.data.features import column_blocks, dense_columns
 from ranksieve.data.matrix import (
     dense_block,
     largest_of_columns,
     missing_per_column,
     spread_and_largest,
 )
-from ranksieve.formats import batches, folder_writer
-from ranksieve.formats.folder_writer import block_starts
+from ranksieve.io import batches, folder_writer
+from ranksieve.io.folder_writer import block_starts
 from tests.conftest import random_dataset
 from tests.refusals import refused_data, refused_parameter
 from tests.test_cli import QUICK, process, refused, run
@@ -257,7 +257,7 @@ def test_parquet(small_blocks, monkeypatch, options):
     rs.write_dataset(data, "b.ranksieve")
     assert_same(rs.open_dataset("b.ranksieve"), data)
     assert_same(rs.convert_dataset(rs.open_dataset("b.ranksieve"), "c/"), data)
-    monkeypatch.setattr("ranksieve.formats.frames.CELLS_AT_ONCE", 40)
+    monkeypatch.setattr("ranksieve.io.frames.CELLS_AT_ONCE", 40)
     rs.write_dataset(rs.open_dataset("b.ranksieve"), "back.parquet")
     assert_same(rs.convert_dataset("back.parquet", "c/"), data)
 
@@ -342,7 +342,7 @@ def test_methods_of_a_data_set(pair):
 def test_functions_of_matrices(pair, monkeypatch):
     opened, data = pair
     monkeypatch.setattr("ranksieve.data.matrix.CELLS_AT_ONCE", 40)
-    monkeypatch.setattr("ranksieve.data.columns.CELLS_AT_ONCE", 40)
+    monkeypatch.setattr("ranksieve.data.features.CELLS_AT_ONCE", 40)
     monkeypatch.setattr(DiskMatrix, "__array__", None)  # nothing may ask for all of it
     np.testing.assert_array_equal(list(dense_columns(opened.X)), list(dense_columns(data.X)))
     np.testing.assert_array_equal(largest_of_columns(opened.X), largest_of_columns(data.X))
@@ -586,7 +586,7 @@ def test_an_interrupted_conversion_leaves_the_old_or_nothing(
 KILLED = """
 import os, signal, sys
 import ranksieve as rs
-from ranksieve.formats import folder_writer
+from ranksieve.io import folder_writer
 folder_writer.BLOCK_ROWS = 7
 blocks = []
 def write(self, rows, real=folder_writer.FolderWriter._write_block):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from ranksieve.formats.folds import Fold, deal_folds, load_letor_folds
+from ranksieve.io.folds import Fold, deal_folds, load_letor_folds
 from tests.conftest import random_dataset
 from tests.refusals import refused_data, refused_parameter
 

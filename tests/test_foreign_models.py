@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import ranksieve as rs
-from ranksieve.foreign import ForeignModel, read_model
+from ranksieve.model.foreign import ForeignModel, read_model
 from tests.refusals import refused_data
 
 rng = np.random.default_rng(0)

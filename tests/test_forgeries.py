@@ -20,13 +20,13 @@ import numpy as np
 import pytest
 
 import ranksieve as rs
+from ranksieve.choice.forward import Rules
 from ranksieve.data.dataset import fingerprint
-from ranksieve.forward import Rules
-from ranksieve.model import model_from_dict
+from ranksieve.model.linear import model_from_dict
 from ranksieve.objective import make_objective
 from ranksieve.subset import SubsetSearch
 from ranksieve.verification import Verification, case
-from ranksieve.verification.rebuild import statement
+from ranksieve.verification.case import statement
 from tests.conftest import ROOT
 from tests.tiers import tiered
 

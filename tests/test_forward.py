@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 import ranksieve as rs
+from ranksieve.choice.families import FoldedSearch, WithoutFold
+from ranksieve.choice.forward import ForwardSearch, Rules, fit_set
+from ranksieve.choice.leave_out import Folds
 from ranksieve.data.costs import make_costs
-from ranksieve.estimators.fold_forward import FoldedSearch, WithoutFold
-from ranksieve.forward import ForwardSearch, Rules, fit_set
-from ranksieve.leave_out import Folds
 from ranksieve.objective import make_objective
 
 DATA = rs.make_ranking(n_queries=40, n_features=9, n_informative=5, docs_per_query=12, seed=5)

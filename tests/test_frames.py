@@ -10,13 +10,13 @@ import pyarrow.parquet as pq
 import pytest
 import scipy.sparse as sp
 
+from ranksieve.baselines import RankBoost
 from ranksieve.data.dataset import Dataset
-from ranksieve.estimators import RankBoost, SparseRanker, SparseRankSVM
-from ranksieve.formats.convert import convert_dataset
-from ranksieve.formats.frames import from_frame, read_parquet, to_frame, write_parquet
-from ranksieve.formats.letor import read_letor, write_letor
-from ranksieve.formats.load import read_dataset, write_dataset
-from ranksieve.generators.ranking import make_ranking
+from ranksieve.io.frames import from_frame, read_parquet, to_frame, write_parquet
+from ranksieve.io.letor import read_letor, write_letor
+from ranksieve.io.load import convert_dataset, read_dataset, write_dataset
+from ranksieve.rankers import SparseRanker, SparseRankSVM
+from ranksieve.synthetic import make_ranking
 from tests.refusals import refused_data, refused_parameter
 
 COLUMNS = {
@@ -138,7 +138,7 @@ def test_missing_package(monkeypatch, tmp_path, package):
             raise ImportError(name)
         return original(name, *rest)
 
-    monkeypatch.setattr("ranksieve.formats.columns.import_module", without)
+    monkeypatch.setattr("ranksieve.io.frames.import_module", without)
     call = from_frame if package == "narwhals" else read_parquet
     with pytest.raises(ImportError, match=rf"{package}: .*\.\[frames\]"):
         call(pd.DataFrame(COLUMNS) if package == "narwhals" else tmp_path / "x.parquet")

@@ -13,9 +13,7 @@ from papers.studies.theory import (
 from scipy.optimize import minimize
 
 from ranksieve.data.dataset import Dataset
-from ranksieve.estimators.fsmrank import FSMRank, fsmrank_lipschitz
-from ranksieve.formats.folds import load_letor_folds
-from ranksieve.generators.ranking import make_ranking
+from ranksieve.io.folds import load_letor_folds
 from ranksieve.measures import feature_importance, feature_similarity
 from ranksieve.methods import parameter_grid
 from ranksieve.objective import make_objective
@@ -26,6 +24,8 @@ from ranksieve.penalties.similarity import (
     is_positive_semidefinite,
     nearest_positive_semidefinite,
 )
+from ranksieve.rankers.fsmrank import FSMRank, fsmrank_lipschitz
+from ranksieve.synthetic import make_ranking
 from tests.conftest import random_dataset
 from tests.pairs import explicit_pairs
 from tests.protocol import five_fold

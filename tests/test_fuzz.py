@@ -13,9 +13,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import ranksieve as rs
-from ranksieve.cli.files import read_scores
-from ranksieve.formats.feature_names import read_names
-from ranksieve.formats.query_texts import read_queries
+from ranksieve.cli.options import read_scores
+from ranksieve.io.letor import read_names
+from ranksieve.io.tables import read_queries
 from tests.fuzz.child import drawn, tried
 from tests.fuzz.targets import TARGETS
 from tests.refusals import refused_data, refused_parameter

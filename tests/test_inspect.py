@@ -8,9 +8,9 @@ import pytest
 import scipy.sparse as sp
 
 import ranksieve as rs
+from ranksieve import inspection
 from ranksieve.data.dataset import Dataset
-from ranksieve.measures import inspection
-from ranksieve.report.inspect_words import remarks
+from ranksieve.report.inspect_page import remarks
 from tests.conftest import random_dataset
 from tests.refusals import refused_parameter
 from tests.test_cli import refused, run

@@ -11,12 +11,14 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from ranksieve.data.queries import local_levels, queries_in_order
-from ranksieve.kernels import upper_hessians, uppers
+from ranksieve.kernels import sorted_pairs as upper_hessians
+from ranksieve.kernels import sorted_pairs as uppers
 from ranksieve.kernels.linear import minimise_quadratic
-from ranksieve.kernels.ordering import centre_and_sort, sort_by_key
 from ranksieve.kernels.pairs import (
     active_partners,
+    centre_and_sort,
     partner_rows,
+    sort_by_key,
     weighted_partner_rows,
     weighted_partners,
 )

@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from ranksieve.boosted import lightgbm_text
+from ranksieve.baselines import LambdaMART
+from ranksieve.baselines import boosting as lambdamart
 from ranksieve.data.dataset import Dataset
-from ranksieve.estimators import LambdaMART, lambdamart
-from ranksieve.generators.ranking import make_ranking
 from ranksieve.metrics import evaluate
+from ranksieve.model import lightgbm_text
+from ranksieve.synthetic import make_ranking
 from tests.refusals import refused_data, refused_parameter
 
 lightgbm = pytest.importorskip("lightgbm")

@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 
 import ranksieve as rs
+from ranksieve.baselines import modified_huber
+from ranksieve.baselines.huber_kernels import huber_curvature, huber_of_many, huber_pairs
 from ranksieve.kernels.concordance import concordances
-from ranksieve.kernels.huber import huber_curvature, huber_pairs
-from ranksieve.kernels.huber_many import huber_of_many
-from ranksieve.losses import modified_huber
 from ranksieve.measures import feature_similarity, similarity
 from ranksieve.objective import Objective, make_objective
 from ranksieve.penalties import L1, Ridge
-from ranksieve.solvers import Problem, ProxNewton, TruncatedNewton, prox_newton, sample
+from ranksieve.solvers import Problem, ProxNewton, TruncatedNewton, prox_newton
+from ranksieve.solvers import newton as sample
 from tests.refusals import refused_data
 
 WIDE = 4000  # features

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import ranksieve as rs
-from ranksieve.leave_out import Folds
+from ranksieve.choice.leave_out import Folds
 from ranksieve.objective import make_objective
 from ranksieve.penalties import L1
 from ranksieve.solvers import Problem, ProxNewton

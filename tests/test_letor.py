@@ -18,11 +18,10 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from sklearn.datasets import load_svmlight_file
 
-from ranksieve.data.dataset import Dataset
+from ranksieve.data.dataset import Dataset, TextColumn
 from ranksieve.data.describe import describe
-from ranksieve.data.row_values import TextColumn
-from ranksieve.formats.letor import read_letor, write_letor
-from ranksieve.generators.ranking import make_ranking
+from ranksieve.io.letor import read_letor, write_letor
+from ranksieve.synthetic import make_ranking
 from tests.refusals import refused_data, refused_parameter
 
 QUICK = settings(max_examples=150, deadline=None)

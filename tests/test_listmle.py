@@ -12,15 +12,15 @@ from scipy.optimize import minimize
 
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.queries import group_queries
-from ranksieve.estimators import SparseListMLE
-from ranksieve.estimators.sparse_listmle import PENALISED_SOLVERS, squared_radii
-from ranksieve.formats.folds import load_letor_folds
-from ranksieve.generators.ranking import make_ranking
+from ranksieve.io.folds import load_letor_folds
 from ranksieve.losses import CostSensitiveListMLE
 from ranksieve.methods import parameter_grid
-from ranksieve.model import load_model
+from ranksieve.model.linear import load_model
 from ranksieve.objective import Objective
 from ranksieve.penalties import L1
+from ranksieve.rankers import SparseListMLE
+from ranksieve.rankers.sparse_listmle import PENALISED_SOLVERS, squared_radii
+from ranksieve.synthetic import make_ranking
 from tests.conftest import random_dataset
 from tests.protocol import five_fold
 from tests.refusals import refused_data, refused_parameter

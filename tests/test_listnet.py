@@ -8,15 +8,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 
+from ranksieve.baselines import CSListMLE, ListNet
+from ranksieve.baselines.losses import ListNetLoss
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.queries import group_queries
-from ranksieve.estimators import CSListMLE, ListNet, SparseListMLE
-from ranksieve.estimators.sparse_listmle import squared_radii
-from ranksieve.formats.folds import load_letor_folds
-from ranksieve.losses import ListNetLoss
+from ranksieve.io.folds import load_letor_folds
 from ranksieve.methods import parameter_grid
 from ranksieve.objective import Objective
 from ranksieve.penalties import L1
+from ranksieve.rankers import SparseListMLE
+from ranksieve.rankers.sparse_listmle import squared_radii
 from tests.conftest import random_dataset
 from tests.protocol import five_fold
 from tests.refusals import refused_data, refused_parameter

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import ranksieve as rs
-from ranksieve.formats.judgements import Judgements
-from ranksieve.formats.log_blocks import block_of_line, block_of_response
+from ranksieve.io.ltr_log import block_of_line, block_of_response
+from ranksieve.io.tables import Judgements
 from tests.refusals import refused_data, refused_parameter
 
 GRADES = {"1": {"7555": 4.0, "1370": 3.0}, "2": {"4241": 1.0, "1370": 0.0}}

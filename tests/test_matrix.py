@@ -7,7 +7,8 @@ import pytest
 import scipy.sparse as sp
 
 from ranksieve._parallel import use_threads
-from ranksieve.data import columns, matrix
+from ranksieve.data import features as columns
+from ranksieve.data import matrix
 from ranksieve.data.queries import group_queries, local_levels, pairs_per_query
 
 rng = np.random.default_rng(0)

@@ -12,12 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ranksieve.data.dataset import Dataset
-from ranksieve.estimators import MinBatSRank
-from ranksieve.formats.letor import write_letor
-from ranksieve.generators.ranking import make_ranking
+from ranksieve.io.letor import write_letor
 from ranksieve.objective import make_objective
 from ranksieve.penalties import L1
+from ranksieve.rankers import MinBatSRank
 from ranksieve.solvers import ftrl
+from ranksieve.synthetic import make_ranking
 from tests.conftest import random_dataset
 from tests.pairs import l1_gap
 from tests.refusals import refused_data, refused_parameter

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ranksieve.data.dataset import Dataset, fingerprint
-from ranksieve.estimators import SparseRankSVM
-from ranksieve.preparation.missing import MISSING_POLICIES, MissingPolicy, fill_missing, learn_missing
+from ranksieve.prepare.missing import MISSING_POLICIES, MissingPolicy, fill_missing, learn_missing
+from ranksieve.rankers import SparseRankSVM
 from tests.refusals import refused_data, refused_parameter
 
 cells = st.sampled_from([0.0, 1.0, -2.0, 5.0, float("nan"), float("nan")])

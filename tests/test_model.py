@@ -11,14 +11,14 @@ import pytest
 import scipy.sparse as sp
 
 from ranksieve.data.matrix import dense_block
-from ranksieve.model import (
+from ranksieve.model.linear import (
     LinearModel,
     Term,
     linear_scores,
     linear_scores_of_models,
     load_model,
 )
-from ranksieve.preparation import Normalisation, Preparation
+from ranksieve.prepare import Normalisation, Preparation
 from tests.conftest import random_dataset
 from tests.refusals import refused_data
 

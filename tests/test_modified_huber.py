@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ranksieve.losses import ModifiedHuber
+from ranksieve.baselines.modified_huber import ModifiedHuber
 from tests.conftest import random_dataset
 from tests.pairs import explicit_pairs
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import ranksieve as rs
-from ranksieve.formats.feature_names import read_names
+from ranksieve.io.letor import read_names
 from tests.refusals import refused_data
 from tests.test_cli import refused, run
 

@@ -8,8 +8,8 @@ import pytest
 from ranksieve.penalties.base import Slopes
 from ranksieve.solvers import prox_newton
 from ranksieve.solvers.prox_newton import model_minimum, steepest, working_set
-from ranksieve.subset import perspective as module
-from ranksieve.subset.perspective import Perspective
+from ranksieve.subset import relaxation as module
+from ranksieve.subset.relaxation import Perspective
 
 ONES = Slopes(np.ones(4), np.ones(4))
 

@@ -20,11 +20,11 @@ from sklearn.utils.estimator_checks import check_estimator
 
 from ranksieve import RankSVM, SparseRanker
 from ranksieve.data.dataset import Dataset
-from ranksieve.formats.letor import write_letor
-from ranksieve.model import LinearModel, Term, load_model
-from ranksieve.preparation import KEPT, MissingPolicy, Preparation
-from ranksieve.preparation.missing import learn_missing
-from ranksieve.preparation.normalise import NORMALISATIONS, Normalisation, learn_normalisation
+from ranksieve.io.letor import write_letor
+from ranksieve.model.linear import LinearModel, Term, load_model
+from ranksieve.prepare import KEPT, MissingPolicy, Preparation
+from ranksieve.prepare.missing import learn_missing
+from ranksieve.prepare.scaling import NORMALISATIONS, Normalisation, learn_normalisation
 from tests.conftest import random_dataset
 from tests.refusals import refused_data, refused_parameter
 from tests.test_cli import refused, run
@@ -120,7 +120,7 @@ def test_learning_sees_the_same_differences(kind, form):
 def test_many_columns_are_done_in_blocks(monkeypatch):
     data = random_dataset(4, n_features=7)
     whole = {kind: learn_normalisation(data, kind).apply(data).X for kind in KINDS}
-    monkeypatch.setattr("ranksieve.data.columns.CELLS_AT_ONCE", 2 * data.n_docs)
+    monkeypatch.setattr("ranksieve.data.features.CELLS_AT_ONCE", 2 * data.n_docs)
     for kind in KINDS:
         np.testing.assert_array_equal(learn_normalisation(data, kind).apply(data).X, whole[kind])
 

@@ -7,8 +7,9 @@ import tracemalloc
 import numpy as np
 import pytest
 
+from ranksieve import objective as base
 from ranksieve.data.dataset import Dataset
-from ranksieve.objective import base, make_objective
+from ranksieve.objective import make_objective
 from tests.conftest import random_dataset
 from tests.pairs import explicit_pairs, squared_hinge
 

@@ -7,7 +7,7 @@ from functools import cache
 
 import pytest
 
-from ranksieve.formats.folds import load_letor_folds
+from ranksieve.io.folds import load_letor_folds
 from ranksieve.methods import METHODS
 from tests.protocol import five_fold
 

@@ -10,8 +10,8 @@ import pytest
 import ranksieve as rs
 from ranksieve.data.costs import make_costs
 from ranksieve.data.features import by_column, is_pattern, matching
-from ranksieve.formats.feature_tables import as_costs
-from ranksieve.penalties.constraints import make_constraints
+from ranksieve.io.tables import as_costs
+from ranksieve.penalties.base import make_constraints
 from ranksieve.verification import verify
 from tests.refusals import refused_data, refused_parameter
 from tests.test_cli import refused, run

@@ -19,7 +19,7 @@ from sklearn.preprocessing import (
 )
 
 import ranksieve as rs
-from ranksieve.estimators.linear import StandardisedWarning
+from ranksieve.rankers.base import StandardisedWarning
 from tests.refusals import refused_as, refused_data, refused_parameter
 
 RNG = np.random.default_rng(5)

@@ -10,9 +10,9 @@ import scipy.sparse as sp
 
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.queries import one_query
-from ranksieve.preparation import KEPT, NOT_NORMALISED, UNPREPARED, MissingPolicy, Normalisation, Preparation
-from ranksieve.preparation.missing import FILLS, learn_missing
-from ranksieve.preparation.normalise import NORMALISATIONS, learn_normalisation
+from ranksieve.prepare import KEPT, NOT_NORMALISED, UNPREPARED, MissingPolicy, Normalisation, Preparation
+from ranksieve.prepare.missing import FILLS, learn_missing
+from ranksieve.prepare.scaling import NORMALISATIONS, learn_normalisation
 from tests.conftest import random_dataset
 from tests.refusals import refused_data, refused_parameter
 

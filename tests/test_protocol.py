@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from ranksieve.data.describe import varying_columns
-from ranksieve.estimators import FenchelRank, SparseRankSVM
-from ranksieve.formats.folds import Fold
+from ranksieve.io.folds import Fold
 from ranksieve.methods import METHODS, parameter_grid
 from ranksieve.metrics import evaluate
+from ranksieve.rankers import FenchelRank, SparseRankSVM
 from tests.conftest import random_dataset
 from tests.protocol import five_fold
 from tests.refusals import refused_parameter

@@ -30,11 +30,11 @@ from papers.published_tables import (
 )
 from scipy.stats import ttest_rel
 
-from ranksieve.estimators import RankSVM
 from ranksieve.experiment.tables import accuracy_table
 from ranksieve.methods import METHODS, Method
 from ranksieve.metrics import evaluate
 from ranksieve.metrics.profiles import STANDARD
+from ranksieve.rankers import RankSVM
 
 HERE = ["fenchelrank", "ranksvm", "ranksvm-l1", "listnet", "csranksvm"]
 

@@ -7,8 +7,9 @@ import itertools
 import numpy as np
 import pytest
 
-from ranksieve.losses import LOSSES, SquaredHinge
+from ranksieve.losses import SquaredHinge
 from tests.conftest import random_dataset
+from tests.rankers import LOSSES
 
 KINDS = {**LOSSES, "squared_hinge of level weights": lambda: SquaredHinge(np.tri(3, k=-1) * [[1], [2], [5]])}
 

@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ranksieve._parallel import use_threads
+from ranksieve.baselines import RankBoost
+from ranksieve.baselines.boosting import EQUAL, WeightedPairs, feature_thresholds
 from ranksieve.data.dataset import Dataset
-from ranksieve.estimators import RankBoost
-from ranksieve.estimators.rankboost import EQUAL, WeightedPairs, feature_thresholds
-from ranksieve.formats.folds import load_letor_folds
+from ranksieve.io.folds import load_letor_folds
 from ranksieve.methods import METHODS
 from tests.conftest import random_dataset
 from tests.pairs import explicit_pairs

@@ -10,14 +10,16 @@ import scipy.sparse as sp
 from sklearn.svm import LinearSVC
 
 from ranksieve._parallel import use_threads
+from ranksieve.baselines import CSRankSVM, RankSVMStruct
+from ranksieve.baselines.losses import Hinge
+from ranksieve.baselines.svm import balance, ndcg_losses
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.describe import varying_columns
 from ranksieve.data.queries import group_queries
-from ranksieve.estimators import CSRankSVM, RankSVM, RankSVMStruct
-from ranksieve.estimators.cs_ranksvm import balance, ndcg_losses
-from ranksieve.losses import Hinge, SquaredHinge
+from ranksieve.losses import SquaredHinge
 from ranksieve.objective import Objective
-from ranksieve.penalties.ridge import Ridge
+from ranksieve.penalties.l1 import Ridge
+from ranksieve.rankers import RankSVM
 from tests.conftest import random_dataset
 from tests.pairs import explicit_pairs, pair_weights, squared_hinge
 from tests.refusals import refused_data, refused_parameter
@@ -310,7 +312,7 @@ def test_newton_from_a_sample_ends_where_it_ends_from_zero(whole, monkeypatch):
     data = random_dataset(seed=6, n_queries=60)
     monkeypatch.setattr("ranksieve.solvers.newton.WHOLE", whole)
     expected = newton(objective_of(data), Ridge(1e-3), tol=1e-12)
-    monkeypatch.setattr("ranksieve.solvers.sample.MANY", data.n_docs)
+    monkeypatch.setattr("ranksieve.solvers.newton.MANY", data.n_docs)
     found = newton(objective_of(data), Ridge(1e-3), tol=1e-12)
     assert found.converged
     assert found.trace.objective[0] < expected.trace.objective[0]

@@ -12,14 +12,16 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize
 from sklearn.svm import LinearSVC
 
+from ranksieve.baselines import RankSVMStruct
+from ranksieve.baselines.losses import Hinge
+from ranksieve.baselines.solvers import minimise_on_simplex
 from ranksieve.data.queries import group_queries
-from ranksieve.estimators import RankSVM, RankSVMStruct
-from ranksieve.formats.folds import load_letor_folds
-from ranksieve.losses import Hinge, SquaredHinge
+from ranksieve.io.folds import load_letor_folds
+from ranksieve.losses import SquaredHinge
 from ranksieve.methods import parameter_grid
 from ranksieve.objective import Objective
-from ranksieve.penalties.ridge import Ridge
-from ranksieve.solvers.cutting_plane import minimise_on_simplex
+from ranksieve.penalties.l1 import Ridge
+from ranksieve.rankers import RankSVM
 from tests.conftest import random_dataset
 from tests.pairs import explicit_pairs, pair_weights
 from tests.protocol import five_fold

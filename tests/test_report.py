@@ -14,15 +14,21 @@ from scipy import stats
 
 from ranksieve.cli.fit_output import feature_strength
 from ranksieve.data.dataset import Dataset
-from ranksieve.estimators import FenchelRank, SparseRanker
-from ranksieve.generators.ranking import make_ranking
 from ranksieve.metrics import evaluate
+from ranksieve.rankers import FenchelRank, SparseRanker
 from ranksieve.report import Support, Unseen, build_content, certificate, write_report
-from ranksieve.report.canvas import PALETTE
 from ranksieve.report.choice_words import choice_sentences, optimality
-from ranksieve.report.fit_page import Planted, planted_features, render
+from ranksieve.report.fit_page import (
+    MAX_LINES,
+    Planted,
+    curves_of_ranker,
+    path_explorer,
+    planted_features,
+    render,
+)
 from ranksieve.report.gains import mean_with_interval
-from ranksieve.report.path_explorer import MAX_LINES, curves_of_ranker, path_explorer
+from ranksieve.report.page import PALETTE
+from ranksieve.synthetic import make_ranking
 from tests.conftest import COSTS, QUICK, random_dataset
 from tests.figures import assert_drawable
 

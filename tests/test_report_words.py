@@ -9,8 +9,18 @@ from scipy import stats
 from ranksieve._util.messages import shortened
 from ranksieve.report import certificate, percent
 from ranksieve.report.gains import difference, significance_answer
-from ranksieve.report.page import MAX_ROWS, Column, feature_table
-from ranksieve.report.words import counted, listed, p_value, percent_text, share_text, signed, weight_text
+from ranksieve.report.page import (
+    MAX_ROWS,
+    Column,
+    counted,
+    feature_table,
+    listed,
+    p_value,
+    percent_text,
+    share_text,
+    signed,
+    weight_text,
+)
 
 
 @pytest.mark.parametrize(

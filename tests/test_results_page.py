@@ -14,6 +14,8 @@ from typer.testing import CliRunner
 from ranksieve.cli import app
 from ranksieve.experiment.results import Results
 from ranksieve.experiment.tables import accuracy_table
+from ranksieve.metrics.significance import compare
+from ranksieve.report.page import signed
 from ranksieve.report.results_page import (
     build_results_content,
     certificate_table,
@@ -23,8 +25,6 @@ from ranksieve.report.results_page import (
 )
 from ranksieve.report.results_pictures import PICTURES
 from ranksieve.report.results_summary import choose_baseline, choose_sparse, is_dense, jaccard
-from ranksieve.report.words import signed
-from ranksieve.significance import compare
 from tests.figures import assert_drawable
 from tests.refusals import refused_parameter
 from tests.test_report import Links, data_of, text_of, without_scripts

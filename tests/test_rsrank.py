@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ranksieve.baselines import RSRank
+from ranksieve.baselines.modified_huber import ModifiedHuber
+from ranksieve.baselines.sparse import SwapWeights
 from ranksieve.data.dataset import Dataset
-from ranksieve.estimators import RSRank
-from ranksieve.estimators.rsrank import SwapWeights
-from ranksieve.losses import ModifiedHuber
 from ranksieve.metrics.profiles import PROFILES
 from ranksieve.objective import Objective
 from ranksieve.penalties import L1

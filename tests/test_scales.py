@@ -125,7 +125,7 @@ def test_no_gap_is_claimed_that_rounding_could_have_made(factor):
     ],
     ids=lambda ranker: type(ranker).__name__,
 )
-@pytest.mark.filterwarnings("ignore::ranksieve.preparation.scales.ScaleWarning")
+@pytest.mark.filterwarnings("ignore::ranksieve.prepare.scaling.ScaleWarning")
 def test_a_column_that_is_too_large_is_refused(data, ranker):
     with refused_data() as info:
         ranker.fit(with_column(data, 1, 1e160 * data.X[:, 1]))

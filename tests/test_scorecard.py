@@ -14,12 +14,11 @@ from hypothesis import strategies as st
 from sklearn.exceptions import NotFittedError
 
 import ranksieve as rs
-from ranksieve.card import Card, exact_weight
-from ranksieve.foreign import ForeignModel
-from ranksieve.forward import ForwardSearch
-from ranksieve.model import LinearModel, Term, load_model
+from ranksieve.choice.forward import ForwardSearch
+from ranksieve.model.foreign import ForeignModel
+from ranksieve.model.linear import Card, LinearModel, Term, exact_weight, load_model
 from ranksieve.objective import make_objective
-from ranksieve.preparation import MissingPolicy, Normalisation, Preparation
+from ranksieve.prepare import MissingPolicy, Normalisation, Preparation
 from ranksieve.report import content_of_model
 from ranksieve.report.choice_words import optimality
 from ranksieve.report.fit_page import render

@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 
 import ranksieve
-from ranksieve._util.file_names import MOST_BYTES
+from ranksieve._util.files import MOST_BYTES
 from ranksieve._util.json_values import LONGEST
-from ranksieve.formats import text_files, unpacking
+from ranksieve.io import text_files
+from ranksieve.io import text_files as unpacking
 from tests.conftest import ROOT
 
 ALWAYS = unpacking.ALWAYS // 2**20
@@ -31,12 +32,12 @@ LOADS |= {("marshal", "loads"), ("yaml", "load")}
 PERMITTED = {
     "_util/atomic_folder.py": {"ctypes": "lets two folders change places"},
     "_util/memory.py": {"ctypes": "asks the C library to keep freed memory"},
-    "boosted/lightgbm_text.py": {
+    "model/lightgbm_text.py": {
         "importlib": "the optional package lightgbm, by a fixed name",
         "import_module": "the same",
     },
     "cli/fit.py": {"literal_eval": "values of --set: numbers, text, lists; no code"},
-    "distributed/cluster.py": {
+    "dask/cluster.py": {
         "pickle": "measures how many bytes go over the wire; dumps only",
         "importlib": "versions of packages on the workers, from a fixed list",
         "import_module": "the same",
@@ -44,17 +45,17 @@ PERMITTED = {
     "experiment/benching.py": {"joblib": "processes"},
     "experiment/fold_run.py": {"importlib": "versions of packages"},
     "export/onnx_graph.py": {"importlib": "whether onnx is installed"},
-    "foreign/ranklib.py": {"xml": "trees of RankLib by expat, which refuses to expand entities without end"},
-    "foreign/xgboost_model.py": {
+    "model/ranklib.py": {"xml": "trees of RankLib by expat, which refuses to expand entities without end"},
+    "model/foreign.py": {
         "importlib": "the optional package xgboost, by a fixed name",
         "import_module": "the same",
     },
-    "formats/columns.py": {
+    "io/frames.py": {
         "importlib": "optional packages, by fixed names",
         "import_module": "the same",
     },
     "report/page.py": {"importlib": "whether jinja2 is installed"},
-    "selection/stability.py": {"joblib": "processes"},
+    "baselines/stability.py": {"joblib": "processes"},
 }
 
 
@@ -113,7 +114,7 @@ def test_the_search_knows_patterns_from_code():
 
 
 def test_pickle_is_written_and_never_read():
-    tree = ast.parse((SOURCE / "distributed" / "cluster.py").read_text(encoding="utf-8"))
+    tree = ast.parse((SOURCE / "dask" / "cluster.py").read_text(encoding="utf-8"))
     attributes = [node for node in ast.walk(tree) if isinstance(node, ast.Attribute)]
     uses = {node.attr for node in attributes if ast.unparse(node.value) == "pickle"}
     assert uses == {"dumps", "HIGHEST_PROTOCOL"}

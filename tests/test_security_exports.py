@@ -10,8 +10,8 @@ import pytest
 
 from ranksieve.data.dataset import Dataset
 from ranksieve.export import EXPORTS, export_model
-from ranksieve.model import LinearModel, Term
-from ranksieve.preparation import Preparation
+from ranksieve.model.linear import LinearModel, Term
+from ranksieve.prepare import Preparation
 from tests.contracts.test_export_contract import VESPA
 from tests.engine_readers import READERS, python_process
 from tests.hostile import CONTROLS, HALVES, SHOWN

@@ -13,11 +13,12 @@ import pytest
 import ranksieve as rs
 from ranksieve._util.json_values import decode_json
 from ranksieve.errors import DataError
-from ranksieve.foreign import read_model
-from ranksieve.foreign.ubjson import decode_ubjson
-from ranksieve.formats import text_files, unpacking
-from ranksieve.formats.frames import read_parquet
-from ranksieve.formats.text_files import read_bytes, text_chunks
+from ranksieve.io import text_files
+from ranksieve.io import text_files as unpacking
+from ranksieve.io.frames import read_parquet
+from ranksieve.io.text_files import read_bytes, text_chunks
+from ranksieve.model.foreign import read_model
+from ranksieve.model.xgboost import decode_ubjson
 from tests.refusals import refused_data
 
 MEGABYTE = 2**20
@@ -141,7 +142,7 @@ def test_models_nested_without_end(kind, depth, tmp_path):
     begin, end, inside = NESTED[kind]
     text = begin * depth + inside + end * depth
     if kind == "parameters":
-        own = rs.LinearModel((rs.model.Term("a", 0, 1.0),), 1).to_dict()
+        own = rs.LinearModel((rs.model.linear.Term("a", 0, 1.0),), 1).to_dict()
         text = json.dumps(own | {"parameters": "HERE"}).replace('"HERE"', text)
     path = tmp_path / "model.json"
     path.write_text(text)

@@ -14,14 +14,12 @@ from papers.page import write_page
 
 import ranksieve as rs
 from ranksieve.cli.subset import how_measured, subset_data
-from ranksieve.estimators.best_subset import held_out_sizes
-from ranksieve.formats.folds import Fold
+from ranksieve.io.folds import Fold
+from ranksieve.rankers.best_subset import held_out_sizes
 from ranksieve.report import build_content, write_report
 from ranksieve.report.explain_page import ExplainPage, explain_page
-from ranksieve.report.frontier_figure import frontier_steps
-from ranksieve.report.frontier_page import frontier_page
-from ranksieve.report.inspect_page import inspect_page
-from ranksieve.report.inspect_words import remarks
+from ranksieve.report.frontier_page import frontier_page, frontier_steps
+from ranksieve.report.inspect_page import inspect_page, remarks
 from ranksieve.report.page import digest
 from ranksieve.report.subset_page import subset_page
 from tests.hostile import CONTROLS, MARKUP, SHOWN

@@ -11,13 +11,13 @@ from contextlib import contextmanager
 import pytest
 
 import ranksieve as rs
-from ranksieve._util.file_names import fault_of_file_name
+from ranksieve._util.files import fault_of_file_name
 from ranksieve.experiment.benching import bench
 from ranksieve.export import EXPORTS, export_model
-from ranksieve.formats.folder import is_folder_dataset
+from ranksieve.io.folder import is_folder_dataset
 from ranksieve.methods import METHODS
-from ranksieve.model import LinearModel, Term
-from ranksieve.preparation import Preparation
+from ranksieve.model.linear import LinearModel, Term
+from ranksieve.prepare import Preparation
 from tests.hostile import CONTROLS, PATHS
 from tests.refusals import refused_data, refused_parameter
 from tests.test_cli import refused

@@ -9,20 +9,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize, minimize_scalar
 
+from ranksieve.baselines import FSMSVM, GAS, FBPCRank, FSRank, StabilitySelection
+from ranksieve.baselines.fbpcrank import JointMinimum, forward_backward
+from ranksieve.baselines.filters import greedy, loss_drop
 from ranksieve.data.dataset import Dataset
-from ranksieve.estimators import FSMRank, RankSVM, SparseRankSVM
-from ranksieve.formats.folds import load_letor_folds
-from ranksieve.generators.ranking import make_ranking
+from ranksieve.io.folds import load_letor_folds
 from ranksieve.losses import CostSensitiveListMLE
 from ranksieve.measures import feature_importance, feature_similarity
 from ranksieve.metrics import evaluate
 from ranksieve.objective import Objective, make_objective
 from ranksieve.path import sparse_path
 from ranksieve.penalties.similarity import nearest_positive_semidefinite
-from ranksieve.selection import FSMSVM, GAS, FBPCRank, FSRank, StabilitySelection
-from ranksieve.selection.fbpcrank import forward_backward
-from ranksieve.selection.gas import greedy, loss_drop
-from ranksieve.selection.subsets import JointMinimum
+from ranksieve.rankers import FSMRank, RankSVM, SparseRankSVM
+from ranksieve.synthetic import make_ranking
 from tests.conftest import random_dataset
 from tests.refusals import refused_data, refused_parameter
 

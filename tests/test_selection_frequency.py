@@ -7,9 +7,9 @@ import pytest
 
 import ranksieve as rs
 from ranksieve.cli.fit_output import feature_strength
-from ranksieve.estimators.stability import prepared
 from ranksieve.measures.importance import single_feature
 from ranksieve.metrics import PROFILES
+from ranksieve.rankers.stability import prepared
 from tests.refusals import refused_data, refused_parameter
 
 

@@ -13,25 +13,25 @@ from scipy.optimize import minimize
 from scipy.stats import kendalltau
 
 from ranksieve import read_letor
-from ranksieve.boosted import lightgbm_text
-from ranksieve.data.dataset import Dataset
-from ranksieve.estimators import LambdaMART, RankRLS, RankSVM
-from ranksieve.estimators.rankrls import centred_rows
-from ranksieve.metrics import evaluate
-from ranksieve.selection import (
+from ranksieve.baselines import (
     BFSWrapper,
     BRTree,
     FSRank,
     GreedyRankRLS,
     HierarchicalBEM,
     HierarchicalILTR,
+    LambdaMART,
     RankFilter,
+    RankRLS,
     RankWrapper,
 )
-from ranksieve.selection.bfs_wrapper import NOTHING, Ascent, Weighted, best_first
-from ranksieve.selection.brtree import split_queries
-from ranksieve.selection.greedy_rankrls import LeftOut
-from ranksieve.selection.hierarchical import k_means, quality
+from ranksieve.baselines.hierarchical import k_means, quality
+from ranksieve.baselines.rls import LeftOut, centred_rows
+from ranksieve.baselines.wrappers import NOTHING, Ascent, Weighted, best_first, split_queries
+from ranksieve.data.dataset import Dataset
+from ranksieve.metrics import evaluate
+from ranksieve.model import lightgbm_text
+from ranksieve.rankers import RankSVM
 from tests.conftest import random_dataset
 from tests.pages import ROOT
 from tests.refusals import refused_parameter

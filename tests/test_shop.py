@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ranksieve.data.describe import describe
-from ranksieve.generators.shop import QUERY_PROPERTIES, SOURCES, make_shop, shop_costs
+from ranksieve.synthetic import QUERY_PROPERTIES, SOURCES, make_shop, shop_costs
 from tests.refusals import refused_parameter
 
 

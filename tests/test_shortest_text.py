@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 from ranksieve._parallel import use_threads
 from ranksieve.data.dataset import Dataset
-from ranksieve.formats.letor import read_letor, write_letor
-from ranksieve.kernels import shortest_text
-from ranksieve.kernels.shortest_text import LONGEST, write_numbers
+from ranksieve.io.letor import read_letor, write_letor
+from ranksieve.kernels import letor_text as shortest_text
+from ranksieve.kernels.letor_text import LONGEST, write_numbers
 
 rng = np.random.default_rng(0)
 

@@ -12,10 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from ranksieve import significance
 from ranksieve.data.dataset import Dataset
-from ranksieve.metrics import PROFILES, Evaluation, evaluate
-from ranksieve.significance import compare, holm, paired_t, randomisation
+from ranksieve.metrics import PROFILES, Evaluation, evaluate, significance
+from ranksieve.metrics.significance import compare, holm, paired_t, randomisation
 from tests.refusals import refused_as, refused_data, refused_parameter
 
 ALTERNATIVES = ("two-sided", "greater")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ranksieve.significance import paired_t, randomisation
+from ranksieve.metrics.significance import paired_t, randomisation
 
 
 def test_one_permutation_is_enough_to_ask_for():
@@ -35,6 +35,6 @@ def test_random_signs_are_the_bits_of_the_seeds_bytes():
 
 def test_pieces_of_random_signs_are_as_many_as_asked_for(monkeypatch):
     """The observed sum is 0, so every pattern is as extreme."""
-    monkeypatch.setattr("ranksieve.significance._CHUNK_CELLS", 8)
+    monkeypatch.setattr("ranksieve.metrics.significance._CHUNK_CELLS", 8)
     difference = np.array([1.0, -1.0, 1.0, -1.0])
     assert randomisation(difference, np.zeros(4), n_permutations=10) == 1.0

@@ -8,15 +8,15 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 
+from ranksieve.choice.forward import fit_set
 from ranksieve.data.costs import make_costs
 from ranksieve.data.dataset import Dataset
-from ranksieve.estimators import SparseRanker
-from ranksieve.formats.feature_tables import read_signs
-from ranksieve.forward import fit_set
+from ranksieve.io.tables import read_signs
 from ranksieve.objective import make_objective
 from ranksieve.path import sparse_path
 from ranksieve.penalties import L1, ElasticNet
-from ranksieve.penalties.constraints import make_constraints
+from ranksieve.penalties.base import make_constraints
+from ranksieve.rankers import SparseRanker
 from tests.conftest import random_dataset
 from tests.pairs import explicit_pairs
 from tests.refusals import refused_data, refused_parameter

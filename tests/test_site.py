@@ -74,9 +74,11 @@ def test_every_link_leads_into_the_site(hooks):
 def test_links_out_of_docs_bring_their_files_along(hooks):
     beside = hooks.files_beside_docs()
     assert {"contributing.md", "changelog.md", "files/benchmarks/README.md"} <= set(beside)
-    assert "def " in beside["files/src/ranksieve/kernels/uppers.py.md"]
-    moved = hooks.with_site_links("[a](../src/ranksieve/kernels/uppers.py) f[0](x)", "docs/performance.md")
-    assert moved == "[a](files/src/ranksieve/kernels/uppers.py.md) f[0](x)"
+    assert "def " in beside["files/src/ranksieve/kernels/sorted_pairs.py.md"]
+    moved = hooks.with_site_links(
+        "[a](../src/ranksieve/kernels/sorted_pairs.py) f[0](x)", "docs/performance.md"
+    )
+    assert moved == "[a](files/src/ranksieve/kernels/sorted_pairs.py.md) f[0](x)"
 
 
 def test_a_warning_fails_the_build():

@@ -7,10 +7,10 @@ import itertools
 import numpy as np
 import pytest
 
+from ranksieve.baselines.kernels import dcg_along
+from ranksieve.kernels.linear import descend
 from ranksieve.kernels.listmle import _share_levels
-from ranksieve.kernels.ordering import sort_by_key
-from ranksieve.kernels.perspective import descend
-from ranksieve.kernels.top_ranks import dcg_along
+from ranksieve.kernels.pairs import sort_by_key
 
 
 @pytest.mark.parametrize("k", [1, 3, 10])

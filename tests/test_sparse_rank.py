@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from ranksieve.baselines import SparseRank
 from ranksieve.data.dataset import Dataset
-from ranksieve.estimators import SparseRank
 from ranksieve.objective import make_objective
 from ranksieve.penalties import L1
 from tests.conftest import random_dataset

@@ -6,20 +6,20 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from ranksieve.choice.budget import best, one_standard_error, tied_with
+from ranksieve.choice.families import DEFAULT_FAMILIES
+from ranksieve.choice.held_out import averaged, standard_error
+from ranksieve.choice.leave_out import Folds
 from ranksieve.data.dataset import Dataset, joined
-from ranksieve.estimators import SparseRanker
-from ranksieve.estimators.choice import best, one_standard_error, tied_with
-from ranksieve.estimators.families import DEFAULT_FAMILIES
-from ranksieve.estimators.frontier import frontier
-from ranksieve.estimators.held_out import averaged, standard_error
-from ranksieve.estimators.sparse_ranker import REPEATS
-from ranksieve.leave_out import Folds
 from ranksieve.metrics import evaluate, evaluate_many
 from ranksieve.objective import make_objective
 from ranksieve.path import sparse_path
 from ranksieve.penalties import L1, Ridge
-from ranksieve.preparation.missing import FILLS
-from ranksieve.preparation.normalise import NORMALISATIONS
+from ranksieve.prepare.missing import FILLS
+from ranksieve.prepare.scaling import NORMALISATIONS
+from ranksieve.rankers import SparseRanker
+from ranksieve.rankers.frontier import frontier
+from ranksieve.rankers.sparse_ranker import REPEATS
 from tests.conftest import random_dataset
 from tests.refusals import refused_data, refused_parameter
 from tests.solving import prox_newton
@@ -96,7 +96,7 @@ def test_held_out_queries_are_pooled(train):
 
 def test_much_validation_data_is_enough(train, monkeypatch):
     a, b = halves(train)
-    monkeypatch.setattr("ranksieve.estimators.held_out.ENOUGH_QUERIES", 5)
+    monkeypatch.setattr("ranksieve.choice.held_out.ENOUGH_QUERIES", 5)
     assert SparseRanker(metric="map").fit(a, valid=b).n_folds_ == 0
     assert SparseRanker(metric="map", cv=3).fit(a, valid=b).n_folds_ == 3
 
@@ -143,7 +143,7 @@ def test_chosen_again_resamples_the_held_out_queries_and_fits_nothing(train, cv)
 
 
 def test_folds_of_a_forward_selection_are_not_fitted_one_by_one(train, monkeypatch):
-    monkeypatch.setattr("ranksieve.leave_out.Folds.left", None)  # the objective of the data without a fold
+    monkeypatch.setattr("ranksieve.choice.leave_out.Folds.left", None)
     ranker = SparseRanker(6, "ndcg@5", families=("forward",), cv=3).fit(train)
     assert ranker.n_folds_ == 3
     without = ranker.candidates_.families[0].fitted.without != 0

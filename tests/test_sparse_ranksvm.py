@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ranksieve.estimators import SparseRankSVM
 from ranksieve.objective import make_objective
 from ranksieve.path import sparse_path
 from ranksieve.penalties import offering
+from ranksieve.rankers import SparseRankSVM
 from tests.conftest import random_dataset
 from tests.refusals import refused_parameter
 

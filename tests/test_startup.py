@@ -10,9 +10,9 @@ import pytest
 from typer.testing import CliRunner
 
 import ranksieve as rs
-from ranksieve import estimators, selection
+from ranksieve import baselines, rankers
 from ranksieve.cli import app
-from ranksieve.estimators.base_class import WithParameters
+from ranksieve.rankers.base import WithParameters
 
 SLOW = {"jinja2", "joblib", "numba", "pandas", "polars", "pyarrow", "rich", "scipy", "sklearn"}
 KERNELS_OF_A_FIT = {"letor_text", "linear", "number_text", "ordering", "upper_hessians", "uppers"}
@@ -58,7 +58,7 @@ def output_of(code, *args):
     [
         ("import ranksieve; dir(ranksieve)", SLOW | {"numpy", "typer"}),
         ("import ranksieve.cli", SLOW | {"numpy"}),
-        ("import ranksieve.methods, ranksieve.estimators, ranksieve.selection", SLOW),
+        ("import ranksieve.methods, ranksieve.rankers, ranksieve.baselines", SLOW),
         ("import ranksieve.export", SLOW),
         (ALL_HELP, SLOW),
     ],
@@ -73,12 +73,12 @@ def test_loads_nothing_slow(code, slow):
 def test_a_fit_loads_one_ranker_of_the_table():
     code = "import ranksieve as rs, sys; rs.SparseRanker(); print(*sys.modules)"
     loaded = output_of(code).split()
-    assert "ranksieve.estimators.sparse_ranker" in loaded
-    assert {"ranksieve.estimators.adarank", "ranksieve.selection.gas", "jinja2"}.isdisjoint(loaded)
+    assert "ranksieve.rankers.sparse_ranker" in loaded
+    assert {"ranksieve.baselines.adarank", "ranksieve.baselines.filters", "jinja2"}.isdisjoint(loaded)
 
 
 def test_every_lazy_name_is_there():
-    for package in (rs, estimators, selection):
+    for package in (rs, rankers, baselines):
         for name in package.__all__:
             assert getattr(package, name) is not None
 

@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ranksieve.data.dataset import Dataset
-from ranksieve.formats.letor import read_letor, write_letor
-from ranksieve.formats.letor_stream import stream_letor
+from ranksieve.io.letor import read_letor, write_letor
+from ranksieve.io.stream import stream_letor
 from tests.conftest import random_dataset
 from tests.refusals import refused_data, refused_parameter
 

@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 
 import ranksieve as rs
-from ranksieve.data import disk_dataset, streamed_features
-from ranksieve.data.disk_dataset import DiskDataset
-from ranksieve.data.disk_matrix import DiskMatrix, write_block
+from ranksieve.data import disk as disk_dataset
+from ranksieve.data import feature_matrix as streamed_features
+from ranksieve.data.disk import DiskDataset, DiskMatrix, write_block
 from ranksieve.data.streamed import RowRange, SomeColumns
 from ranksieve.losses import squared_hinge
 from ranksieve.objective import StreamedObjective, make_objective
 from ranksieve.penalties import L1
-from ranksieve.preparation import Preparation
+from ranksieve.prepare import Preparation
 from ranksieve.solvers import Problem, ProxNewton
 from tests.refusals import refused_data
 
@@ -239,7 +239,7 @@ def test_queries_in_another_order_in_a_temporary_file(on_disk, monkeypatch, tmp_
         write_block(*block)
         written.append(list(folder.iterdir()))
 
-    monkeypatch.setattr("ranksieve.data.spool.write_block", write)
+    monkeypatch.setattr("ranksieve.data.disk.write_block", write)
     monkeypatch.setattr(disk_dataset, "IN_MEMORY", 0)
     data = draw()
     disk, order = on_disk(data), np.random.default_rng(0).permutation(data.n_queries)[:25]
@@ -257,7 +257,7 @@ def test_a_full_disk_for_temporary_files(on_disk, monkeypatch):
     def full(*_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("ranksieve.data.spool.write_block", full)
+    monkeypatch.setattr("ranksieve.data.disk.write_block", full)
     monkeypatch.setattr(disk_dataset, "IN_MEMORY", 0)
     disk = on_disk(draw())
     with pytest.raises(OSError, match="TMPDIR"):

@@ -26,13 +26,13 @@ from scipy.stats import ttest_rel
 
 import ranksieve as rs
 from ranksieve.data.describe import varying_columns
-from ranksieve.estimators.sparse_listmle import squared_radii
 from ranksieve.experiment.results import TABLE_METRICS
 from ranksieve.methods import METHODS
 from ranksieve.metrics import evaluate
 from ranksieve.objective import make_objective
 from ranksieve.path import sparse_path
 from ranksieve.penalties import L1
+from ranksieve.rankers.sparse_listmle import squared_radii
 from ranksieve.solvers import Problem, ProxNewton
 from ranksieve.solvers.ftrl import epoch_order
 from ranksieve.solvers.proximal import curvature_along_gradient

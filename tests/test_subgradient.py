@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ranksieve.losses import Hinge, SquaredHinge
+from ranksieve.baselines.losses import Hinge
+from ranksieve.losses import SquaredHinge
 from ranksieve.objective import Objective
 from ranksieve.penalties import L1
 from tests.conftest import random_dataset

@@ -11,12 +11,11 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog, minimize
 
 from ranksieve._parallel import use_threads
+from ranksieve.baselines import SVMMAP
+from ranksieve.baselines.losses import AveragePrecisionHinge, BoundAveragePrecisionHinge
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.queries import one_query
-from ranksieve.estimators import SVMMAP
-from ranksieve.formats.folds import load_letor_folds
-from ranksieve.losses import AveragePrecisionHinge
-from ranksieve.losses.average_precision import BoundAveragePrecisionHinge
+from ranksieve.io.folds import load_letor_folds
 from ranksieve.methods import METHODS
 from tests.conftest import random_dataset
 from tests.protocol import five_fold

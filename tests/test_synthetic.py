@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from sklearn.svm import LinearSVC
 
+from ranksieve import synthetic as module
 from ranksieve.data.describe import describe
-from ranksieve.generators import ranking as module
-from ranksieve.generators.ranking import make_ranking
+from ranksieve.synthetic import make_ranking
 from tests.refusals import refused_parameter
 
 

@@ -28,7 +28,7 @@ from ranksieve.experiment.tables import (
     time_table,
 )
 from ranksieve.methods import METHODS
-from ranksieve.significance import PairedTest
+from ranksieve.metrics.significance import PairedTest
 from tests.refusals import refused_data, refused_parameter
 
 HERE = ["fenchelrank", "ranksvm", "rankboost", "ranksvm-l1"]

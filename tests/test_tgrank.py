@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from ranksieve.baselines import TGRank
+from ranksieve.baselines.modified_huber import ModifiedHuber
+from ranksieve.baselines.solvers import curvature_at_zero
 from ranksieve.data.dataset import Dataset
-from ranksieve.estimators import TGRank
-from ranksieve.losses import ModifiedHuber
 from ranksieve.objective import Objective, make_objective
 from ranksieve.penalties import L1
-from ranksieve.solvers.first_order import curvature_at_zero
 from tests.conftest import random_dataset
 from tests.pairs import explicit_pairs, l1_gap
 from tests.refusals import refused_parameter

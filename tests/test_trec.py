@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import ranksieve as rs
-from ranksieve.formats.judgements import read_judgements
-from ranksieve.formats.text_files import finite_number
+from ranksieve.io.tables import read_judgements
+from ranksieve.io.text_files import finite_number
+from ranksieve.metrics.evaluate import evaluate_run
 from ranksieve.metrics.profiles import PROFILES
-from ranksieve.metrics.run import evaluate_run
 from tests.refusals import refused_data
 
 MEASURES = {

@@ -11,9 +11,9 @@ import scipy.sparse as sp
 import ranksieve as rs
 from ranksieve.methods import METHODS
 from ranksieve.metrics import Profile
-from ranksieve.model import Term
+from ranksieve.model.linear import Term
 from ranksieve.penalties import L1
-from ranksieve.preparation import Preparation
+from ranksieve.prepare import Preparation
 from ranksieve.verification import PROOFS, Case, NotChecked, Verdict, Verification
 from ranksieve.verification.case import recomputed
 from tests.conftest import COSTS, QUICK, random_dataset

@@ -5,9 +5,8 @@ from __future__ import annotations
 import pytest
 
 import ranksieve as rs
-from ranksieve.verification.case import FIT, Recomputed
+from ranksieve.verification.case import FIT, NotChecked, NotGiven, Recomputed
 from ranksieve.verification.proofs import _at_weights, _by_new_fit, check_weights
-from ranksieve.verification.verdict import NotChecked, NotGiven
 
 
 class Stated:

@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 
 import ranksieve as rs
 from ranksieve.cli import app
-from ranksieve.report.change_words import change_sentences
+from ranksieve.report.fit_page import change_sentences
 from tests.refusals import refused_parameter
 
 ALL = rs.make_ranking(n_queries=160, n_features=14, n_informative=5, docs_per_query=12, noise=0.4, seed=4)
@@ -55,7 +55,7 @@ def test_features_that_do_not_are_replaced():
     informative = np.flatnonzero(ALL.truth)
     poor = rs.LinearModel(
         terms=tuple(
-            rs.model.Term(ALL.feature_names[j], int(j), 1.0) for j in range(14) if j not in informative
+            rs.model.linear.Term(ALL.feature_names[j], int(j), 1.0) for j in range(14) if j not in informative
         )[:2],
         n_features=14,
     )
@@ -116,7 +116,8 @@ def test_a_model_of_the_same_queries_is_said_to_have_seen_them(old):
 
 def test_data_that_lack_its_features():
     named = rs.Dataset(SECOND.X, SECOND.y, SECOND.qid, [f"x{j}" for j in range(14)])
-    model = rs.LinearModel((rs.model.Term("y1", 0, 1.0), rs.model.Term("x3", 3, 1.0)), n_features=14)
+    terms = (rs.model.linear.Term("y1", 0, 1.0), rs.model.linear.Term("x3", 3, 1.0))
+    model = rs.LinearModel(terms, n_features=14)
     found = rs.SparseRanker(max_features=2).fit(named, warm_start=model).changes_
     assert len(found.after) == 0
     sentence = "old.json cannot be measured on these data: the data lack 1 of the model's features: y1."

@@ -12,9 +12,9 @@ import sklearn
 from sklearn.model_selection import GridSearchCV, GroupKFold
 
 import ranksieve as rs
-from ranksieve.data import disk_dataset
+from ranksieve.data import disk as disk_dataset
+from ranksieve.data.dataset import query_weights
 from ranksieve.data.queries import pair_weights
-from ranksieve.data.query_weights import query_weights
 from ranksieve.objective import make_objective
 from tests.conftest import QUICK, random_dataset
 from tests.pairs import explicit_pairs

@@ -13,7 +13,7 @@ from benchmarks.competitors.base import Competitor
 from benchmarks.harness import OUT
 from ranksieve._types import FloatArray
 from ranksieve.data.dataset import Dataset
-from ranksieve.formats.letor import write_letor
+from ranksieve.io.letor import write_letor
 
 
 class Program(Competitor):

@@ -12,7 +12,7 @@ from ranksieve.data.dataset import Dataset
 
 
 class RankLib(Program):
-    """RANKSIEVE_RANKLIB names its jar; its models are read by `ranksieve.foreign`."""
+    """RANKSIEVE_RANKLIB names its jar; its models are read by `ranksieve.model.foreign`."""
 
     licence, variable = "BSD", "RANKSIEVE_RANKLIB"
     ranker: int
@@ -21,7 +21,7 @@ class RankLib(Program):
         return super().absent() or ("" if shutil.which("java") else "java is not installed")
 
     def fit(self, train: Dataset, valid: Dataset, **point: Any) -> Fitted:
-        from ranksieve.foreign import read_model
+        from ranksieve.model.foreign import read_model
 
         model = self.folder / "model"
         options = [part for name, value in point.items() for part in (f"-{name}", value)]

@@ -10,7 +10,7 @@ from benchmarks.harness import our_version
 from benchmarks.problems import Stated, solve
 from ranksieve._types import FloatArray
 from ranksieve.data.dataset import Dataset
-from ranksieve.formats.letor import read_letor
+from ranksieve.io.letor import read_letor
 from ranksieve.objective import make_objective
 
 
@@ -38,7 +38,7 @@ class Ranksieve(Competitor):
         return w
 
     def fit(self, train: Dataset, valid: Dataset, **point: Any) -> Fitted:
-        from ranksieve.estimators import SparseRanker  # much to import, and memory is measured
+        from ranksieve.rankers import SparseRanker
 
         ranker = SparseRanker(**point).fit(train, valid=valid)
         return Fitted(ranker.predict, len(ranker.support_), len(ranker.candidates_.coefs))

@@ -7,7 +7,7 @@ from typing import Any
 from benchmarks.competitors.base import Competitor, Fitted, linear
 from benchmarks.harness import OUT
 from ranksieve.data.dataset import Dataset
-from ranksieve.formats.letor import write_letor
+from ranksieve.io.letor import write_letor
 
 
 class SofiaML(Competitor):

@@ -17,8 +17,8 @@ from benchmarks.data_sets.drawn import cached
 from benchmarks.data_sets.letor import letor_file, letor_folds
 from benchmarks.harness import OUT
 from ranksieve.data.dataset import Dataset
-from ranksieve.formats.folds import Fold
-from ranksieve.formats.letor import read_letor, write_letor
+from ranksieve.io.folds import Fold
+from ranksieve.io.letor import read_letor, write_letor
 
 
 @dataclass(frozen=True)

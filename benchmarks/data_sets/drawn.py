@@ -7,7 +7,7 @@ from papers.stand_ins import CORRELATION, N_INFORMATIVE, NOISE, Shape, spread
 
 from benchmarks.harness import OUT
 from ranksieve.data.dataset import Dataset
-from ranksieve.generators.ranking import labels_of_best, noisy_scores, planted_features
+from ranksieve.synthetic import labels_of_best, noisy_scores, planted_features
 
 SEED = 0
 

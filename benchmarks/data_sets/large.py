@@ -6,7 +6,7 @@ import numpy as np
 
 from ranksieve._types import FloatArray, IntArray
 from ranksieve.data.dataset import Dataset
-from ranksieve.generators.ranking import noisy_scores, planted_features
+from ranksieve.synthetic import noisy_scores, planted_features
 
 N_FEATURES, N_INFORMATIVE, N_CONSTANT = 136, 10, 6
 CORRELATION, NOISE = 0.5, 0.5

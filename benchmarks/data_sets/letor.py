@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from benchmarks.harness import Skipped, letor_folder
-from ranksieve.formats.folds import Fold, load_letor_folds
+from ranksieve.io.folds import Fold, load_letor_folds
 
 
 def letor_file(collection: str) -> Path:

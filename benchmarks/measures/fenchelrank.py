@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from benchmarks.harness import repeated
 from benchmarks.measures.base import Measure, Row, Run, row
-from ranksieve.formats.folds import Fold
+from ranksieve.io.folds import Fold
 
 ITERATIONS = 1_000
 NEVER = 1e-300  # no gap is this small, so all iterations are made
@@ -25,7 +25,7 @@ def fenchelrank(run: Run) -> Iterator[Row]:
 
 
 def per_iteration(run: Run) -> Row:
-    from ranksieve.estimators import FenchelRank
+    from ranksieve.rankers import FenchelRank
 
     data = run.data_set.data
     ranker = FenchelRank(max_iter=ITERATIONS, tol=NEVER)

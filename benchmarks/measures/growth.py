@@ -15,10 +15,10 @@ from benchmarks.measures.base import Measure, Row, Run, row
 from ranksieve._parallel import single_threaded_blas
 from ranksieve._types import FloatArray
 from ranksieve.data.dataset import Dataset
-from ranksieve.generators.ranking import make_ranking
 from ranksieve.objective import Objective, make_objective
 from ranksieve.penalties import L1
 from ranksieve.solvers import Problem, ProxNewton
+from ranksieve.synthetic import make_ranking
 
 BASE = {"documents": 40_000, "features": 64, "list length": 50, "levels": 3}
 STEPS = {

@@ -20,8 +20,8 @@ from benchmarks.harness import OUT
 from benchmarks.measures.base import Measure, Row, Run, row
 from ranksieve._types import FloatArray
 from ranksieve.data.dataset import Dataset
-from ranksieve.formats import ltr_log
-from ranksieve.formats.judgements import Judgements
+from ranksieve.io import ltr_log
+from ranksieve.io.tables import Judgements
 
 SIZES = {"14 MB": 14_000_000, "141 MB": 141_000_000}
 HITS, FEATURES = 50, 30

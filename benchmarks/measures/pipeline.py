@@ -15,7 +15,7 @@ import numpy as np
 from benchmarks.competitors.base import Competitor
 from benchmarks.harness import Skipped
 from benchmarks.measures.base import Measure, Row, Run, row
-from ranksieve.formats.folds import Fold
+from ranksieve.io.folds import Fold
 
 METRICS = ("ndcg@10", "map")
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from benchmarks.harness import in_turn
 from benchmarks.measures.base import Measure, Row, Run, row
-from ranksieve.model import LinearModel, Term
+from ranksieve.model.linear import LinearModel, Term
 
 N_DOCS, N_FEATURES = 100_000, 700
 SIZES = (1, 10, 50, N_FEATURES)

@@ -15,10 +15,9 @@ import numpy as np
 from benchmarks.competitors import OURS
 from benchmarks.harness import OUT, letor_folder, peak_megabytes, repeated
 from benchmarks.measures.base import Measure, Row, Run, row
-from ranksieve.data.dataset import Dataset
-from ranksieve.data.row_values import TextColumn
-from ranksieve.formats.letor import read_letor
-from ranksieve.generators.ranking import make_ranking
+from ranksieve.data.dataset import Dataset, TextColumn
+from ranksieve.io.letor import read_letor
+from ranksieve.synthetic import make_ranking
 
 MISSING_PAIR = re.compile(rb" \d+:(?:NULL|NaN)", re.IGNORECASE)
 SIZES = {"5 MB": 5_000_000, "28 MB": 28_000_000}

@@ -13,8 +13,8 @@ from pathlib import Path
 from benchmarks.competitors import OURS
 from benchmarks.harness import seconds
 from benchmarks.measures.base import Measure, Row, Run, row
-from ranksieve.formats.letor import write_letor
-from ranksieve.generators.ranking import make_ranking
+from ranksieve.io.letor import write_letor
+from ranksieve.synthetic import make_ranking
 
 COMMAND = (sys.executable, "-c", "from ranksieve.cli import main; main()")
 

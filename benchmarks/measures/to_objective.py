@@ -17,7 +17,7 @@ from benchmarks.competitors.base import Competitor
 from benchmarks.harness import Skipped, repeated
 from benchmarks.measures.base import Measure, Row, Run, row
 from benchmarks.problems import Stated, problems
-from ranksieve.generators.ranking import make_ranking
+from ranksieve.synthetic import make_ranking
 
 TARGETS = (1e-3, 1e-6)
 LARGE = 100_000  # documents: beyond, only the full run writes the text file

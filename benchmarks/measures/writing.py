@@ -18,7 +18,7 @@ from benchmarks.data_sets import DATA_SETS
 from benchmarks.harness import OUT, repeated
 from benchmarks.measures.base import Measure, Row, Run, row
 from ranksieve.data.dataset import Dataset
-from ranksieve.formats.letor import read_letor, write_letor
+from ranksieve.io.letor import read_letor, write_letor
 
 KINDS = {"six decimals": np.float64, "six decimals, float32": np.float32, "all digits": np.float64}
 QUICK_ROWS, FULL_ROWS = 25_000, 250_000

@@ -9,7 +9,7 @@ from papers.claims import of_methods, of_stand_ins, of_studies
 from papers.claims.base import IN_DIRECTION, NO, YES, Verdict
 from ranksieve.experiment.cells import Cell, Table, count, word
 from ranksieve.experiment.results import DataSetResults, Results
-from ranksieve.significance import LEVEL
+from ranksieve.metrics.significance import LEVEL
 
 NOTE = (
     "Means over folds; p: paired one-sided t-test over the test queries of all folds, for the side that is "

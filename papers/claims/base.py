@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ranksieve.significance import LEVEL
+from ranksieve.metrics.significance import LEVEL
 
 YES, NO = "yes", "no"
 IN_DIRECTION = "in direction"  # the difference has the claimed sign, but is not significant at LEVEL

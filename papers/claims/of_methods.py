@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from papers.claims.base import IN_DIRECTION, NO, YES, Verdict, by_difference
 from ranksieve.experiment.cells import heading, title
 from ranksieve.experiment.results import DataSetResults
-from ranksieve.significance import LEVEL, paired_t
+from ranksieve.metrics.significance import LEVEL, paired_t
 
 BOTH = ("OHSUMED", "MQ2008")
 WRITTEN = {"sparsity": "{:.3f}", "varying_sparsity": "{:.3f}", "fit_seconds": "{:.3g} s"}

@@ -18,7 +18,7 @@ from papers.studies.base import (
     rows_of,
 )
 from ranksieve.experiment.results import DataSetResults
-from ranksieve.significance import LEVEL
+from ranksieve.metrics.significance import LEVEL
 
 
 @dataclass(frozen=True)

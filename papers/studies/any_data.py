@@ -8,17 +8,17 @@ import numpy as np
 
 from ranksieve._types import FloatArray
 from ranksieve._util.json_values import nonzero_weights
-from ranksieve.data.columns import dense_columns
+from ranksieve.baselines import FBPCRank
+from ranksieve.choice.held_out import standard_error
 from ranksieve.data.dataset import Dataset
-from ranksieve.estimators.held_out import standard_error
+from ranksieve.data.features import dense_columns
 from ranksieve.experiment.fold_run import CURVE_METRICS
-from ranksieve.formats.folds import Fold
+from ranksieve.io.folds import Fold
 from ranksieve.metrics import Evaluator, evaluate_many
-from ranksieve.model import linear_scores_of_models
+from ranksieve.model.linear import linear_scores_of_models
 from ranksieve.objective import make_objective
 from ranksieve.path import SparsePath, sparse_path
 from ranksieve.penalties import L1, L1Ball
-from ranksieve.selection import FBPCRank
 from ranksieve.solvers import Fista, FrankWolfe, Problem, ProxNewton, Result
 from ranksieve.solvers.frank_wolfe import VARIANTS
 

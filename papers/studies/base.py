@@ -18,16 +18,16 @@ from sklearn.exceptions import ConvergenceWarning
 from papers.published import metric_name
 from ranksieve._types import FloatArray
 from ranksieve.data.dataset import Dataset
-from ranksieve.estimators.linear import LinearRanker
 from ranksieve.experiment.cells import Cell, heading, number
 from ranksieve.experiment.fold_run import NO_FEATURES, UNPREPARED, Place
 from ranksieve.experiment.journal import Entry
 from ranksieve.experiment.results import TABLE_METRICS, DataSetResults
-from ranksieve.formats.folds import Fold
+from ranksieve.io.folds import Fold
 from ranksieve.metrics import Evaluator
-from ranksieve.model import linear_scores, linear_scores_of_models
-from ranksieve.preparation.scales import ScaleWarning
-from ranksieve.significance import paired_t
+from ranksieve.metrics.significance import paired_t
+from ranksieve.model.linear import linear_scores, linear_scores_of_models
+from ranksieve.prepare.scaling import ScaleWarning
+from ranksieve.rankers.base import LinearRanker
 
 METRIC = "ndcg@10"
 ACCURACY = (*(heading(metric) for metric in TABLE_METRICS), "sparsity")

@@ -8,16 +8,17 @@ import numpy as np
 
 from papers.studies.base import Chooser, fmean, in_unit_range, printed, rows_of, timed_fit
 from papers.studies.theory import fenchelrank_iterations
+from ranksieve.baselines import TGRank
 from ranksieve.data.dataset import Dataset
-from ranksieve.estimators import FenchelRank, TGRank
-from ranksieve.estimators.solved import SolvedRanker
 from ranksieve.experiment.cells import Cell, Table, number, word
 from ranksieve.experiment.journal import Entry
 from ranksieve.experiment.results import DataSetResults
-from ranksieve.formats.folds import Fold
+from ranksieve.io.folds import Fold
 from ranksieve.objective import make_objective
 from ranksieve.path import SparsePath, sparse_path
 from ranksieve.penalties import L1
+from ranksieve.rankers import FenchelRank
+from ranksieve.rankers.base import SolvedRanker
 from ranksieve.solvers import Problem, ProxNewton
 
 C = 0.1  # of TGRank in Table 6

@@ -20,14 +20,14 @@ from papers.studies.base import (
 )
 from papers.studies.theory import fsmrank_convergence, fsmrank_generalisation
 from ranksieve.data.dataset import Dataset
-from ranksieve.estimators import FSMRank
-from ranksieve.estimators.fsmrank import SimilarityProblem, fsmrank_lipschitz
 from ranksieve.experiment.cells import Cell, Table, number, word
 from ranksieve.experiment.journal import Entry
 from ranksieve.experiment.results import DataSetResults
-from ranksieve.formats.folds import Fold
+from ranksieve.io.folds import Fold
 from ranksieve.methods import decades
 from ranksieve.objective import make_objective
+from ranksieve.rankers import FSMRank
+from ranksieve.rankers.fsmrank import SimilarityProblem, fsmrank_lipschitz
 from ranksieve.solvers import Fista, Trace
 from ranksieve.solvers.proximal import curvature_along_gradient
 

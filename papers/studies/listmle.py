@@ -21,20 +21,20 @@ from papers.studies.base import (
 )
 from papers.studies.theory import listmle_iterations
 from ranksieve._types import FloatArray
+from ranksieve.baselines import CSListMLE, FBPCRank
+from ranksieve.baselines.fbpcrank import SelectionStep
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.describe import varying_columns
-from ranksieve.estimators import CSListMLE, SparseListMLE
-from ranksieve.estimators.sparse_listmle import squared_radii
 from ranksieve.experiment.cells import Table, number, title, word
 from ranksieve.experiment.journal import Entry
 from ranksieve.experiment.results import DataSetResults
-from ranksieve.formats.folds import Fold
+from ranksieve.io.folds import Fold
 from ranksieve.losses import CostSensitiveListMLE
 from ranksieve.methods import decades
 from ranksieve.objective import make_objective
 from ranksieve.penalties import L1
-from ranksieve.selection import FBPCRank
-from ranksieve.selection.fbpcrank import SelectionStep
+from ranksieve.rankers import SparseListMLE
+from ranksieve.rankers.sparse_listmle import squared_radii
 from ranksieve.solvers import Problem, ProximalGradient, ProxNewton
 
 ALPHAS = decades(-1, -7)

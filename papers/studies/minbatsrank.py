@@ -24,9 +24,9 @@ from ranksieve.data.dataset import Dataset
 from ranksieve.experiment.cells import Table, heading, number, title, word
 from ranksieve.experiment.journal import Entry
 from ranksieve.experiment.results import TABLE_METRICS, DataSetResults
-from ranksieve.formats.folds import Fold
+from ranksieve.io.folds import Fold
 from ranksieve.kernels.ftrl import Rule
-from ranksieve.significance import LEVEL
+from ranksieve.metrics.significance import LEVEL
 from ranksieve.solvers.ftrl import FtrlState, Passes, epoch_order
 
 SEEDS = (0, 1, 2)

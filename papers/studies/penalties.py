@@ -9,7 +9,7 @@ import numpy as np
 from papers.studies.base import better_than, means, printed
 from ranksieve.experiment.cells import Cell, Table, heading, number, title, word
 from ranksieve.experiment.results import DataSetResults
-from ranksieve.significance import LEVEL
+from ranksieve.metrics.significance import LEVEL
 
 METHODS = {
     "fenchelrank": "FenchelRank",

@@ -14,15 +14,15 @@ from papers.studies.base import (
     rows_of,
 )
 from ranksieve._types import FloatArray, IntArray
+from ranksieve.baselines import FSMSVM, GAS, FSRank
+from ranksieve.baselines.selector import FeatureSelector
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.describe import varying_columns
-from ranksieve.estimators import RankSVM
 from ranksieve.experiment.cells import Cell, Table, number, title, word
 from ranksieve.experiment.results import TABLE_METRICS, DataSetResults
-from ranksieve.formats.folds import Fold
+from ranksieve.io.folds import Fold
 from ranksieve.methods import decades
-from ranksieve.selection import FSMSVM, GAS, FSRank
-from ranksieve.selection.base import FeatureSelector
+from ranksieve.rankers import RankSVM
 
 CS = decades(-2, 2)
 SIZES = (1, 2, 3, 5, 7, 10, 13, 15, 20, 25, 30, 35, 40)

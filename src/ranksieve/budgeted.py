@@ -13,25 +13,23 @@ import numpy as np
 from ranksieve._types import FloatArray, IntArray
 from ranksieve._util.constraints import Interval
 from ranksieve._util.messages import lookup, warn_caller
-from ranksieve.data.columns import column_blocks
+from ranksieve.baselines.selector import weighted
+from ranksieve.choice.budget import Budget, fits
+from ranksieve.choice.candidates import check_affordable
+from ranksieve.choice.held_out import Validation, scores_to_measure
 from ranksieve.data.costs import FeatureCosts
-from ranksieve.data.dataset import Dataset
+from ranksieve.data.dataset import Dataset, QueryWeight
 from ranksieve.data.describe import varying_columns
-from ranksieve.data.query_weights import QueryWeight
+from ranksieve.data.features import column_blocks
 from ranksieve.errors import DataError, ParameterError
-from ranksieve.estimators.base import all_or_nothing
-from ranksieve.estimators.choice import Budget, fits
-from ranksieve.estimators.cost_candidates import check_affordable
-from ranksieve.estimators.held_out import Validation, scores_to_measure
-from ranksieve.estimators.inputs import ValidData, as_valid
-from ranksieve.estimators.linear import LinearRanker
-from ranksieve.estimators.parameters import Count, Seed
-from ranksieve.formats.feature_tables import as_costs
+from ranksieve.io.tables import as_costs
 from ranksieve.methods import METHODS, Method, find_method, thinned, within
 from ranksieve.metrics import Profile, evaluate_many, parse, profile_for
-from ranksieve.model import LinearModel
+from ranksieve.model.linear import LinearModel
 from ranksieve.path import Progress
-from ranksieve.selection.base import weighted
+from ranksieve.rankers.base import LinearRanker, all_or_nothing
+from ranksieve.rankers.inputs import ValidData, as_valid
+from ranksieve.rankers.parameters import Count, Seed
 from ranksieve.solvers import Trace
 
 PREPARATION = ("normalise", "missing")

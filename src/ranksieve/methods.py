@@ -13,16 +13,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ranksieve import estimators, selection
+from ranksieve import baselines, rankers
 from ranksieve._util.messages import lookup
 
 if TYPE_CHECKING:  # these take long to load
-    from ranksieve.estimators import Ranker
+    from ranksieve.rankers import Ranker
 
 
 @dataclass(frozen=True)
 class Maker:
-    """Makes rankers of a class of :mod:`ranksieve.estimators` or of a selector, with defaults of its own.
+    """Makes rankers of a class of ``rankers`` or ``baselines``, with defaults of its own.
 
     The class is loaded when the first is made: the table of methods is quick to read.
     """
@@ -31,7 +31,7 @@ class Maker:
     defaults: Mapping[str, Any] = field(default_factory=dict)
 
     def __call__(self, **parameters: Any) -> Ranker:
-        place = estimators if hasattr(estimators, self.name) else selection
+        place = rankers if hasattr(rankers, self.name) else baselines
         made: Ranker = getattr(place, self.name)(**{**self.defaults, **parameters})
         return made
 
@@ -99,7 +99,7 @@ class Method:
     @property
     def linear(self) -> bool:
         """Whether it gives a linear model."""
-        from ranksieve.estimators import LinearRanker
+        from ranksieve.rankers import LinearRanker
 
         return isinstance(self.make(), LinearRanker)
 
@@ -173,7 +173,7 @@ def _selector(
 
 
 def _selected(kind: Callable[..., Ranker], C: float | None = None, **options: Any) -> Ranker:
-    return kind(**({} if C is None else {"base": estimators.RankSVM(C, average=True)}), **options)
+    return kind(**({} if C is None else {"base": rankers.RankSVM(C, average=True)}), **options)
 
 
 METHODS: dict[str, Method] = {

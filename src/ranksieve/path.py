@@ -11,19 +11,17 @@ import numpy as np
 from ranksieve._parallel import single_threaded_blas
 from ranksieve._types import BoolArray, FloatArray, IntArray
 from ranksieve._util.json_values import plain
-from ranksieve.data.counted import counted
-from ranksieve.data.dataset import Dataset
-from ranksieve.data.on_device import on_device
-from ranksieve.data.query_weights import QueryWeight, query_weights
-from ranksieve.data.streamed_features import Passes
-from ranksieve.device import check_device
+from ranksieve.data.dataset import Dataset, QueryWeight, counted, query_weights
+from ranksieve.data.feature_matrix import Passes
 from ranksieve.errors import DataError, ParameterError
+from ranksieve.gpu import check_device
+from ranksieve.gpu.transfer import on_device
 from ranksieve.losses import Loss
 from ranksieve.objective import Objective, Point, make_objective
 from ranksieve.penalties import L1, PENALTIES, SlopedPenalty, offering
-from ranksieve.penalties.constraints import Features, Signs, make_constraints
-from ranksieve.preparation import UNPREPARED, Preparation
-from ranksieve.preparation.missing import RANKER_POLICIES, check_policy
+from ranksieve.penalties.base import Features, Signs, make_constraints
+from ranksieve.prepare import UNPREPARED, Preparation
+from ranksieve.prepare.missing import RANKER_POLICIES, check_policy
 from ranksieve.solvers import Problem, ProxNewton, Result, Trace
 from ranksieve.solvers.base import warn_of_tolerance
 

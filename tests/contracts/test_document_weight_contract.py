@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from ranksieve.data.dataset import Dataset
-from ranksieve.estimators import SparseRanker, SparseRankSVM
-from ranksieve.preparation.missing import FILLS
-from ranksieve.preparation.normalise import NORMALISATIONS
+from ranksieve.prepare.missing import FILLS
+from ranksieve.prepare.scaling import NORMALISATIONS
+from ranksieve.rankers import SparseRanker, SparseRankSVM
 from tests.conftest import QUICK, random_dataset
 from tests.contracts.test_query_weight_contract import RANKERS, assert_same, fit, ranker
 from tests.refusals import refused_data, refused_parameter

@@ -18,9 +18,9 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import check_estimator
 
 from ranksieve.data.dataset import Dataset
-from ranksieve.estimators import LinearRanker
-from ranksieve.foreign import read_model
-from ranksieve.model import load_model
+from ranksieve.model.foreign import read_model
+from ranksieve.model.linear import load_model
+from ranksieve.rankers import LinearRanker
 from tests.conftest import random_dataset
 from tests.rankers import ESTIMATORS
 from tests.refusals import refused_data, refused_parameter

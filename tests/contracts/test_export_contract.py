@@ -7,14 +7,14 @@ import re
 import numpy as np
 import pytest
 
+from ranksieve.choice.scorecard import make_scorecard
 from ranksieve.data.dataset import Dataset
-from ranksieve.estimators import SparseRanker
 from ranksieve.export import EXPORTS, export_model
-from ranksieve.formats.folds import load_letor_folds
-from ranksieve.model import LinearModel, Term, load_model
-from ranksieve.preparation import Preparation
-from ranksieve.preparation.missing import learn_missing
-from ranksieve.scorecard import make_scorecard
+from ranksieve.io.folds import load_letor_folds
+from ranksieve.model.linear import LinearModel, Term, load_model
+from ranksieve.prepare import Preparation
+from ranksieve.prepare.missing import learn_missing
+from ranksieve.rankers import SparseRanker
 from tests.engine_readers import READERS, python_process
 from tests.refusals import refused_data, refused_parameter
 from tests.tiers import full

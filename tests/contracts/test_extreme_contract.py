@@ -10,7 +10,7 @@ from tests.extremes.cases import Case
 from tests.extremes.judging import judge
 
 every_method = pytest.mark.parametrize("method", METHODS)
-pytestmark = pytest.mark.filterwarnings("ignore::ranksieve.preparation.scales.ScaleWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::ranksieve.prepare.scaling.ScaleWarning")
 
 REFUSED = [  # by every method, with this word
     ({"features": "1e+160"}, "features up to 1e+30"),

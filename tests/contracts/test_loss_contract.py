@@ -8,10 +8,12 @@ import numpy as np
 import pytest
 
 from ranksieve._parallel import use_threads
+from ranksieve.baselines.modified_huber import ModifiedHuber
 from ranksieve.data.dataset import Dataset
-from ranksieve.losses import LOSSES, ModifiedHuber, SquaredHinge
+from ranksieve.losses import SquaredHinge
 from tests.conftest import random_dataset
 from tests.pairs import explicit_pairs, pair_weights, squared_hinge
+from tests.rankers import LOSSES
 from tests.refusals import refused_parameter
 
 

@@ -11,13 +11,12 @@ import scipy.sparse as sp
 from sklearn.base import clone
 
 import ranksieve as rs
+from ranksieve.baselines.selector import FeatureSelector
 from ranksieve.data.dataset import Dataset
-from ranksieve.estimators.base import Ranker
-from ranksieve.estimators.linear import LinearRanker
-from ranksieve.foreign import read_model
-from ranksieve.preparation import Preparation
-from ranksieve.preparation.scales import ScaleWarning
-from ranksieve.selection.base import FeatureSelector
+from ranksieve.model.foreign import read_model
+from ranksieve.prepare import Preparation
+from ranksieve.prepare.scaling import ScaleWarning
+from ranksieve.rankers.base import LinearRanker, Ranker
 from tests.conftest import random_dataset
 from tests.refusals import refused_data, refused_parameter
 

@@ -7,9 +7,9 @@ import pytest
 from sklearn.base import BaseEstimator
 
 from ranksieve._util.json_values import plain
+from ranksieve.baselines import AdaRank, FSRank
 from ranksieve.data.dataset import fingerprint
-from ranksieve.estimators import AdaRank, LinearRanker, MinBatSRank, RankSVM, SparseRanker, SparseRankSVM
-from ranksieve.selection import FSRank
+from ranksieve.rankers import LinearRanker, MinBatSRank, RankSVM, SparseRanker, SparseRankSVM
 from tests.conftest import QUICK, random_dataset
 from tests.rankers import ESTIMATORS, SELECTORS
 

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from ranksieve.data.dataset import Dataset
-from ranksieve.estimators import SparseRanker
-from ranksieve.preparation.missing import FILLS
-from ranksieve.preparation.normalise import NORMALISATIONS
+from ranksieve.prepare.missing import FILLS
+from ranksieve.prepare.scaling import NORMALISATIONS
+from ranksieve.rankers import SparseRanker
 from tests.conftest import QUICK, random_dataset
 from tests.pages import ROOT
 from tests.rankers import ESTIMATORS, SELECTORS

@@ -8,11 +8,11 @@ import warnings
 import numpy as np
 import pytest
 
+from ranksieve.baselines import AdaRank, FBPCRank, StabilitySelection
 from ranksieve.data.dataset import Dataset
-from ranksieve.estimators import AdaRank, FenchelRank, FSMRank, MinBatSRank, RankSVM, SparseRanker
-from ranksieve.formats.letor import write_letor
+from ranksieve.io.letor import write_letor
 from ranksieve.path import sparse_path
-from ranksieve.selection import FBPCRank, StabilitySelection
+from ranksieve.rankers import FenchelRank, FSMRank, MinBatSRank, RankSVM, SparseRanker
 from tests.conftest import QUICK, random_dataset
 from tests.rankers import ESTIMATORS, SELECTORS
 from tests.refusals import refused_data

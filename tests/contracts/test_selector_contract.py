@@ -18,10 +18,10 @@ from sklearn.model_selection import GridSearchCV, GroupKFold
 from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import check_estimator
 
+from ranksieve.baselines import BFSWrapper, GreedyRankRLS, RankRLS
 from ranksieve.data.dataset import Dataset
-from ranksieve.estimators import RankRLS, RankSVM, SparseRankSVM
-from ranksieve.model import load_model
-from ranksieve.selection import BFSWrapper, GreedyRankRLS
+from ranksieve.model.linear import load_model
+from ranksieve.rankers import RankSVM, SparseRankSVM
 from tests.conftest import random_dataset
 from tests.rankers import SELECTORS
 from tests.refusals import refused_data, refused_parameter

@@ -11,13 +11,15 @@ import numpy as np
 import pytest
 
 from ranksieve._parallel import use_threads
+from ranksieve.baselines.solvers import CuttingPlane
 from ranksieve.losses import ScoreValue
 from ranksieve.objective import make_objective
 from ranksieve.penalties import L1, ElasticNet, L1Ball, Log, Ridge
-from ranksieve.solvers import SOLVERS, CuttingPlane, Fista, Ftrl, Problem, Reweighted
+from ranksieve.solvers import Fista, Ftrl, Problem, Reweighted
 from ranksieve.solvers.base import CAPABILITIES
-from ranksieve.solvers.reweighted import LEAST_WEIGHT
+from ranksieve.solvers.prox_newton import LEAST_WEIGHT
 from tests.conftest import random_dataset
+from tests.rankers import LOSSES, SOLVERS
 from tests.refusals import refused_parameter
 
 DATA = random_dataset(seed=4, n_queries=220, n_features=5, longest=20)  # in more than one block of rows
@@ -77,7 +79,7 @@ no_overflow_warnings = pytest.mark.filterwarnings("ignore::RuntimeWarning")
 @cache
 def problem_of(name):
     loss, penalty = PROBLEMS[name]
-    return Problem(make_objective(DATA, loss), penalty)
+    return Problem(make_objective(DATA, LOSSES[loss]()), penalty)
 
 
 def solver_of(kind, number, **options):
@@ -250,9 +252,9 @@ def test_a_start_at_the_optimum_stops_at_once(name, kind, number):
 @every_case
 def test_the_same_bits_twice_and_with_any_number_of_threads(name, kind, number, small_blocks):
     loss, penalty = PROBLEMS[name]
-    problem = Problem(make_objective(DATA, loss), penalty)
+    problem = Problem(make_objective(DATA, LOSSES[loss]()), penalty)
     first, _ = run(solver_of(kind, number), problem)
-    for threads, same in ((1, problem), (2, Problem(make_objective(DATA, loss), penalty))):
+    for threads, same in ((1, problem), (2, Problem(make_objective(DATA, LOSSES[loss]()), penalty))):
         with use_threads(threads):
             again, _ = run(solver_of(kind, number), same)
         assert again.w.tobytes() == first.w.tobytes()
@@ -364,4 +366,4 @@ def test_what_is_missing_is_said_in_one_sentence_before_the_start(name, kind):
 )
 def test_what_names_cannot_tell_is_said_too(solver, loss, penalty, name, value):
     with refused_parameter(name, value):
-        solver.solve(Problem(make_objective(DATA, loss), penalty))
+        solver.solve(Problem(make_objective(DATA, LOSSES[loss]()), penalty))

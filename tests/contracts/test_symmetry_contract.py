@@ -10,10 +10,11 @@ import pytest
 from ranksieve.objective import make_objective
 from ranksieve.path import sparse_path
 from ranksieve.penalties import L1
-from ranksieve.solvers import SOLVERS, Problem
+from ranksieve.solvers import Problem
 from tests.conftest import random_dataset
 from tests.contracts.test_query_weight_contract import RANKERS, assert_same, ranker
 from tests.contracts.test_solver_contract import NO_PROMISE, TAKES
+from tests.rankers import SOLVERS
 
 BY_QUERY = {
     "minbatsrank": "learns from one query after another",

@@ -9,7 +9,7 @@ import numpy as np
 
 from ranksieve.data.dataset import Dataset
 from ranksieve.methods import METHODS
-from ranksieve.preparation.normalise import NORMALISE
+from ranksieve.prepare.scaling import NORMALISE
 from tests.extremes.data import FEATURES, IDS, KINDS, LEVELS, SHAPES, WEIGHTS, labels_of
 
 SMALL = {

@@ -13,9 +13,9 @@ from pathlib import Path
 import numpy as np
 
 from ranksieve.errors import DataError, ParameterError
-from ranksieve.estimators import LinearRanker
-from ranksieve.foreign import read_model
 from ranksieve.metrics import evaluate
+from ranksieve.model.foreign import read_model
+from ranksieve.rankers import LinearRanker
 from ranksieve.verification import verify
 
 LONGEST = 600  # characters of a sentence

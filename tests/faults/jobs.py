@@ -10,7 +10,7 @@ from pathlib import Path
 import ranksieve as rs
 from ranksieve.cli.demo import split_queries
 from ranksieve.experiment.benching import bench
-from ranksieve.formats.folds import deal_folds
+from ranksieve.io.folds import deal_folds
 
 INPUTS = Path("..") / "inputs"
 QUICK = ("--set", "n_alphas=10", "--set", "cv=2")

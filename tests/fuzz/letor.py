@@ -14,9 +14,8 @@ import numpy as np
 
 from ranksieve.data.dataset import Dataset
 from ranksieve.errors import DataError
-from ranksieve.formats.letor import read_letor
-from ranksieve.formats.letor_lines import letor_lines
-from ranksieve.formats.letor_stream import stream_letor
+from ranksieve.io.letor import letor_lines, read_letor
+from ranksieve.io.stream import stream_letor
 from tests.fuzz.mutations import mutated, zipped
 from tests.fuzz.slow_letor import Documents, Refused, slow_read
 

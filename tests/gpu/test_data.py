@@ -7,8 +7,8 @@ import pytest
 import scipy.sparse
 
 import ranksieve as rs
-from ranksieve.data.device_matrix import DeviceMatrix, as_host_array, from_gpu, is_on_gpu
-from ranksieve.data.on_device import on_device
+from ranksieve.gpu.matrix import DeviceMatrix, as_host_array, from_gpu, is_on_gpu
+from ranksieve.gpu.transfer import on_device
 from ranksieve.objective import make_objective
 from tests.conftest import random_dataset
 from tests.gpu.conftest import HAS_GPU
@@ -109,10 +109,10 @@ def test_no_pairs(small):
 def test_too_little_memory_is_said_before_anything_is_copied(monkeypatch):
     import torch
 
-    from ranksieve.device.torch_device import check_memory
+    from ranksieve.gpu.device import check_memory
 
     monkeypatch.setattr(torch.cuda, "mem_get_info", lambda device: (2 * 10**9, 10**10))
-    monkeypatch.setattr("ranksieve.device.torch_device._unused", lambda device: 0)
+    monkeypatch.setattr("ranksieve.gpu.device._unused", lambda device: 0)
     with refused_data() as info:
         check_memory(torch.device("cuda"), {"features": 4 * 10**9, "documents": 10**9})
     assert "(4 GB for features, 1 GB for documents)" in info.value.reason
@@ -120,9 +120,7 @@ def test_too_little_memory_is_said_before_anything_is_copied(monkeypatch):
 
 def test_long_lists_take_more(monkeypatch):
     asked = []
-    monkeypatch.setattr(
-        "ranksieve.data.device_matrix.check_memory", lambda place, needed: asked.append(needed)
-    )
+    monkeypatch.setattr("ranksieve.gpu.matrix.check_memory", lambda place, needed: asked.append(needed))
     for n_docs in (8192, 8193):
         data = rs.Dataset(np.zeros((n_docs, 3), np.float32), np.arange(n_docs) % 2, np.zeros(n_docs))
         on_device(data, "cuda")

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 import ranksieve as rs
-from ranksieve.generators.ranking import make_ranking
 from ranksieve.objective import make_objective
 from ranksieve.penalties import L1
 from ranksieve.penalties.base import duality_gap
+from ranksieve.synthetic import make_ranking
 from tests.refusals import refused_parameter
 
 

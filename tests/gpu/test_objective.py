@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ranksieve.data.dataset import Dataset
-from ranksieve.data.on_device import on_device
+from ranksieve.gpu.transfer import on_device
 from ranksieve.losses import SquaredHinge
 from ranksieve.objective import make_objective
 from tests.conftest import random_dataset
@@ -29,12 +29,12 @@ class Case:
         )  # fmt: skip
         loss = SquaredHinge(np.arange(16.0).reshape(4, 4) + 1.0 if kind == "weights of levels" else None)
         if kind.startswith("sorted"):
-            monkeypatch.setattr("ranksieve.objective.on_device.TILED", 12)
+            monkeypatch.setattr("ranksieve.gpu.objective.TILED", 12)
         if kind in ("tiles", "weights of levels"):
-            monkeypatch.setattr("ranksieve.device.lists.SHORT", (16,))
-            monkeypatch.setattr("ranksieve.device.hessians.COLUMNS", 16)
+            monkeypatch.setattr("ranksieve.gpu.features.SHORT", (16,))
+            monkeypatch.setattr("ranksieve.gpu.loss.HESSIAN_COLUMNS", 16)
         if kind == "float16":
-            monkeypatch.setattr("ranksieve.device.features.MANY_DOCUMENTS", 1)
+            monkeypatch.setattr("ranksieve.gpu.features.MANY_DOCUMENTS", 1)
         self.data, weight = data, rng.uniform(0.5, 2.0, data.n_queries)
         self.host = make_objective(data, loss, weight)
         self.gpu = make_objective(on_device(data, "cuda"), loss, weight)

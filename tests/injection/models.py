@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from ranksieve.data.dataset import Dataset
-from ranksieve.model import LinearModel, Term
-from ranksieve.preparation import Preparation
+from ranksieve.model.linear import LinearModel, Term
+from ranksieve.prepare import Preparation
 from tests.hostile import CONTROLS, SHOWN
 
 LETTERS = "ab_09.-'\"`\\<>&|=+@$%{}()[]/*#;:, \u2028\u202e\u00a0é名😀"

@@ -10,7 +10,7 @@ from collections import Counter
 import numpy as np
 
 from ranksieve.export import EXPORTS, export_model
-from ranksieve.model import load_model
+from ranksieve.model.linear import load_model
 from tests.contracts.test_export_contract import LUCENE, VESPA, told_shift, unscaled
 from tests.engine_readers import READERS
 from tests.painless_reader import tokens

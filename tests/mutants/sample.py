@@ -37,7 +37,7 @@ from tests.mutants.operators import Mutant, mutants_of
 from tests.mutants.runner import KILLED, OPTIONS, ROOT, SURVIVED, TIMED_OUT, Runner
 
 SOURCE = Path(ranksieve.__file__).parent
-LEFT_OUT = ("kernels/", "device/", "objective/on_device.py", "model_on_gpu.py", "data/device_matrix.py")
+LEFT_OUT = ("kernels/", "device/", "gpu/objective.py", "model_on_gpu.py", "gpu/matrix.py")
 SECONDS = 40.0
 NOT_FULL = "not letor and not gpu"
 FIELDS = ("module", "function", "line", "change", "tests", "fate", "killer")
@@ -126,7 +126,7 @@ class Tests(Runner):
     def pytest_runtestloop(self, session: Any) -> bool:
         self.seconds = 0.0
         for module in pkgutil.walk_packages(ranksieve.__path__, "ranksieve."):
-            if not module.name.startswith(("ranksieve.device", "ranksieve.__main__")):
+            if not module.name.startswith(("ranksieve.gpu", "ranksieve.__main__")):
                 try:
                     importlib.import_module(module.name)
                 except ImportError:

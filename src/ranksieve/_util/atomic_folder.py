@@ -13,8 +13,15 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from ranksieve._types import PathLike
-from ranksieve._util.hidden import TOKEN, abandoned, hidden_file
-from ranksieve._util.written import OF_WRITING, identity, note_output, plain_write_errors
+from ranksieve._util.files import (
+    OF_WRITING,
+    TOKEN,
+    abandoned,
+    hidden_file,
+    identity,
+    note_output,
+    plain_write_errors,
+)
 
 LOCK, ASIDE = ".lock", ".old"
 SECONDS_TO_LOCK = 60.0  # what has no lock is removed if it is older than this

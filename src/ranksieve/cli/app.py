@@ -19,8 +19,7 @@ from typer.core import TyperCommand, TyperGroup
 
 from ranksieve._util.program import run_as_program
 from ranksieve._version import __version__
-from ranksieve.cli.output import WrongUsage, one_sentence, say
-from ranksieve.cli.process import end_orderly, leave_soon_if_ended, open_streams
+from ranksieve.cli.output import WrongUsage, end_orderly, leave_soon_if_ended, one_sentence, open_streams, say
 
 CYCLE_SEARCH = 50_000  # new objects before Python looks for cycles; with its own 700 a tenth of a short run
 

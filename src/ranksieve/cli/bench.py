@@ -9,8 +9,7 @@ import typer
 
 import ranksieve as rs
 from ranksieve.cli.app import command
-from ranksieve.cli.files import connected
-from ranksieve.cli.options import NORMALISE, RANKER_MISSING, Json, comma_separated
+from ranksieve.cli.options import NORMALISE, RANKER_MISSING, Json, comma_separated, connected
 from ranksieve.cli.output import emit_json, exit_code, how_ended, progress, say, table, words
 from ranksieve.errors import ParameterError
 

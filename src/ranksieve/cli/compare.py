@@ -12,14 +12,13 @@ import ranksieve as rs
 from ranksieve._util.messages import lookup
 from ranksieve.cli.app import command
 from ranksieve.cli.evaluate import as_plain_data, evaluator, say_how
-from ranksieve.cli.files import is_model
-from ranksieve.cli.options import Json, MetricOptions, ScoringOptions
+from ranksieve.cli.options import Json, MetricOptions, ScoringOptions, is_model
 from ranksieve.cli.output import emit_json, table, words
 from ranksieve.errors import DataError
 
 if TYPE_CHECKING:  # these take long to load
     from ranksieve.metrics import Evaluation
-    from ranksieve.significance import Alternative, Comparison
+    from ranksieve.metrics.significance import Alternative, Comparison
 
 TWO = 2
 SHOWN_QUERIES = 3
@@ -77,8 +76,8 @@ def compare(
 
 def _show_queries(evaluations: Mapping[str, Evaluation], texts: Mapping[Any, str]) -> None:
     """The queries on which two rankings differ most, with their words."""
-    from ranksieve.estimators.changes import most_changed
-    from ranksieve.report.change_words import query_cells
+    from ranksieve.choice.update import most_changed
+    from ranksieve.report.fit_page import query_cells
 
     (a, one), (b, other) = evaluations.items()
     metric = next(iter(one.mean))

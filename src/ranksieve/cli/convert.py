@@ -8,8 +8,7 @@ import typer
 
 import ranksieve as rs
 from ranksieve.cli.app import command
-from ranksieve.cli.files import beside, check_inputs, check_outputs
-from ranksieve.cli.options import DATA_HELP, Missing, ReadingOptions
+from ranksieve.cli.options import DATA_HELP, Missing, ReadingOptions, beside, check_inputs, check_outputs
 from ranksieve.cli.output import progress, words
 from ranksieve.errors import DataError, ParameterError
 
@@ -72,8 +71,8 @@ def convert(
     not need is not read. Missing values are kept unless a policy is given. A feature log holds search
     responses of Elasticsearch or OpenSearch with _ltrlog fields.
     """
-    from ranksieve.formats.folder import means_folder
-    from ranksieve.formats.load import format_of
+    from ranksieve.io.folder import means_folder
+    from ranksieve.io.load import format_of
 
     log_options = {"judgements": judgements, "unjudged": unjudged, "entry": entry}
     given: dict[str, Any] = {name: value for name, value in log_options.items() if value is not None}
@@ -110,7 +109,7 @@ def _to_folder(sources: list[str], target: str, **options: Any) -> rs.Dataset:
 def _to_file(
     sources: list[str], target: str, inputs: list[str | None], reading: ReadingOptions, **options: Any
 ) -> rs.Dataset:
-    from ranksieve.formats.load import format_of
+    from ranksieve.io.load import format_of
 
     check_inputs(*sources)
     check_outputs([target], inputs)

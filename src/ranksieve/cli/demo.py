@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 import ranksieve as rs
-from ranksieve._util.written import make_folder
+from ranksieve._util.files import make_folder
 from ranksieve.cli.app import command
-from ranksieve.cli.files import check_outputs
+from ranksieve.cli.options import check_outputs
 from ranksieve.cli.output import progress, table, words
 
 if TYPE_CHECKING:  # these take long to load
@@ -96,7 +96,7 @@ def measure(ranker: rs.SparseRanker, train: rs.Dataset, test: rs.Dataset) -> dic
     """The chosen ranker and the densest point of the whole path on the test queries."""
     import numpy as np
 
-    from ranksieve.model import linear_scores_of_models
+    from ranksieve.model.linear import linear_scores_of_models
 
     coefs = np.stack([ranker.coef_, rs.sparse_path(train).coefs[-1]])
     sizes, scores = np.count_nonzero(coefs, axis=1), linear_scores_of_models(test.X, coefs).T

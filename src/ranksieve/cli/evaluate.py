@@ -10,17 +10,29 @@ import typer
 import ranksieve as rs
 from ranksieve._util.messages import lookup
 from ranksieve.cli.app import command
-from ranksieve.cli.files import check_inputs, finite_scores, query_texts, read_scores
-from ranksieve.cli.measures import check_measures, measures_for, measures_of_runs
-from ranksieve.cli.options import DATA_HELP, MODEL_HELP, Device, Json, MetricOptions, ScoringOptions
+from ranksieve.cli.options import (
+    DATA_HELP,
+    MODEL_HELP,
+    Device,
+    Json,
+    MetricOptions,
+    ScoringOptions,
+    check_inputs,
+    check_measures,
+    finite_scores,
+    measures_for,
+    measures_of_runs,
+    query_texts,
+    read_scores,
+)
 from ranksieve.cli.output import emit_json, table, words
 from ranksieve.errors import DataError, while_doing
 
 if TYPE_CHECKING:  # these take long to load
     from ranksieve._types import FloatArray
-    from ranksieve.foreign import Scorer
     from ranksieve.metrics import Evaluation
     from ranksieve.metrics.profiles import Empty
+    from ranksieve.model.foreign import Scorer
 
 
 class Measuring(NamedTuple):
@@ -144,7 +156,7 @@ def _scores_of(file: str, data: rs.Dataset, data_file: str) -> FloatArray:
 
 def say_how(evaluation: Evaluation, by: str) -> None:
     """Over how many queries, by what, and which lists were too short to count."""
-    from ranksieve.report.words import short_lists
+    from ranksieve.report.page import short_lists
 
     words(f"{len(evaluation.query_ids)} queries; {by}.")
     if evaluation.too_short:

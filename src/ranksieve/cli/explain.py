@@ -11,9 +11,18 @@ import typer
 
 import ranksieve as rs
 from ranksieve.cli.app import command
-from ranksieve.cli.files import beside, check_outputs, write_text
-from ranksieve.cli.measures import Measures, check_measures, measures_for
-from ranksieve.cli.options import Conventions, Data, Json, ScoringOptions
+from ranksieve.cli.options import (
+    Conventions,
+    Data,
+    Json,
+    Measures,
+    ScoringOptions,
+    beside,
+    check_measures,
+    check_outputs,
+    measures_for,
+    write_text,
+)
 from ranksieve.cli.output import emit_json, table, words
 from ranksieve.errors import ParameterError, while_doing
 
@@ -167,7 +176,7 @@ def _page(
 
 
 def _show_pair(pair: PairExplanation, top: int | None, as_json: bool) -> None:
-    from ranksieve.report.explain_words import logged_values, pair_sentence, query_title
+    from ranksieve.report.explain_page import logged_values, pair_sentence, query_title
 
     if as_json:
         emit_json(pair.to_dict())
@@ -197,7 +206,7 @@ def _show_query(query: QueryExplanation, top: int | None, as_json: bool) -> None
     """Documents × the features whose contributions vary most, the others summed up; then their values."""
     import numpy as np
 
-    from ranksieve.report.explain_words import query_title, shortened_text, value_cells
+    from ranksieve.report.explain_page import query_title, shortened_text, value_cells
 
     if as_json:
         emit_json(query.to_dict())
@@ -223,7 +232,7 @@ def _show_query(query: QueryExplanation, top: int | None, as_json: bool) -> None
 
 
 def _show_worst(lowest: Sequence[WorstQuery], data: rs.Dataset, by: Measures, as_json: bool) -> None:
-    from ranksieve.report.explain_words import worst_sentence
+    from ranksieve.report.explain_page import worst_sentence
 
     if as_json:
         shown = {"n_queries": data.n_queries, "profile": by.profile.name}
@@ -239,7 +248,7 @@ def _show_worst(lowest: Sequence[WorstQuery], data: rs.Dataset, by: Measures, as
 def _show_drops(
     drops: Sequence[FeatureDrop], data: rs.Dataset, by: Measures, top: int | None, as_json: bool
 ) -> None:
-    from ranksieve.report.explain_words import drop_name
+    from ranksieve.report.explain_page import drop_name
 
     if as_json:
         shown = {"n_queries": data.n_queries, "profile": by.profile.name}

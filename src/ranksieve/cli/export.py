@@ -14,8 +14,7 @@ import typer
 import ranksieve as rs
 from ranksieve._util.messages import lookup
 from ranksieve.cli.app import command
-from ranksieve.cli.files import STANDARD, beside, read_with_models
-from ranksieve.cli.options import DATA_HELP, Json
+from ranksieve.cli.options import DATA_HELP, STANDARD, Json, beside, read_with_models
 from ranksieve.cli.output import emit_json, words
 from ranksieve.errors import DataError, ParameterError, while_doing
 

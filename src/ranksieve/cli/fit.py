@@ -1,4 +1,4 @@
-"""ranksieve fit: a method by name, its parameters, its model."""
+"""fit --stream: learn from a file while it is read, in memory that does not grow with it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,25 @@ import typer
 import ranksieve as rs
 from ranksieve._util.messages import lookup
 from ranksieve.cli.app import command
-from ranksieve.cli.files import (
+from ranksieve.cli.fit_output import (
+    Outcome,
+    as_plain_data,
+    how_chosen,
+    settings_in_words,
+    settings_of,
+    show,
+    tested_on,
+    too_short_to_count,
+    write_page,
+)
+from ranksieve.cli.options import (
+    Cluster,
+    Device,
+    FitData,
+    Json,
+    MaxFeatures,
+    RankerOptions,
+    Weights,
     beside,
     check_inputs,
     check_outputs,
@@ -20,25 +38,37 @@ from ranksieve.cli.files import (
     model_before,
     query_texts,
 )
-from ranksieve.cli.fit_output import (
-    Outcome,
-    as_plain_data,
-    how_chosen,
-    show,
-    tested_on,
-    too_short_to_count,
-    write_page,
-)
-from ranksieve.cli.options import Cluster, Device, FitData, Json, MaxFeatures, RankerOptions, Weights
 from ranksieve.cli.output import emit_json, progress, words
-from ranksieve.cli.streaming import check_stream
-from ranksieve.cli.updating import settings_in_words, settings_of
-from ranksieve.errors import ParameterError, while_doing
+from ranksieve.errors import DataError, ParameterError, while_doing
 
-if TYPE_CHECKING:  # these take long to load
-    from ranksieve.estimators import LinearRanker
+if TYPE_CHECKING:
     from ranksieve.methods import Method
     from ranksieve.path import Progress
+    from ranksieve.rankers import LinearRanker
+
+
+Given = Mapping[str, Any]  # options with what they say; None, False or "none" where they say nothing
+
+
+def check_stream(entry: Method, method: str, train: str, whole_data: Given, choice: Given) -> None:
+    """Refuse what --stream does not go with.
+
+    ``whole_data`` are options that need all data at once, ``choice`` those that choose on held-out queries.
+    """
+    from ranksieve.io.load import FILE_FORMATS, format_of
+
+    if not entry.streams:
+        from ranksieve.methods import METHODS
+
+        able = " or ".join(name for name, other in METHODS.items() if other.streams)
+        raise ParameterError("method", method, f"cannot `stream`; choose {able}, or leave `stream` out")
+    if format_of(train) is not FILE_FORMATS["letor"]:
+        raise DataError(train, None, "is not LETOR text, which `stream` needs; leave `stream` out")
+    for options, need in ((whole_data, "all data at once"), (choice, "held-out queries to choose on")):
+        for name, value in options.items():
+            if value not in (None, False, "none"):
+                raise ParameterError("stream", True, f"`{name}` needs {need}; leave one of them out")
+
 
 CHOICE = ("max_features", "feature_costs", "max_cost", "metric", "profile")
 
@@ -213,8 +243,8 @@ def make_ranker(
 
 def learn_from_file(entry: Method, ranker: Any, source: FitData) -> Outcome:
     """Fit a ranker to a file while it is read, with a bar on a terminal."""
-    from ranksieve.formats.load import check_options
-    from ranksieve.formats.text_files import source_name
+    from ranksieve.io.load import check_options
+    from ranksieve.io.text_files import source_name
 
     check_options(source.train, source.arguments)
     title = f"fitting {source_name(source.train)}"
@@ -225,9 +255,9 @@ def learn_from_file(entry: Method, ranker: Any, source: FitData) -> Outcome:
 
 def _setting(text: str, entry: Method) -> tuple[str, Any]:
     """A parameter of --set: text where its default is text and it may be, else a Python value if it can."""
-    from ranksieve.estimators.parameters import accepts
     from ranksieve.metrics import parse
     from ranksieve.metrics.profiles import as_profile
+    from ranksieve.rankers.parameters import accepts
 
     name, equals, written = text.partition("=")
     if not equals:

@@ -1,4 +1,4 @@
-"""What came out of a fit, for the terminal and for the page."""
+"""fit --from: the settings of the model before, and what changed, in words and a table."""
 
 from __future__ import annotations
 
@@ -7,14 +7,55 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import ranksieve as rs
-from ranksieve.cli.files import wide_enough
+from ranksieve.cli.options import wide_enough
 from ranksieve.cli.output import table, words
-from ranksieve.cli.updating import show_changes
 
-if TYPE_CHECKING:  # these take long to load
-    from ranksieve.estimators import LinearRanker
+if TYPE_CHECKING:
+    from ranksieve.choice.update import Changes
     from ranksieve.metrics import Evaluation
+    from ranksieve.rankers import LinearRanker
     from ranksieve.report import Support, Unseen
+
+
+CONTENTS = {"feature_costs": "costs", "signs": "signs"}  # what is too long to be shown
+SHOWN_QUERIES = 3
+
+
+def settings_of(old: rs.LinearModel) -> dict[str, Any]:
+    """The parameters of the model before that are not the defaults of SparseRanker, which learns again."""
+    from ranksieve._util.json_values import plain
+    from ranksieve._util.messages import warn_caller
+    from ranksieve.verification.case import NotChecked, chooser_of
+
+    if old.method != rs.SparseRanker.__name__:
+        return dict(old.chosen_by or {})
+    try:
+        held = chooser_of(old).get_params(deep=False)
+    except NotChecked as reason:
+        warn_caller(f"the settings of the model before are not used again: {reason}")
+        return {}
+    usual = rs.SparseRanker().get_params(deep=False)
+    return {name: value for name, value in held.items() if plain(value) != plain(usual[name])}
+
+
+def settings_in_words(settings: Mapping[str, Any], file: str) -> str:
+    """Settings of old.json: max_features=10, its costs."""
+    shown = (f"its {CONTENTS[name]}" if name in CONTENTS else f"{name}={settings[name]}" for name in settings)
+    return f"Settings of {file}: {', '.join(shown)}." if settings else ""
+
+
+def show_changes(found: Changes, file: str, texts: Mapping[Any, str]) -> None:
+    """What changed from the model before."""
+    from ranksieve.report.fit_page import change_table
+
+    shown = change_table(found, file, texts, SHOWN_QUERIES)
+    for sentence in shown.sentences:
+        words(sentence)
+    table(["feature", "weight before", "weight now", ""], shown.features, "What changed")
+    if shown.queries:
+        title = f"Most lost and won ({found.metric})"
+        table(["query", "before", "now", "change"], shown.queries, title)
+
 
 REPORT_METRICS = ("ndcg@1", "ndcg@3", "ndcg@5", "ndcg@10", "map", "mrr")
 
@@ -87,9 +128,9 @@ def how_chosen(ranker: LinearRanker, data: rs.Dataset, valid: str | None) -> str
 
 def feature_strength(ranker: LinearRanker, data: rs.Dataset) -> Support:
     """How each feature ranks alone."""
-    from ranksieve.estimators.stability import prepared
     from ranksieve.measures.importance import single_feature
     from ranksieve.metrics import profile_for
+    from ranksieve.rankers.stability import prepared
     from ranksieve.report import Support
 
     parameters = ranker.get_params(deep=False)
@@ -135,7 +176,7 @@ def too_short_to_count(ranker: Any, data: rs.Dataset, held_out: rs.Dataset | Non
     import numpy as np
 
     from ranksieve.metrics.evaluate import together
-    from ranksieve.report.words import short_lists
+    from ranksieve.report.page import short_lists
 
     if not ranker.uses_valid:
         return ""
@@ -185,7 +226,7 @@ def show_model(
 
 def _feature_rows(ranker: Any, model: rs.LinearModel) -> tuple[list[str], list[tuple[str, ...]]]:
     """Headings and rows: features by falling weight, their costs, ``confidence_.frequency`` of each."""
-    from ranksieve.report.words import percent_text
+    from ranksieve.report.page import percent_text
 
     ordered = sorted(model.terms, key=lambda term: -abs(term.weight))
     names = [term.name for term in ordered]
@@ -200,7 +241,7 @@ def _feature_rows(ranker: Any, model: rs.LinearModel) -> tuple[list[str], list[t
 
 def _show_groups(ranker: Any) -> None:
     """What is paid once for several features, if anything is."""
-    from ranksieve.report.cost_words import paid_for
+    from ranksieve.report.fit_page import paid_for
 
     paid = paid_for(ranker)
     if any(name not in features or len(features) > 1 for name, _, features in paid):

@@ -11,8 +11,17 @@ import typer
 import ranksieve as rs
 from ranksieve._util.messages import shortened
 from ranksieve.cli.app import command
-from ranksieve.cli.files import beside, check_inputs, check_outputs, write_text
-from ranksieve.cli.options import FitData, Json, MaxFeatures, RankerOptions, Weights
+from ranksieve.cli.options import (
+    FitData,
+    Json,
+    MaxFeatures,
+    RankerOptions,
+    Weights,
+    beside,
+    check_inputs,
+    check_outputs,
+    write_text,
+)
 from ranksieve.cli.output import emit_json, json_text, progress, table, words
 from ranksieve.errors import DataError, while_doing
 
@@ -74,7 +83,7 @@ def frontier(
 def _show(found: Mapping[str, Any]) -> None:
     import numpy as np
 
-    from ranksieve.report.frontier_figure import frontier_steps, paid_in
+    from ranksieve.report.frontier_page import frontier_steps, paid_in
 
     steps, priced = frontier_steps(found), paid_in(found) == "cost"
     shown = np.unique(np.linspace(0, len(steps) - 1, SHOWN_POINTS).round().astype(int))

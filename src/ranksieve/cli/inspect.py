@@ -11,13 +11,12 @@ import typer
 import ranksieve as rs
 from ranksieve._util.messages import shortened
 from ranksieve.cli.app import command
-from ranksieve.cli.files import check_inputs, check_outputs, write_text
-from ranksieve.cli.options import Data, Json, ReadingOptions
+from ranksieve.cli.options import Data, Json, ReadingOptions, check_inputs, check_outputs, write_text
 from ranksieve.cli.output import emit_json, progress, table, words
 from ranksieve.errors import DataError
 
 if TYPE_CHECKING:  # these take long to load
-    from ranksieve.measures.inspection import FeatureFigures
+    from ranksieve.inspection import FeatureFigures
 
 SHOWN_NAMES = 12
 HEADINGS = {
@@ -47,7 +46,7 @@ def inspect(
     know the answer. Then queries, labels and pairs in figures, and each feature: how well it ranks alone, up
     or down, its range, its deviation within queries, and how often it is missing or 0.
     """
-    from ranksieve.report.inspect_words import remarks
+    from ranksieve.report.inspect_page import remarks
 
     check_inputs(data)
     check_outputs([html], [data, reading.names, reading.queries])
@@ -83,7 +82,7 @@ def _check_page(html: str) -> None:
 
 def _show_features(features: Sequence[FeatureFigures], top: int | None, content: Mapping[str, Any]) -> None:
     """One row per feature, those that rank best alone first."""
-    from ranksieve.report.inspect_words import between
+    from ranksieve.report.inspect_page import between
 
     ranked = sorted(features, key=lambda one: -one.metric)
     rows = [

@@ -10,7 +10,6 @@ import typer
 import ranksieve as rs
 from ranksieve._util.messages import shortened
 from ranksieve.cli.app import command
-from ranksieve.cli.files import beside, check_inputs, check_outputs, connected, kept_for, write_text
 from ranksieve.cli.options import (
     NORMALISE,
     RANKER_MISSING,
@@ -20,6 +19,12 @@ from ranksieve.cli.options import (
     ReadingOptions,
     Train,
     Weights,
+    beside,
+    check_inputs,
+    check_outputs,
+    connected,
+    kept_for,
+    write_text,
 )
 from ranksieve.cli.output import emit_json, json_text, progress, table, words
 from ranksieve.errors import ParameterError, while_doing
@@ -61,8 +66,8 @@ def path(
     which model ranks best, "fit" finds out on held-out queries. The table shows about ten points of the path;
     the JSON file holds all of them with their weights, which are for the features as they are scaled.
     """
-    from ranksieve.preparation.missing import RANKER_POLICIES, check_policy
-    from ranksieve.preparation.normalise import check_kind
+    from ranksieve.prepare.missing import RANKER_POLICIES, check_policy
+    from ranksieve.prepare.scaling import check_kind
     from ranksieve.report import certificate
 
     if l1_ratio is not None and penalty == "l1":

@@ -10,8 +10,7 @@ import typer
 import ranksieve as rs
 from ranksieve._util.messages import lookup
 from ranksieve.cli.app import command
-from ranksieve.cli.files import check_outputs, finite_scores, write_text
-from ranksieve.cli.options import MODEL_HELP, Data, ScoringOptions
+from ranksieve.cli.options import MODEL_HELP, Data, ScoringOptions, check_outputs, finite_scores, write_text
 
 if TYPE_CHECKING:  # these take long to load
     from ranksieve._types import FloatArray
@@ -36,7 +35,7 @@ def rank(
 
     The higher the score, the higher the rank. Scores come in the order of the documents.
     """
-    from ranksieve.formats.trec import run_lines
+    from ranksieve.io.trec import run_lines
 
     formats: dict[str, Callable[..., Iterator[str]]] = {"scores": _score_lines, "trec": run_lines}
     lines_of = lookup(formats, form, "form")

@@ -10,8 +10,7 @@ import typer
 import ranksieve as rs
 from ranksieve.cli.app import command
 from ranksieve.cli.bench import say_unfinished, show_tables
-from ranksieve.cli.files import beside, check_outputs
-from ranksieve.cli.options import Json
+from ranksieve.cli.options import Json, beside, check_outputs
 from ranksieve.cli.output import emit_json, words
 from ranksieve.errors import DataError
 

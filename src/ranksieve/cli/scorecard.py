@@ -10,9 +10,20 @@ import typer
 
 import ranksieve as rs
 from ranksieve.cli.app import command
-from ranksieve.cli.files import beside, check_inputs, check_outputs, finite_scores
-from ranksieve.cli.measures import check_measures, measures_for
-from ranksieve.cli.options import MODEL_HELP, Conventions, Json, ScoringOptions, Train, Weights
+from ranksieve.cli.options import (
+    MODEL_HELP,
+    Conventions,
+    Json,
+    ScoringOptions,
+    Train,
+    Weights,
+    beside,
+    check_inputs,
+    check_measures,
+    check_outputs,
+    finite_scores,
+    measures_for,
+)
 from ranksieve.cli.output import emit_json, progress, table, words
 from ranksieve.errors import ParameterError, while_doing
 

@@ -11,13 +11,21 @@ import typer
 import ranksieve as rs
 from ranksieve._util.messages import shortened
 from ranksieve.cli.app import command
-from ranksieve.cli.files import beside, check_inputs, check_outputs, write_text
-from ranksieve.cli.options import FitData, Json, RankerOptions, Weights
+from ranksieve.cli.options import (
+    FitData,
+    Json,
+    RankerOptions,
+    Weights,
+    beside,
+    check_inputs,
+    check_outputs,
+    write_text,
+)
 from ranksieve.cli.output import emit_json, json_text, progress, table, words
 from ranksieve.errors import DataError, ParameterError, while_doing
 
 if TYPE_CHECKING:  # these take long to load
-    from ranksieve.estimators.held_out import Validation
+    from ranksieve.choice.held_out import Validation
 
 SHOWN_NAMES = 10
 CHOICE = ("metric", "profile")
@@ -58,7 +66,7 @@ def subset(
     other set is below. When the two meet, the set is proven to be the best; when time is up, the gap between
     them says how much better another one could be at most. Held-out queries then tell which size ranks best.
     """
-    from ranksieve.estimators.best_subset import held_out_sizes
+    from ranksieve.rankers.best_subset import held_out_sizes
     from ranksieve.report.page import require_extra
     from ranksieve.report.subset_page import subset_page
 
@@ -117,7 +125,7 @@ def as_sizes(text: str) -> list[int]:
 
 def how_measured(valid: str | None, n_folds: int) -> str:
     """What the held-out metric was measured on, in sentences."""
-    from ranksieve.report.subset_words import FOLD_SETS
+    from ranksieve.report.subset_page import FOLD_SETS
 
     crossed = f"by {n_folds}-fold cross-validation over the training queries" if n_folds else ""
     on = " and ".join(filter(None, [f"on {valid}" if valid else "", crossed]))
@@ -167,7 +175,7 @@ def _size(ranker: Any, mean: float, error: float) -> dict[str, Any]:
 
 def show(found: Mapping[str, Any]) -> None:
     """One row per size, then what is proven of the last one that is not proven best."""
-    from ranksieve.report.subset_words import ROUNDING, screening_sentences, subset_sentence, tie_sentences
+    from ranksieve.report.subset_page import ROUNDING, screening_sentences, subset_sentence, tie_sentences
 
     priced, limits = found["priced"], found["limits"]
     rows = [

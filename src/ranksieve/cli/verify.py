@@ -9,8 +9,15 @@ import typer
 
 import ranksieve as rs
 from ranksieve.cli.app import command
-from ranksieve.cli.files import check_inputs, model_before
-from ranksieve.cli.options import DATA_HELP, FitData, Json, ReadingOptions, Weights
+from ranksieve.cli.options import (
+    DATA_HELP,
+    FitData,
+    Json,
+    ReadingOptions,
+    Weights,
+    check_inputs,
+    model_before,
+)
 from ranksieve.cli.output import emit_json, progress, table, words
 from ranksieve.errors import DataError, on_command_line, while_doing
 
@@ -48,7 +55,7 @@ def verify(
     model's weights, the held-out metric by fitting again, the cost, and the budget. The exit code is 0 if
     every claim holds, or was left out by --quick; it is 1 if one does not, or could not be checked.
     """
-    from ranksieve.foreign import open_model
+    from ranksieve.model.foreign import open_model
 
     check_inputs(data, valid, begin, *weights.files)
     linear = open_model(model).own

@@ -1,15 +1,17 @@
-"""Dataset: features, labels and query ids of judged documents."""
+"""Values with one entry per row that are not features: texts in one block, and columns with gaps."""
 
 from __future__ import annotations
 
 import hashlib
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from functools import cached_property, partial
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeAlias, TypeVar, overload
 
 import numpy as np
 
 from ranksieve._types import AnyArray, BoolArray, FloatArray, IntArray, Matrix
+from ranksieve._util.messages import shortened, warn_caller
 from ranksieve.data.features import columns_named
 from ranksieve.data.inputs import (
     as_document_weight,
@@ -19,6 +21,7 @@ from ranksieve.data.inputs import (
     checked_names,
     numbered_names,
 )
+from ranksieve.data.magnitudes import ENDS, beyond
 from ranksieve.data.matrix import (
     buffers,
     first_not_finite,
@@ -28,7 +31,6 @@ from ranksieve.data.matrix import (
     taken_rows,
     widened,
 )
-from ranksieve.data.parts import Parts, PartsInMemory
 from ranksieve.data.queries import (
     Queries,
     as_id_array,
@@ -37,10 +39,96 @@ from ranksieve.data.queries import (
     pair_weights,
     pairs_per_query,
 )
-from ranksieve.data.row_values import TextColumn, WithGaps
 from ranksieve.errors import DataError, ParameterError
 
+
+class TextColumn(Sequence[str]):
+    """Strings in one block of UTF-8: entry i is ``block[begins[i]:ends[i]]``, decoded when asked for."""
+
+    __slots__ = ("begins", "block", "ends")
+
+    def __init__(self, block: AnyArray, begins: IntArray, ends: IntArray) -> None:
+        self.block = block
+        self.begins = begins
+        self.ends = ends
+
+    def __len__(self) -> int:
+        return len(self.begins)
+
+    @overload
+    def __getitem__(self, index: int) -> str: ...
+    @overload
+    def __getitem__(self, index: slice | AnyArray) -> TextColumn: ...
+    def __getitem__(self, index: int | slice | AnyArray) -> str | TextColumn:
+        if isinstance(index, slice) or np.ndim(index) > 0:
+            return TextColumn(self.block, self.begins[index], self.ends[index])
+        return self.raw(int(index)).decode("utf-8", errors="replace")
+
+    def raw(self, row: int) -> bytes:
+        """The undecoded bytes of one entry."""
+        return self.block[self.begins[row] : self.ends[row]].tobytes()
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Sequence) or isinstance(other, str):
+            return NotImplemented
+        return len(self) == len(other) and all(a == b for a, b in zip(self, other, strict=True))
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        shown = ", ".join(repr(text) for text in self[:3])
+        return f"TextColumn([{shown}{', …' if len(self) > 3 else ''}], {len(self)} strings)"
+
+
+class WithGaps(Sequence[Any]):
+    """The values of a column, None where ``gaps`` says so."""
+
+    def __init__(self, values: Sequence[Any] | AnyArray, gaps: BoolArray) -> None:
+        self.values, self.gaps = values, gaps
+
+    def __len__(self) -> int:
+        return len(self.gaps)
+
+    @overload
+    def __getitem__(self, index: int) -> Any: ...
+    @overload
+    def __getitem__(self, index: slice | AnyArray) -> WithGaps: ...
+    def __getitem__(self, index: int | slice | AnyArray) -> Any:
+        values: Any = self.values
+        if isinstance(index, slice) or np.ndim(index) > 0:
+            return WithGaps(values[index], self.gaps[index])
+        return None if self.gaps[index] else values[index]
+
+
 T = TypeVar("T")
+R = TypeVar("R")
+
+
+class Parts(ABC, Generic[T]):
+    """One object per part of a data set."""
+
+    @abstractmethod
+    def ask(self, find: Callable[..., R], *args: object) -> list[R]:
+        """What ``find(object, *args)`` gives for each part."""
+
+    @abstractmethod
+    def for_queries(self, find: Callable[..., AnyArray], *args: object) -> AnyArray:
+        """What ``find(object, *args)`` gives for each query of a part, for all queries in their order."""
+
+
+class PartsInMemory(Parts[T]):
+    """The one object of data in memory."""
+
+    def __init__(self, part: T) -> None:
+        self._part = part
+
+    def ask(self, find: Callable[..., R], *args: object) -> list[R]:
+        return [find(self._part, *args)]
+
+    def for_queries(self, find: Callable[..., AnyArray], *args: object) -> AnyArray:
+        return find(self._part, *args)
+
+
 FINGERPRINT_DIGITS = 16
 ALL_ROWS = slice(None)
 MISSING_ADVICE = "choose `missing='zero'`, `missing='query_min'` or `missing='column_mean'`, or fill it"
@@ -343,3 +431,82 @@ def fingerprint_of_weights(weights: FloatArray) -> str:
     """A short name for the exact content of an array of numbers."""
     numbers = np.ascontiguousarray(weights, dtype=np.float64)
     return hashlib.sha256(numbers.data).hexdigest()[:FINGERPRINT_DIGITS]
+
+
+QueryWeight: TypeAlias = FloatArray | Mapping[Any, float]
+"""One number per query in order of first appearance, or numbers by query id: queries not named weigh 1."""
+
+NAMED = 5  # query ids in a message
+
+
+def query_weights(weight: QueryWeight | None, data: Dataset) -> FloatArray | None:
+    """One finite weight ≥ 0 per query of the data; None stays None.
+
+    Ids that are text, as files have them, also name queries by the text of their ids.
+    """
+    if weight is None:
+        return None
+    if isinstance(weight, Mapping):
+        weight = _by_id(weight, data.query_ids)
+    return checked_query_weight(weight, data.n_queries)
+
+
+def _by_id(weight: Mapping[Any, float], ids: AnyArray) -> FloatArray:
+    known = ids.tolist()
+    place = {str(one): k for k, one in enumerate(known)} | {one: k for k, one in enumerate(known)}
+    unknown = [repr(one) for one in weight if one not in place]
+    if unknown:
+        reason = (
+            f"names {len(unknown)} queries that the data do not have: {shortened(unknown, NAMED)}; the first "
+            f"query of the data is {known[0]!r}"
+        )
+        raise ParameterError("query_weight", weight, reason)
+    weights = np.ones(len(known))
+    for one, value in weight.items():
+        weights[place[one]] = value
+    return weights
+
+
+def checked_query_weight(weight: FloatArray | None, n_queries: int) -> FloatArray:
+    """One finite weight ≥ 0 per query; ones if none are given."""
+    if weight is None:
+        return np.ones(n_queries)
+    weight = np.asarray(weight, dtype=np.float64)
+    if weight.shape != (n_queries,):
+        reason = f"must hold one weight for each of {n_queries} queries, got shape {weight.shape}"
+        raise ParameterError("query_weight", weight, reason)
+    if not np.isfinite(weight).all() or np.any(weight < 0):
+        raise ParameterError("query_weight", weight, "must hold finite numbers ≥ 0")
+    if (extreme := beyond(weight)).any():
+        raise ParameterError(
+            "query_weight", weight, f"holds {weight[extreme][0]:g}; weights must be 0 or {ENDS}"
+        )
+    return weight
+
+
+MANY = 0.1  # share of the documents with weight 0 from which a fit warns
+
+
+def counted(data: Dataset, query_weight: FloatArray | None, warn: bool = False) -> tuple[Dataset, FloatArray]:
+    """The queries and documents of positive weight, and the weights of these queries (1 without).
+
+    If every weight is 0, the data come back unchanged, and the loss reports that there is no pair.
+    """
+    weight = np.ones(data.n_queries) if query_weight is None else np.asarray(query_weight, dtype=np.float64)
+    used = weight > 0
+    if not used.any():
+        return data, weight
+    queries = data if used.all() else data.select_queries(used)
+    present, numbers = queries.without_weightless()
+    if warn and present is not queries:
+        _warn_of_absent(queries.n_docs - present.n_docs, queries.n_docs)
+    return present, weight[used][numbers]
+
+
+def _warn_of_absent(n_absent: int, n_docs: int) -> None:
+    if n_absent >= MANY * n_docs:
+        warn_caller(
+            f"{n_absent} of {n_docs} training documents have weight 0, so they are absent: from the fit, and "
+            "from the lists on which cross-validation measures it; give every document that users see a "
+            "positive weight, such as clicks + 1"
+        )

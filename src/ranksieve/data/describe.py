@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from ranksieve._types import AnyArray, BoolArray, IntArray
-from ranksieve.data.columns import column_reader
 from ranksieve.data.dataset import Dataset
+from ranksieve.data.features import column_reader
 from ranksieve.data.matrix import dense_rows, is_sparse, nonzero_entries
 from ranksieve.data.queries import Queries
 

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 from ranksieve._types import AnyArray, FloatArray, IntArray, Matrix
-from ranksieve.data.device_matrix import from_gpu, is_on_gpu
 from ranksieve.data.magnitudes import ENDS, beyond
 from ranksieve.data.matrix import FLOATS, as_csr, is_sparse, is_streamed
 from ranksieve.errors import DataError, ParameterError
+from ranksieve.gpu.matrix import from_gpu, is_on_gpu
 
 HALF_CHARACTER = re.compile(r"[\ud800-\udfff]")  # which no file in UTF-8 can hold
 NUMBERED = re.compile(r"f[1-9]\d*")  # what features without a name are called

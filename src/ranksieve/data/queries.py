@@ -12,7 +12,7 @@ import numpy as np
 
 from ranksieve._types import AnyArray, BoolArray, FloatArray, IntArray
 from ranksieve.errors import DataError, ParameterError
-from ranksieve.kernels.masses import pairs_of_levels
+from ranksieve.kernels.pairs import pairs_of_levels
 
 FEW_LABELS = 64
 LONGEST_FIXED = 128  # letters of an id; every id takes as much room as the longest, in each row

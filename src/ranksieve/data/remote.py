@@ -10,8 +10,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from ranksieve._types import AnyArray, BoolArray, FloatArray, IntArray
-from ranksieve.data.dataset import Dataset
-from ranksieve.data.parts import Parts
+from ranksieve.data.dataset import Dataset, Parts
 from ranksieve.errors import DataError
 
 T = TypeVar("T")

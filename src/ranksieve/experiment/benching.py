@@ -15,23 +15,21 @@ import numpy as np
 from joblib import Parallel, delayed
 
 from ranksieve._parallel import use_threads
-from ranksieve._util.file_names import fault_of_file_name
+from ranksieve._util.files import fault_of_file_name, make_folder, not_a_folder
 from ranksieve._util.messages import lookup, text_of, warn_caller
 from ranksieve._util.orphans import end_with
-from ranksieve._util.written import make_folder, not_a_folder
 from ranksieve.errors import DataError, ParameterError, while_doing
 from ranksieve.experiment.fold_run import Place, Plan, Study, make_places, run_fold, run_studies
 from ranksieve.experiment.results import STUDIES_FOLDER, Results
 from ranksieve.experiment.results_folder import load_results
-from ranksieve.formats.folds import Fold, deal_folds, find_collections, load_letor_folds
-from ranksieve.formats.load import read_dataset
+from ranksieve.io.folds import Fold, deal_folds, find_collections, load_letor_folds
+from ranksieve.io.load import read_dataset
 from ranksieve.methods import GRIDS, KNOWN_AS, METHODS, Method, within
 from ranksieve.metrics import Profile, parse
 from ranksieve.metrics.profiles import as_profile, profile_for, wider_scales
-from ranksieve.preparation import Preparation
-from ranksieve.preparation.missing import RANKER_POLICIES, check_policy
-from ranksieve.preparation.normalise import check_kind
-from ranksieve.preparation.scales import warn_of_scales
+from ranksieve.prepare import Preparation
+from ranksieve.prepare.missing import RANKER_POLICIES, check_policy
+from ranksieve.prepare.scaling import check_kind, warn_of_scales
 
 DEFAULT_METHODS = (
     "fenchelrank", "fsmrank", "minbatsrank", "ranksvm-l1", "ranksvm-log", "ranksvm-mcp", "ranksvm-l0.5",
@@ -142,7 +140,7 @@ def bench(
     thin = lookup(GRIDS, grid, "grid")
     folder, workers = Path(out), None
     if cluster is not None:
-        from ranksieve.distributed.cluster import as_cluster
+        from ranksieve.dask.cluster import as_cluster
 
         folder, workers = Path(out).resolve(), as_cluster(cluster)
         workers.check_versions()

@@ -18,18 +18,17 @@ from sklearn.exceptions import ConvergenceWarning
 
 from ranksieve._types import FloatArray
 from ranksieve._util.json_values import nonzero_weights
+from ranksieve.baselines.selector import FeatureSelector
 from ranksieve.data.dataset import fingerprint
 from ranksieve.data.describe import varying_columns
-from ranksieve.estimators.base import Ranker
-from ranksieve.estimators.linear import LinearRanker
 from ranksieve.experiment.journal import Entry, Journal, check_begun, only_writer
 from ranksieve.experiment.results import STUDIES_FOLDER, TABLE_METRICS, best_on_vali, dense
-from ranksieve.formats.folds import Fold
+from ranksieve.io.folds import Fold
 from ranksieve.methods import Method
 from ranksieve.metrics import Evaluator, Profile
-from ranksieve.model import linear_scores, linear_scores_of_models
-from ranksieve.preparation.scales import ScaleWarning
-from ranksieve.selection.base import FeatureSelector
+from ranksieve.model.linear import linear_scores, linear_scores_of_models
+from ranksieve.prepare.scaling import ScaleWarning
+from ranksieve.rankers.base import LinearRanker, Ranker
 
 CUTOFFS = range(1, 11)
 ALL_METRICS = (*(f"ndcg@{k}" for k in CUTOFFS), *(f"p@{k}" for k in CUTOFFS), "map", "mrr", "err@10")

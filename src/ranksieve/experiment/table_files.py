@@ -9,7 +9,7 @@ import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from ranksieve._util.atomic import atomic_write
+from ranksieve._util.files import atomic_write
 from ranksieve.errors import DataError
 from ranksieve.experiment.cells import Cell, Table
 

@@ -11,7 +11,7 @@ from ranksieve._util.messages import lookup
 from ranksieve.errors import ParameterError
 from ranksieve.experiment.cells import Cell, Table, count, heading, number, title, word
 from ranksieve.experiment.results import TABLE_METRICS, DataSetResults, MethodResult, Results
-from ranksieve.significance import LEVEL, PairedTest, compare
+from ranksieve.metrics.significance import LEVEL, PairedTest, compare
 
 __all__ = ["TABLES", "Cell", "Table", "TableBuilder", "all_tables", "title", "word"]
 

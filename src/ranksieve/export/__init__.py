@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ranksieve._util.atomic import atomic_write
+from ranksieve._util.files import atomic_write
 from ranksieve._util.messages import lookup
 from ranksieve.errors import ParameterError
 from ranksieve.export.base import Maker, Options, Product, Target, paths_of
@@ -30,7 +30,7 @@ from ranksieve.export.vespa import vespa, vespa_global_phase, vespa_second_phase
 
 if TYPE_CHECKING:  # these take long to load
     from ranksieve.data.dataset import Dataset
-    from ranksieve.model import FittedRanker, LinearModel
+    from ranksieve.model.linear import FittedRanker, LinearModel
 
 NAMED = frozenset({"name", "names"})
 WINDOWED = NAMED | {"window"}
@@ -124,7 +124,7 @@ def export_model(
 
 def make_export(model: LinearModel | FittedRanker, target: str, options: Mapping[str, Any]) -> Product:
     """The files of an export in memory."""
-    from ranksieve.model import linear_model
+    from ranksieve.model.linear import linear_model
 
     entry = lookup(EXPORTS, target, "target")
     for option in options:

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ranksieve._types import FloatArray
-from ranksieve._util.file_names import fault_of_file_name
+from ranksieve._util.files import fault_of_file_name
 from ranksieve._util.messages import told, warn_caller
 from ranksieve.errors import DataError, ParameterError, shown
 
 if TYPE_CHECKING:  # these take long to load
     from ranksieve.data.dataset import Dataset
-    from ranksieve.model import LinearModel
+    from ranksieve.model.linear import LinearModel
 
 
 @dataclass(frozen=True)

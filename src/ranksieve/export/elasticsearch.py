@@ -9,7 +9,7 @@ from ranksieve.export.base import NameRule, Options, Product, as_json, check_mod
 from ranksieve.export.lucene import LuceneTerm, Normaliser, curl, feature_list, lucene_terms, trimmed
 
 if TYPE_CHECKING:  # these take long to load
-    from ranksieve.model import LinearModel
+    from ranksieve.model.linear import LinearModel
 
 MODEL_NAME = NameRule(
     r"(?![_.-])[^\s\x00-\x1f\x7f-\x9f/\\?#%&\"'<>|*,:;$`!()\[\]{}]{1,200}",

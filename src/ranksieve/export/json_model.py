@@ -15,7 +15,7 @@ from ranksieve.export.base import (
 )
 
 if TYPE_CHECKING:  # these take long to load
-    from ranksieve.model import LinearModel
+    from ranksieve.model.linear import LinearModel
 
 WHOLE = NameRule(r"[^\ud800-\udfff]*", "half of a character is no text")
 

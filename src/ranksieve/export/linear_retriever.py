@@ -10,7 +10,7 @@ from ranksieve.export.hybrid import SHOWN, hybrid, match
 from ranksieve.export.lucene import curl
 
 if TYPE_CHECKING:  # these take long to load
-    from ranksieve.model import LinearModel
+    from ranksieve.model.linear import LinearModel
 
 RETRIEVERS = ("standard", "knn", "rrf", "linear", "text_similarity_reranker")
 

@@ -28,7 +28,7 @@ from ranksieve.export.base import (
 
 if TYPE_CHECKING:  # these take long to load
     from ranksieve.data.dataset import Dataset
-    from ranksieve.model import LinearModel
+    from ranksieve.model.linear import LinearModel
 
 MARGIN = 1.01  # of a shift, for rounding
 FAITHFUL = 1e-6  # relative error of a range, beyond which (least, greatest) do not say it in float32

@@ -13,7 +13,7 @@ from ranksieve.export.base import FILE_NAME, Options, Product, as_json, check_mo
 from ranksieve.export.hybrid import SHOWN, WORDS, hybrid
 
 if TYPE_CHECKING:  # these take long to load
-    from ranksieve.model import LinearModel
+    from ranksieve.model.linear import LinearModel
 
 PIPELINE = "pipeline.json"
 

@@ -28,7 +28,7 @@ from ranksieve.export.base import (
 )
 
 if TYPE_CHECKING:  # these take long to load
-    from ranksieve.model import LinearModel
+    from ranksieve.model.linear import LinearModel
 
 OPSET, IR_VERSION = 13, 8  # old enough for every runtime in use
 EXTRA = f"ONNX files need the package onnx: {how_to_install('onnx')}"

@@ -14,7 +14,7 @@ from ranksieve.export.hybrid import BY_RANGE, SHOWN, Hybrid, hybrid, match
 from ranksieve.export.lucene import curl
 
 if TYPE_CHECKING:  # these take long to load
-    from ranksieve.model import LinearModel
+    from ranksieve.model.linear import LinearModel
 
 ENGINE = "OpenSearch's hybrid query"
 MOST_CLAUSES = 5

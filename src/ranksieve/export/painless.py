@@ -22,7 +22,7 @@ from ranksieve.export.elasticsearch import MODEL_NAME, WINDOW
 from ranksieve.export.lucene import curl
 
 if TYPE_CHECKING:  # these take long to load
-    from ranksieve.model import LinearModel
+    from ranksieve.model.linear import LinearModel
 
 SCORE = "_score"
 FUNCTIONS = {"log1p": "Math.log1p", "ln": "Math.log", "sqrt": "Math.sqrt"}

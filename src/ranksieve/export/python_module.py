@@ -20,7 +20,7 @@ from ranksieve.export.base import (
 )
 
 if TYPE_CHECKING:  # these take long to load
-    from ranksieve.model import LinearModel
+    from ranksieve.model.linear import LinearModel
 
 MODULE = Template('''"""$name, exported by ranksieve $version.
 

@@ -21,7 +21,7 @@ from ranksieve.export.hybrid import SHOWN, WINDOW
 from ranksieve.export.lucene import curl
 
 if TYPE_CHECKING:  # these take long to load
-    from ranksieve.model import LinearModel
+    from ranksieve.model.linear import LinearModel
 
 SCORE = r"\$score(\[(\d{1,3})\])?"
 KEY = r'([\w-]+|"[^"\\\x00-\x1f]+")(\[\d*\])*'

@@ -18,7 +18,7 @@ from ranksieve.export.base import (
 )
 
 if TYPE_CHECKING:  # these take long to load
-    from ranksieve.model import LinearModel
+    from ranksieve.model.linear import LinearModel
 
 FEATURE_ID = NameRule(r"[1-9][0-9]{0,8}", "RankLib numbers features from 1")
 

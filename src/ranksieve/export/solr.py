@@ -11,7 +11,7 @@ from ranksieve.export.base import FILE_NAME, Options, Product, as_json, check_mo
 from ranksieve.export.lucene import LuceneTerm, Normaliser, curl, feature_list, lucene_terms, trimmed
 
 if TYPE_CHECKING:  # these take long to load
-    from ranksieve.model import LinearModel
+    from ranksieve.model.linear import LinearModel
 
 DEFAULT_STORE = "_DEFAULT_"
 RERANKED = 1000

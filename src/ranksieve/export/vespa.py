@@ -24,7 +24,7 @@ from ranksieve.export.base import (
 )
 
 if TYPE_CHECKING:  # these take long to load
-    from ranksieve.model import LinearModel, Term
+    from ranksieve.model.linear import LinearModel, Term
 
 PROFILE_NAME = NameRule(
     r"[A-Za-z_][A-Za-z0-9_-]*", "a rank profile has letters, digits, _ and - and begins with a letter or _"

@@ -5,9 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ranksieve.kernels.compiling import helper, kernel
-from ranksieve.kernels.masses import mass_of, masses_of
-from ranksieve.kernels.ordering import centre_and_sort
-from ranksieve.kernels.pairs import active_partners
+from ranksieve.kernels.pairs import active_partners, centre_and_sort, mass_of, masses_of
 
 
 class Rule(NamedTuple):

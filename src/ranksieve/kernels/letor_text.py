@@ -1,32 +1,178 @@
-"""LETOR text to compressed rows, one pass over the bytes.
+"""The double nearest to a decimal number written in bytes.
 
-A line is ``label qid:ID index:value … # comment``.
+A number is ``mantissa · 10^power`` and rounded once, so it has the bits of Python's ``float``; the few texts
+that cannot be settled here (more than 18 digits, powers beyond 64) are left to the caller to repair.
 """
 
+import math
 from typing import NamedTuple
 
 import numpy as np
 
 from ranksieve.kernels.compiling import helper, kernel
-from ranksieve.kernels.number_text import (
-    BAD,
-    ENDS_TOKEN,
-    HASH,
-    MINUS,
-    MISSING,
-    NEWLINE,
-    NINE,
-    REPAIR,
-    RETURN,
-    SAFE_DIGITS,
-    SPACE,
-    TAB,
-    ZERO,
-    at,
-    leading_zeros,
-    matches,
-    number,
-)
+
+SPACE, TAB, NEWLINE, RETURN, HASH = 32, 9, 10, 13, 35
+PLUS, MINUS, DOT, ZERO, NINE, LETTER_E = 43, 45, 46, 48, 57, 101
+LOWER_CASE = 32
+EXACT, REPAIR, MISSING, BAD = range(4)
+
+LARGEST_POWER = 64
+SAFE_DIGITS = 18
+POWERS_OF_TEN = np.array([10.0**k for k in range(23)])
+ENDS_TOKEN = np.zeros(256, dtype=np.bool_)
+ENDS_TOKEN[[SPACE, TAB, NEWLINE, RETURN, HASH]] = True
+NULL, NAN = (np.frombuffer(word, dtype=np.uint8).copy() for word in (b"null", b"nan"))
+
+
+def _power_of_five(q):
+    """The 128 leading bits of 5^q: rounded up for −27 ≤ q < 0, where 5^−q fits 64 bits, else down."""
+    five = 5 ** abs(q)
+    if q < 0:
+        five = (1 << (five.bit_length() + 127)) // five + (q >= -27)
+    return five << (128 - five.bit_length()) if five < 1 << 128 else five >> (five.bit_length() - 128)
+
+
+U1, U9, U32, U63 = np.uint64(1), np.uint64(9), np.uint64(32), np.uint64(63)
+LOW_HALF, LOW_NINE, ALL_ONES = np.uint64(2**32 - 1), np.uint64(2**9 - 1), np.uint64(2**64 - 1)
+_FIVES = [_power_of_five(q) for q in range(-LARGEST_POWER, LARGEST_POWER + 1)]
+FIVES_HIGH = np.array([five >> 64 for five in _FIVES], dtype=np.uint64)
+FIVES_LOW = np.array([five & (2**64 - 1) for five in _FIVES], dtype=np.uint64)
+
+
+@helper(forceinline=True)
+def at(text, i):
+    """text[i] for i ≥ 0: an unsigned index spares the test for a negative one."""
+    return text[np.uintp(i)]
+
+
+@helper
+def product(a, b):
+    """The high and the low 64 bits of a · b."""
+    a1, a0, b1, b0 = a >> U32, a & LOW_HALF, b >> U32, b & LOW_HALF
+    low, cross = a0 * b0, a1 * b0
+    middle = (low >> U32) + (cross & LOW_HALF) + a0 * b1
+    return a1 * b1 + (cross >> U32) + (middle >> U32), (middle << U32) | (low & LOW_HALF)
+
+
+@helper
+def _round_once(mantissa, power):
+    """The double nearest to mantissa · 10^power (mantissa > 0, |power| ≤ 64), and whether it is settled.
+
+    Eisel and Lemire: mantissa · 5^power to 128 bits; its leading 55 decide unless a carry may reach them.
+    """
+    w = np.uint64(mantissa)
+    exponent = ((217706 * power) >> 16) + 11  # floor(power · log2 10) with the bits that are cut off below
+    while w >> U63 == 0:
+        w <<= U1
+        exponent -= 1
+    high, low = product(w, FIVES_HIGH[power + LARGEST_POWER])
+    if high & LOW_NINE == LOW_NINE:
+        carry, _ = product(w, FIVES_LOW[power + LARGEST_POWER])
+        low += carry
+        high += np.uint64(low < carry)
+        if low == ALL_ONES:
+            return 0.0, False
+    top = high >> U63
+    kept = high >> (top + U9)
+    if low <= U1 and -4 <= power <= 23 and kept & np.uint64(3) == U1 and kept << (top + U9) == high:
+        kept -= U1  # exactly halfway: to even
+    kept = (kept + (kept & U1)) >> U1
+    return math.ldexp(np.float64(kept), exponent + np.int64(top)), True
+
+
+@helper(forceinline=True)
+def _scaled(mantissa, power):
+    """mantissa · 10^power rounded once, and whether that could be settled.
+
+    A mantissa up to 2^53 and a power of ten up to 10^22 are exact doubles: one operation rounds once.
+    """
+    if mantissa <= 1 << 53 and -22 <= power <= 22:
+        if power < 0:
+            return mantissa / POWERS_OF_TEN[-power], True
+        return mantissa * POWERS_OF_TEN[power], True
+    if mantissa == 0 or power < -LARGEST_POWER or power > LARGEST_POWER:
+        return 0.0, mantissa == 0
+    return _round_once(mantissa, power)
+
+
+@helper
+def matches(text, i, word):
+    """Whether the lower-case ``word`` stands at i in any case (a text ends in a newline, no word has one)."""
+    k = 0
+    while k < len(word) and at(text, i + k) | LOWER_CASE == word[k]:
+        k += 1
+    return k == len(word)
+
+
+@helper
+def _missing(text, i):
+    """NULL or NaN at i in any case, or else a bad number."""
+    end = i + 4 if matches(text, i, NULL) else i + 3 if matches(text, i, NAN) else i
+    if end > i and ENDS_TOKEN[at(text, end)]:
+        return np.nan, end, MISSING
+    return 0.0, i, BAD
+
+
+@helper
+def _exponent(text, i):
+    """The exponent after the ``e`` at i, capped, and where it ends: at i itself when it has no digits."""
+    k = i + 1
+    negative = at(text, k) == MINUS
+    if negative or at(text, k) == PLUS:
+        k += 1
+    first = k
+    exponent = 0
+    while ZERO <= at(text, k) <= NINE:
+        if exponent < 100000:
+            exponent = exponent * 10 + (at(text, k) - ZERO)
+        k += 1
+    return -exponent if negative else exponent, k if k > first else i
+
+
+@helper
+def leading_zeros(text, i):
+    """How many zeros a number at i begins with, before and after its point."""
+    zeros = 0
+    while at(text, i) == ZERO or at(text, i) == DOT:
+        zeros += at(text, i) == ZERO
+        i += 1
+    return zeros
+
+
+@helper(forceinline=True)
+def number(text, i):
+    """The number at i: its value, where it ends, and whether it is exact, to be repaired, missing or bad."""
+    begin = i
+    negative = at(text, i) == MINUS
+    if negative or at(text, i) == PLUS:
+        i += 1
+    first = i
+    mantissa = 0
+    while ZERO <= at(text, i) <= NINE:
+        mantissa = mantissa * 10 + (at(text, i) - ZERO)
+        i += 1
+    digits = i - first
+    power = 0
+    if at(text, i) == DOT:
+        i += 1
+        point = i
+        while ZERO <= at(text, i) <= NINE:
+            mantissa = mantissa * 10 + (at(text, i) - ZERO)
+            i += 1
+        power = point - i
+        digits -= power
+    if digits == 0:
+        return _missing(text, begin)
+    if at(text, i) | LOWER_CASE == LETTER_E:
+        exponent, i = _exponent(text, i)
+        power += exponent
+    if not ENDS_TOKEN[at(text, i)]:
+        return 0.0, begin, BAD
+    if digits > SAFE_DIGITS and digits - leading_zeros(text, first) > SAFE_DIGITS:
+        return 0.0, i, REPAIR
+    value, settled = _scaled(mantissa, power)
+    return -value if negative else value, i, EXACT if settled else REPAIR
+
 
 COLON, EQUALS = 58, 61
 QUERY, DOC_ID = (np.frombuffer(word, dtype=np.uint8).copy() for word in (b"qid:", b"docid"))
@@ -252,3 +398,276 @@ def scatter_rows(starts, features, values, dense):
     for r in range(len(starts) - 1):
         for entry in range(starts[r], starts[r + 1]):
             dense[r, features[entry]] = values[entry]
+
+
+LONGEST = 24  # bytes of -2.2250738585072014e-308
+MOST_DIGITS = 17
+LEAST_POINT, MOST_POINT = -3, 16  # where the decimal point may stand without an exponent, as Python has it
+LEAST_TEN, MOST_TEN = -292, 324
+
+
+def _power_of_ten(k):
+    """The 128 leading bits of 10^k, rounded up to the next integer even where 10^k is exact."""
+    ten = 10 ** abs(k)
+    if k < 0:
+        ten = (1 << (ten.bit_length() + 128)) // ten
+    size = ten.bit_length()
+    return (ten << (128 - size) if size <= 128 else ten >> (size - 128)) + 1
+
+
+_TENS = [_power_of_ten(k) for k in range(LEAST_TEN, MOST_TEN + 1)]
+TENS_HIGH = np.array([ten >> 64 for ten in _TENS], dtype=np.uint64)
+TENS_LOW = np.array([ten & (2**64 - 1) for ten in _TENS], dtype=np.uint64)
+WHOLE_TENS = np.array([10**k for k in range(20)], dtype=np.uint64)
+PAIRS = np.array([[ZERO + k // 10, ZERO + k % 10] for k in range(100)], dtype=np.uint8)
+NULL_TEXT = np.frombuffer(b"NULL", dtype=np.uint8).copy()
+
+U0, U2, U10, U52, U100 = (np.uint64(k) for k in (0, 2, 10, 52, 100))
+TEN_4 = np.uint64(10**4)
+FRACTION, HIDDEN, HIDDEN_OF_SINGLE = np.uint64(2**52 - 1), np.uint64(2**52), np.uint64(2**23)
+SIGN, ERROR = np.uint64(2**63), np.uint64(2**60)
+MILLION, EXACT_DIGITS, EXACT_SINGLE_DIGITS = 1e6, 1e15, 1e6
+
+
+@helper(forceinline=True)
+def put(out, i, byte):
+    """out[i] = byte for i ≥ 0: an unsigned index spares the test for a negative one."""
+    out[np.uintp(i)] = byte
+
+
+@helper(forceinline=True)
+def _scaled_to_odd(high, low, c):
+    """⌊(high·2^64 + low) · c / 2^128⌋, its last bit set where something is cut off: comparisons stay exact.
+
+    The power of ten is too large by at most 1, and so the product by at most c < 2^60. What is cut off of a
+    product that should be whole is therefore below 2^60, and of any other far above: at least 2^62.
+    """
+    carry, last = product(low, c)
+    top, middle = product(high, c)
+    middle += carry
+    top += np.uint64(middle < carry)
+    return top | np.uint64(middle != U0 or last >= ERROR)
+
+
+@helper(forceinline=True)
+def _parts(x):
+    """c and q with x = c·2^q, c < 2^53, for a finite x > 0."""
+    word = np.float64(x).view(np.uint64)
+    exponent = np.int64(word >> U52)
+    if exponent == 0:
+        return word, np.int64(-1074)
+    return word & FRACTION | HIDDEN, exponent - 1075
+
+
+@helper(forceinline=True)
+def _shortest(x, single):
+    """(s, k) of the shortest decimal s·10^k for a finite x > 0; s may end in zeros.
+
+    What reads as x lies between the midpoints to its neighbours, the midpoints included if x is even. k is
+    chosen so that 10^k ≤ length of this interval < 10^(k + 1): it holds at most one multiple of 10^(k + 1),
+    which is then the answer, and else one of the two multiples of 10^k around x.
+
+    A float32 is taken as a float64 with a wider interval. The midpoints are float64 then, and texts next to
+    them may read as one of them and then as the neighbour: an odd x keeps half a unit of float64 away.
+    """
+    c, q = _parts(x)
+    unit = max(q + 29, np.int64(-149)) if single else q  # 2^unit is the distance to the next float
+    extra = np.uint64(unit - q)
+    own = c >> extra
+    odd = own & U1
+    uneven = unit > -149 and own == HIDDEN_OF_SINGLE if single else unit > -1074 and own == HIDDEN
+    k = (unit * 1262611 - (524031 if uneven else 0)) >> 22  # floor(log10(2^unit)), or of 3/4 of it
+    shift = np.uint64(unit + ((-k * 1741647) >> 19) + 1)  # floor(log2(10^-k))
+    high, low = TENS_HIGH[-k - LEAST_TEN], TENS_LOW[-k - LEAST_TEN]
+    four, reach, bits = c << U2, U2 << extra, U2 + extra
+    inwards = U2 if single and odd == U1 else U0
+    below = (reach >> U1 if uneven else reach) - inwards
+    lower = _scaled_to_odd(high, low, (four - below) << shift) + odd
+    value = _scaled_to_odd(high, low, four << shift)
+    upper = _scaled_to_odd(high, low, (four + reach - inwards) << shift) - odd
+    s = value >> bits
+    tenth = s // U10
+    down, up = lower <= (U10 * tenth) << bits, (U10 * (tenth + U1)) << bits <= upper
+    if down != up:
+        return tenth + np.uint64(up), k + 1
+    down, up = lower <= s << bits, (s + U1) << bits <= upper
+    if down != up:
+        return s + np.uint64(up), k
+    middle = (s << bits) + reach
+    return s + np.uint64(value > middle or (value == middle and s & U1 == U1)), k
+
+
+@helper(forceinline=True)
+def _few_decimals(x, single):
+    """x · 10^6 if x is a decimal of at most 6 places and so few digits that no other of them reads as x."""
+    m = np.rint(x * MILLION)
+    if single:
+        return m if m < EXACT_SINGLE_DIGITS and np.float32(m / MILLION) == np.float32(x) else 0.0
+    return m if m < EXACT_DIGITS and m / MILLION == x else 0.0
+
+
+@helper(forceinline=True)
+def _without_zeros(s, k):
+    """The same number s·10^k > 0 with an s that does not end in 0."""
+    while s % TEN_4 == U0:  # constants, which compile to products instead of divisions
+        s //= TEN_4
+        k += 4
+    while s % U10 == U0:
+        s //= U10
+        k += 1
+    return s, k
+
+
+@helper(forceinline=True)
+def _write_digits(out, i, s, n):
+    """The n digits of s from out[i]."""
+    i += n
+    while n > 1:
+        rest = s // U100
+        pair = np.uintp(s - rest * U100)
+        s = rest
+        i -= 2
+        n -= 2
+        put(out, i, PAIRS[pair, 0])
+        put(out, i + 1, PAIRS[pair, 1])
+    if n == 1:
+        put(out, i - 1, ZERO + np.uint8(s))
+
+
+@helper
+def _write_exponent(out, i, exponent):
+    out[i] = LETTER_E
+    out[i + 1] = PLUS if exponent >= 0 else MINUS
+    size = np.uint64(abs(exponent))
+    n = 3 if size >= U100 else 2
+    _write_digits(out, i + 2, size, n)
+    return i + 2 + n
+
+
+@helper
+def write_whole(out, i, number):
+    """A whole number ≥ 0 from out[i]; returns where it ends."""
+    s, n = np.uint64(number), 1
+    while n < 19 and s >= WHOLE_TENS[n]:
+        n += 1
+    _write_digits(out, i, s, n)
+    return i + n
+
+
+@helper
+def _fill_zeros(out, i, end):
+    while i < end:
+        put(out, i, ZERO)
+        i += 1
+    return i
+
+
+@helper(forceinline=True)
+def _write_decimal(out, i, s, k):
+    """s·10^k from out[i], s without zeros at its end; returns where it ends."""
+    n = MOST_DIGITS
+    while s < WHOLE_TENS[n - 1]:
+        n -= 1
+    point = n + k  # digits before the decimal point
+    if point < LEAST_POINT or point > MOST_POINT:
+        _write_digits(out, i + 1, s, n)
+        out[i] = out[i + 1]
+        out[i + 1] = DOT
+        return _write_exponent(out, i + n + 1 if n > 1 else i + 1, point - 1)
+    if point <= 0:
+        out[i], out[i + 1] = ZERO, DOT
+        i = _fill_zeros(out, i + 2, i + 2 - point)
+        _write_digits(out, i, s, n)
+        return i + n
+    if k >= 0:
+        _write_digits(out, i, s, n)
+        return _fill_zeros(out, i + n, i + point)
+    _write_digits(out, i + 1, s, n)
+    for j in range(i, i + point):
+        put(out, j, at(out, j + 1))
+    put(out, i + point, DOT)
+    return i + n + 1
+
+
+@helper(forceinline=True)
+def write_number(out, i, x, single):
+    """A finite number, or NULL for NaN, from out[i]; returns where it ends, at most ``LONGEST`` further.
+
+    ``single``: x is a float32, and its text the shortest that reads back to that.
+    """
+    if np.isnan(x):
+        for j in range(len(NULL_TEXT)):
+            out[i + j] = NULL_TEXT[j]
+        return i + len(NULL_TEXT)
+    if np.float64(x).view(np.uint64) & SIGN != U0:
+        out[i] = MINUS
+        i += 1
+        x = -x
+    if x == 0.0:
+        out[i] = ZERO
+        return i + 1
+    few = _few_decimals(x, single)
+    if few > 0.0:
+        s, k = np.uint64(few), np.int64(-6)
+    else:
+        s, k = _shortest(x, single)
+    s, k = _without_zeros(s, k)
+    return _write_decimal(out, i, s, k)
+
+
+@kernel
+def write_numbers(values, single, out, ends):
+    """The texts of some numbers one after another in ``out``; ``ends`` says where each ends."""
+    i = 0
+    for k in range(len(values)):
+        i = write_number(out, i, values[k], single)
+        ends[k] = i
+
+
+class Lines(NamedTuple):
+    """Row r has the entries ``starts[r]:starts[r + 1]`` of ``values``, whose columns begin at ``places[r]``.
+
+    Its query is ``queries[query_starts[q]:query_starts[q + 1]]`` with q = ``query_of_row[r]``; what follows
+    its features is ``tails[tail_starts[r]:tail_starts[r + 1]]``. ``single``: the values are float32.
+    """
+
+    labels: np.ndarray
+    starts: np.ndarray
+    places: np.ndarray
+    columns: np.ndarray
+    values: np.ndarray
+    single: bool
+    query_of_row: np.ndarray
+    queries: np.ndarray
+    query_starts: np.ndarray
+    tails: np.ndarray
+    tail_starts: np.ndarray
+
+
+@helper
+def _copy(out, i, text, begin, end):
+    for k in range(begin, end):
+        put(out, i + k - begin, at(text, k))
+    return i + end - begin
+
+
+@kernel
+def write_lines(lines, out):
+    """Write the rows into ``out``, which has room for them; returns how many bytes they take."""
+    i = zero = np.int64(0)  # a literal 0 would compile the functions it is passed to twice
+    for r in range(len(lines.labels)):
+        i = write_number(out, i, lines.labels[r], False)
+        put(out, i, SPACE)
+        i = _copy(out, i + 1, QUERY, zero, len(QUERY))
+        q = lines.query_of_row[r]
+        i = _copy(out, i, lines.queries, lines.query_starts[q], lines.query_starts[q + 1])
+        shift = lines.places[r] - lines.starts[r]
+        for entry in range(lines.starts[r], lines.starts[r + 1]):
+            put(out, i, SPACE)
+            i = write_whole(out, i + 1, lines.columns[entry + shift] + 1)
+            put(out, i, COLON)
+            i = write_number(out, i + 1, lines.values[entry], lines.single)
+        i = _copy(out, i, lines.tails, lines.tail_starts[r], lines.tail_starts[r + 1])
+        put(out, i, NEWLINE)
+        i += 1
+    return i

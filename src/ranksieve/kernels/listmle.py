@@ -9,14 +9,14 @@ Levels of a query count from 0, the lowest, and u_a rises with a. With E_b = log
 so a document of level a costs β_a log(1 + e^{G_a − s}) with G_a = log D_a − log β_a. No term is negative:
 nothing cancels, and in logarithms nothing overflows. ``mix`` holds the shares of the two terms of each sum.
 They are in [0, 1]; the gradient, and the mean of any vectors under the weights of D_a, go through the levels
-by these shares alone. With weights of documents (:mod:`ranksieve.kernels.masses`) e^{s_t}, the cost of a
+by these shares alone. With weights of documents (:mod:`ranksieve.kernels.pairs`) e^{s_t}, the cost of a
 document and n_b count as often as these say.
 """
 
 import numpy as np
 
 from ranksieve.kernels.compiling import kernel
-from ranksieve.kernels.masses import mass_of
+from ranksieve.kernels.pairs import mass_of
 
 KEPT, ENTERED, PAST, FRESH = 0, 1, 2, 3  # rows of mix: the first and second term of D_a, then those of P_a
 

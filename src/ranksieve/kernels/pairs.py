@@ -1,23 +1,131 @@
-"""Sums over the active pairs of each query in O(n log n), without building a pair.
+"""Weights of documents in sums over them: ``mass`` has one number per document, or is None.
 
-A pair is an upper document i and a lower document j of one query with level_i > level_j. It is active while
-ξ = 1 − (t_i − t_j) > 0. Among documents sorted by score the active lower partners of a document are a
-contiguous range whose end only moves one way, so one sweep from the highest score down, which puts documents
-into accumulators by level, sees every pair.
-
-Upper partners are lower ones seen from the other end: with ``side`` = −1 scores, levels and order are
-reversed, with +1 they are as they are. Every sweep tests activity by the same expression, so all of them
-agree on every pair to the last bit.
-
-Pairs of equal weight are counted with a Fenwick tree over the levels, O(log levels) per document; with a
-weight per pair of levels there is one plain accumulator per level. A partner counts as often as its ``mass``
-says (:mod:`ranksieve.kernels.masses`); the mass of the document itself is left to the caller.
+Numba compiles a function for each of the two kinds. Where ``mass`` is None the weight is the constant 1, and
+the compiler leaves it out: sums without weights take no more time and have the same bits.
 """
 
 import numpy as np
 
 from ranksieve.kernels.compiling import helper, kernel
-from ranksieve.kernels.masses import mass_of
+
+
+@helper
+def mass_of(mass, i):
+    """The weight of a document."""
+    return 1 if mass is None else mass[i]
+
+
+@helper
+def masses_of(mass, lo, hi):
+    """The weights of the documents lo..hi."""
+    if mass is not None:
+        return mass[lo:hi]
+    return mass  # a None of its own would make the type of either kind "array or None"
+
+
+@kernel
+def pairs_of_levels(of_level, starts, pairs):
+    """Of each query, the sum over pairs of its levels of the product of their weights; nothing cancels."""
+    for q in range(len(pairs)):
+        below, pairs[q] = 0.0, 0.0
+        for k in range(starts[q], starts[q + 1]):
+            pairs[q] += of_level[k] * below
+            below += of_level[k]
+
+
+MOVES = 4  # per item: an order that takes more of them is not nearly right
+RUN = 24  # runs of this length are sorted by insertion before they are merged
+
+
+@helper
+def before(a, i, b, j):
+    """Whether (score a, position i) comes before (score b, position j): a total order, so ties are unique."""
+    return a < b or (a == b and i < j)
+
+
+@helper
+def _repair(key, item):
+    """Sort by insertion, as long as that takes few moves: whether it is done."""
+    left = MOVES * len(key)
+    for i in range(1, len(key)):
+        k, it = key[i], item[i]
+        j = i
+        while j > 0 and before(k, it, key[j - 1], item[j - 1]):
+            key[j], item[j] = key[j - 1], item[j - 1]
+            j -= 1
+        key[j], item[j] = k, it
+        left -= i - j
+        if left < 0:
+            return False
+    return True
+
+
+@kernel
+def sort_by_key(key, item, key_buffer, item_buffer):
+    """Sort ``key`` ascending, ties by ``item``, carrying ``item`` along; linear when nearly sorted."""
+    n = len(key)
+    if _repair(key, item):
+        return
+    for start in range(0, n, RUN):
+        for i in range(start + 1, min(start + RUN, n)):
+            k, it = key[i], item[i]
+            j = i
+            while j > start and before(k, it, key[j - 1], item[j - 1]):
+                key[j], item[j] = key[j - 1], item[j - 1]
+                j -= 1
+            key[j], item[j] = k, it
+    width = RUN
+    while width < n:
+        for start in range(0, n - width, 2 * width):
+            _merge(key, item, start, start + width, min(start + 2 * width, n), key_buffer, item_buffer)
+        width *= 2
+
+
+@helper
+def _merge(key, item, start, middle, stop, key_buffer, item_buffer):
+    """Merge the sorted runs [start, middle) and [middle, stop) in place, at no cost if they are in order."""
+    if not before(key[middle], item[middle], key[middle - 1], item[middle - 1]):
+        return
+    length = middle - start
+    for i in range(length):
+        key_buffer[i], item_buffer[i] = key[start + i], item[start + i]
+    left, right, out = 0, middle, start
+    while left < length and right < stop:
+        if before(key[right], item[right], key_buffer[left], item_buffer[left]):
+            key[out], item[out] = key[right], item[right]
+            right += 1
+        else:
+            key[out], item[out] = key_buffer[left], item_buffer[left]
+            left += 1
+        out += 1
+    while left < length:
+        key[out], item[out] = key_buffer[left], item_buffer[left]
+        left += 1
+        out += 1
+
+
+@kernel
+def centre_and_sort(s, centred, order, offsets, first, last):
+    """For the queries first..last: ``centred`` = scores less the query's mean; ``order`` sorted by score.
+
+    ``order[lo:hi]`` holds a permutation of lo..hi-1 on entry (any one; the previous evaluation's is best).
+    """
+    longest = 0
+    for q in range(first, last):
+        longest = max(longest, offsets[q + 1] - offsets[q])
+    key, key_buffer = np.empty(longest), np.empty(longest)
+    item_buffer = np.empty(longest, dtype=np.int64)
+    for q in range(first, last):
+        lo, hi = offsets[q], offsets[q + 1]
+        mean = 0.0
+        for i in range(lo, hi):
+            mean += s[i] - s[lo]
+        mean = mean / max(hi - lo, 1) + s[lo]
+        for i in range(lo, hi):
+            centred[i] = s[i] - mean
+        for k in range(lo, hi):
+            key[k - lo] = centred[order[k]]
+        sort_by_key(key[: hi - lo], order[lo:hi], key_buffer, item_buffer)
 
 
 @helper

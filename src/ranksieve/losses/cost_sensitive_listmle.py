@@ -12,8 +12,7 @@ from ranksieve._types import FloatArray
 from ranksieve.data.queries import Queries, local_levels
 from ranksieve.errors import DataError, ParameterError
 from ranksieve.kernels.listmle import level_costs, list_costs, list_curvature
-from ranksieve.losses.base import NO_PAIRS, Curvature, ScoreValue
-from ranksieve.losses.document_weights import counted_labels, list_weights
+from ranksieve.losses.base import NO_PAIRS, Curvature, ScoreValue, counted_labels, list_weights
 
 
 @dataclass(frozen=True)

@@ -9,9 +9,8 @@ import numpy as np
 
 from ranksieve._parallel import sum_blocks
 from ranksieve._types import FloatArray
-from ranksieve.data.columns import dense_columns
-from ranksieve.data.counted import counted
-from ranksieve.data.dataset import Dataset
+from ranksieve.data.dataset import Dataset, counted
+from ranksieve.data.features import dense_columns
 from ranksieve.errors import ParameterError
 from ranksieve.measures.columns import Standard
 from ranksieve.metrics import Evaluator, Profile

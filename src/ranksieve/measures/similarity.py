@@ -9,8 +9,7 @@ import numpy as np
 
 from ranksieve._parallel import single_threaded_blas, split_blocks, sum_blocks
 from ranksieve._types import AnyArray, FloatArray
-from ranksieve.data.counted import counted
-from ranksieve.data.dataset import Dataset
+from ranksieve.data.dataset import Dataset, counted
 from ranksieve.data.matrix import dense_rows
 from ranksieve.errors import ParameterError
 from ranksieve.kernels.concordance import concordances

@@ -10,8 +10,8 @@ import numpy as np
 
 from ranksieve._types import AnyArray, BoolArray, FloatArray, IntArray
 from ranksieve.data.queries import Queries
-from ranksieve.device import find_device
 from ranksieve.errors import DataError
+from ranksieve.gpu import find_device
 from ranksieve.metrics.profiles import Profile
 
 
@@ -112,7 +112,7 @@ def _ranked_on(device: str, scores: FloatArray, queries: Queries) -> IntArray:
     place = find_device(device)
     import torch
 
-    from ranksieve.device.scoring import ranked
+    from ranksieve.gpu.scoring import ranked
 
     return ranked(torch.from_numpy(np.ascontiguousarray(scores)).to(place), queries.offsets)
 

@@ -6,9 +6,7 @@ from typing import Any
 
 from ranksieve.penalties.base import Penalty, ScaledPenalty, SlopedPenalty, Slopes
 from ranksieve.penalties.concave import MCP, SCAD, ConcavePenalty, Log, Lp
-from ranksieve.penalties.l1 import L1, ElasticNet
-from ranksieve.penalties.l1_ball import L1Ball
-from ranksieve.penalties.ridge import NoPenalty, Quadratic, Ridge
+from ranksieve.penalties.l1 import L1, ElasticNet, L1Ball, NoPenalty, Quadratic, Ridge
 
 PENALTIES: dict[str, Any] = {  # classes of Penalty
     "l1": L1,

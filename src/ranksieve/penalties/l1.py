@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -101,3 +101,92 @@ def _checked_signs(signs: ArrayLike) -> FloatArray:
     if checked.ndim > 1 or not np.isin(checked, (-1.0, 0.0, 1.0)).all():
         raise ParameterError("signs", signs, "must be +1, −1 or 0 for each feature")
     return checked
+
+
+@dataclass(frozen=True)
+class L1Ball:
+    """‖w‖₁ ≤ ``radius``: value 0 inside, infinite outside."""
+
+    radius: float = 1.0
+    name: ClassVar[str] = "l1_ball"
+    offers: ClassVar[frozenset[str]] = frozenset({"prox", "ball"})
+
+    def __post_init__(self) -> None:
+        if not (np.isfinite(self.radius) and self.radius > 0):
+            raise ParameterError("radius", self.radius, "must be a finite number > 0")
+
+    def value(self, w: FloatArray) -> float:
+        return 0.0 if float(np.sum(np.abs(w))) <= self.radius * (1.0 + 1e-12) else np.inf
+
+    def prox(self, w: FloatArray, step: float) -> FloatArray:
+        """Euclidean projection: soft thresholding at the level that leaves ‖z‖₁ = radius."""
+        size = np.abs(w)
+        if size.sum() <= self.radius:
+            return w.copy()
+        falling = np.sort(size)[::-1]
+        excess = (np.cumsum(falling) - self.radius) / np.arange(1, len(w) + 1)
+        level = excess[np.flatnonzero(falling > excess)[-1]]
+        return np.asarray(np.sign(w) * np.maximum(size - level, 0.0))
+
+    def gap(self, objective: Any, point: Any, g: FloatArray) -> float:
+        """f(w) − min f ≤ max_{‖v‖₁ ≤ r} ⟨g, w − v⟩ = r‖g‖_∞ + ⟨g, w⟩, with what rounding may have moved."""
+        exact = float(np.maximum(0.0, self.radius * np.max(np.abs(g)) + g @ point.w))
+        error = self.radius * float(np.max(objective.gradient_error(point)))
+        return exact + error + float(objective.value_error(point))
+
+
+@dataclass(frozen=True, eq=False)
+class Ridge(Sloped):
+    """½ α ‖w‖²."""
+
+    name: ClassVar[str] = "ridge"
+    offers: ClassVar[frozenset[str]] = frozenset({"prox", "slopes", "quadratic"})
+
+    def alpha_max(self, g: FloatArray) -> float:
+        """No finite strength brings all weights to zero, unless the gradient is zero already."""
+        return np.inf if np.any(g) else 0.0
+
+    def slopes(self, n_features: int) -> Slopes:
+        return Slopes(np.zeros(n_features), np.zeros(n_features), self.alpha)
+
+    def times(self, w: FloatArray) -> FloatArray:
+        """The gradient of the penalty."""
+        return self.alpha * w
+
+    def matrix(self, n_features: int) -> FloatArray:
+        """The Hessian of the penalty."""
+        return self.alpha * np.eye(n_features)
+
+
+@dataclass(frozen=True, eq=False)
+class NoPenalty(Ridge):
+    """0: the loss alone, of which no gap is known."""
+
+    alpha: float = 0.0
+    name: ClassVar[str] = "none"
+
+    def gap(self, objective: Any, point: Any, g: FloatArray) -> float:
+        return np.nan
+
+
+@dataclass(frozen=True, eq=False)
+class Quadratic:
+    """½ wᵀAw for a symmetric positive semidefinite A."""
+
+    A: FloatArray
+    name: ClassVar[str] = "quadratic"
+    offers: ClassVar[frozenset[str]] = frozenset({"quadratic"})
+
+    def value(self, w: FloatArray) -> float:
+        return 0.5 * float(w @ self.times(w))
+
+    def times(self, w: FloatArray) -> FloatArray:
+        """The gradient of the penalty."""
+        return np.asarray(self.A @ w)
+
+    def matrix(self, n_features: int) -> FloatArray:
+        """The Hessian of the penalty."""
+        return self.A
+
+    def gap(self, objective: Any, point: Any, g: FloatArray) -> float:
+        return np.nan

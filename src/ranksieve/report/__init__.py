@@ -4,15 +4,14 @@ from ranksieve.report.fit_page import (
     Content,
     Planted,
     Support,
+    Unseen,
     build_content,
     content_of_model,
     planted_features,
     write_report,
 )
 from ranksieve.report.gains import Gains
-from ranksieve.report.page import require_extra
-from ranksieve.report.unseen import Unseen
-from ranksieve.report.words import certificate, percent
+from ranksieve.report.page import certificate, percent, require_extra
 
 __all__ = [
     "Content",

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ranksieve.card import Card
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.naming import document_words
 from ranksieve.errors import ParameterError
 from ranksieve.explain import explain_query
-from ranksieve.model import FittedRanker, LinearModel, linear_model
-from ranksieve.report.words import counted, signed
+from ranksieve.model.linear import Card, FittedRanker, LinearModel, linear_model
+from ranksieve.report.page import counted, signed
 
 SCALED = {
     "query_z": "less the mean of the documents of its query, divided by their standard deviation",

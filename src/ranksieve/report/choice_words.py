@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ranksieve.estimators.choice import DRAWS
-from ranksieve.report.subset_words import FOLD_SETS, asked_limits, subset_sentence, that
-from ranksieve.report.words import certificate, counted, metric_text, metric_title, percent, signed
+from ranksieve.choice.budget import DRAWS
+from ranksieve.report.page import certificate, counted, metric_text, metric_title, percent, signed
+from ranksieve.report.subset_page import FOLD_SETS, asked_limits, subset_sentence, that
 
 CHOSEN_AGAIN = (
     f"share of {DRAWS} resamplings of the held-out queries whose best candidate uses the feature, "

@@ -1,4 +1,4 @@
-"""A page about one model on some data: the model in words, what features are worth, where it goes wrong."""
+"""Explanations in sentences and cells, for the terminal and for pages."""
 
 from __future__ import annotations
 
@@ -9,17 +9,101 @@ from typing import Any
 import numpy as np
 
 from ranksieve._version import __version__
-from ranksieve.explain import FeatureDrop, QueryExplanation, WorstQuery
-from ranksieve.model import LinearModel
-from ranksieve.report.explain_words import (
-    drop_name,
-    model_sentences,
-    query_title,
-    value_cells,
-    with_text,
+from ranksieve.explain import FeatureDrop, PairExplanation, Part, QueryExplanation, WorstQuery
+from ranksieve.model.linear import LinearModel
+from ranksieve.report.card_words import preparation_sentences
+from ranksieve.report.page import (
+    counted,
+    metric_text,
+    metric_title,
+    p_value,
+    render_page,
+    signed,
+    weight_text,
 )
-from ranksieve.report.page import render_page
-from ranksieve.report.words import metric_text, metric_title, p_value, signed, weight_text
+
+LONGEST = 60  # characters of a text in a table
+
+
+def model_sentences(model: LinearModel) -> list[str]:
+    """What the model is, and what it does to values first."""
+    name = model.method or "The model"
+    uses = f"{name} uses {len(model.terms)} of {counted(model.n_features, 'feature')}"
+    ordered = sorted(model.terms, key=lambda term: -abs(term.weight))
+    weights = ", ".join(f"{weight_text(term.weight)} · {term.name}" for term in ordered)
+    constant = f" {weight_text(model.intercept)}" if model.intercept else ""
+    told = [f"{uses}. A document's score is the sum {weights}{constant}.", *preparation_sentences(model)]
+    if model.preparation.missing.means:
+        told.append("A missing value counts as the mean of the training data.")
+    if model.preparation.normalisation.learns:
+        kind = model.preparation.normalisation.kind
+        told.append(
+            f"Values are scaled first: less the centre of the training data, divided by their scale ({kind})."
+        )
+    return told
+
+
+def value_words(logged: float | None, filled: float) -> str:
+    """A value as it is in the data, or what stands for it: "missing, filled with 3.1"."""
+    if logged is None or logged != logged:
+        return f"missing, filled with {filled:.4g}"
+    return f"{logged:.4g}"
+
+
+def pair_sentence(pair: PairExplanation, top: int) -> str:
+    """A stands above B by 0.42: bm25_title +0.31 (12.9 against 0.2), …; values are as the data have them."""
+    relation = "above" if pair.difference > 0 else "below" if pair.difference < 0 else "level with"
+    by = f" by {abs(pair.difference):.4g}" if pair.difference else ""
+    parts = [part for part in pair.parts if part.contribution]
+    reasons = [f"{p.feature} {p.contribution:+.4g} ({' against '.join(logged_values(p))})" for p in parts]
+    more = f" and {len(reasons) - top} smaller" if len(reasons) > top else ""
+    listed = ", ".join(reasons[:top]) + more if reasons else "no feature in use differs"
+    a, b = with_text(pair.a, pair.text_a), with_text(pair.b, pair.text_b)
+    return f"{a} stands {relation} {b}{by}: {listed}."
+
+
+def logged_values(part: Part) -> tuple[str, str]:
+    """Both values of a part, as they are in the data."""
+    return value_words(part.logged_a, part.filled_a), value_words(part.logged_b, part.filled_b)
+
+
+def query_title(query: object, text: str) -> str:
+    """Query 7: words of the query."""
+    return f"Query {query}{f': {text}' if text else ''}"
+
+
+def with_text(name: object, text: str) -> str:
+    """D12 “The title”."""
+    return f"{name} “{shortened_text(text)}”" if text else str(name)
+
+
+def shortened_text(text: str) -> str:
+    """One line of at most ``LONGEST`` characters."""
+    line = " ".join(text.split())
+    return line if len(line) <= LONGEST else f"{line[: LONGEST - 1]}…"
+
+
+def value_cells(query: QueryExplanation, document: int, features: Sequence[int]) -> list[str]:
+    """Values of a document as logged, where the model normalises with the scaled ones beside them."""
+    cells = []
+    for j in features:
+        logged = value_words(float(query.logged[document, j]), float(query.filled[document, j]))
+        cells.append(f"{logged} → {query.values[document, j]:.3g}" if query.scaled else logged)
+    return cells
+
+
+def drop_name(drop: FeatureDrop) -> str:
+    """A feature, or a group with the features of it that are in use."""
+    return f"group {drop.feature}: {', '.join(drop.dropped)}" if drop.group else drop.feature
+
+
+def worst_sentence(worst: WorstQuery) -> str:
+    """Query 7: words: NDCG@10 0.12; its only relevant document is at rank 9 of 30: D4; first is D2."""
+    title = query_title(worst.query, worst.text)
+    best, first = with_text(worst.document, worst.document_text), with_text(worst.first, worst.first_text)
+    top = "" if worst.rank == 1 else f"; first is {first}"
+    return f"{title}: {metric_title(worst.metric)} {metric_text(worst.value)}; {worst.why}: {best}{top}."
+
 
 SHOWN_FEATURES = 8
 SHOWN_DOCUMENTS = 15

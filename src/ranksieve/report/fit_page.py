@@ -1,38 +1,433 @@
-"""The page of one fit: what it says, as plain data, and its rendering."""
+"""What the features of a model cost."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from ranksieve._types import AnyArray, FloatArray
-from ranksieve._util.atomic import atomic_write
-from ranksieve.estimators.sparse_ranker import SparseRanker
-from ranksieve.model import LinearModel, model_from_dict
-from ranksieve.report.candidates_figure import candidates_figure
-from ranksieve.report.canvas import Figure
+from ranksieve._util.files import atomic_write
+from ranksieve._util.json_values import nonzero_weights
+from ranksieve.choice.budget import DRAWS
+from ranksieve.choice.families import SIZED
+from ranksieve.model.linear import LinearModel, model_from_dict
+from ranksieve.rankers.sparse_ranker import SparseRanker
 from ranksieve.report.card_words import card_text
-from ranksieve.report.change_words import ChangeTable, change_table
-from ranksieve.report.choice_words import CHOSEN_AGAIN, choice_sentences, optimality
-from ranksieve.report.cost_words import paid_for
-from ranksieve.report.fit_answers import against_the_best, by_weight, fit_answers
-from ranksieve.report.gains import Gains
-from ranksieve.report.page import Answer, Column, FeatureTable, feature_table, render_page
-from ranksieve.report.path_explorer import Curves, curves_of_ranker, feature_colours, path_explorer
-from ranksieve.report.unseen import Unseen
-from ranksieve.report.words import (
+from ranksieve.report.choice_words import CHOSEN_AGAIN, choice_sentences, family_title, optimality
+from ranksieve.report.gains import Gains, difference, gain_answers, mean_with_interval
+from ranksieve.report.page import (
+    OTHER,
+    PALETTE,
+    SURE,
+    WHICH,
+    Answer,
+    Column,
+    FeatureTable,
+    Figure,
+    axis,
+    counted,
+    faint,
+    feature_table,
+    layout,
+    listed,
+    log_axis,
     metric_text,
     metric_title,
+    packed,
+    percent,
     percent_text,
+    render_page,
     short_lists,
     weight_text,
 )
 
-if TYPE_CHECKING:  # the types alone would load scikit-learn
-    from ranksieve.estimators import LinearRanker
+if TYPE_CHECKING:
+    from ranksieve.choice.update import Changes
     from ranksieve.metrics import Evaluation
+    from ranksieve.rankers import LinearRanker
+
+
+def paid_for(ranker: Any) -> list[tuple[str, float, list[str]]]:
+    """What the features in use cost, each group once, the dearest first; nothing without costs."""
+    costs = getattr(ranker, "costs_", None)
+    if costs is None:
+        return []
+    names = [ranker._names()[j] for j in ranker.support_]
+    columns = costs.columns(names, subset=True)
+    units = dict.fromkeys(columns.unit.tolist())
+    paid = [
+        (columns.labels[u], float(columns.prices[u]), [names[j] for j in np.flatnonzero(columns.unit == u)])
+        for u in units
+    ]
+    return sorted(paid, key=lambda one: -one[1])
+
+
+SHOWN_QUERIES = 5
+
+
+@dataclass(frozen=True)
+class ChangeTable:
+    """Sentences, and rows of text: features with both weights, and queries with both metrics."""
+
+    sentences: list[str]
+    features: list[tuple[str, str, str, str]]
+    queries: list[tuple[str, str, str, str]]
+    metric: str
+
+
+def change_table(
+    found: Changes, file: str, texts: Mapping[Any, str], most: int = SHOWN_QUERIES
+) -> ChangeTable:
+    """What changed since the model of a file; ``texts`` are the words of queries."""
+    features = [(one.feature, _weight(one.before), _weight(one.after), one.status) for one in found.features]
+    queries = query_cells(found.extremes(most), texts)
+    return ChangeTable(list(change_sentences(found, file)), features, queries, found.metric)
+
+
+def query_cells(
+    rows: Iterable[tuple[Any, float, float]], texts: Mapping[Any, str]
+) -> list[tuple[str, str, str, str]]:
+    """Queries by id and words, with both values and their difference."""
+    return [(_called(query, texts), f"{a:.4f}", f"{b:.4f}", f"{b - a:+.4f}") for query, a, b in rows]
+
+
+def _weight(weight: float | None) -> str:
+    return "" if weight is None else f"{weight:+.5g}"
+
+
+def _called(query: Any, texts: Mapping[Any, str]) -> str:
+    """A query by its id, and its words if they are known."""
+    return f"{query}: {texts[query]}" if texts.get(query) else str(query)
+
+
+def change_sentences(found: Changes, file: str) -> Iterator[str]:
+    """Which features came and went, and how the held-out queries fare."""
+    entered, left = ([one.feature for one in found.features if one.status == s] for s in ("in", "out"))
+    kept = sum(one.status == "kept" for one in found.features)
+    if not entered and not left:
+        same = f"{counted(kept, 'feature')} of {file} {'is' if kept == 1 else 'are'} kept"
+        yield f"The {same}: no other candidate is better by more than chance."
+    else:
+        yield f"Of the features of {file} {kept} are kept; in: {_listed(entered)}; out: {_listed(left)}."
+    if not len(found.after):
+        yield f"{file} cannot be measured on these data: {found.unmeasured}."
+        return
+    gain, low, high = found.gain
+    yield (
+        f"{found.metric.upper()} ({found.profile} profile) over {len(found.after):,} held-out queries: "
+        f"{found.before.mean():.4f} before, {found.after.mean():.4f} now: {gain:+.4f}, 95 % interval "
+        f"{low:+.4f} to {high:+.4f}; {found.won:,} queries won, {found.lost:,} lost."
+    )
+    if found.seen:
+        yield f"{file} was fitted on these queries, so what it had before is too high."
+    if not found.raw:
+        yield "Weights are per normalised unit, because features are scaled within each query."
+
+
+def _listed(names: list[str]) -> str:
+    return ", ".join(names) or "none"
+
+
+HOVER = "{x} features: {y:.4f}\n{name}"
+
+
+def candidates_figure(ranker: Any) -> Figure:
+    """One line per family: its best model of each size, as the choice compares them; a star: the chosen."""
+    candidates = ranker.candidates_
+    families = [*candidates.families, *([] if candidates.beyond is None else [candidates.beyond])]
+    lines = [
+        _candidates_line(family, PALETTE[k % len(PALETTE)], beyond=family is candidates.beyond)
+        for k, family in enumerate(families)
+    ]
+    chosen = {
+        "type": "scatter",
+        "x": [len(ranker.support_)],
+        "y": [float(ranker.validation_.mean[ranker.chosen_])],
+        "mode": "markers",
+        "marker": {"size": 14, "symbol": "star", "color": PALETTE[1]},
+        "name": "chosen",
+        "hover": HOVER,
+    }
+    look = layout(
+        380,
+        showlegend=True,
+        xaxis=axis("features", rangemode="tozero", dtick=1),
+        yaxis=axis(f"held-out {metric_title(ranker.validation_.metric)}"),
+    )
+    return {"data": [*lines, chosen], "layout": look}
+
+
+def _candidates_line(family: Any, colour: str, beyond: bool) -> Figure:
+    """The best mean of each number of features."""
+    used, mean = family.models.n_nonzero, family.validation.mean
+    sizes = [int(size) for size in np.unique(used) if size > 0]
+    best = [float(mean[used == size].max()) for size in sizes]
+    name = "beyond the budget" if beyond else family_title(family.label)
+    return {
+        "type": "scatter",
+        "x": sizes,
+        "y": best,
+        "mode": "lines+markers",
+        "line": {"color": colour, "width": 2, "dash": "dot" if beyond else "solid"},
+        "marker": {"size": 6, "color": colour},
+        "name": name,
+        "hover": HOVER,
+    }
+
+
+MAX_LINES = 60  # weight curves beyond these are neither legible nor worth their bytes
+SLIDER = (
+    "label", "by", "alphas", "n_nonzero", "relative_gaps", "chosen", "metric", "mean", "standard_error",
+    "test",
+)  # fmt: skip
+CHOSEN = "#7f8791"
+CURSOR = "#d9534f"
+
+
+@dataclass(frozen=True)
+class Curves:
+    """A family of models as lists, one entry per point; ``weights`` has one list per feature, largest first.
+
+    Points go by ``alphas``, or where ``by`` says "features" by their number, which then stands there.
+
+    ``points`` holds all nonzero weights of each point by name, ``test`` the metric on test data if measured.
+    """
+
+    alphas: list[float]
+    objectives: list[float]
+    relative_gaps: list[float]
+    n_nonzero: list[int]
+    weights: dict[str, list[float]]
+    points: list[dict[str, float]]
+    chosen: int
+    metric: str
+    profile: str
+    mean: list[float]
+    standard_error: list[float]
+    test: list[float] = field(default_factory=list)
+    label: str = ""
+    by: str = "α"
+
+
+def curves_of_ranker(ranker: Any) -> Curves | None:
+    """The path of a fitted ranker with its validation; None if it has no path."""
+    if not hasattr(ranker, "path_"):
+        return None
+    path, validation = ranker.path_, ranker.validation_
+    by_size = ranker.family_.partition(" ")[0] in SIZED
+    return Curves(
+        alphas=path.n_nonzero.tolist() if by_size else path.alphas.tolist(),
+        by="features" if by_size else "α",
+        objectives=path.objectives.tolist(),
+        relative_gaps=path.relative_gaps.tolist(),
+        n_nonzero=path.n_nonzero.tolist(),
+        weights=largest_weights(path.coefs, ranker.coef_, path.feature_names),
+        points=[nonzero_weights(w, path.feature_names) for w in path.coefs],
+        chosen=ranker.chosen_,
+        metric=validation.metric,
+        profile=validation.to_dict()["profile"],
+        mean=validation.mean.tolist(),
+        standard_error=validation.standard_error.tolist(),
+    )
+
+
+def largest_weights(coefs: FloatArray, chosen: FloatArray, names: Sequence[str]) -> dict[str, list[float]]:
+    """Curves of the chosen features by falling weight, then of the others by their largest weight."""
+    largest = np.abs(coefs).max(axis=0)
+    order = np.lexsort((-largest, -np.abs(chosen)))
+    used = [j for j in order if largest[j] > 0 or chosen[j] != 0]
+    return {names[j]: coefs[:, j].tolist() for j in used[:MAX_LINES]}
+
+
+def path_explorer(curves: Curves, chosen: Sequence[str]) -> dict[str, Any]:
+    """Plain data for the page: the figure, the colours of chosen features, what the slider shows of a point.
+
+    Points hold a weight or nothing for each feature, in order of entry; ``lines`` are the features whose
+    weights are drawn.
+    """
+    features = list(dict.fromkeys(name for point in curves.points for name in point))
+    place = {name: k for k, name in enumerate(features)}
+    return {
+        **{name: getattr(curves, name) for name in SLIDER},
+        "features": features,
+        "points": [packed((point.get(name) or None for name in features), 4) for point in curves.points],
+        "figure": path_figure(curves),
+        "lines": [place[name] for name in curves.weights if name in place],
+        "hover": _hover(curves),
+        "colours": feature_colours(chosen),
+    }
+
+
+def feature_colours(chosen: Sequence[str]) -> dict[str, str]:
+    """The colour of each chosen feature; those beyond the palette share one."""
+    return {name: PALETTE[k] if k < len(PALETTE) else OTHER for k, name in enumerate(chosen)}
+
+
+def path_figure(curves: Curves) -> Figure:
+    """Held-out metric and number of features, point by point; the page adds the weights of the points."""
+    count = _line(curves, curves.alphas, curves.n_nonzero, "y3", PALETTE[2])
+    count["line"]["shape"] = "hv"
+    point = "α = {x:.3g}: " if curves.by == "α" else ""
+    count |= {"name": "features", "hover": f"{point}{{y}} features"}
+    return {"data": [*_metric_lines(curves), count], "layout": _path_layout(curves)}
+
+
+def _metric_lines(curves: Curves) -> list[Figure]:
+    """Held-out metric with its standard error, the chosen point, and the test metric if measured."""
+    # Without the empty models, whose input order would stretch the axis.
+    shown = [k for k, count in enumerate(curves.n_nonzero) if count > 0 or k == curves.chosen]
+    alphas, mean = [curves.alphas[k] for k in shown], [curves.mean[k] for k in shown]
+    low = [curves.mean[k] - curves.standard_error[k] for k in shown]
+    high = [curves.mean[k] + curves.standard_error[k] for k in shown]
+    metric = metric_title(curves.metric)
+    band = {
+        "type": "band", "x": alphas, "low": low, "high": high, "yaxis": "y2", "color": faint(PALETTE[0])
+    }  # fmt: skip
+    chosen = {
+        "type": "scatter",
+        "x": [curves.alphas[curves.chosen]],
+        "y": [curves.mean[curves.chosen]],
+        "yaxis": "y2",
+        "mode": "markers",
+        "marker": {"size": 10, "color": PALETTE[1]},
+        "name": "chosen",
+        "hover": _hover(curves),
+    }
+    lines = [band, _line(curves, alphas, mean, "y2", PALETTE[0]) | {"name": f"held-out {metric}"}, chosen]
+    if curves.test:
+        test = _line(curves, alphas, [curves.test[k] for k in shown], "y2", PALETTE[3])
+        lines.append(test | {"name": f"test {metric}"})
+    return lines
+
+
+def _line(curves: Curves, x: list[float], y: list[Any], axis: str, colour: str) -> Figure:
+    return {
+        "type": "scatter",
+        "mode": "lines",
+        "x": x,
+        "y": y,
+        "yaxis": axis,
+        "line": {"color": colour, "width": 2},
+        "hover": _hover(curves),
+    }
+
+
+def _hover(curves: Curves) -> str:
+    return f"{{name}}\n{'α = {x:.3g}' if curves.by == 'α' else '{x} features'}\n{{y:.4g}}"
+
+
+def _path_layout(curves: Curves) -> dict[str, Any]:
+    """Three axes above each other, a mark at the chosen point, and one that moves with the slider."""
+    chosen = curves.alphas[curves.chosen]
+    mark = {"type": "line", "yref": "paper", "x0": chosen, "x1": chosen}
+    falling = log_axis("α, strong to weak", reversed=True, anchor="y3")
+    return layout(
+        620,
+        xaxis=falling if curves.by == "α" else axis("features", dtick=1, anchor="y3"),
+        yaxis=axis("weight", domain=[0.5, 1.0], zeroline=True),
+        yaxis2=axis(metric_title(curves.metric), domain=[0.22, 0.45]),
+        yaxis3=axis("features", domain=[0.0, 0.17], rangemode="tozero", dtick=1),
+        shapes=[
+            mark | {"line": {"color": CHOSEN, "dash": "dot", "width": 1.5}},
+            mark | {"line": {"color": CURSOR, "width": 1.5}},
+        ],
+        annotations=[{"text": "chosen", "x": chosen, "yref": "paper"}],
+    )
+
+
+OURS = "chosen"
+OFTEN = 0.9
+
+
+def by_weight(model: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """The terms of a model as plain data, the largest weight first."""
+    return sorted(model["terms"], key=lambda term: -abs(term["weight"]))
+
+
+def against_the_best(ranker: Any) -> Gains | None:
+    """The chosen model against the best candidate, else the densest, on the held-out queries."""
+    if not isinstance(ranker, SparseRanker):
+        return None
+    validation, candidates = ranker.validation_, ranker.candidates_
+    own = validation.values[ranker.chosen_]
+    theirs, used, beyond = candidates.best()
+    baseline = f"the best candidate{' beyond the budget' if beyond else ''} ({counted(used, 'feature')})"
+    if np.array_equal(own, theirs):
+        theirs, used = candidates.densest()
+        baseline = f"the densest candidate ({counted(used, 'feature')})"
+    if np.array_equal(own, theirs):
+        return None
+    return Gains(
+        validation.metric,
+        f"on the {counted(len(validation.query_ids), 'query', 'queries')} that also guided the choice",
+        baseline,
+        validation.query_ids.tolist(),
+        theirs,
+        {OURS: ("Chosen model", own)},
+        guided=True,
+    )
+
+
+def fit_answers(ranker: Any, model: Mapping[str, Any], gains: Gains | None) -> list[Answer]:
+    """Which features, how sure, and, against a baseline, what is lost and whether that is significant."""
+    names = [term["name"] for term in by_weight(model)]
+    which = "None was chosen, so all scores are equal."
+    if names:
+        which = f"{listed(names)}, the largest weight first."
+    answers = [Answer(WHICH, f"{len(names)} of {model['n_features']}", which), _sure(ranker, model)]
+    if gains is not None:
+        answers += gain_answers(gains, OURS, difference(gains.ours[OURS][1], gains.theirs))
+    return answers
+
+
+def _sure(ranker: Any, model: Mapping[str, Any]) -> Answer:
+    """In how many resamplings the best candidate uses a feature; without a choice, what is proven."""
+    sure = getattr(ranker, "confidence_", None)
+    if sure is None:
+        gap = model["certificate"].get("relative_gap")
+        short = "no proof" if gap is None else f"gap {percent(gap)}"
+        return Answer(SURE, short, optimality(model["certificate"], model["parameters"]))
+    share = dict(zip(ranker._names(), sure.frequency.tolist(), strict=True))
+    names = [term["name"] for term in by_weight(model)]
+    rest = [name for name in names if share[name] < OFTEN]
+    details = (
+        f"{len(names) - len(rest)} of its {counted(len(names), 'feature')} are in the best candidate of at "
+        f"least {percent_text(OFTEN)} of {DRAWS} resamplings of the held-out queries, without new "
+        "fits"
+    )
+    doubtful = f"; less sure: {listed(rest, 6)}" if rest else ""
+    return Answer(SURE, f"{len(names) - len(rest)} of {len(names)} stable", f"{details}{doubtful}.")
+
+
+@dataclass(frozen=True, eq=False)
+class Unseen:
+    """The evaluation of a file of queries that chose nothing; ``metric`` is what the model was chosen by."""
+
+    name: str
+    evaluation: Evaluation
+    metric: str
+
+    @property
+    def label(self) -> str:
+        """What the table of metrics calls it."""
+        return f"{self.name}, test queries that chose nothing"
+
+    @property
+    def sentence(self) -> str:
+        """The metric with its interval over queries."""
+        found = self.evaluation
+        mean, low, high = mean_with_interval(found.per_query[self.metric])
+        queries = counted(len(found.query_ids), "query", "queries")
+        return (
+            f"Test {metric_title(self.metric)} ({found.profile.name} profile): {metric_text(mean)}, "
+            f"95 % interval {metric_text(low)} to {metric_text(high)}, over the {queries} of "
+            f"{self.name}, which chose nothing: neither features nor weights nor this model among others."
+        )
+
 
 WEIGHT = Column("weight", "weight", weight_text, "Weight in the model.")
 DATA = {

@@ -9,10 +9,20 @@ from typing import Any
 import numpy as np
 
 from ranksieve._types import AnyArray, FloatArray
-from ranksieve.report.canvas import Figure, axis, layout, packed
-from ranksieve.report.page import LOST, SIGNIFICANT, Answer
-from ranksieve.report.words import counted, metric_title, p_value, signed
-from ranksieve.significance import paired_t, randomisation
+from ranksieve.metrics.significance import paired_t, randomisation
+from ranksieve.report.page import (
+    LOST,
+    SIGNIFICANT,
+    Answer,
+    Figure,
+    axis,
+    counted,
+    layout,
+    metric_title,
+    p_value,
+    packed,
+    signed,
+)
 
 LEVEL = 0.95
 WITHIN_NOISE = "within noise"

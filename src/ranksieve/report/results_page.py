@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ranksieve._types import FloatArray
-from ranksieve._util.atomic import atomic_write
+from ranksieve._util.files import atomic_write
 from ranksieve.experiment.results import DataSetResults, Results
 from ranksieve.experiment.tables import (
     TABLES,
@@ -22,9 +22,22 @@ from ranksieve.experiment.tables import (
     unfinished_sentences,
     word,
 )
-from ranksieve.report.canvas import Figure, Style, Styles, make_styles
 from ranksieve.report.gains import Gains, difference
-from ranksieve.report.page import Answer, Column, FeatureTable, feature_table, render_page, require_extra
+from ranksieve.report.page import (
+    Answer,
+    Column,
+    FeatureTable,
+    Figure,
+    Style,
+    Styles,
+    certificate,
+    feature_table,
+    make_styles,
+    percent_text,
+    render_page,
+    require_extra,
+    share_text,
+)
 from ranksieve.report.results_pictures import OVERVIEWS, PICTURES, Picture, linear_coefs
 from ranksieve.report.results_summary import (
     answers,
@@ -34,7 +47,6 @@ from ranksieve.report.results_summary import (
     make_gains,
     worst_gap,
 )
-from ranksieve.report.words import certificate, percent_text, share_text
 
 FEATURE_COLUMNS = (
     Column("weight", "weight", share_text, "Mean weight over folds, each model scaled to Σ|w| = 1."),
@@ -80,7 +92,7 @@ class DataSetContent:
     certificates: Table
     provenance: Sequence[Table]
     explorers: Sequence[Mapping[str, Any]] = ()
-    """Of the path of each fold, as :func:`ranksieve.report.path_explorer.path_explorer` gives them."""
+    """Of the path of each fold, as :func:`ranksieve.report.fit_page.path_explorer` gives them."""
     sections: Sequence[Section] = ()
 
     @property

@@ -13,7 +13,8 @@ from ranksieve._types import FloatArray
 from ranksieve.experiment.fold_run import CURVE_METRICS, CUTOFFS
 from ranksieve.experiment.results import DataSetResults, Results
 from ranksieve.experiment.tables import title
-from ranksieve.report.canvas import (
+from ranksieve.report.frontier_page import pareto_front
+from ranksieve.report.page import (
     OTHER,
     PALETTE,
     Figure,
@@ -23,10 +24,9 @@ from ranksieve.report.canvas import (
     faint,
     layout,
     method_line,
+    metric_title,
     packed,
 )
-from ranksieve.report.frontier_figure import pareto_front
-from ranksieve.report.words import metric_title
 
 NEAR_LEFT = 0.2  # share of the width; further left, a title is right of its method
 HOVER = "{name}\n{x} features: {y:.4f}"

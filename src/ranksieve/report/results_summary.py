@@ -9,8 +9,17 @@ import numpy as np
 from ranksieve.experiment.results import DataSetResults
 from ranksieve.experiment.tables import default_baseline, title
 from ranksieve.report.gains import WITHIN_NOISE, Difference, Gains, gain_answers
-from ranksieve.report.page import SURE, WHICH, Answer
-from ranksieve.report.words import certificate, listed, metric_title, p_value, percent_text, signed
+from ranksieve.report.page import (
+    SURE,
+    WHICH,
+    Answer,
+    certificate,
+    listed,
+    metric_title,
+    p_value,
+    percent_text,
+    signed,
+)
 
 METRIC = "ndcg@10"
 DENSE = 0.99  # mean share of the varying features; a ranker that is not linear may use all of them

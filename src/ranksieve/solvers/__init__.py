@@ -8,14 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ranksieve.solvers.base import Callback, Problem, Result, Solver, Trace
-from ranksieve.solvers.cutting_plane import CuttingPlane
-from ranksieve.solvers.first_order import LBFGS, Subgradient, TruncatedGradient
 from ranksieve.solvers.frank_wolfe import FrankWolfe
 from ranksieve.solvers.ftrl import Ftrl
 from ranksieve.solvers.newton import DenseNewton, TruncatedNewton
-from ranksieve.solvers.prox_newton import ProxNewton
+from ranksieve.solvers.prox_newton import ProxNewton, Reweighted
 from ranksieve.solvers.proximal import Fista, ProximalGradient
-from ranksieve.solvers.reweighted import Reweighted
 
 SOLVERS: dict[str, Callable[..., Solver]] = {
     "prox_newton": ProxNewton,
@@ -24,19 +21,13 @@ SOLVERS: dict[str, Callable[..., Solver]] = {
     "proximal_gradient": ProximalGradient,
     "fista": Fista,
     "frank_wolfe": FrankWolfe,
-    "cutting_plane": CuttingPlane,
-    "lbfgs": LBFGS,
-    "subgradient": Subgradient,
-    "truncated_gradient": TruncatedGradient,
     "reweighted": Reweighted,
     "ftrl": Ftrl,
 }
 
 __all__ = [
-    "LBFGS",
     "SOLVERS",
     "Callback",
-    "CuttingPlane",
     "DenseNewton",
     "Fista",
     "FrankWolfe",
@@ -47,8 +38,6 @@ __all__ = [
     "Result",
     "Reweighted",
     "Solver",
-    "Subgradient",
     "Trace",
-    "TruncatedGradient",
     "TruncatedNewton",
 ]

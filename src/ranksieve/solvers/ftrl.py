@@ -9,13 +9,12 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ranksieve._types import BoolArray, FloatArray, IntArray, Matrix
-from ranksieve.data.dataset import Dataset
+from ranksieve.data.dataset import Dataset, checked_query_weight
 from ranksieve.data.matrix import dense_stored_columns, is_float64_in_place
 from ranksieve.data.queries import Queries, local_levels, pair_weights, pairs_per_query
-from ranksieve.data.query_weights import checked_query_weight
 from ranksieve.errors import DataError, ParameterError
 from ranksieve.kernels.ftrl import Lists, Rule, State, ftrl_pass
-from ranksieve.losses.document_weights import grouped_weights
+from ranksieve.losses.base import grouped_weights
 from ranksieve.solvers.base import Loop, Problem, Solver
 
 BLOCK_CELLS = 1 << 20  # of features that are turned into dense float64 at a time

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 import numpy as np
@@ -11,9 +11,10 @@ from ranksieve._types import BoolArray, FloatArray, IntArray
 from ranksieve.kernels.linear import minimise_quadratic
 from ranksieve.objective import Objective, Point
 from ranksieve.penalties.base import Slopes, duality_gap
+from ranksieve.penalties.l1 import L1
 from ranksieve.solvers.base import Loop, Problem, Solver
 from ranksieve.solvers.line_search import ROUNDING, first_decrease
-from ranksieve.solvers.sample import minimum_of_sample
+from ranksieve.solvers.newton import minimum_of_sample
 
 NEAR = 0.8  # a feature whose gradient reaches this share of its slope joins the working set
 WIDE = 0.6  # from this share on its values are kept at hand: it may join soon
@@ -135,3 +136,47 @@ def _polished(hessian: FloatArray, slopes: Slopes, w: FloatArray, g: FloatArray,
 
     size = float(np.abs(g) @ np.abs(z)) + slopes.value(z)  # of the terms: rounding must not decide
     return polished if model(polished) <= model(z) + 10.0 * ROUNDING * size else z
+
+
+LEAST_WEIGHT = 1e-6  # keeps the dual point of every round away from zero, so that its gap says something
+
+
+@dataclass(frozen=True)
+class Reweighted(Solver):
+    """Minimise f(w) + α Σ g(|w_j|): solve with weights v_j = g′(|w_j|) of the last solution, again and again.
+
+    g lies below its tangent, so each solution lowers the true objective. The first weights are those of the
+    start, or 1 without one (plain ℓ1, which may raise the objective from that at w = 0). Stops when the
+    objective falls by at most ``tol`` times itself; a round that raises it by its own error changes nothing.
+    The result's objective is the true one; its gap is that of the last weighted ℓ1 problem, so w is near a
+    stationary point. ``inner`` solves the weighted problems.
+    """
+
+    max_iter: int = 50
+    inner: Solver = field(default_factory=ProxNewton)
+    name: ClassVar[str] = "reweighted"
+    needs: ClassVar[frozenset[str]] = frozenset({"concave"})
+
+    def check(self, problem: Problem) -> None:
+        super().check(problem)
+        self.inner.check(replace(problem, penalty=L1()))
+
+    def run(self, problem: Problem, start: FloatArray | Point | None, loop: Loop) -> None:
+        penalty, point = problem.penalty, problem.start(start)
+        weights = np.ones(problem.n_features) if start is None else penalty.weights(point.w)
+        if loop.ends(point.w, problem.value(point), np.inf, np.inf, point):
+            return
+        least = np.inf if start is None else problem.value(point)
+        while True:
+            weighted = replace(problem, penalty=L1(penalty.alpha, np.maximum(weights, LEAST_WEIGHT)))
+            solved = self.inner.solve(weighted, point.w)
+            value = problem.value(solved.point)
+            fall, gap = least - value, solved.gap
+            if fall >= 0.0:
+                point, least = solved.point, value
+            else:
+                gap = weighted.gap(point)
+            small = fall <= self.tol * abs(value)
+            if loop.ends(point.w, least, gap, 0.0 if small and solved.converged else np.inf, point) or small:
+                return
+            weights = penalty.weights(point.w)

@@ -12,7 +12,7 @@ import numpy as np
 
 from ranksieve._parallel import single_threaded_blas
 from ranksieve._types import FloatArray, IntArray
-from ranksieve.forward import ForwardSearch, Rules, fit_set, mean_curvature
+from ranksieve.choice.forward import ForwardSearch, Rules, fit_set, mean_curvature
 from ranksieve.objective import Objective
 from ranksieve.solvers import Result
 from ranksieve.solvers.base import Callback, relative

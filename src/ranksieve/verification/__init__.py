@@ -12,16 +12,13 @@ from typing import Any, cast
 
 from ranksieve._types import PathLike
 from ranksieve._version import __version__
-from ranksieve.data.dataset import Dataset
-from ranksieve.data.query_weights import QueryWeight, query_weights
-from ranksieve.estimators.warm_start import as_model
-from ranksieve.model import FittedRanker, LinearModel, model_of
+from ranksieve.choice.update import as_model
+from ranksieve.data.dataset import Dataset, QueryWeight, query_weights
+from ranksieve.model.linear import FittedRanker, LinearModel, model_of
 from ranksieve.path import Progress
-from ranksieve.verification.case import Case
+from ranksieve.verification.case import Case, NotChecked, NotGiven, Verdict, statement
 from ranksieve.verification.claims import check_budget, check_data, check_metrics
 from ranksieve.verification.proofs import PROOFS, check_certificate
-from ranksieve.verification.rebuild import statement
-from ranksieve.verification.verdict import NotChecked, NotGiven, Verdict
 
 __all__ = ["CLAIMS", "PROOFS", "Case", "NotChecked", "NotGiven", "Verdict", "Verification", "verify"]
 

@@ -7,23 +7,28 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from ranksieve.choice.budget import fits
+from ranksieve.choice.update import short_name
 from ranksieve.data.costs import make_costs
 from ranksieve.data.dataset import Dataset, fingerprint, fingerprint_of_weights
 from ranksieve.data.features import is_pattern, matching, named_signs
-from ranksieve.estimators.choice import fits
-from ranksieve.estimators.warm_start import short_name
-from ranksieve.estimators.within_budget import WithinBudget
 from ranksieve.metrics import evaluate
-from ranksieve.model import LinearModel
-from ranksieve.verification.case import COST, FIT, GIVEN, PARTS, Case
-from ranksieve.verification.rebuild import is_budgeted, ranker_class
-from ranksieve.verification.verdict import (
+from ranksieve.model.linear import LinearModel
+from ranksieve.rankers.within_budget import WithinBudget
+from ranksieve.verification.case import (
+    COST,
     DAMAGED,
+    FIT,
+    GIVEN,
+    PARTS,
+    Case,
     Finding,
     NotChecked,
     Verdict,
     differing,
+    is_budgeted,
     judged,
+    ranker_class,
     told_if_damaged,
 )
 

@@ -11,15 +11,15 @@ import numpy as np
 from ranksieve._parallel import single_threaded_blas
 from ranksieve._types import FloatArray
 from ranksieve._version import __version__
+from ranksieve.choice.forward import ForwardSearch, fit_set
+from ranksieve.choice.scorecard import METHOD
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.matrix import dense_block
-from ranksieve.estimators.within_budget import WithinBudget
-from ranksieve.forward import ForwardSearch, fit_set
 from ranksieve.methods import ranker_classes
 from ranksieve.objective import make_objective
 from ranksieve.penalties import ElasticNet
-from ranksieve.preparation.normalise import learn_normalisation
-from ranksieve.scorecard import METHOD
+from ranksieve.prepare.scaling import learn_normalisation
+from ranksieve.rankers.within_budget import WithinBudget
 from ranksieve.solvers import Problem
 from ranksieve.solvers.base import relative
 from ranksieve.subset import Proof, SubsetSearch, proven_bound
@@ -27,18 +27,16 @@ from ranksieve.verification.case import (
     FIT,
     SAME_WEIGHT,
     Case,
-    Recomputed,
-    columns_of,
-    recomputed,
-)
-from ranksieve.verification.rebuild import learner_of
-from ranksieve.verification.verdict import (
     Finding,
     NotChecked,
     NotGiven,
+    Recomputed,
     Verdict,
+    columns_of,
     differing,
     judged,
+    learner_of,
+    recomputed,
     told_if_damaged,
 )
 

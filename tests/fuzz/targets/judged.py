@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 import ranksieve as rs
-from ranksieve.formats.judgements import Judgements
+from ranksieve.io.tables import Judgements
 from tests.fuzz.targets.base import Files
 
 QRELS = b"1 0 7555 4\n1 0 1370 0\n2 0 a-b 1\n"

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 import ranksieve as rs
-from ranksieve.boosted import BoostedModel
+from ranksieve.model.boosted import BoostedModel
 from tests.fuzz.targets.base import Files
 from tests.test_booster_models import XGBOOST, trained, ubjson
 

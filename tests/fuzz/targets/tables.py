@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import ranksieve as rs
-from ranksieve.cli.files import read_scores
+from ranksieve.cli.options import read_scores
 from ranksieve.data.costs import FeatureCosts, make_costs
-from ranksieve.formats.feature_names import FeatureNames, read_names
-from ranksieve.formats.query_texts import read_queries
+from ranksieve.io.letor import FeatureNames, read_names
+from ranksieve.io.tables import read_queries
 from tests.fuzz.targets.base import Files
 
 NAMES = ("f1", "f2", "bm25_title", "bm25_body", "price")

@@ -1,0 +1,396 @@
+"""What rankers add whose scores are sums of steps or trees: their model."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping
+from dataclasses import KW_ONLY, dataclass, replace
+from functools import cached_property
+from numbers import Integral
+from typing import Annotated, Any
+
+import numpy as np
+
+from ranksieve._parallel import map_blocks, split_blocks
+from ranksieve._types import AnyArray, FloatArray, IntArray, Matrix
+from ranksieve._util.constraints import Interval
+from ranksieve.baselines.kernels import pair_potentials, threshold_margins
+from ranksieve.data.dataset import Dataset, checked_query_weight
+from ranksieve.data.features import dense_columns
+from ranksieve.data.matrix import as_plain
+from ranksieve.data.queries import local_levels
+from ranksieve.errors import DataError
+from ranksieve.losses.base import NO_PAIRS, grouped_weights
+from ranksieve.metrics import Evaluator
+from ranksieve.model.boosted import BoostedModel, Feature, Steps, Trees
+from ranksieve.model.lightgbm_text import lightgbm_for, threads_for
+from ranksieve.rankers.base import PlainFit, check_is_fitted
+from ranksieve.rankers.parameters import Count, NotNegative, Positive, Seed
+from ranksieve.solvers import Callback, Trace
+
+
+class BoostedRanker(PlainFit):
+    """A ranker whose score is a sum of steps or trees of some columns, ``support_``."""
+
+    @property
+    @abstractmethod
+    def support_(self) -> IntArray:
+        """Columns in use, ascending."""
+
+    def _prepared_for_learning(self, data: Dataset, query_weight: FloatArray | None = None) -> Dataset:
+        """As for all, with the fills that learning sees: float32 in data of float32.
+
+        A document may go the other way at a split if the fill differs in the last bit.
+        """
+        prepared = super()._prepared_for_learning(data, query_weight)
+        means = np.array(self.missing_.means).astype(data.X.dtype)
+        missing = replace(self.missing_, means=tuple(means.tolist()))
+        self.preparation_ = replace(self.preparation_, missing=missing)
+        return prepared
+
+    def _columns_read(self) -> IntArray:
+        return np.unique(self._features_of(self.support_)[1]).astype(np.int64)
+
+    @abstractmethod
+    def _ensemble(self) -> Steps | Trees:
+        """What is summed, as functions of the columns in use."""
+
+    def to_model(self) -> BoostedModel:
+        """The fitted ranker as a model that can be saved."""
+        check_is_fitted(self)
+        names, sources = self._features_of(self.support_)
+        return BoostedModel(
+            features=tuple(map(Feature, names, sources)),
+            n_features=self.n_features_in_,
+            ensemble=self._ensemble(),
+            preparation=self.preparation_.of(names),
+            method=type(self).__name__,
+            parameters=self._learned_with,
+            data=self._learned_from,
+        )
+
+
+EQUAL = 1e-12  # margins nearer than this are one: rounding must not choose between them
+MOST_THRESHOLDS = 2**16 - 1
+
+
+@dataclass(eq=False, repr=False)
+class RankBoost(BoostedRanker):
+    """Greedily minimise (1/p) Σ_{pairs} exp(−(s_i − s_j)), s(x) = Σ_t α_t 1[x_{j_t} > θ_t].
+
+    Pairs (i, j) are of one query with y_i > y_j. Each round weighs them with D_ij ∝ exp(−(s_i − s_j)), takes
+    the weak ranker h(x) = 1[x_f > θ] with the largest |r|, r = Σ D_ij (h(x_i) − h(x_j)), and adds it with
+    the weight α = ½ ln((1 + r)/(1 − r)), which may be negative. It stops early when no weak ranker helps, or
+    when one orders all pairs. The pairs are never built: as D_ij is a product, r = Σ_i π_i h(x_i) with
+    potentials π from sums over label levels, and a round costs O(n·d) for n documents and d features.
+
+    Parameters
+    ----------
+    n_rounds : int
+        Most rounds. LETOR's practice is to choose it on validation data.
+    n_thresholds : int
+        Most thresholds a feature: midpoints between neighbouring values, all of them if there are no more,
+        else those nearest to evenly spaced quantiles of the documents, each counted as often as its weight
+        and its query's say. At most 65,535.
+
+    Attributes
+    ----------
+    chosen_, thresholds_, round_weights_ : arrays
+        Feature j, threshold θ and weight α of each round.
+    objective_ : float
+        The mean exponential loss; ``trace_`` has it for each round, with the features in use.
+    n_iter_ : int
+        Rounds taken.
+
+    References
+    ----------
+    Y. Freund, R. Iyer, R. E. Schapire, Y. Singer: An Efficient Boosting Algorithm for Combining Preferences,
+    Journal of Machine Learning Research 4, 2003. Pairs of all levels start with the same weight.
+    """
+
+    scale_matters = False
+    weighs_documents = True
+    n_rounds: Count = 300
+    _: KW_ONLY
+    n_thresholds: Annotated[int, Interval(Integral, 1, MOST_THRESHOLDS, closed="both")] = 255
+
+    def _learn(self, data: Dataset, query_weight: FloatArray | None, callback: Callback | None) -> None:
+        weight = checked_query_weight(query_weight, data.n_queries)
+        self._boost(WeightedPairs(data, weight), Stumps.of(data, weight, self.n_thresholds), callback)
+
+    def _boost(self, pairs: WeightedPairs, stumps: Stumps, callback: Callback | None) -> None:
+        scores, rounds, used = np.zeros(stumps.n_docs), [], np.zeros(stumps.n_features)
+        self.trace_ = Trace()
+        potential, self.objective_ = pairs.potentials(scores)
+        for _ in range(self.n_rounds):
+            feature, cut, r = stumps.best(potential)
+            if abs(r) <= EQUAL:
+                break
+            alpha = float(np.arctanh(np.clip(r, EQUAL - 1.0, 1.0 - EQUAL)))
+            scores += alpha * (stumps.codes[feature] > cut)
+            rounds.append((feature, stumps.thresholds[feature][cut], alpha))
+            used[feature] = 1.0
+            potential, self.objective_ = pairs.potentials(scores)
+            self.trace_.record(self.objective_, np.nan, used)
+            if callback is not None:
+                callback(len(rounds), np.array([a for _, _, a in rounds]), self.objective_, np.nan)
+            if abs(r) >= 1.0 - EQUAL:
+                break
+        self.n_iter_ = len(rounds)
+        self.chosen_ = np.array([j for j, _, _ in rounds], dtype=np.int64)
+        self.thresholds_ = np.array([theta for _, theta, _ in rounds], dtype=np.float64)
+        self.round_weights_ = np.array([a for _, _, a in rounds], dtype=np.float64)
+
+    @property
+    def support_(self) -> IntArray:
+        """Columns in use, ascending."""
+        return np.unique(self.chosen_)
+
+    def _scores(self, X: Matrix) -> FloatArray:
+        return self._ensemble().scores_of_columns(dense_columns(X[:, self.support_]), X.shape[0])
+
+    def _ensemble(self) -> Steps:
+        inputs = np.searchsorted(self.support_, self.chosen_)
+        parts = (inputs, self.thresholds_, self.round_weights_)
+        return Steps(*(tuple(part.tolist()) for part in parts))
+
+
+class WeightedPairs:
+    """The pairs of a data set under D_ij ∝ weight_q v_i v_j e^{s_j − s_i}, v the weights of documents.
+
+    Arrays are in input order.
+    """
+
+    def __init__(self, data: Dataset, weight: FloatArray) -> None:
+        self.queries, self._weight = data.queries, weight
+        self._level = local_levels(data.queries.group(data.y), data.queries)
+        self._mass = grouped_weights(data.document_weight, data.queries)
+        self._count = float(data.pair_weights @ weight)
+        if self._count <= 0:
+            raise DataError(None, None, NO_PAIRS)
+
+    @cached_property
+    def _cuts(self) -> IntArray:
+        return split_blocks(self.queries.offsets)
+
+    def potentials(self, scores: FloatArray) -> tuple[FloatArray, float]:
+        """π_i = Σ_j D_ij − Σ_j D_ji, and the mean of e^{s_j − s_i} before D is normalised."""
+        s, potential, loss = self.queries.group(scores), np.empty(len(scores)), np.empty(len(self._weight))
+
+        def work(first: int, last: int) -> None:
+            offsets = self.queries.offsets
+            pair_potentials(s, self._level, offsets, self._weight, self._mass, first, last, potential, loss)
+
+        map_blocks(work, self._cuts)
+        total = float(loss.sum())
+        return self.queries.restore(potential / total), total / self._count
+
+
+@dataclass(frozen=True, eq=False)
+class Stumps:
+    """The weak rankers 1[x_f > thresholds[f][b]]; ``codes[f, i]`` counts the thresholds below x_if."""
+
+    codes: AnyArray
+    thresholds: list[FloatArray]
+
+    @classmethod
+    def of(cls, data: Dataset, query_weight: FloatArray, n_thresholds: int) -> Stumps:
+        codes = np.empty((data.n_features, data.n_docs), dtype=np.uint16)
+        thresholds, rows = [], data.row_weights(query_weight)
+        for code, column in zip(codes, dense_columns(data.X), strict=True):
+            thresholds.append(feature_thresholds(column, rows, n_thresholds))
+            code[:] = np.searchsorted(thresholds[-1], column, side="left")
+        return cls(codes, thresholds)
+
+    @property
+    def n_features(self) -> int:
+        return len(self.codes)
+
+    @property
+    def n_docs(self) -> int:
+        return int(self.codes.shape[1])
+
+    @cached_property
+    def _cuts(self) -> IntArray:
+        return split_blocks(np.arange(self.n_features + 1) * self.n_docs)
+
+    @cached_property
+    def _width(self) -> int:
+        return max(1, *map(len, self.thresholds))
+
+    def best(self, potential: FloatArray) -> tuple[int, int, float]:
+        """Feature, threshold number and r of the largest |r|; the first one among equals."""
+        r = np.empty((self.n_features, self._width))
+        map_blocks(lambda a, b: threshold_margins(self.codes, potential, a, b, r), self._cuts)
+        size = np.abs(r).ravel()
+        feature, cut = divmod(int(np.argmax(size >= size.max() - EQUAL)), self._width)
+        return feature, cut, float(r[feature, cut])
+
+
+def feature_thresholds(column: FloatArray, weight: FloatArray, n_thresholds: int) -> FloatArray:
+    """Midpoints between neighbouring values, ascending; at most ``n_thresholds``, spread by quantiles.
+
+    ``weight`` says as how many documents each counts in the quantiles.
+    """
+    values, place = np.unique(column, return_inverse=True)
+    cuts = np.arange(len(values) - 1)
+    if len(cuts) > n_thresholds:
+        below = np.cumsum(np.bincount(place, weight))
+        quantiles = np.arange(1, n_thresholds + 1) * (below[-1] / (n_thresholds + 1))
+        cuts = np.unique(np.searchsorted(below, quantiles))
+        cuts = cuts[cuts < len(values) - 1]
+    low, high = values[cuts], values[cuts + 1]
+    middle = 0.5 * low + 0.5 * high
+    return np.where(middle < high, middle, low)  # of two adjacent numbers the midpoint may be the upper one
+
+
+LAMBDARANK = "lambdarank"
+MOST_DOCUMENTS = 10_000  # of one query: LightGBM's limit
+
+
+@dataclass(eq=False, repr=False)
+class LambdaMART(BoostedRanker):
+    """Regression trees, each fitted to the lambdas |ΔNDCG_ij| / (1 + e^{s_i − s_j}) of pairs with y_i > y_j.
+
+    ΔNDCG_ij is the NDCG lost by swapping i and j in the current ranking. LightGBM does the work (objective
+    ``lambdarank``), quietly and with the same result for any number of threads and any order of the rows.
+    The gain of a label is 2^y − 1. LightGBM wants whole labels and a table of gains; it gets the numbers of
+    the levels that occur and their gains, so that labels may be any numbers ≥ 0.
+
+    Parameters
+    ----------
+    n_rounds : int
+        Trees.
+    learning_rate : float
+        Shrinkage of each tree.
+    n_leaves : int
+        Most leaves a tree.
+    min_leaf_docs : int
+        Least documents a leaf.
+    l2 : float
+        ℓ2 penalty on leaf values.
+    truncation : int
+        Only pairs with a document among the first ``truncation`` count.
+    options : mapping, optional
+        Further parameters of LightGBM by its own names; they override those above.
+    n_jobs : int, optional
+        Threads; by default those of ranksieve (RANKSIEVE_THREADS or all cores), fewer for little data.
+    seed : int
+        For what LightGBM draws at random, if ``options`` ask for it.
+
+    Attributes
+    ----------
+    booster_ : lightgbm.Booster
+    n_iter_ : int
+        Trees grown; fewer than ``n_rounds`` when nothing can be split any more.
+
+    References
+    ----------
+    Q. Wu, C. J. C. Burges, K. M. Svore, J. Gao: Adapting boosting for information retrieval measures,
+    Information Retrieval 13(3), 2010. G. Ke et al.: LightGBM, NIPS 2017.
+    """
+
+    scale_matters = False
+    n_rounds: Count = 200
+    _: KW_ONLY
+    learning_rate: Positive = 0.05
+    n_leaves: Annotated[int, Interval(Integral, 2, None, closed="left")] = 31
+    min_leaf_docs: Count = 20
+    l2: NotNegative = 0.0
+    truncation: Count = 30
+    options: Mapping[str, Any] | None = None
+    n_jobs: int | None = None
+    seed: Seed = 0
+
+    def _learn(self, data: Dataset, query_weight: FloatArray | None, callback: Callback | None) -> None:
+        lightgbm = lightgbm_for("LambdaMART")
+        weight = checked_query_weight(query_weight, data.n_queries)
+        if not data.pairs_per_query @ weight > 0:
+            raise DataError(None, None, NO_PAIRS)
+        parameters = self._parameters(data.n_docs)
+        if parameters["objective"] == LAMBDARANK:
+            _check_sizes(data)
+        label_gain, label = _levels(data)
+        rows = _neutral_order(data)
+        train = lightgbm.Dataset(
+            as_plain(data.X[rows]),
+            label[rows],
+            group=data.queries.sizes,
+            weight=None if query_weight is None else np.repeat(weight, data.queries.sizes),
+        )
+        parameters = {"label_gain": label_gain.tolist(), **parameters}
+        self.booster_ = lightgbm.train(parameters, train, self.n_rounds, callbacks=_told(callback))
+        self.n_iter_ = int(self.booster_.num_trees())
+
+    def _parameters(self, n_docs: int) -> dict[str, Any]:
+        return {
+            "objective": LAMBDARANK,
+            "learning_rate": self.learning_rate,
+            "num_leaves": self.n_leaves,
+            "min_data_in_leaf": self.min_leaf_docs,
+            "lambda_l2": self.l2,
+            "lambdarank_truncation_level": self.truncation,
+            "num_threads": self._threads(n_docs),
+            "seed": self.seed,
+            "deterministic": True,
+            "force_row_wise": True,
+            "verbose": -1,
+            **(self.options or {}),
+        }
+
+    def _threads(self, n_docs: int) -> int:
+        return threads_for(n_docs) if self.n_jobs is None else self.n_jobs
+
+    @property
+    def support_(self) -> IntArray:
+        """Columns that some tree splits on, ascending."""
+        return np.flatnonzero(self.booster_.feature_importance("split"))
+
+    def _scores(self, X: Matrix) -> FloatArray:
+        n_threads = self._threads(X.shape[0])
+        return np.asarray(self.booster_.predict(as_plain(X), raw_score=True, num_threads=n_threads))
+
+    def _ensemble(self) -> Trees:
+        return Trees.of(self.booster_, self.support_)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.positive_only = True
+        return tags
+
+
+def _check_sizes(data: Dataset) -> None:
+    """Refuse queries that are too long for LightGBM."""
+    longest, size = data.queries.longest
+    if size > MOST_DOCUMENTS:
+        raise DataError(
+            None,
+            None,
+            f"query {longest} has {size} documents, but LightGBM accepts at most {MOST_DOCUMENTS}; keep the "
+            "best of a first ranking, or use another method than LambdaMART",
+        )
+
+
+def _levels(data: Dataset) -> tuple[FloatArray, IntArray]:
+    """The gains 2^y − 1 that occur, ascending, and the number of each document's gain among them."""
+    evaluator = Evaluator(data, "standard")
+    gains = data.queries.restore(evaluator.judged.gains(evaluator.profile))
+    levels, codes = np.unique(gains, return_inverse=True)
+    return levels, codes
+
+
+def _neutral_order(data: Dataset) -> IntArray:
+    """Rows grouped by query, and within a query in an order that depends on the features alone.
+
+    All scores are equal before the first tree, and then LightGBM ranks by row: labels that fall with the row
+    number would leak into the first lambdas.
+    """
+    projection = np.random.default_rng(0).normal(size=data.n_features)
+    grouped = data.queries.group(np.asarray(data.X @ projection))
+    return data.queries.order[np.lexsort((grouped, data.queries.query_of_grouped))]
+
+
+def _told(callback: Callback | None) -> list[Any]:
+    if callback is None:
+        return []
+    return [lambda env: callback(env.iteration + 1, np.empty(0), np.nan, np.nan)]

@@ -1,0 +1,166 @@
+"""RankBoost's sums over pairs, without building a pair.
+
+The pair of an upper document i and a lower document j weighs D_ij ∝ e^{s_j − s_i}, a product, so the sums
+over a document's partners are sums over levels.
+"""
+
+import numpy as np
+
+from ranksieve.kernels.compiling import kernel
+from ranksieve.kernels.pairs import mass_of
+
+FARTHEST = 700.0  # from the middle of a query's scores: beyond it e^x overflows
+
+
+@kernel
+def pair_potentials(s, level, offsets, weight, mass, first, last, potential, loss):
+    """For the queries first..last: ``potential[i]`` = Σ_j D_ij − Σ_j D_ji, and ``loss[q]`` = Σ_ij D_ij.
+
+    D_ij = weight_q mass_i mass_j e^{s_j − s_i} for level_i > level_j; ``level`` is dense within each query.
+    """
+    longest = 0
+    for q in range(first, last):
+        longest = max(longest, offsets[q + 1] - offsets[q])
+    rising, falling = np.empty(longest + 1), np.empty(longest + 1)  # e^s of lower, e^−s of upper levels
+    for q in range(first, last):
+        lo, hi = offsets[q], offsets[q + 1]
+        least, most, top = s[lo], s[lo], 0
+        for i in range(lo, hi):
+            least, most, top = min(least, s[i]), max(most, s[i]), max(top, level[i])
+        middle = 0.5 * (least + most)
+        for a in range(top + 2):
+            rising[a], falling[a] = 0.0, 0.0
+        for i in range(lo, hi):
+            t = min(max(s[i] - middle, -FARTHEST), FARTHEST)
+            rising[level[i] + 1] += mass_of(mass, i) * np.exp(t)
+            falling[level[i]] += mass_of(mass, i) * np.exp(-t)
+        # rising[a]: all levels below a; falling[a + 1]: all levels above a.
+        for a in range(1, top + 2):
+            rising[a] += rising[a - 1]
+        for a in range(top, -1, -1):
+            falling[a] += falling[a + 1]
+        total = 0.0
+        for i in range(lo, hi):
+            t = min(max(s[i] - middle, -FARTHEST), FARTHEST)
+            own = weight[q] * mass_of(mass, i)
+            as_upper = own * np.exp(-t) * rising[level[i]]
+            as_lower = own * np.exp(t) * falling[level[i] + 1]
+            potential[i] = as_upper - as_lower
+            total += as_upper
+        loss[q] = total
+
+
+@kernel
+def threshold_margins(code, potential, first, last, margin):
+    """For the features first..last: ``margin[f, b]`` = Σ potential of the documents with code[f] > b."""
+    for f in range(first, last):
+        for b in range(margin.shape[1]):
+            margin[f, b] = 0.0
+        for i in range(len(potential)):
+            if code[f, i] > 0:
+                margin[f, code[f, i] - 1] += potential[i]
+        for b in range(margin.shape[1] - 2, -1, -1):
+            margin[f, b] += margin[f, b + 1]
+
+
+@kernel
+def dcg_along(scores, column, steps, gains, offsets, discounts, worth, values):
+    """values[m] = Σ_q worth_q DCG of query q by scores + steps[m]·column, over as many ranks as discounts.
+
+    Rows are grouped by query; of equal scores the earlier row ranks first.
+    """
+    k = len(discounts)
+    top, gain = np.empty(k), np.empty(k)
+    for m in range(len(steps)):
+        total = 0.0
+        for q in range(len(offsets) - 1):
+            if worth[q] == 0.0:
+                continue
+            filled = 0
+            for i in range(offsets[q], offsets[q + 1]):
+                score = scores[i] + steps[m] * column[i]
+                if filled == k and score <= top[k - 1]:
+                    continue
+                filled = min(filled + 1, k)
+                rank = filled - 1
+                while rank > 0 and top[rank - 1] < score:
+                    top[rank], gain[rank] = top[rank - 1], gain[rank - 1]
+                    rank -= 1
+                top[rank], gain[rank] = score, gains[i]
+            dcg = 0.0
+            for rank in range(filled):
+                dcg += gain[rank] * discounts[rank]
+            total += worth[q] * dcg
+        values[m] = total
+
+
+@kernel
+def passed_documents(up, low, passed):
+    """``passed[j]``: how many relevant documents stand below the j-th irrelevant one; scores descend."""
+    n_up, n_low = len(up), len(low)
+    most = n_up
+    for j in range(n_low):
+        total, best, at = 0.0, 0.0, 0
+        for m in range(1, most + 1):
+            i = n_up - m + 1
+            total += i / ((i + j + 1.0) * (i + j)) / n_up - 2.0 * (up[i - 1] - low[j]) / (n_up * n_low)
+            if total > best:
+                best, at = total, m
+        passed[j] = at
+        most = at
+
+
+@kernel
+def _put_shared(values, scores, documents, target):
+    """Write values to documents; those of equal score share: the mean of subgradients is one too."""
+    start = 0
+    while start < len(values):
+        stop, total = start + 1, values[start]
+        while stop < len(values) and scores[stop] == scores[start]:
+            total += values[stop]
+            stop += 1
+        for a in range(start, stop):
+            target[documents[a]] = total / (stop - start)
+        start = stop
+
+
+@kernel
+def violated_rankings(t, relevant, order, offsets, first, last, gradient, missed, value):
+    """For the queries first..last: 1 − AP of the most violated ranking (``missed``), the hinge
+    ``value`` = missed + ⟨gradient, t⟩ and its subgradient; 0 where all documents are alike.
+
+    ``order`` is sorted by ``t`` within each query, ascending.
+    """
+    for q in range(first, last):
+        lo, hi = offsets[q], offsets[q + 1]
+        n_up = 0
+        for i in range(lo, hi):
+            n_up += relevant[i]
+            gradient[i] = 0.0
+        n_low = hi - lo - n_up
+        missed[q], value[q] = 0.0, 0.0
+        if n_up == 0 or n_low == 0:
+            continue
+        up, low = np.empty(n_up, dtype=np.int64), np.empty(n_low, dtype=np.int64)
+        a, b = 0, 0
+        for k in range(hi - 1, lo - 1, -1):
+            if relevant[order[k]]:
+                up[a] = order[k]
+                a += 1
+            else:
+                low[b] = order[k]
+                b += 1
+        passed, above = np.zeros(n_low), np.zeros(n_up)
+        passed_documents(t[up], t[low], passed)
+        for j in range(n_low):
+            for i in range(n_up - int(passed[j]), n_up):
+                above[i] += 1.0
+        precision = 0.0
+        for i in range(n_up):
+            precision += (i + 1.0) / (i + 1.0 + above[i])
+        missed[q] = 1.0 - precision / n_up
+        _put_shared(2.0 * passed / (n_up * n_low), t[low], low, gradient)
+        _put_shared(-2.0 * above / (n_up * n_low), t[up], up, gradient)
+        value[q] = missed[q]
+        for i in range(lo, hi):
+            value[q] += gradient[i] * t[i]

@@ -1,0 +1,168 @@
+"""The pairwise modified Huber loss with a weight per pair."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from ranksieve._parallel import map_blocks, split_blocks
+from ranksieve._types import FloatArray, IntArray
+from ranksieve.baselines.huber_kernels import huber_curvature, huber_of_many, huber_pairs
+from ranksieve.data.dataset import checked_query_weight
+from ranksieve.data.queries import Queries, local_levels, pair_weights
+from ranksieve.errors import DataError, ParameterError
+from ranksieve.losses.base import NO_PAIRS, Curvature, ScoreValue, grouped_weights
+
+MANY_DOCUMENTS = 2000  # of a query: with more, sweeps take less time than a visit to each pair
+FEW_PAIRS = 2**18  # of two groups of documents: so many are visited there too
+NO_COLUMNS = np.empty((0, 0))
+NO_WEIGHT = (
+    "every pair has weight 0: no two documents of different label differ in both gain and discount, "
+    "so swapping them costs nothing; give queries longer lists or use a discount that falls at every rank"
+)
+
+
+@dataclass(frozen=True, eq=False)
+class ModifiedHuber:
+    """f(s) = (1/Ω) Σ_{(i,j)} ω_ij ψ(s_i − s_j) over pairs of one query with y_i > y_j, Ω = Σ ω_ij.
+
+    ψ(t) = max(0, 1 − t)² for t ≥ −1 and −4t below: the squared hinge, but linear where a pair is badly wrong,
+    so that outliers do not rule. ω_ij is the query's weight times the weights of both documents times
+    |gain_i − gain_j|·|discount_i − discount_j|: with gains divided by the query's ideal DCG and the discounts
+    of the documents' ranks, the NDCG lost or won when i and j change places.
+
+    Parameters
+    ----------
+    gain, discount : array, optional
+        One number per document, in input order; without one, its factor is 1.
+    """
+
+    gain: FloatArray | None = None
+    discount: FloatArray | None = None
+    name: ClassVar[str] = "modified_huber"
+
+    def bind(
+        self,
+        y: FloatArray,
+        queries: Queries,
+        query_weight: FloatArray | None = None,
+        document_weight: FloatArray | None = None,
+    ) -> BoundModifiedHuber:
+        return BoundModifiedHuber(y, queries, self.gain, self.discount, query_weight, document_weight)
+
+
+class BoundModifiedHuber:
+    """The loss of one data set: value, gradient and curvature take one visit to each pair.
+
+    Those of a query with many documents take O(n log² n), if gains do not fall with the level.
+    """
+
+    name: ClassVar[str] = "modified_huber"
+    offers: ClassVar[frozenset[str]] = frozenset({"hessian"})
+
+    def __init__(
+        self,
+        y: FloatArray,
+        queries: Queries,
+        gain: FloatArray | None,
+        discount: FloatArray | None,
+        query_weight: FloatArray | None,
+        document_weight: FloatArray | None,
+    ) -> None:
+        self.queries = queries
+        self.cuts = split_blocks(queries.offsets)
+        level = local_levels(queries.group(y), queries)
+        weight = checked_query_weight(query_weight, queries.n_queries)
+        mass = grouped_weights(document_weight, queries)
+        if not pair_weights(level, queries, mass) @ weight > 0:
+            raise DataError(None, None, NO_PAIRS)
+        self._weight, self._row_weight = weight, np.repeat(weight, queries.sizes)
+        self._order = np.lexsort((level, queries.query_of_grouped))  # by level within each query
+        factors = [("gain", gain), ("discount", discount)]
+        self._floor = _first_of_level(level[self._order], queries)
+        self._factors = (
+            None if mass is None else mass[self._order],
+            *(_per_document(name, values, queries)[self._order] for name, values in factors),
+            *(float(values is None) for _, values in factors),
+        )
+        self._many = [q for q in np.flatnonzero(queries.sizes > MANY_DOCUMENTS).tolist() if self._ascends(q)]
+        self._visited = self._floor.copy()
+        for q in self._many:  # no pair of these is visited
+            self._visited[queries.offsets[q] : queries.offsets[q + 1]] = queries.offsets[q]
+        self.normaliser = self.evaluate(np.zeros(queries.n_rows)).value  # ψ(0) = 1
+        if not self.normaliser > 0:
+            raise DataError(None, None, NO_WEIGHT)
+
+    def evaluate(self, s: FloatArray) -> ScoreValue:
+        by_level, sums, gradient = s[self._order], np.zeros(len(s)), np.empty(len(s))
+        value, slack = np.empty(self.queries.n_queries), np.empty(self.queries.n_queries)
+
+        def work(first: int, last: int) -> None:
+            offsets, factors = self.queries.offsets, self._factors
+            huber_pairs(by_level, self._visited, *factors, offsets, first, last, value, slack, sums)
+            for q in self._many:
+                if first <= q < last:
+                    value[q], slack[q] = self._swept(by_level, q, NO_COLUMNS, sums[:, None])
+
+        map_blocks(work, self.cuts)
+        gradient[self._order] = self._row_weight * sums
+        value, slack = self._weight * value, self._weight * slack
+        return ScoreValue(float(np.sum(value)), gradient, float(np.sum(slack)), by_level)
+
+    def curvature_of(self, at: ScoreValue, first: int, last: int, V: FloatArray) -> Curvature:
+        start, stop = self.queries.offsets[first], self.queries.offsets[last]
+        rows = self._order[start:stop] - start
+        sums, R = np.zeros_like(V), np.empty_like(V)
+        by_level = V[rows]
+        pairs = (self._visited, *self._factors, self.queries.offsets)
+        huber_curvature(at.state, *pairs, first, last, by_level, sums)
+        for q in self._many:
+            if first <= q < last:
+                self._swept(at.state, q, by_level, sums, start)
+        R[rows] = self._row_weight[start:stop, None] * sums
+        return Curvature(None, V, R)
+
+    def _swept(
+        self, s: FloatArray, q: int, V: FloatArray, out: FloatArray, start: int = 0
+    ) -> tuple[float, float]:
+        """Of one query of many documents, as :func:`huber_of_many`; V and ``out`` begin with ``start``."""
+        lo, hi = int(self.queries.offsets[q]), int(self.queries.offsets[q + 1])
+        rows = slice(lo - start, hi - start)
+        mass, *factors = self._factors
+        mass = np.ones(self.queries.n_rows) if mass is None else mass
+        value, slack = huber_of_many(s, self._floor, mass, *factors, lo, hi, FEW_PAIRS, V[rows], out[rows])
+        return value, slack
+
+    def _ascends(self, q: int) -> bool:
+        """Whether no gain of a query is smaller than one of a lower level."""
+        rows = slice(self.queries.offsets[q], self.queries.offsets[q + 1])
+        gain, below = np.asarray(self._factors[1])[rows], self._floor[rows] - rows.start
+        largest = np.concatenate([[-np.inf], np.maximum.accumulate(gain)])  # of the documents before each
+        return bool(np.all(gain >= largest[below]))
+
+    def dual(self, value: float, slack: float, scale: float) -> float:
+        """D = c·(1/Ω) Σ ω(2h − h²), h = −ψ′/2, a lower bound of the dual value −f*(c∇f).
+
+        ψ*(−2h) = h² − 2h for 0 ≤ h ≤ 2, so the dual value is (1/Ω) Σ ω(2ch − c²h²), and c² ≤ c.
+        """
+        return scale * slack
+
+
+def _first_of_level(level: IntArray, queries: Queries) -> IntArray:
+    """Of each document, the first of its level; documents stand by ascending level within their queries."""
+    starts = np.ones(len(level), dtype=bool)
+    starts[1:] = (level[1:] != level[:-1]) | (np.diff(queries.query_of_grouped) > 0)
+    return np.asarray(np.flatnonzero(starts)[np.cumsum(starts) - 1])
+
+
+def _per_document(name: str, values: FloatArray | None, queries: Queries) -> FloatArray:
+    """One finite number per document, in grouped order; zeros if none are given."""
+    if values is None:
+        return np.zeros(queries.n_rows)
+    values = np.asarray(values, dtype=np.float64)
+    if values.shape != (queries.n_rows,) or not np.isfinite(values).all():
+        reason = f"must be one finite number for each of {queries.n_rows} documents, got shape {values.shape}"
+        raise ParameterError(name, values, reason)
+    return np.asarray(queries.group(values))

@@ -1,0 +1,283 @@
+"""What every selector shares: features are chosen, then a linear ranker is fitted on them."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from abc import abstractmethod
+from collections.abc import Mapping
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.feature_selection import SelectorMixin
+from sklearn.utils.validation import check_is_fitted, has_fit_parameter
+
+from ranksieve._types import BoolArray, FloatArray, IntArray
+from ranksieve._util.messages import warn_caller
+from ranksieve.data.dataset import Dataset, QueryWeight
+from ranksieve.data.describe import varying_columns
+from ranksieve.errors import DataError, ParameterError
+from ranksieve.prepare.missing import INDICATOR
+from ranksieve.prepare.scaling import ScaleWarning
+from ranksieve.rankers import RankSVM
+from ranksieve.rankers.base import LinearRanker, Prepared, all_or_nothing
+from ranksieve.solvers import Problem, Trace
+
+NOTHING_TO_CHOOSE = (
+    "none of the {n} features tells two documents of a query apart, so there is nothing to choose"
+)
+
+DIGITS = 9  # of a share that rounding errors do not reach
+
+
+class FeatureSelector(SelectorMixin, LinearRanker):  # type: ignore[misc]
+    """A scikit-learn selector that is also the ranker ``base``, fitted on the chosen features.
+
+    ``transform`` keeps the chosen columns, ``predict`` scores with the base's weights. Features that are
+    constant within every query are never chosen. Subclasses have a parameter ``base`` and define ``_select``.
+
+    Attributes
+    ----------
+    selected_ : array
+        Chosen columns, in the order of choice. ``support_`` holds those of them to which the base gave a
+        nonzero weight.
+    base_ : ranker or None
+        The base, fitted on the chosen columns in ascending order; None if no feature was chosen.
+    coef_ : array
+        Its weights, in full width.
+    choice_seconds_ : float
+        How long the choice took; the rest of the fit is the base's.
+    """
+
+    chooses_by_base: ClassVar[bool] = False  # whether the choice depends on ``base``
+    decided_last: ClassVar[frozenset[str]] = frozenset({"base"})  # parameters that ``refit`` may see changed
+
+    base: Any
+    selected_: IntArray
+    base_: Any
+    choice_seconds_: float
+
+    @all_or_nothing
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        qid: Any = None,
+        *,
+        query_weight: QueryWeight | None = None,
+        document_weight: Any = None,
+    ) -> Self:
+        """Choose features and fit the base on them.
+
+        Parameters
+        ----------
+        X : Dataset, array, CSR matrix or frame
+        y, qid : arrays
+            Labels and query ids, unless X is a Dataset.
+        query_weight : array or mapping of query id to number, optional
+            One weight per query, in order of first appearance, or the weights of some (others weigh 1): with
+            2 a query counts as two, with 0 as none.
+        document_weight : array, optional
+            One weight per row, unless X is a Dataset: with 2 a document counts as two copies of it, with 0 as
+            absent.
+        """
+        if self.missing == INDICATOR:
+            reason = f"{type(self).__name__} cannot add columns; choose for example `missing='column_mean'`"
+            raise ParameterError("missing", self.missing, reason)
+        given, weight = self._given_data(X, y, qid, query_weight, document_weight=document_weight)
+        data, base = self._prepared_for_learning(given, weight), self._second_stage()
+        began = time.perf_counter()
+        self.selected_ = self._select(data, usable_features(data), weight)
+        self.choice_seconds_ = time.perf_counter() - began
+        self._learn_base(base, data, weight)
+        return self
+
+    @all_or_nothing
+    def refit(
+        self,
+        X: Any,
+        y: Any = None,
+        qid: Any = None,
+        *,
+        query_weight: QueryWeight | None = None,
+        document_weight: Any = None,
+    ) -> Self:
+        """Fit ``base``, which may be another one by now, on the features that were chosen already.
+
+        The result is that of a whole fit to the same data, as long as the choice does not depend on what
+        changed (:meth:`chooses_like`).
+        """
+        check_is_fitted(self)
+        n_features = self.n_features_in_
+        given, weight = self._given_data(X, y, qid, query_weight, document_weight=document_weight)
+        if given.n_features != n_features:
+            reason = f"X has {given.n_features} features, but {type(self).__name__} chose among {n_features}"
+            raise DataError(None, None, f"{reason}; give the data of its fit, or call fit to choose again")
+        data = self._prepared_for_learning(given, weight)
+        self.selected_ = self._selected_again(usable_features(data))
+        self._learn_base(self._second_stage(), data, weight)
+        return self
+
+    def _selected_again(self, usable: IntArray) -> IntArray:
+        """The choice by what is known of the features already."""
+        return self.selected_
+
+    def chooses_like(self, other: FeatureSelector) -> bool:
+        """Whether what one learned of the features is what the other would, whatever their bases."""
+        if type(self) is not type(other) or self.chooses_by_base:
+            return False
+        ours, theirs = (
+            {k: v for k, v in selector._plain_parameters().items() if k not in self.decided_last}
+            for selector in (self, other)
+        )
+        return ours == theirs
+
+    def _learn_base(self, base: Any, data: Dataset, query_weight: FloatArray | None) -> None:
+        if len(self.selected_):
+            self._adopt(*self._fit_base(base, data, query_weight))
+        else:
+            self._adopt_nothing()
+
+    @abstractmethod
+    def _select(self, data: Dataset, usable: IntArray, query_weight: FloatArray | None) -> IntArray:
+        """Columns among ``usable``, in the order of choice."""
+
+    def _second_stage(self) -> Any:
+        """A copy of ``base``, ready to be fitted; RankSVM without one."""
+        return fresh_base(self.base)
+
+    def _fit_base(self, base: Any, data: Dataset, query_weight: FloatArray | None) -> tuple[Any, FloatArray]:
+        """The base, fitted on the chosen columns, and its weights in full width."""
+        columns, coef = np.sort(self.selected_), np.zeros(data.n_features)
+        fitted = fit_on(base, data, columns, query_weight)
+        coef[columns] = fitted.coef_
+        return fitted, coef
+
+    def transform(self, X: Any) -> Any:
+        """The chosen columns of X, in ascending order; a Dataset gives a Dataset."""
+        if not isinstance(X, Dataset):
+            return super().transform(X)
+        check_is_fitted(self)
+        data = self._in_training_order(X)
+        chosen = self._transform(self._checked_features(data))
+        return data.replace_features(chosen, [data.feature_names[j] for j in self.get_support(indices=True)])
+
+    def _get_support_mask(self) -> BoolArray:
+        check_is_fitted(self)
+        mask = np.zeros(self.n_features_in_, dtype=bool)
+        mask[self.selected_] = True
+        return mask
+
+    def _adopt(self, base: Any, coef: FloatArray) -> None:
+        self.base_, self.coef_ = base, coef
+        self.objective_ = float(getattr(base, "objective_", np.nan))
+        self.gap_ = float(getattr(base, "gap_", np.nan))
+        self.n_iter_ = int(getattr(base, "n_iter_", 1))
+        self.trace_ = getattr(base, "trace_", Trace())
+
+    def _certificate(self) -> dict[str, Any]:
+        """That of the base; ``features`` are those it was fitted on."""
+        names = self._names()
+        chosen = {"features": [names[j] for j in np.sort(self.selected_)]} if len(self.selected_) else {}
+        return super()._certificate() | chosen
+
+    def stated_problem(
+        self, data: Dataset, query_weight: FloatArray | None, certificate: Mapping[str, Any]
+    ) -> Problem | None:
+        base = self._second_stage()
+        if not isinstance(base, LinearRanker):
+            return None
+        return base.stated_problem(data, query_weight, certificate)
+
+    def _plain_parameters(self) -> dict[str, Any]:
+        """With the parameters of a base of ours."""
+        held = super()._plain_parameters()
+        if isinstance(self.base, LinearRanker):
+            held["base"] = {"method": type(self.base).__name__, "parameters": self.base._plain_parameters()}
+        return held
+
+    def _adopt_nothing(self) -> None:
+        warn_caller(f"{type(self).__name__} chose no feature, so every score is 0; {self._advice()}")
+        self.base_, self.coef_ = None, np.zeros(self.n_features_in_)
+        self.objective_, self.gap_, self.n_iter_, self.trace_ = np.nan, np.nan, 0, Trace()
+
+    def _advice(self) -> str:
+        """What to change when no feature was chosen."""
+        return "ask for more features"
+
+
+def usable_features(data: Dataset) -> IntArray:
+    """Columns that vary within a query; at least one."""
+    usable = np.flatnonzero(varying_columns(data))
+    if not len(usable):
+        raise DataError(None, None, NOTHING_TO_CHOOSE.format(n=data.n_features))
+    return usable
+
+
+def fresh_base(base: Any) -> Any:
+    """A copy of the second stage's ranker, RankSVM without one."""
+    if base is None:
+        return RankSVM()
+    if isinstance(base, type):
+        raise ParameterError("base", base, f"must be a ranker, not a class; give {base.__name__}()")
+    missing = [method for method in ("fit", "get_params") if not hasattr(base, method)]
+    if missing:
+        reason = f"must be a linear ranker such as RankSVM(), but has no {' and no '.join(missing)}"
+        raise ParameterError("base", base, reason)
+    return _unprepared(base) if isinstance(base, Prepared) else clone(base)
+
+
+def _unprepared(base: Prepared) -> Any:
+    """A copy that takes features as they are: the selector has prepared them, once for the choice and it."""
+    asked = " and ".join(
+        f"{name}={getattr(base, name)!r}"
+        for name in ("normalise", "missing")
+        if getattr(base, name) != getattr(type(base), name)
+    )
+    if asked:
+        reason = f"the selector prepares the features; give {asked} to it instead of the base"
+        raise ParameterError("base", base, reason)
+    return clone(base).set_params(normalise="none", missing="error")
+
+
+def fit_on(base: Any, data: Dataset, columns: IntArray, query_weight: FloatArray | None) -> Any:
+    """``base``, fitted on some columns."""
+    with warnings.catch_warnings():  # the selector has said it
+        warnings.simplefilter("ignore", ScaleWarning)
+        base.fit(data.select_features(columns), **weighted(base, query_weight))
+    if np.shape(getattr(base, "coef_", ())) != (len(columns),):
+        raise ParameterError(
+            "base",
+            base,
+            "must be a linear ranker, with one weight per feature in coef_; use the selector before "
+            f"{type(base).__name__} in a Pipeline instead",
+        )
+    return base
+
+
+def weighted(base: Any, query_weight: FloatArray | None) -> dict[str, Any]:
+    """The argument of ``base.fit`` for weights of queries; none without them."""
+    if query_weight is None:
+        return {}
+    if not has_fit_parameter(base, "query_weight"):
+        raise ParameterError("base", base, "cannot weigh queries; leave out `query_weight`")
+    return {"query_weight": query_weight}
+
+
+def check_size(name: str, size: int, usable: IntArray, data: Dataset) -> None:
+    """The number of features asked for is at least 1 and at most that of usable ones."""
+    if size > len(usable):
+        reason = f"only {len(usable)} of the {data.n_features} features vary within a query"
+        raise ParameterError(name, size, f"{reason}; give at most {len(usable)}")
+
+
+def levelled(values: FloatArray) -> FloatArray:
+    """As shares of the largest, rounded: equal where only rounding errors differ."""
+    largest_size = max(float(np.max(np.abs(values))), np.finfo(np.float64).tiny)
+    return np.round(values / largest_size, DIGITS)
+
+
+def largest(values: FloatArray, among: IntArray, k: int) -> IntArray:
+    """The k columns of ``among`` with the largest values, best first; of equals the earlier column."""
+    return among[np.argsort(-values[among], kind="stable")[:k]]

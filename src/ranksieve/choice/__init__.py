@@ -1,0 +1,1 @@
+"""From data to the chosen candidate: budgets, families of candidates, held-out queries, scorecards."""

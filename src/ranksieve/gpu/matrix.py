@@ -1,0 +1,140 @@
+"""A feature matrix on a GPU, and how one gets there."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ranksieve._types import AnyArray, FloatArray, IntArray, Matrix
+from ranksieve._util.messages import warn_caller
+from ranksieve.data.queries import Queries
+from ranksieve.data.streamed import StreamedMatrix
+from ranksieve.errors import DataError, ParameterError
+from ranksieve.gpu.device import check_memory, find_device
+
+if TYPE_CHECKING:
+    import torch
+
+
+CUDA = 2  # what DLPack calls NVIDIA's GPUs
+ROUNDED = (
+    "the features are float64 and the GPU takes float32: it fits, and certifies, the rounded ones; give "
+    "float32 to avoid this warning"
+)
+BLOCK_BYTES = 2**28  # of rows that are copied at a time
+OF_A_DOCUMENT = 12 * 8  # bytes: scores, gradients and what else has a number for each document
+OF_A_SORTED_DOCUMENT = 2500  # bytes: running sums of 17 numbers, and columns of Hessians, of some dozens
+
+
+class DeviceMatrix(StreamedMatrix):
+    """A dense float32 matrix on a GPU. Rows and columns that are chosen stay there; what is read does not."""
+
+    def __init__(self, values: torch.Tensor) -> None:
+        super().__init__(np.array([0, len(values)]), int(values.shape[1]), np.dtype(np.float32))
+        self.values = values
+
+    def read(self, first: int, last: int, columns: IntArray) -> AnyArray:
+        rows = self.values[first:last]
+        if not np.array_equal(columns, np.arange(self.shape[1])):
+            rows = rows[:, self._index(columns)]
+        return np.asfortranarray(rows.cpu().numpy())
+
+    def read_ahead(self, first: int, last: int, columns: IntArray) -> None:
+        """There is nothing to do ahead."""
+
+    @cached_property
+    def value_range(self) -> tuple[float, float]:
+        low, high = self.values.aminmax()
+        return float(low), float(high)
+
+    def spread_and_largest(self, queries: Queries) -> tuple[FloatArray, FloatArray] | None:
+        if not queries.contiguous:
+            return None
+        from ranksieve.gpu.features import Lists, extremes_of
+
+        return extremes_of(self.values, Lists(queries.offsets, self.values.device))
+
+    def taken(self, rows: IntArray) -> DeviceMatrix:
+        """Some rows, on the GPU."""
+        return DeviceMatrix(self.values[self._index(rows)])
+
+    def __getitem__(self, index: Any) -> Any:
+        if isinstance(index, tuple) and index[0] == slice(None) and np.ndim(index[1]) == 1:
+            return DeviceMatrix(self.values[:, self._index(np.asarray(index[1]))].contiguous())
+        return super().__getitem__(index)
+
+    def _index(self, places: IntArray) -> torch.Tensor:
+        import torch
+
+        return torch.from_numpy(np.ascontiguousarray(places, dtype=np.int64)).to(self.values.device)
+
+
+def is_on_gpu(X: Any) -> bool:
+    """Whether X is an array of PyTorch, CuPy or the like whose values are on a GPU."""
+    if isinstance(X, np.ndarray) or not hasattr(X, "__dlpack_device__"):
+        return False
+    return int(X.__dlpack_device__()[0]) == CUDA
+
+
+def from_gpu(X: Any) -> DeviceMatrix:
+    """A matrix of another library's array on a GPU, which stays where it is if it is float32 in rows."""
+    import torch
+
+    values = X if isinstance(X, torch.Tensor) else torch.from_dlpack(X)
+    if values.ndim != 2:
+        raise ParameterError(
+            "X", values, f"must be two-dimensional (documents × features), got shape {tuple(values.shape)}"
+        )
+    if 0 in values.shape:
+        reason = (
+            f"there are {values.shape[0]} documents and {values.shape[1]} features; each must be at least 1"
+        )
+        raise DataError(None, None, reason)
+    if values.dtype == torch.float64:
+        warn_caller(ROUNDED)
+    return DeviceMatrix(values.detach().to(torch.float32).contiguous())
+
+
+def as_host_array(values: Any) -> AnyArray:
+    """An array of the host, also of values that are on a GPU."""
+    if not is_on_gpu(values):
+        return np.asarray(values)
+    import torch
+
+    return np.asarray(
+        (values if isinstance(values, torch.Tensor) else torch.from_dlpack(values)).cpu().numpy()
+    )
+
+
+def on_gpu(X: Matrix, queries: Queries, device: str, origin: AnyArray | None = None) -> DeviceMatrix:
+    """X on a GPU, in float32, its rows query after query.
+
+    ``origin`` has for each query a row that is taken off the query's rows before they are rounded.
+    """
+    place = find_device(device)
+    if isinstance(X, DeviceMatrix) and origin is None and X.values.device == place:
+        return X if queries.contiguous else X.taken(queries.order)
+    import torch
+
+    from ranksieve.gpu.features import TILED
+
+    n_rows, n_columns = X.shape
+    needed = {"features": 4 * n_rows * n_columns, "documents": OF_A_DOCUMENT * n_rows}
+    if n_sorted := int(queries.sizes[queries.sizes > TILED].sum()):
+        needed[f"lists of more than {TILED:,}"] = OF_A_SORTED_DOCUMENT * n_sorted
+    check_memory(place, needed)
+    values = torch.empty((n_rows, n_columns), dtype=torch.float32, device=place)
+    query = queries.query_of_grouped if origin is not None else None
+    step = max(1, BLOCK_BYTES // (8 * n_columns))
+    for start in range(0, n_rows, step):
+        rows = slice(start, start + step) if queries.contiguous else queries.order[start : start + step]
+        block = X[rows]
+        block = np.asarray(block.toarray() if hasattr(block, "toarray") else block)
+        if origin is not None and query is not None:
+            block = block - origin[query[start : start + step]]
+        values[start : start + step] = torch.from_numpy(np.ascontiguousarray(block, dtype=np.float32)).to(
+            place
+        )
+    return DeviceMatrix(values)

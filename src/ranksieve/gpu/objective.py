@@ -1,0 +1,142 @@
+"""The objective of data on a GPU: solvers see the same methods, and scores stay on the GPU."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import torch
+
+from ranksieve._types import FloatArray, IntArray
+from ranksieve.data.dataset import Dataset, checked_query_weight
+from ranksieve.data.magnitudes import check_features
+from ranksieve.data.queries import Queries, queries_in_order
+from ranksieve.errors import DataError, ParameterError
+from ranksieve.gpu.features import TILED, DeviceFeatures, Lists
+from ranksieve.gpu.loss import DeviceSquaredHinge, DeviceValue, Hessians
+from ranksieve.gpu.matrix import DeviceMatrix
+from ranksieve.losses import SquaredHinge
+from ranksieve.losses.base import NO_PAIRS, Loss
+from ranksieve.losses.squared_hinge import checked_levels, checked_table
+from ranksieve.objective import Objective, Point
+
+OFFERS = frozenset({"hessian", "hessian_product", "largest_at_zero", "line", "part"})
+ON_GPU = "the loss {name} does not run on a GPU, squared_hinge does; choose `device='cpu'`"
+
+
+class DeviceLoss:
+    """What solvers ask of the loss."""
+
+    name, offers = SquaredHinge.name, OFFERS
+
+    def __init__(self, sums: DeviceSquaredHinge, queries: Queries) -> None:
+        if not sums.normaliser > 0:
+            raise DataError(None, None, NO_PAIRS)
+        self.sums, self.queries, self.normaliser = sums, queries, sums.normaliser
+
+    def evaluate(self, s: Any) -> DeviceValue:
+        """Sum and gradient at the scores ``s``."""
+        return self.sums.evaluate(s)
+
+    def line(self, at: DeviceValue, s: Any, d: Any) -> Callable[[float], tuple[float, float]]:
+        """A function of μ: both derivatives of the loss along d at s + μd."""
+        return self.sums.line(s, d)
+
+    def dual(self, value: float, slack: float, scale: float) -> float:
+        """D = 2c·(1/p)Σξ − c²·(1/p)Σξ² for the dual point 2cξ."""
+        return 2.0 * scale * slack - scale**2 * value
+
+
+class DeviceObjective(Objective):
+    """f(w) = loss(Xw) / normaliser, its gradient and blocks of its Hessian, of rows on a GPU.
+
+    X is float32, and its rows are query after query. Scores, sums and gradients, and with them certificates,
+    are in float64; Hessians, which only lead to the next point, are nearly as good as in float32.
+    """
+
+    def __init__(self, features: DeviceFeatures, loss: DeviceLoss) -> None:
+        self.features: Any = features
+        self.loss: Any = loss
+        self._hessians = Hessians(features, loss.sums)
+        self._at_zero, self._gradient_at_zero, self._latest, self._gradient = None, None, None, None
+
+    def evaluate(self, w: FloatArray) -> Point:
+        """Loss at the weights ``w``; the gradient comes with it, so that the GPU is waited for once."""
+        sums, scores = self.loss.sums, self.scores(w)
+        g, by_query = sums.sums(scores)
+        found = torch.cat([by_query.sum(0), self.features.on_device_transposed(g)]).cpu().numpy()
+        at = sums.value(scores, g, by_query, found[:3])
+        self._gradient = (at, np.where(self.varies, found[3:] / self.loss.normaliser, 0.0))
+        return self._point(w, scores, at)
+
+    def evaluate_scores(self, w: FloatArray, scores: Any) -> Point:
+        return self._point(w, scores, self.loss.evaluate(scores))
+
+    def _point(self, w: FloatArray, scores: Any, at: Any) -> Point:
+        if not np.isfinite(at.value):
+            return Point(w, scores, np.inf, np.nan, at)
+        return Point(w, scores, at.value / self.loss.normaliser, at.slack / self.loss.normaliser, at)
+
+    def hessian(self, point: Point, columns: IntArray) -> FloatArray:
+        if (known := self._known_hessian(point, columns)) is not None:
+            return known
+        everything = np.array([0, self.loss.queries.n_queries])
+        total = self._hessians.blocks(point.at, columns, everything)[0]  # type: ignore[arg-type]
+        return np.asarray(self._cleared(total, columns) / self.loss.normaliser)
+
+    def hessians(self, point: Point, columns: IntArray, cuts: IntArray) -> FloatArray:
+        hessians = self._cleared(self._hessians.blocks(point.at, columns, cuts), columns)  # type: ignore[arg-type]
+        self._latest = (point.at, columns, hessians.sum(axis=0) / self.loss.normaliser)
+        return hessians
+
+    def curvatures(self, point: Point) -> FloatArray:
+        diagonal = self._hessians.diagonal(point.at)  # type: ignore[arg-type]
+        return np.where(self.varies, diagonal / self.loss.normaliser, 0.0)
+
+    def restricted(self, columns: IntArray) -> DeviceObjective:
+        return DeviceObjective(self.features.restricted(columns), self.loss)
+
+    def sample(self, every: int) -> Objective | None:
+        queries, sums = self.loss.queries, self.loss.sums
+        chosen = np.arange(0, queries.n_queries, every)
+        rows = np.flatnonzero(np.repeat(np.arange(queries.n_queries) % every == 0, queries.sizes))
+        some, at = queries_in_order(queries.ids[chosen], queries.sizes[chosen]), sums.lists.moved(rows)
+        lists = Lists(some.offsets, sums.lists.device)
+        try:
+            loss = DeviceLoss(sums.part(lists, at, sums.lists.moved(chosen)), some)
+        except ValueError:
+            return None
+        return DeviceObjective(DeviceFeatures(self.features.X[at], lists), loss)
+
+    def hessian_product(self, point: Point, v: FloatArray) -> FloatArray:
+        product = self.loss.sums.product(point.at, self.features.scores(v))
+        total = self.features.transposed(product) / self.loss.normaliser
+        return np.where(self.varies, total, 0.0)
+
+    def slope_along(self, point: Point, direction_scores: Any) -> float:
+        return float((point.at.gradient * direction_scores).sum()) / float(self.loss.normaliser)
+
+    def curvature_along(self, point: Point, direction_scores: Any) -> float:
+        product = self.loss.sums.product(point.at, direction_scores)
+        return float((product * direction_scores).sum()) / float(self.loss.normaliser)
+
+
+def device_objective(data: Dataset, loss: Loss, query_weight: FloatArray | None) -> DeviceObjective:
+    """The objective of data whose features are on a GPU, query after query."""
+    if not isinstance(loss, SquaredHinge):
+        raise ParameterError("device", "cuda", ON_GPU.format(name=loss.name))
+    matrix, queries, table, y = data.X, data.queries, loss.level_weights, data.y
+    assert isinstance(matrix, DeviceMatrix)
+    if table is not None:
+        table = checked_table(table)
+        checked_levels(y, len(table))
+    device = matrix.values.device
+    longest = TILED if table is None else queries.n_rows  # sorting does not know weights of pairs of labels
+    lists = Lists(queries.offsets, device, longest)
+    features = DeviceFeatures(matrix.values, lists)
+    check_features(features.spread, features.reach, data.feature_names)
+    weight = checked_query_weight(query_weight, queries.n_queries)
+    mass = None if data.document_weight is None else lists.moved(data.document_weight, np.float64)
+    sums = DeviceSquaredHinge(lists.moved(y), lists, lists.moved(weight, np.float64), mass, table)
+    return DeviceObjective(features, DeviceLoss(sums, queries))

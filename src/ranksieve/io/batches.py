@@ -1,0 +1,556 @@
+"""Documents in batches, from files of any size: what a conversion reads."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ranksieve._types import AnyArray, IntArray, PathLike
+from ranksieve._util.atomic_folder import atomic_folder
+from ranksieve._util.files import FULL
+from ranksieve._util.messages import warn_caller
+from ranksieve.data.dataset import Dataset, TextColumn, WithGaps, take_rows
+from ranksieve.data.inputs import as_document_weight, as_labels, numbered_names
+from ranksieve.data.matrix import first_place, is_sparse
+from ranksieve.data.queries import as_id_array, ids_from_text, text_array
+from ranksieve.errors import DataError
+from ranksieve.io.folder import NUMBER_KINDS, is_folder_dataset
+from ranksieve.io.folder_writer import Batch, FolderWriter, text_column
+from ranksieve.io.frames import (
+    NOT_UTF8,
+    ColumnChoice,
+    Columns,
+    as_table,
+    columns_of,
+    extra,
+    features_of,
+    ids_of,
+    is_text,
+    labels_of,
+    open_parquet,
+    weights_of,
+    without_index,
+)
+from ranksieve.io.letor import (
+    CHUNK_BYTES,
+    LARGE_DENSE_CELLS,
+    LEAST_DENSE_SHARE,
+    NO_FEATURE,
+    Entries,
+    LetorRows,
+    names_for,
+)
+from ranksieve.io.text_files import (
+    GZIP_MAGIC,
+    STANDARD_INPUT,
+    in_file,
+    profile_of_files,
+    source_name,
+    text_chunks,
+)
+from ranksieve.kernels.letor_text import scatter_rows
+from ranksieve.prepare.missing import FILLS, OTHER_POLICIES, has_missing
+
+BATCH_CELLS, BATCH_ROWS = 2**20, 8192
+Progress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True)
+class Source:
+    """Batches of documents, and what is to be known of them.
+
+    ``names`` gives the names of so many features, and ``ids`` makes the array of query ids from what the
+    batches call them. ``about`` goes into the header. ``n_docs`` is how many documents will come, if that is
+    known before. Without ``empty_comments``, comments that are all empty are no comments.
+    """
+
+    batches: Iterator[Batch]
+    dtype: np.dtype[Any]
+    names: Callable[[int], Sequence[str]]
+    ids: Callable[[list[Any]], AnyArray]
+    about: Mapping[str, Any]
+    n_docs: int | None = None
+    empty_comments: bool = True
+
+
+def rows_of_batch(width: int) -> int:
+    """How many rows of so many features go into a batch."""
+    return max(1, min(BATCH_ROWS, BATCH_CELLS // max(1, width)))
+
+
+# --- LETOR text --------------------------------------------------------------------------------------------
+
+
+def letor_source(
+    paths: Sequence[PathLike],
+    n_features: int | None,
+    dtype: Any,
+    refuse_missing: bool,
+    progress: Progress | None = None,
+    names: PathLike | Sequence[str] | None = None,
+) -> Source:
+    """The documents of LETOR text, chunk by chunk; several files make one data set."""
+    kind = np.dtype(np.float64 if dtype is None else dtype)
+    called = names_for(names, paths)
+    least = 0 if called is None else called.least
+    return Source(
+        _letor_batches(paths, n_features, kind, refuse_missing, progress, least),
+        kind,
+        numbered_names if called is None else lambda width: called.of(width, _names_of(paths)),
+        ids_from_text,
+        {"source": _names_of(paths), "profile": profile_of_files(paths)},
+        empty_comments=False,
+    )
+
+
+def _names_of(paths: Sequence[PathLike]) -> str:
+    return ", ".join(source_name(path) for path in paths)
+
+
+def _letor_batches(
+    paths: Sequence[PathLike],
+    n_features: int | None,
+    dtype: np.dtype[Any],
+    refuse_missing: bool,
+    progress: Progress | None,
+    least: int,
+) -> Iterator[Batch]:
+    total, done, share, room = _plain_bytes(paths), 0, _DenseShare(n_features or 0), None
+    for path in paths:
+        name, line = source_name(path), 0
+        for chunk in text_chunks(path, CHUNK_BYTES):
+            features = _Kept()
+            rows = LetorRows(features, n_features, dtype)
+            rows.room = rows.room if room is None else room
+            line = rows.add(name, line, chunk, refuse_missing)
+            room = rows.room
+            if features.entries is not None:
+                share.add(name, features.entries)
+                yield from _slices(rows, features.entries, n_features, least)
+            done += chunk.end - chunk.begin
+            if progress is not None and total:
+                progress(done, total)
+    if share.rows and not share.width:
+        raise DataError(_names_of(paths), None, NO_FEATURE)
+
+
+class _Kept:
+    """The features of one chunk as the parser gives them."""
+
+    entries: Entries | None = None
+
+    def add(self, name: str, entries: Entries) -> None:
+        self.entries = entries
+
+    def finish(self) -> Any:
+        return None
+
+
+class _DenseShare:
+    """Refuses text so sparse that its rows would be written as zeros nearly everywhere."""
+
+    def __init__(self, width: int) -> None:
+        self.rows, self.stored, self.width = 0, 0, width
+
+    def add(self, name: str, entries: Entries) -> None:
+        self.rows += len(entries.starts) - 1
+        self.stored += len(entries.values)
+        self.width = max(self.width, entries.width)
+        cells = self.rows * self.width
+        if cells > LARGE_DENSE_CELLS and self.stored < LEAST_DENSE_SHARE * cells:
+            reason = (
+                f"{self.stored} values for {self.rows} × {self.width} features would make a folder of zeros; "
+                "use read_letor with `sparse=True`"
+            )
+            raise DataError(name, None, reason)
+
+
+def _slices(rows: LetorRows, entries: Entries, n_features: int | None, least: int) -> Iterator[Batch]:
+    """The documents of one chunk, with at least so many features, fewer at a time if they are wide."""
+    width, y = n_features or max(entries.width, least), rows.labels.held
+    starts = np.append(rows.queries.first_rows.held, len(y))
+    names = [rows.queries.names[token] for token in rows.queries.tokens]
+    comments, doc_ids = _comments(rows)
+    step = rows_of_batch(width)
+    for first in range(0, len(y), step):
+        last = min(first + step, len(y))
+        X = np.zeros((last - first, width), rows.dtype)
+        begin, end = entries.starts[first], entries.starts[last]
+        if end - begin == X.size:  # distinct ascending indices: every row is 1, …, width
+            X[:] = entries.values[begin:end].reshape(X.shape)
+        else:
+            scatter_rows(entries.starts[first : last + 1], entries.features, entries.values, X)
+        runs = slice(int(np.searchsorted(starts, first, "right")) - 1, int(np.searchsorted(starts, last)))
+        sizes = np.diff(np.clip(starts[runs.start : runs.stop + 1], first, last))
+        yield Batch(X, y[first:last], names[runs], sizes.tolist(), comments[first:last], doc_ids[first:last])
+
+
+def _comments(rows: LetorRows) -> tuple[TextColumn, TextColumn]:
+    """Comments and the document ids in them, also if all are empty."""
+    text = rows.comments
+    block, ends = text.block.held, text.ends.held
+    begins = np.concatenate((np.zeros(1, dtype=np.int64), ends[:-1]))
+    return TextColumn(block, begins, ends), TextColumn(block, text.id_begins.held, text.id_ends.held)
+
+
+def _plain_bytes(paths: Sequence[PathLike]) -> int:
+    """The size of the text of all files, 0 if it is not known before they are read."""
+    total = 0
+    for path in paths:
+        if os.fspath(path) == STANDARD_INPUT or not Path(path).is_file():
+            return 0
+        with open(path, "rb") as file:
+            if file.read(len(GZIP_MAGIC)) == GZIP_MAGIC:
+                return 0
+        total += os.path.getsize(path)
+    return total
+
+
+# --- Data sets ---------------------------------------------------------------------------------------------
+
+
+def dataset_source(data: Dataset, dtype: Any, progress: Progress | None = None) -> Source:
+    """The rows of a data set that is open or in memory."""
+    kind = np.dtype(data.X.dtype if dtype is None else dtype)
+    about = {"source": data.source, "profile": data.profile}
+    if data.truth is not None:
+        about["truth"] = np.asarray(data.truth, dtype=np.float64).tolist()
+    return Source(
+        _dataset_batches(data, kind, progress),
+        kind,
+        lambda _: data.feature_names,
+        ids_like(data.queries.ids),
+        about,
+        n_docs=data.n_docs,
+    )
+
+
+def _dataset_batches(data: Dataset, dtype: np.dtype[Any], progress: Progress | None) -> Iterator[Batch]:
+    queries, step = data.queries, rows_of_batch(data.n_features)
+    ids = queries.ids.tolist()
+    query_of = queries.of_rows(np.arange(queries.n_queries))
+    comments = None if data.comments is None else _texts(data.comments)
+    doc_ids = None if data.doc_ids is None else doc_id_column(data.doc_ids)
+    texts = {name: _texts(column) for name, column in data.texts.items()}
+    for first in range(0, data.n_docs, step):
+        rows = slice(first, min(first + step, data.n_docs))
+        block = data.X[rows]
+        X = as_dtype(
+            block.toarray() if is_sparse(block) else np.asarray(block), dtype, data.feature_names, first
+        )
+        runs, sizes = runs_of(query_of[rows])
+        yield Batch(
+            X, data.y[rows], [ids[code] for code in runs.tolist()], sizes.tolist(),
+            None if comments is None else comments[rows], None if doc_ids is None else doc_ids[rows],
+            take_rows(data.document_weight, rows),
+            {name: column[rows] for name, column in texts.items()},
+        )  # fmt: skip
+        if progress is not None:
+            progress(rows.stop, data.n_docs)
+
+
+def _texts(column: Sequence[Any]) -> TextColumn:
+    return column if isinstance(column, TextColumn) else text_column([str(one) for one in column])
+
+
+def doc_id_column(ids: Sequence[Any]) -> TextColumn | WithGaps | AnyArray:
+    """Document ids as numbers if all of them are whole numbers, else as texts; None is a gap."""
+    if isinstance(ids, TextColumn | WithGaps):
+        return ids
+    if isinstance(ids, np.ndarray) and ids.dtype.kind in "iu":
+        return ids
+    gaps = np.array([one is None for one in ids], dtype=bool)
+    present = [one for one in ids if one is not None]
+    if present and all(isinstance(one, int | np.integer) for one in present):
+        least, most = min(present), max(present)
+        if least >= -(2**63) and most < 2**63:
+            numbers = np.array([0 if one is None else one for one in ids], dtype=np.int64)
+            return WithGaps(numbers, gaps) if gaps.any() else numbers
+    texts = text_column(["" if one is None else str(one) for one in ids])
+    return WithGaps(texts, gaps) if gaps.any() else texts
+
+
+# --- Shared ------------------------------------------------------------------------------------------------
+
+
+def runs_of(ids: AnyArray) -> tuple[AnyArray, IntArray]:
+    """The ids of runs of equal neighbours, and the length of each run."""
+    starts = np.flatnonzero(np.concatenate(([True], ids[1:] != ids[:-1])))
+    return ids[starts], np.diff(np.append(starts, len(ids)))
+
+
+def ids_like(ids: AnyArray) -> Callable[[list[Any]], AnyArray]:
+    """A function that makes an array of ids of the same kind from what ``tolist`` gives of them."""
+    kind = ids.dtype
+    if kind.kind in NUMBER_KINDS:
+        return lambda some: np.array(some, dtype=kind)
+    if kind.kind == "O" and not all(isinstance(one, str) for one in ids):
+        raise DataError(None, None, "query ids of mixed or compound types cannot be written; use int or str")
+    return text_array
+
+
+def as_dtype(X: AnyArray, dtype: np.dtype[Any], names: Sequence[str], first: int) -> AnyArray:
+    """The values in another type; one that overflows in it is refused."""
+    if X.dtype == dtype:
+        return X
+    with np.errstate(over="ignore"):
+        cast = X.astype(dtype)
+    overflows = np.argwhere(np.isinf(cast) & ~np.isinf(X)) if dtype.itemsize < X.dtype.itemsize else ()
+    for row, column in overflows[:1]:
+        reason = (
+            f"feature {names[column]} of row {first + row} is {X[row, column]}, which overflows in {dtype}; "
+            "choose `dtype='float64'`"
+        )
+        raise DataError(None, None, reason)
+    return cast
+
+
+TEXT = np.dtype(np.str_)
+ONE_KIND = "make them of one kind"
+DEFAULT_CHOICE = ColumnChoice()
+
+
+@dataclass(frozen=True)
+class _Part:
+    """One file: its columns, the types of its ids, and how many rows it has."""
+
+    path: PathLike
+    columns: Columns
+    single: bool
+    query_kind: np.dtype[Any]
+    doc_kind: np.dtype[Any] | None
+    n_rows: int
+
+
+def parquet_source(
+    paths: Sequence[PathLike],
+    dtype: Any,
+    refuse_missing: bool,
+    progress: Progress | None = None,
+    choice: ColumnChoice = DEFAULT_CHOICE,
+) -> Source:
+    """The rows of parquet files, which make one data set in the order given.
+
+    Features are float32 if they are in all files, else float64. Columns are found by name; a file that lacks
+    one is refused.
+    """
+    parts = [_part(path, choice) for path in paths]
+    for part in parts[1:]:
+        _check_same_columns(parts[0], part)
+    found = np.float32 if all(part.single for part in parts) else np.float64
+    kind = np.dtype(found if dtype is None else dtype)
+    query_kind = _common([part.query_kind for part in parts], "query", parts)
+    doc_kinds = [part.doc_kind for part in parts if part.doc_kind is not None]
+    doc_kind = _common(doc_kinds, "document", parts) if doc_kinds else None
+    columns = parts[0].columns
+    return Source(
+        _batches(parts, columns, kind, doc_kind, refuse_missing, progress),
+        kind,
+        lambda _: columns.features,
+        ids_like(np.empty(0, dtype=query_kind)),
+        {"source": ", ".join(source_name(path) for path in paths), "profile": None},
+        n_docs=sum(part.n_rows for part in parts),
+    )
+
+
+def _part(path: PathLike, choice: ColumnChoice) -> _Part:
+    with open_parquet(path) as file:
+        empty = without_index(file.schema_arrow.empty_table())
+        with in_file(source_name(path)):
+            columns, table = columns_of(empty, choice)
+            weights_of(table, columns)
+            single = features_of(table, columns.features).dtype == np.float32
+            query_kind = _kind_of(table[columns.qid])
+            doc_kind = None if columns.doc_id is None else _kind_of(table[columns.doc_id])
+        return _Part(path, columns, single, query_kind, doc_kind, file.metadata.num_rows)
+
+
+def _kind_of(column: Any) -> np.dtype[Any]:
+    """The type of the ids of a column."""
+    if is_text(column.dtype):
+        return TEXT
+    kind = ids_of(column).dtype
+    if kind.kind == "O":
+        raise DataError(
+            None, None, f"the column {column.name!r} holds {column.dtype}; ids must be numbers or text"
+        )
+    return kind
+
+
+def _check_same_columns(first: _Part, other: _Part) -> None:
+    names = (set(first.columns.all()), set(other.columns.all()))
+    for here, there, lacking, having in ((0, 1, other, first), (1, 0, first, other)):
+        for name in sorted(names[here] - names[there]):
+            reason = (
+                f"has no column {name!r}, but {source_name(having.path)} has; all files need the same ones"
+            )
+            raise DataError(source_name(lacking.path), None, reason)
+    for name in sorted(set(first.columns.features) ^ set(other.columns.features)):
+        text, numbers = (first, other) if name in first.columns.texts else (other, first)
+        reason = (
+            f"the column {name!r} is text, but a feature in {source_name(numbers.path)}; make both the same"
+        )
+        raise DataError(source_name(text.path), None, reason)
+
+
+def _common(kinds: Sequence[np.dtype[Any]], what: str, parts: Sequence[_Part]) -> np.dtype[Any]:
+    """The type that holds the ids of all files as they are."""
+    for part, kind in zip(parts, kinds, strict=True):
+        if kind.kind != kinds[0].kind and {kind.kind, kinds[0].kind} != {"i", "u"}:
+            reason = (
+                f"its {what} ids are {_words(kind)}, but those of {source_name(parts[0].path)} are "
+                f"{_words(kinds[0])}; {ONE_KIND}"
+            )
+            raise DataError(source_name(part.path), None, reason)
+    common = np.result_type(*kinds)
+    if common.kind == "f" and kinds[0].kind != "f":
+        raise DataError(
+            source_name(parts[0].path), None, f"no integer type holds the {what} ids of all files; {ONE_KIND}"
+        )
+    return TEXT if common.kind == "U" else common
+
+
+def _words(kind: np.dtype[Any]) -> str:
+    return "text" if kind.kind == "U" else kind.name
+
+
+def _batches(
+    parts: Sequence[_Part],
+    columns: Columns,
+    dtype: np.dtype[Any],
+    doc_kind: np.dtype[Any] | None,
+    refuse_missing: bool,
+    progress: Progress | None,
+) -> Iterator[Batch]:
+    done, total = 0, sum(part.n_rows for part in parts)
+    for part in parts:
+        name, first = source_name(part.path), 0
+        with open_parquet(part.path) as file:
+            for table in _tables(file, columns):
+                with in_file(name):
+                    batch = _batch(table, columns, dtype, doc_kind, first, refuse_missing)
+                yield batch
+                first += table.num_rows
+                done += table.num_rows
+                if progress is not None:
+                    progress(done, total)
+
+
+def _tables(file: Any, columns: Columns) -> Iterator[Any]:
+    """Some rows at a time, one row group after another: over all groups at once, arrow keeps what it read."""
+    arrow, size = extra("pyarrow"), rows_of_batch(len(columns.features))
+    for group in range(file.num_row_groups):
+        stream = file.iter_batches(size, row_groups=[group], columns=columns.all(), use_threads=False)
+        for rows in stream:
+            if rows.num_rows:
+                yield arrow.Table.from_batches([rows])
+
+
+def _batch(
+    table: Any,
+    columns: Columns,
+    dtype: np.dtype[Any],
+    doc_kind: np.dtype[Any] | None,
+    first: int,
+    refuse_missing: bool,
+) -> Batch:
+    rows = as_table(table)
+    X = as_dtype(features_of(rows, columns.features), dtype, columns.features, first)
+    y = as_labels(labels_of(rows[columns.label]), table.num_rows, first)
+    qid = as_id_array(ids_of(rows[columns.qid]), first)
+    place = first_place(X, np.isnan) if refuse_missing else None
+    if place is not None:
+        row, column = place
+        reason = (
+            f"feature {columns.features[column]} of row {first + row} (query {qid[row]}) is missing; "
+            f"{OTHER_POLICIES}"
+        )
+        raise DataError(None, None, reason)
+    ids, sizes = runs_of(qid)
+    comments = None if columns.comment is None else _parquet_texts(table[columns.comment])
+    doc_ids = None if doc_kind is None else _doc_ids(table[columns.doc_id], rows[columns.doc_id], doc_kind)
+    texts = {name: _parquet_texts(table[name]) for name in columns.texts}
+    weight = as_document_weight(weights_of(rows, columns), table.num_rows, first)
+    return Batch(X, y, ids.tolist(), sizes.tolist(), comments, doc_ids, weight, texts)
+
+
+def _doc_ids(column: Any, of_frame: Any, kind: np.dtype[Any]) -> WithGaps:
+    gaps = np.asarray(column.is_null().to_numpy(), dtype=bool)
+    if kind == TEXT:
+        return WithGaps(_parquet_texts(column), gaps)
+    numbers = np.zeros(len(gaps), dtype=kind)
+    numbers[~gaps] = ids_of(of_frame.drop_nulls())
+    return WithGaps(numbers, gaps)
+
+
+def _parquet_texts(column: Any) -> TextColumn:
+    """Strings as the bytes that arrow holds them in; null is empty."""
+    arrow = extra("pyarrow")
+    compute = extra("pyarrow.compute")
+    texts = compute.fill_null(column.combine_chunks().cast(arrow.large_string()), "")
+    if isinstance(texts, arrow.ChunkedArray):
+        texts = texts.combine_chunks()
+    try:
+        texts.validate(full=True)
+    except arrow.ArrowInvalid:
+        raise DataError(None, None, NOT_UTF8) from None
+    _, places, block = texts.buffers()
+    begins = np.frombuffer(places, dtype=np.int64)[texts.offset : texts.offset + len(texts) + 1]
+    data = np.empty(0, dtype=np.uint8) if block is None else np.frombuffer(block, dtype=np.uint8)
+    return TextColumn(data, begins[:-1], begins[1:])
+
+
+GIGABYTE, MEGABYTE = 1e9, 1e6
+LABEL_BYTES = 8
+
+
+def write_folder(dataset: Dataset, path: PathLike) -> None:
+    """Write a data set into a folder; one that holds a data set already is replaced, any other refused."""
+    write_source(dataset_source(dataset, None), path, "keep")
+
+
+def write_source(source: Source, path: PathLike, missing: str) -> None:
+    """Write all documents of a source into a folder."""
+    with atomic_folder(path, is_folder_dataset) as place, FolderWriter(place, source.dtype) as writer:
+        try:
+            _fill(writer, source, missing)
+        except OSError as error:
+            if error.errno not in FULL:
+                raise
+            raise OSError(f"{path}: {_full(writer, source)}; make room or choose another place") from None
+
+
+def _fill(writer: FolderWriter, source: Source, missing: str) -> None:
+    for batch in source.batches:
+        if missing in FILLS and not writer.has_missing:
+            writer.has_missing = has_missing(batch.X)
+        writer.add(batch)
+    if writer.n_docs == 0:
+        raise DataError(source.about["source"], None, "holds no documents")
+    if writer.scattered:
+        name = source.about["source"] or "the data"
+        warn_caller(
+            f"{name}: the rows of some queries are not together; the folder has them query by query, in "
+            "another order"
+        )
+    writer.finish(source.names(writer.width), source.ids, missing, source.about, source.empty_comments)
+
+
+def _full(writer: FolderWriter, source: Source) -> str:
+    """What a full disk lacks, as far as that is known."""
+    written = f"the disk is full after {_size(writer.bytes_written)}"
+    if writer.scattered:
+        written += " (rows are brought together in a second copy)"
+    if source.n_docs is None:
+        return written
+    needed = source.n_docs * (writer.width * source.dtype.itemsize + LABEL_BYTES)
+    return f"{written}, and the data set needs about {_size(needed)}"
+
+
+def _size(count: int) -> str:
+    return f"{count / GIGABYTE:.3g} GB" if count >= GIGABYTE else f"{count / MEGABYTE:.3g} MB"

@@ -1,0 +1,767 @@
+"""What can be wrong with a line of LETOR text, one sentence each."""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import accumulate
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import DTypeLike
+
+from ranksieve._parallel import map_blocks
+from ranksieve._types import AnyArray, FloatArray, IntArray, Matrix, PathLike
+from ranksieve._util.files import atomic_write, destination
+from ranksieve.data.dataset import Dataset, TextColumn
+from ranksieve.data.inputs import numbered_names
+from ranksieve.data.matrix import csr, first_place, sort_each_row, stored_rows, widened
+from ranksieve.data.queries import group_queries, ids_from_text
+from ranksieve.errors import DataError, ParameterError, shown
+from ranksieve.io.text_files import (
+    STANDARD_INPUT,
+    Chunk,
+    content_lines,
+    maybe_gzip,
+    profile_of_files,
+    read_text,
+    source_name,
+    text_chunks,
+)
+from ranksieve.kernels.letor_text import (
+    BAD_FEATURE,
+    BAD_INDEX,
+    BAD_LABEL,
+    GOOD,
+    INDEX_TOO_LARGE,
+    LONGEST,
+    NO_QUERY,
+    SAFE_DIGITS,
+    Lines,
+    Parsed,
+    Rows,
+    parse_lines,
+    scatter_rows,
+    write_lines,
+)
+from ranksieve.prepare.missing import OTHER_POLICIES, MissingPolicy, check_policy
+
+TOKEN = re.compile(rb"[^ \t\r\n#]*")
+LONGEST_SHOWN = 40
+LARGEST_INDEX = 10_000_000
+INFINITE = {"inf", "infinity"}
+NO_FEATURE = "no line has a feature; expected index:value after the query id"
+
+
+def check_width(n_features: int | None) -> None:
+    """Refuse more columns than can have names."""
+    if n_features is not None and n_features > LARGEST_INDEX:
+        reason = f"must be at most {LARGEST_INDEX}; number the features that occur from 1 on"
+        raise ParameterError("n_features", n_features, reason)
+
+
+@dataclass(frozen=True, order=True)
+class Fault:
+    """A sentence about a line; faults order by line."""
+
+    line: int
+    sentence: str
+
+    def error(self, name: str) -> DataError:
+        return DataError(name, self.line, self.sentence)
+
+
+def token_at(buffer: bytearray, at: int) -> bytes:
+    """The token that begins at a position."""
+    found = TOKEN.match(buffer, at)
+    return bytes(found.group()) if found else b""
+
+
+def kernel_fault(buffer: bytearray, parsed: Parsed, n_features: int | None) -> Fault:
+    """The fault the parser stopped at."""
+    token = token_at(buffer, parsed.fault_at)
+    return Fault(parsed.lines, SENTENCES[parsed.fault](token, n_features))
+
+
+def infinite_value(line: int, feature: int, shown: str) -> Fault:
+    """A number too large for the matrix; feature 0 is the label."""
+    place = f"feature {feature}" if feature else "the label"
+    return Fault(line, f"{place} is {beginning_of(shown)}, which overflows; {_FINITE}")
+
+
+def missing_value(parsed: Parsed) -> Fault:
+    return Fault(
+        parsed.missing_line, f"feature {parsed.missing_feature} is missing (NULL or NaN); {OTHER_POLICIES}"
+    )
+
+
+def feature_twice(line: int, feature: int) -> Fault:
+    return Fault(line, f"feature {feature} occurs twice on the line; give it once")
+
+
+def query_not_utf8(line: int, token: bytes) -> Fault:
+    return Fault(line, f"the query id {token[:LONGEST_SHOWN]!r} is not UTF-8; save the file as UTF-8")
+
+
+_FINITE = "values must be finite numbers, or NULL where missing"
+
+
+def _shown(token: bytes) -> str:
+    text = token.decode("utf-8", errors="backslashreplace")
+    if not text:
+        return "nothing"
+    return repr(beginning_of(text))
+
+
+def beginning_of(text: str) -> str:
+    """The beginning of a text that may be long."""
+    return text if len(text) <= LONGEST_SHOWN else text[:LONGEST_SHOWN] + "…"
+
+
+def _index(digits: bytes) -> str:
+    return _shown(digits.lstrip(b"0") or b"0").strip("'")
+
+
+def _bad_label(token: bytes, n_features: int | None) -> str:
+    return f'the label is {_shown(token)}; expected a finite number first, as in "2 qid:10 1:0.5"'
+
+
+def _no_query(token: bytes, n_features: int | None) -> str:
+    return f'found {_shown(token)} after the label; expected the query id there, as in "2 qid:10 1:0.5"'
+
+
+def _bad_feature(token: bytes, n_features: int | None) -> str:
+    index, colon, value = token.partition(b":")
+    if colon and index.isdigit() and value.strip(b"+-").decode("ascii", "replace").lower() in INFINITE:
+        return f"feature {_index(index)} is {_shown(value)}; {_FINITE}"
+    return f'found {_shown(token)}; expected index:value, as in "7:0.5" (a missing value is NULL or NaN)'
+
+
+def _bad_index(token: bytes, n_features: int | None) -> str:
+    return f"found {_shown(token)}; LETOR features count from 1"
+
+
+def _index_too_large(token: bytes, n_features: int | None) -> str:
+    digits = token.partition(b":")[0]
+    index = _index(digits)
+    if len(digits) > SAFE_DIGITS and digits.startswith(b"0"):
+        return f"found {_shown(token)}; write feature numbers without leading zeros"
+    if n_features is None:
+        return f"feature {index} is beyond {LARGEST_INDEX}; number the features that occur from 1 on"
+    return f"feature {index} is beyond `n_features={n_features}`; raise `n_features` or leave it out"
+
+
+SENTENCES: dict[int, Callable[[bytes, int | None], str]] = {
+    BAD_LABEL: _bad_label,
+    NO_QUERY: _no_query,
+    BAD_FEATURE: _bad_feature,
+    BAD_INDEX: _bad_index,
+    INDEX_TOO_LARGE: _index_too_large,
+}
+
+
+SUFFIX = ".names"
+NUMBERED = re.compile(r"(\d{1,8})\s*[:,;\t]\s*(.+)")
+
+
+class FeatureNames(NamedTuple):
+    """Names of the features 1, 2, …, and where they come from.
+
+    Without ``exact`` they were given with their numbers, so that data may have fewer features.
+    """
+
+    names: tuple[str, ...]
+    source: str
+    exact: bool
+
+    @property
+    def least(self) -> int:
+        """How many features the data get at least."""
+        return 0 if self.exact else len(self.names)
+
+    def of(self, n_features: int, source: str) -> tuple[str, ...]:
+        """The names of so many features; another number of names is refused."""
+        if n_features > len(self.names) or (self.exact and n_features < len(self.names)):
+            reason = f"has {n_features} features, but {self.source} has {len(self.names)} names"
+            raise DataError(source, None, reason)
+        return self.names
+
+
+def names_for(given: PathLike | Sequence[str] | None, paths: Sequence[PathLike]) -> FeatureNames | None:
+    """The names that are given, as a file or a sequence, else those of a file beside the text, if any."""
+    if isinstance(given, str | os.PathLike):
+        return read_names(given)
+    if given is not None:
+        return FeatureNames(tuple(str(name) for name in given), "names=", True)
+    found = [read_names(place) for place in map(names_beside, paths) if place.is_file()]
+    for other in found[1:]:
+        if other.names != found[0].names:
+            reason = f"has other names than {found[0].source}; files of one data set need the same features"
+            raise DataError(other.source, None, reason)
+    return found[0] if found else None
+
+
+def names_beside(path: PathLike) -> Path:
+    """Where the names of a text's features are looked for: ``train.txt.names``, also for train.txt.gz."""
+    return Path(os.fspath(path).removesuffix(".gz") + SUFFIX)
+
+
+def read_names(path: PathLike) -> FeatureNames:
+    """Read the names of features: one per line, or ``1:name`` on each line, or CSV with index and name."""
+    source = source_name(path)
+    lines = list(content_lines(read_text(path), source))
+    if not lines:
+        raise DataError(source, None, "holds no names; expected one per line")
+    matches = [NUMBERED.fullmatch(line) for _, line in lines]
+    numbered = all(matches[1:]) and (matches[0] is not None or len(matches) > 1)
+    names: dict[int, str] = {}
+    taken: set[str] = set()
+    for count, ((place, line), match) in enumerate(zip(lines, matches, strict=True), start=1):
+        if numbered and match is None:  # the header
+            continue
+        number, name = (int(match[1]), match[2].strip()) if numbered and match else (count, line)
+        if not 1 <= number <= LARGEST_INDEX:
+            raise DataError(*place, f"{shown(name)} has number {number}; expected 1 to {LARGEST_INDEX}")
+        if number in names:
+            raise DataError(*place, f"feature {number} has a second name; give it one")
+        if name in taken:
+            raise DataError(*place, f"two features are called {name!r}; rename one of them")
+        names[number] = name
+        taken.add(name)
+    every = tuple(names.get(j + 1, default) for j, default in enumerate(numbered_names(max(names))))
+    return FeatureNames(every, source, exact=not numbered)
+
+
+@contextmanager
+def names_written(dataset: Dataset, path: PathLike) -> Iterator[None]:
+    """While a text is written: leave the names of its features beside it, or remove those of an older one."""
+    if os.fspath(path) == STANDARD_INPUT or not destination(path).replaced:
+        yield
+        return
+    names, beside = dataset.feature_names, names_beside(path)
+    if names == numbered_names(len(names)):
+        yield
+        beside.unlink(missing_ok=True)
+        return
+    if beside.is_symlink():
+        raise DataError(beside, None, "is a link, but the feature names are written there; remove the link")
+    for name in names:
+        if name.strip() != name or not name or len(name.splitlines()) > 1:
+            raise DataError(
+                None, None, f"the feature name {name!r} does not fit on a line of {beside}; rename it"
+            )
+    with atomic_write(beside) as file:
+        file.writelines(f"{number}:{name}\n" for number, name in enumerate(names, start=1))
+        yield
+
+
+LARGE_DENSE_CELLS, LEAST_DENSE_SHARE = 2**27, 0.01
+
+
+class Entries(NamedTuple):
+    """The features of some rows: row r has ``starts[r]:starts[r + 1]`` of ``features`` and ``values``."""
+
+    starts: IntArray
+    features: AnyArray
+    values: AnyArray
+    width: int
+
+
+class Features(Protocol):
+    """Where the rows of the matrix go."""
+
+    def add(self, name: str, entries: Entries) -> None: ...
+    def finish(self) -> Matrix: ...
+
+
+class DenseFeatures:
+    """Rows of a dense matrix, as wide as the largest index so far; what a line leaves out is 0."""
+
+    def __init__(self, dtype: np.dtype[np.floating], n_features: int | None) -> None:
+        self.width = n_features or 0
+        self.stored = 0
+        self.rows = GrowingArray(dtype, self.width)
+
+    def add(self, name: str, entries: Entries) -> None:
+        count = len(entries.starts) - 1
+        self.stored += len(entries.values)
+        self._widen(name, max(self.width, entries.width), len(self.rows) + count)
+        rows = self.rows.extend(count)
+        if len(entries.values) == rows.size:  # distinct ascending indices: every row is 1, …, width
+            rows[:] = entries.values.reshape(rows.shape)
+            return
+        scatter_rows(entries.starts, entries.features, entries.values, rows)
+
+    def _widen(self, name: str, width: int, count: int) -> None:
+        cells = count * width
+        if cells > LARGE_DENSE_CELLS and self.stored < LEAST_DENSE_SHARE * cells:
+            reason = (
+                f"{self.stored} values for {count} × {width} features would make a dense matrix of zeros; "
+                "choose `sparse=True`"
+            )
+            raise DataError(name, None, reason)
+        if width > self.width:
+            self.width = width
+            self.rows.widen(width)
+
+    def finish(self) -> Matrix:
+        return self.rows.finish()
+
+
+class SparseFeatures:
+    """Compressed rows with the entries that the lines give."""
+
+    def __init__(self, dtype: np.dtype[np.floating], n_features: int | None) -> None:
+        self.width = n_features or 0
+        self.values, self.features = GrowingArray(dtype), GrowingArray(np.int32)
+        self.ends = GrowingArray(np.int64)
+        self.ends.append(np.zeros(1, dtype=np.int64))
+
+    def add(self, name: str, entries: Entries) -> None:
+        self.width = max(self.width, entries.width)
+        self.ends.append(entries.starts[1:] + len(self.values))
+        self.values.append(entries.values)
+        self.features.append(entries.features)
+
+    def finish(self) -> Matrix:
+        return csr(self.values.finish(), self.features.finish(), self.ends.finish(), self.width)
+
+
+class QueryRuns:
+    """Query ids, one per run of rows."""
+
+    def __init__(self) -> None:
+        self.tokens: list[bytes] = []
+        self.first_rows = GrowingArray(np.int64)
+        self.names: dict[bytes, str] = {}
+
+    def add(self, tokens: list[bytes], first_rows: IntArray) -> None:
+        self.tokens += tokens
+        self.first_rows.append(first_rows)
+
+    def undecodable(self, tokens: list[bytes]) -> int | None:
+        """Decode the tokens not seen before; the number of the first that is not UTF-8."""
+        for k, token in enumerate(tokens):
+            if token not in self.names:
+                try:
+                    self.names[token] = token.decode()
+                except UnicodeDecodeError:
+                    return k
+        return None
+
+    def finish(self, n_rows: int) -> AnyArray:
+        """One id per row: int64 if every id is a plain integer, else str."""
+        ids = ids_from_text([self.names[token] for token in self.tokens])
+        return np.repeat(ids, np.diff(np.append(self.first_rows.finish(), n_rows)))
+
+
+class Comments:
+    """The text after ``#``, and where the document id is in it."""
+
+    def __init__(self) -> None:
+        self.block = GrowingArray(np.uint8)
+        self.ends, self.id_begins, self.id_ends = (GrowingArray(np.int64) for _ in range(3))
+
+    def add(self, out: Rows, rows: int) -> None:
+        before = len(self.block)
+        self.block.append(out.comments[: out.comment_ends[rows - 1]])
+        self.ends.append(out.comment_ends[:rows] + before)
+        self.id_begins.append(out.id_begins[:rows] + before)
+        self.id_ends.append(out.id_ends[:rows] + before)
+
+    def finish(self) -> tuple[TextColumn | None, TextColumn | None]:
+        """Comments and document ids, None if no line has any."""
+        if len(self.block) == 0:
+            return None, None
+        block, ends = self.block.finish(), self.ends.finish()
+        begins = np.concatenate(([0], ends[:-1]))
+        return TextColumn(block, begins, ends), TextColumn(
+            block, self.id_begins.finish(), self.id_ends.finish()
+        )
+
+
+class LetorRows:
+    """The documents read so far; the parser writes to ``room``, which another may have used before."""
+
+    def __init__(
+        self,
+        features: Features,
+        n_features: int | None,
+        dtype: np.dtype[np.floating],
+        room: Rows | None = None,
+    ) -> None:
+        self.features = features
+        self.n_features = n_features
+        self.dtype = dtype
+        self.labels = GrowingArray(np.float64)
+        self.queries = QueryRuns()
+        self.comments = Comments()
+        self.has_missing = False
+        self.room = _room(0) if room is None else room
+
+    def read(self, path: PathLike, chunk_bytes: int, refuse_missing: bool) -> None:
+        """Add every document of one file; the first faulty line raises."""
+        line = 0
+        for chunk in text_chunks(path, chunk_bytes):
+            line = self.add(source_name(path), line, chunk, refuse_missing)
+
+    def add(self, name: str, line: int, chunk: Chunk, refuse_missing: bool) -> int:
+        if len(self.room.comments) < len(chunk.buffer):
+            self.room = _room(len(chunk.buffer))
+        out, text = self.room, np.frombuffer(chunk.buffer, dtype=np.uint8)
+        parsed = parse_lines(text, chunk.begin, chunk.end, line, self.n_features or LARGEST_INDEX, out)
+        faults = _repair(chunk.buffer, parsed, out)
+        if not parsed.ordered:
+            faults += _sort_rows(parsed, out)
+        values, overflow = _cast(out.values[: parsed.entries], self.dtype, parsed, out)
+        faults += overflow
+        tokens = _query_tokens(chunk.buffer, parsed, out)
+        undecodable = self.queries.undecodable(tokens)
+        if undecodable is not None:
+            faults.append(query_not_utf8(out.lines[out.run_rows[undecodable]], tokens[undecodable]))
+        if parsed.missing_line and refuse_missing:
+            faults.append(missing_value(parsed))
+        if parsed.fault != GOOD:
+            faults.append(kernel_fault(chunk.buffer, parsed, self.n_features))
+        if faults:
+            raise min(faults).error(name)
+        if parsed.rows:
+            self._keep(name, parsed, tokens, values)
+        return int(parsed.lines)
+
+    def _keep(self, name: str, parsed: Parsed, tokens: list[bytes], values: AnyArray) -> None:
+        out, rows = self.room, parsed.rows
+        self.queries.add(tokens, out.run_rows[: parsed.runs] + len(self.labels))
+        self.labels.append(out.labels[:rows])
+        self.comments.add(out, rows)
+        self.has_missing |= parsed.missing_line > 0
+        features = out.features[: parsed.entries]
+        self.features.add(name, Entries(out.starts[: rows + 1], features, values, parsed.width))
+
+
+def _room(size: int) -> Rows:
+    """Room for any text of ``size`` bytes: a line has at least 8 of them and a feature 4."""
+    rows, entries = size // 8 + 2, size // 4 + 1
+    lengths = dict.fromkeys(Rows._fields, rows)
+    lengths |= dict.fromkeys(("features", "values"), entries) | {"comments": size}
+    lengths |= dict.fromkeys(("repair_entries", "repair_begins"), entries + rows)
+    types = {"labels": np.float64, "values": np.float64, "features": np.int32, "comments": np.uint8}
+    return Rows(**{name: np.empty(n, dtype=types.get(name, np.int64)) for name, n in lengths.items()})
+
+
+def _query_tokens(buffer: bytearray, parsed: Parsed, out: Rows) -> list[bytes]:
+    begins, ends = out.run_begins[: parsed.runs].tolist(), out.run_ends[: parsed.runs].tolist()
+    return [bytes(buffer[begin:end]) for begin, end in zip(begins, ends, strict=True)]
+
+
+def _repair(buffer: bytearray, parsed: Parsed, out: Rows) -> list[Fault]:
+    """Read the numbers the parser left over with Python's ``float``; list those that overflow."""
+    faults = []
+    for k in range(parsed.repairs):
+        entry, token = int(out.repair_entries[k]), token_at(buffer, int(out.repair_begins[k]))
+        value = float(token)
+        if entry < 0:
+            out.labels[-1 - entry] = value
+        else:
+            out.values[entry] = value
+        if math.isinf(value):
+            faults.append(infinite_value(*_place(entry, parsed, out), token.decode()))
+    return faults
+
+
+def _place(entry: int, parsed: Parsed, out: Rows) -> tuple[int, int]:
+    """Line and feature of an entry; −1 − row means a label, feature 0."""
+    if entry < 0:
+        return int(out.lines[-1 - entry]), 0
+    row = np.searchsorted(out.starts[: parsed.rows + 1], entry, side="right") - 1
+    return int(out.lines[row]), int(out.features[entry]) + 1
+
+
+def _sort_rows(parsed: Parsed, out: Rows) -> list[Fault]:
+    """Put the features of each whole row in ascending order; name the first that occurs twice."""
+    starts = out.starts[: parsed.rows + 1]
+    features, values = out.features[: starts[-1]], out.values[: starts[-1]]
+    sort_each_row(starts, features, values)
+    repeated = np.setdiff1d(np.flatnonzero(np.diff(features) == 0) + 1, starts)
+    return [feature_twice(*_place(int(entry), parsed, out)) for entry in repeated[:1]]
+
+
+def _cast(
+    values: FloatArray, dtype: np.dtype[np.floating], parsed: Parsed, out: Rows
+) -> tuple[AnyArray, list[Fault]]:
+    """The values in the matrix's type; name the first that overflows in it."""
+    if dtype == values.dtype:
+        return values, []
+    with np.errstate(over="ignore"):
+        cast = values.astype(dtype)
+    overflows = np.flatnonzero(np.isinf(cast))[:1]
+    return cast, [infinite_value(*_place(int(e), parsed, out), f"{values[e]} in {dtype}") for e in overflows]
+
+
+class GrowingArray:
+    """Rows of a fixed width, appended in place.
+
+    Room grows by a quarter at a time: memory stays under 1.25 times what is held (twice that while a system
+    copies to reallocate), and copying costs O(1) per row.
+    """
+
+    def __init__(self, dtype: DTypeLike, width: int | None = None) -> None:
+        self._room: AnyArray = np.zeros((0,) if width is None else (0, width), dtype=dtype)
+        self._length = 0
+
+    def __len__(self) -> int:
+        return self._length
+
+    @property
+    def held(self) -> AnyArray:
+        """What has been appended; not to be kept over the next ``extend``."""
+        return self._room[: self._length]
+
+    def extend(self, count: int) -> AnyArray:
+        """``count`` more rows of zeros, as a view to write to at once."""
+        start, self._length = self._length, self._length + count
+        if self._length > len(self._room):
+            self._resize(max(self._length, len(self._room) * 5 // 4))
+        return self._room[start : self._length]
+
+    def append(self, rows: AnyArray) -> None:
+        self.extend(len(rows))[:] = rows
+
+    def widen(self, width: int) -> None:
+        """Give every row ``width`` entries, the new ones 0."""
+        wider = np.zeros((self._length, width), dtype=self._room.dtype)
+        wider[:, : self._room.shape[1]] = self.held
+        self._room = wider
+
+    def finish(self) -> AnyArray:
+        """The array, without spare room; nothing may be appended afterwards."""
+        self._resize(self._length)
+        return self._room
+
+    def _resize(self, length: int) -> None:
+        self._room.resize((length, *self._room.shape[1:]), refcheck=False)
+
+
+ROWS_AT_ONCE, CELLS_AT_ONCE = 1024, 1 << 15  # of a piece: so few that its text stays in the cache
+PIECES_AT_ONCE = 8  # which threads share
+AROUND_LABEL = len(" qid:") + len("\n")
+AROUND_VALUE = len(" ") + len(":")
+
+
+def letor_lines(dataset: Dataset) -> Iterator[memoryview]:
+    """The text in pieces of whole lines; a piece is to be used before the next is asked for."""
+    queries = _one_block([text.encode() for text in _query_texts(dataset)])
+    query_of_row = dataset.queries.of_rows(np.arange(dataset.n_queries))
+    rooms, step = [_Room() for _ in range(PIECES_AT_ONCE)], _rows_at_once(dataset)
+    for first in range(0, dataset.n_docs, step * PIECES_AT_ONCE):
+        starts = range(first, min(first + step * PIECES_AT_ONCE, dataset.n_docs), step)
+        for room, start in zip(rooms, starts, strict=False):
+            room.prepare(dataset, start, min(start + step, dataset.n_docs), query_of_row, queries)
+        yield from map_blocks(lambda k, _: rooms[k].write(), np.arange(len(starts) + 1))
+
+
+class _Room:
+    """Some rows and their text; used again for other rows, because fresh memory costs time."""
+
+    def __init__(self) -> None:
+        self._values: AnyArray = np.empty(0)
+        self._text: AnyArray = np.empty(0, dtype=np.uint8)
+
+    def prepare(
+        self,
+        dataset: Dataset,
+        start: int,
+        stop: int,
+        query_of_row: IntArray,
+        queries: tuple[AnyArray, IntArray],
+    ) -> None:
+        """Take some rows in; refuse them if LETOR text cannot hold them."""
+        block = dataset.X[start:stop]
+        _check_finite(dataset, start, block)
+        starts, places, columns, stored = stored_rows(block)
+        self._values = _with_room(self._values, len(stored))
+        self._values[: len(stored)] = stored
+        self._lines = Lines(
+            dataset.y[start:stop], starts, places, columns, self._values, dataset.X.dtype == np.float32,
+            query_of_row[start:stop], *queries, *_tails(dataset, start, stop),
+        )  # fmt: skip
+        self._text = _with_room(self._text, _most_bytes(self._lines, dataset.n_features))
+
+    def write(self) -> memoryview:
+        """The text of these rows."""
+        return self._text[: write_lines(self._lines, self._text)].data
+
+
+def _with_room(array: AnyArray, size: int) -> AnyArray:
+    return array if len(array) >= size else np.empty(size, dtype=array.dtype)
+
+
+def _rows_at_once(dataset: Dataset) -> int:
+    cells = max(dataset.X.size, 1)  # of a sparse matrix the stored ones
+    return int(np.clip(CELLS_AT_ONCE * dataset.n_docs // cells, 1, ROWS_AT_ONCE))
+
+
+def _most_bytes(lines: Lines, n_features: int) -> int:
+    entry = AROUND_VALUE + len(str(n_features)) + LONGEST
+    queries = np.diff(lines.query_starts)[lines.query_of_row].sum()
+    row = LONGEST + AROUND_LABEL
+    return int(lines.starts[-1] * entry + len(lines.labels) * row + queries + len(lines.tails))
+
+
+def _one_block(texts: Sequence[bytes]) -> tuple[AnyArray, IntArray]:
+    """Texts one after another, and where each begins, with the end of the last."""
+    starts = np.fromiter(accumulate(map(len, texts), initial=0), dtype=np.int64, count=len(texts) + 1)
+    return np.frombuffer(bytearray(b"".join(texts)), dtype=np.uint8), starts
+
+
+def _query_texts(dataset: Dataset) -> list[str]:
+    """The id of each query as one token."""
+    texts = [str(query) for query in dataset.queries.ids]
+    for text in texts:
+        if not text or "#" in text or any(c in text for c in " \t\r\n\0"):
+            raise DataError(
+                None, None, f"the query id {text!r} is not one word without #; LETOR text cannot hold it"
+            )
+    if len(set(texts)) < len(texts):
+        raise DataError(None, None, "two query ids look the same as text; LETOR text cannot tell them apart")
+    return texts
+
+
+def _check_finite(dataset: Dataset, start: int, block: Matrix) -> None:
+    place = first_place(block, np.isinf)
+    if place is not None:
+        row, column = place
+        name = dataset.feature_names[column]
+        raise DataError(
+            None, None, f"feature {name} of row {start + row} is infinite; LETOR text cannot hold it"
+        )
+
+
+def _tails(dataset: Dataset, start: int, stop: int) -> tuple[AnyArray, IntArray]:
+    """What follows the features of each row: its comment, else its document id."""
+    if dataset.comments is None and dataset.doc_ids is None:
+        return np.empty(0, dtype=np.uint8), np.zeros(stop - start + 1, dtype=np.int64)
+    return _one_block([_tail(dataset, row) for row in range(start, stop)])
+
+
+def _tail(dataset: Dataset, row: int) -> bytes:
+    comment = _raw(dataset.comments, row)
+    if comment or dataset.doc_ids is None:
+        end = b"\r" if comment.endswith(b"\r") else b""  # readers take one away, as part of the line's end
+        return b" #" + comment + end if comment else b""
+    doc_id = _raw(dataset.doc_ids, row)
+    if len(doc_id.split()) > 1:
+        raise DataError(
+            None, None, f"the document id {doc_id.decode()!r} is not one word; LETOR text cannot hold it"
+        )
+    return b" #docid = " + doc_id if doc_id else b""
+
+
+def _raw(column: Sequence[Any] | None, row: int) -> bytes:
+    if column is None:
+        return b""
+    text = column.raw(row) if isinstance(column, TextColumn) else str(column[row]).encode()
+    if b"\n" in text or b"\0" in text:
+        raise DataError(None, None, f"the comment or document id of row {row} holds a line break or NUL byte")
+    return text
+
+
+CHUNK_BYTES = 1 << 18  # small, because fresh memory costs as much time as parsing: buffers stay in the cache
+
+
+def read_letor(
+    path: PathLike | Sequence[PathLike],
+    *,
+    n_features: int | None = None,
+    missing: str = "keep",
+    sparse: bool = False,
+    dtype: DTypeLike = np.float64,
+    names: PathLike | Sequence[str] | None = None,
+    _chunk_bytes: int = CHUNK_BYTES,
+) -> Dataset:
+    """Read LETOR (SVMlight with query ids) text, plain or gzip.
+
+    Numbers have the bits of Python's ``float``. Query ids are int64 if all of them are plain integers, else
+    str. The text after ``#`` becomes ``comments``; ``doc_ids`` holds X of ``docid = X``, else the first
+    word of the comment. Blank lines and lines with a comment only are skipped. A file of a LETOR fold
+    (``Fold1/train.txt``) comes with LETOR's conventions: the ``profile`` of its data is ``"letor"``.
+
+    Parameters
+    ----------
+    path : path or sequence of paths
+        ``-`` is standard input. Several files make one data set; equal ids are one query.
+    n_features : int, optional
+        Number of columns; at most ten million; default: the largest index. A larger index is an error.
+    missing : {"keep", "error", "zero", "query_min", "column_mean"}
+        What becomes of ``NULL`` and ``NaN``, see :func:`fill_missing`; rankers deal with NaN that is kept.
+    sparse : bool
+        CSR with the features that the lines give, instead of a dense matrix.
+    dtype : float64 or float32
+        Type of the matrix.
+    names : path or sequence of str, optional
+        Names of the features: a file with one per line, or with their numbers (``1:bm25_title``, or CSV
+        ``1,bm25_title``), or the names themselves. Default: ``PATH.names`` if there is such a file, else
+        ``f1, f2, …``. Names that come with numbers may be more than the features of the text.
+    """
+    check_policy(missing)
+    rows = _empty_rows(n_features, sparse, np.dtype(dtype))
+    paths = [path] if isinstance(path, str | os.PathLike) else list(path)
+    called = names_for(names, paths)
+    for one in paths:
+        rows.read(one, _chunk_bytes, refuse_missing=missing == "error")
+    source = ", ".join(source_name(one) for one in paths)
+    return _dataset(rows, missing, source, profile_of_files(paths), called)
+
+
+def _empty_rows(n_features: int | None, sparse: bool, dtype: np.dtype[Any]) -> LetorRows:
+    if n_features is not None and n_features < 1:
+        raise ParameterError("n_features", n_features, "must be at least 1")
+    check_width(n_features)
+    if dtype not in (np.float32, np.float64):
+        raise ParameterError("dtype", str(dtype), "must be float32 or float64")
+    features = SparseFeatures(dtype, n_features) if sparse else DenseFeatures(dtype, n_features)
+    return LetorRows(features, n_features, dtype)
+
+
+def _dataset(
+    rows: LetorRows, missing: str, source: str, profile: str | None, called: FeatureNames | None
+) -> Dataset:
+    if len(rows.labels) == 0:
+        raise DataError(source or "the list of files", None, "holds no documents")
+    X, y = rows.features.finish(), rows.labels.finish()
+    if X.shape[1] == 0:
+        raise DataError(source, None, NO_FEATURE)
+    names = None
+    if called is not None:
+        X = widened(X, called.least) if X.shape[1] < called.least else X
+        names = called.of(X.shape[1], source)
+    qid = rows.queries.finish(len(y))
+    if rows.has_missing and missing != "keep":
+        MissingPolicy(missing).fill(X, group_queries(qid))
+    comments, doc_ids = rows.comments.finish()
+    return Dataset(X, y, qid, names, doc_ids=doc_ids, comments=comments, source=source, profile=profile)
+
+
+def write_letor(dataset: Dataset, path: PathLike) -> None:
+    """Write LETOR text, gzip if the name ends in ``.gz``; the file appears whole or not at all.
+
+    :func:`read_letor` gives the same bits back: every feature of a dense row, the stored ones of a sparse
+    row, ``NULL`` where missing. A number has the shortest form for the matrix's own type: the fewest digits
+    that read back to the same float64, or for a float32 matrix to the same float32 (``dtype=np.float32``, or
+    float64 that is cast). The comment is kept, else the document id is written as ``docid = X``. Features
+    with names of their own have them written beside it, in ``PATH.names``.
+    """
+    if dataset.document_weight is not None:
+        reason = (
+            "LETOR text cannot hold document weights; write parquet, CSV or a folder, or set "
+            "document_weight of the data set to None"
+        )
+        raise DataError(path, None, reason)
+    with names_written(dataset, path), atomic_write(path, "wb") as file, maybe_gzip(file, path) as out:
+        for text in letor_lines(dataset):
+            out.write(text)

@@ -1,0 +1,288 @@
+"""A sum of steps, Σ weight · [x > threshold]: what RankBoost learns."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+
+from ranksieve._types import AnyArray, FloatArray, IntArray, Matrix
+from ranksieve._util.files import atomic_write
+from ranksieve._util.json_values import checked, plain
+from ranksieve._util.messages import lookup
+from ranksieve._version import __version__
+from ranksieve.data.dataset import Dataset
+from ranksieve.data.remote import RemoteDataset
+from ranksieve.errors import DataError
+from ranksieve.model.lightgbm_text import CELLS_AT_ONCE, TextModel, booster_of, booster_scores, read_text
+from ranksieve.model.linear import (
+    BOOSTED_FORMAT,
+    MISSING,
+    MOST_FEATURES,
+    NORMALISATION,
+    ModelInputs,
+    input_blocks,
+)
+from ranksieve.prepare import UNPREPARED, Preparation
+
+STEPS_SHAPE = {"inputs": [int], "thresholds": [float], "weights": [float]}
+
+
+@dataclass(frozen=True)
+class Steps:
+    """Σ_t weights_t · [x_{inputs_t} > thresholds_t]; inputs count from 0."""
+
+    kind: ClassVar[str] = "steps"
+    inputs: tuple[int, ...]
+    thresholds: tuple[float, ...]
+    weights: tuple[float, ...]
+
+    @property
+    def words(self) -> str:
+        """How many there are."""
+        return f"{len(self.inputs)} step{'' if len(self.inputs) == 1 else 's'}"
+
+    def scores(self, values: AnyArray) -> FloatArray:
+        """Scores of rows."""
+        return self.scores_of_columns(values.T, len(values))
+
+    def scores_of_columns(self, columns: Iterable[AnyArray], n_rows: int) -> FloatArray:
+        """A column's steps are one function: weights summed over the thresholds below the value."""
+        inputs, thresholds, weights = (
+            np.array(part) for part in (self.inputs, self.thresholds, self.weights)
+        )
+        scores = np.zeros(n_rows)
+        for j, column in enumerate(columns):
+            mine = np.flatnonzero(inputs == j)
+            mine = mine[np.argsort(thresholds[mine], kind="stable")]
+            steps = np.concatenate(([0.0], np.cumsum(weights[mine])))
+            scores += steps[np.searchsorted(thresholds[mine], column, side="left")]
+        return scores
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for JSON."""
+        return {name: list(getattr(self, name)) for name in STEPS_SHAPE}
+
+    @classmethod
+    def from_dict(cls, content: dict[str, Any]) -> Steps:
+        """The inverse of :meth:`to_dict`."""
+        parts = checked(content, STEPS_SHAPE, "the ensemble")
+        if len({len(part) for part in parts.values()}) > 1:
+            lengths = ", ".join(f"{len(part)} {name}" for name, part in parts.items())
+            raise DataError(None, None, f"the ensemble has {lengths}; expected as many of each")
+        return cls(**{name: tuple(part) for name, part in parts.items()})
+
+    def check(self, n_features: int) -> None:
+        """Refuse steps of features that the model does not have."""
+        if any(not 0 <= j < n_features for j in self.inputs):
+            raise DataError(None, None, f"a step is about feature {max(self.inputs)} of {n_features}")
+
+
+TREES_SHAPE = {"inputs": [int], "text": [str]}
+
+
+@dataclass(frozen=True)
+class Trees:
+    """The sum of trees; ``inputs`` are the booster's columns of the model's features: no others count."""
+
+    kind: ClassVar[str] = "lightgbm"
+    inputs: tuple[int, ...]
+    text: str
+
+    @classmethod
+    def of(cls, booster: Any, inputs: IntArray) -> Trees:
+        """The trees of a booster that splits on some columns."""
+        return cls(tuple(inputs.tolist()), booster.model_to_string())
+
+    @property
+    def words(self) -> str:
+        """How many there are."""
+        return f"{self._checked.n_trees} tree{'' if self._checked.n_trees == 1 else 's'}"
+
+    def scores(self, values: AnyArray) -> FloatArray:
+        """Scores of rows, of which the model's features are given."""
+        scores, width = np.empty(len(values)), len(self._checked.names)
+        step = max(1, CELLS_AT_ONCE // width)
+        for first in range(0, len(values), step):
+            part = values[first : first + step]
+            rows = np.zeros((len(part), width))
+            rows[:, list(self.inputs)] = part
+            scores[first : first + step] = booster_scores(self._booster, rows)
+        return scores
+
+    @cached_property
+    def _checked(self) -> TextModel:
+        return read_text(self.text)
+
+    @cached_property
+    def _booster(self) -> Any:
+        return booster_of(self._checked.text, "a model of trees")
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for JSON, line by line."""
+        return {"inputs": list(self.inputs), "text": self.text.split("\n")}
+
+    @classmethod
+    def from_dict(cls, content: dict[str, Any]) -> Trees:
+        """The inverse of :meth:`to_dict`."""
+        parts = checked(content, TREES_SHAPE, "the ensemble")
+        return cls(tuple(parts["inputs"]), "\n".join(parts["text"]))
+
+    def check(self, n_features: int) -> None:
+        """Refuse trees that are damaged or split on columns that are none of the model's features."""
+        if len(self.inputs) != n_features or len(set(self.inputs)) != n_features:
+            raise DataError(
+                None, None, f"inputs has {len(set(self.inputs))} columns for {n_features} features"
+            )
+        if any(not 0 <= j < len(self._checked.names) for j in self.inputs):
+            raise DataError(None, None, "inputs name a column that the trees do not have")
+        if not self._checked.used <= set(self.inputs):
+            raise DataError(None, None, "the trees split on a column that is not among the inputs")
+
+
+__all__ = ["BoostedModel", "Feature", "Steps", "Trees", "boosted_from_dict", "is_boosted"]
+
+FORMAT_VERSION = 1
+SHAPE = {
+    "format": str,
+    "format_version": int,
+    "features": [{"name": str, "index": int}],
+    "n_features": int,
+    "ensemble": dict,
+    "normalisation": (NORMALISATION, None),
+    "missing": (MISSING, None),
+    "method": str,
+    "parameters": dict,
+    "data": dict,
+    "version": str,
+}
+ENSEMBLES: dict[str, Callable[[dict[str, Any]], Steps | Trees]] = {
+    Steps.kind: Steps.from_dict,
+    Trees.kind: Trees.from_dict,
+}
+
+
+@dataclass(frozen=True)
+class Feature:
+    """A feature in use: its name, its column in the training data (from 0)."""
+
+    name: str
+    index: int
+
+
+@dataclass(frozen=True)
+class BoostedModel(ModelInputs):
+    """score(x) = a sum of steps or trees over the features in use, with where it came from.
+
+    ``preparation`` says what replaces a missing feature and how it is normalised, ``data`` has short names
+    for the exact content of what it learned from, ``version`` is the release that wrote it.
+    """
+
+    features: tuple[Feature, ...]
+    n_features: int
+    ensemble: Steps | Trees
+    preparation: Preparation = UNPREPARED
+    method: str = ""
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    data: Mapping[str, str] = field(default_factory=dict)
+    version: str = __version__
+    chosen_by: None = None
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the features in use."""
+        return [feature.name for feature in self.features]
+
+    @property
+    def columns(self) -> list[int]:
+        """Columns of the features in use in the training data, from 0."""
+        return [feature.index for feature in self.features]
+
+    def predict(self, X: Dataset | Matrix, qid: Any = None) -> FloatArray:
+        """Scores in row order; columns are found by name in a Dataset or frame, by position in an array.
+
+        ``qid`` is needed if X is not a Dataset and features are prepared within each query.
+        """
+        if isinstance(X, RemoteDataset):
+            return X.predicted(self.predict)  # type: ignore[no-any-return]
+        matrix, columns = self._located(X)
+        prepare, rows_at_once = self._prepare(X, qid, matrix.shape[0])
+        scores = np.zeros(matrix.shape[0])
+        for rows, values, places in input_blocks(matrix, columns, prepare, rows_at_once):
+            mine = values[:, places]
+            if self.preparation.missing.policy == "error" and np.isnan(mine).any():
+                scores[rows] = mine.sum(axis=1)
+                self._refuse_missing(scores, matrix, columns)
+            scores[rows] = self.ensemble.scores(mine)
+        return scores
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for JSON."""
+        entries = {
+            "format": BOOSTED_FORMAT,
+            "format_version": FORMAT_VERSION,
+            **{name: getattr(self, name) for name in ("n_features", "method", "data", "version")},
+            **self.preparation.to_dict(),
+            "features": [asdict(feature) for feature in self.features],
+            "parameters": plain(self.parameters),
+            "ensemble": {"kind": self.ensemble.kind, **self.ensemble.to_dict()},
+        }
+        return {name: entries[name] for name in SHAPE}
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the model as JSON, atomically."""
+        text = json.dumps(self.to_dict(), indent=2, ensure_ascii=False, allow_nan=False)
+        with atomic_write(path) as file:
+            file.write(text + "\n")
+
+
+def is_boosted(content: Any) -> bool:
+    """Whether a JSON value says that it is such a model."""
+    return isinstance(content, dict) and content.get("format") == BOOSTED_FORMAT
+
+
+def boosted_from_dict(content: dict[str, Any], source: str | None = None) -> BoostedModel:
+    """The inverse of :meth:`BoostedModel.to_dict`."""
+    if content.get("format_version") != FORMAT_VERSION:
+        reason = (
+            f"has model format version {content.get('format_version')!r}; this ranksieve reads "
+            f"{FORMAT_VERSION}"
+        )
+        raise DataError(source, None, reason)
+    try:
+        return _model(checked(content, SHAPE, "the model"))
+    except ValueError as error:
+        raise DataError(source, None, f"damaged model file ({error})") from None
+
+
+def _model(content: dict[str, Any]) -> BoostedModel:
+    described = dict(content["ensemble"])
+    kind = checked(described.pop("kind", ""), str, "kind of the ensemble")
+    model = BoostedModel(
+        features=tuple(Feature(**feature) for feature in content["features"]),
+        ensemble=lookup(ENSEMBLES, kind, "kind")(described),
+        preparation=Preparation.from_dict(content),
+        **{name: content[name] for name in ("n_features", "method", "parameters", "data", "version")},
+    )
+    _check(model)
+    return model
+
+
+def _check(model: BoostedModel) -> None:
+    checked(list(model.data.values()), [str], "data")
+    if not 0 < model.n_features <= MOST_FEATURES:
+        raise DataError(None, None, f"n_features is {model.n_features}; expected 1 to {MOST_FEATURES}")
+    if any(not 0 <= index < model.n_features for index in model.columns):
+        raise DataError(None, None, f"a feature index is outside 0..{model.n_features - 1}")
+    if len(set(model.names)) < len(model.names):
+        raise DataError(None, None, "a feature occurs twice")
+    for what in ("normalisation", "missing"):
+        step = getattr(model.preparation, what)
+        if list(step.features) != (model.names if step.learns else []):
+            raise DataError(None, None, f"{what} is not that of the model's features")
+    model.ensemble.check(len(model.features))
