@@ -19,8 +19,7 @@ from papers.studies import STUDIES
 from ranksieve._parallel import available_threads
 from ranksieve.errors import DataError, ParameterError
 from ranksieve.experiment.benching import DEFAULT_METHODS
-from ranksieve.experiment.table_files import markdown, write_tables
-from ranksieve.experiment.tables import unfinished_sentences
+from ranksieve.experiment.tables import markdown, unfinished_sentences, write_tables
 
 SHOWN_TABLES = ("accuracy", "significance", "times")
 STUDY_WORDS: dict[str, bool | str] = {"own": True, "none": False, "all": "all"}

@@ -28,9 +28,9 @@ from ranksieve._parallel import use_threads
 from ranksieve._util.messages import lookup
 from ranksieve.errors import while_doing
 from ranksieve.experiment.benching import DEFAULT_METHODS
-from ranksieve.experiment.cells import Table
 from ranksieve.experiment.results import DataSetResults, Results
 from ranksieve.experiment.tables import (
+    Table,
     TableBuilder,
     accuracy_table,
     all_tables,

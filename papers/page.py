@@ -20,16 +20,17 @@ from ranksieve.experiment.tables import baseline_where_known
 from ranksieve.report.fit_page import Curves, largest_weights, path_explorer
 from ranksieve.report.page import Column, Styles, metric_text, percent_text
 from ranksieve.report.results_page import (
+    METRIC,
     DataSetContent,
     ResultsContent,
     Section,
     build_results_content,
+    choose_baseline,
     features_of,
     render_pictures,
     styles_of,
     write_content,
 )
-from ranksieve.report.results_summary import METRIC, choose_baseline
 
 STABILITY = Column(
     "stability",

@@ -13,9 +13,9 @@ from papers.studies.base import METRIC, first_row, rows_of
 from papers.studies.minbatsrank import BATCH, online_means
 from papers.studies.selectors import SELECTORS
 from ranksieve._types import AnyArray, FloatArray, IntArray
-from ranksieve.experiment.cells import title
 from ranksieve.experiment.results import DataSetResults
-from ranksieve.report import results_pictures
+from ranksieve.experiment.tables import title
+from ranksieve.report import results_page as results_pictures
 from ranksieve.report.page import (
     OTHER,
     PALETTE,
@@ -29,7 +29,7 @@ from ranksieve.report.page import (
     log_axis,
     metric_title,
 )
-from ranksieve.report.results_pictures import Picture, SizeCurve, mean_with_at_most, over_names
+from ranksieve.report.results_page import Picture, SizeCurve, mean_with_at_most, over_names
 
 BLUE, ORANGE = PALETTE[0], PALETTE[1]
 SIZE_STYLES = {

@@ -13,7 +13,7 @@ from statistics import fmean
 from typing import Any
 
 from ranksieve import estimators as e
-from ranksieve.experiment import cells
+from ranksieve.experiment import tables as cells
 from ranksieve.methods import METHODS, Method, decades, parameter_grid
 
 # How the papers write the methods of our table; a name that is not here has no counterpart.

@@ -27,8 +27,8 @@ from papers.comparison import (
     whose,
 )
 from papers.published import PrintedRow, rows_of, title, unmatched
-from ranksieve.experiment.cells import Cell, Table, count, heading, number, word
 from ranksieve.experiment.results import DataSetResults, Results
+from ranksieve.experiment.tables import Cell, Table, count, heading, number, word
 
 PUBLISHED_METRICS = (*(f"ndcg@{k}" for k in range(1, 11)), "map", "sparsity", "seconds")
 LARGEST = {NDCG_AND_MAP: 10, SPARSITY: 6}

@@ -22,8 +22,7 @@ from papers.published import VARIANTS, numbers_by_data_set, rows_of
 from papers.published_tables import papers_table
 from ranksieve._util.files import atomic_write
 from ranksieve.experiment.results import Results
-from ranksieve.experiment.table_files import markdown
-from ranksieve.experiment.tables import all_tables
+from ranksieve.experiment.tables import all_tables, markdown
 
 DATA_SETS = ("OHSUMED", "MQ2008")
 FOLDER = HERE / "out" / "results"

@@ -20,8 +20,8 @@ from ranksieve._types import IntArray
 from ranksieve._util.messages import lookup
 from ranksieve.baselines import CSListMLE, SparseRank, TGRank
 from ranksieve.data.dataset import Dataset
-from ranksieve.experiment.cells import Cell, Table, word
 from ranksieve.experiment.journal import Entry, Journal, check_begun, is_begun, only_writer, read_journal
+from ranksieve.experiment.tables import Cell, Table, word
 from ranksieve.io.folds import Fold, deal_folds
 from ranksieve.methods import decades
 from ranksieve.objective import make_objective

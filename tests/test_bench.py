@@ -16,10 +16,8 @@ import pytest
 from ranksieve.data.dataset import Dataset
 from ranksieve.experiment.benching import bench
 from ranksieve.experiment.fold_run import ALL_METRICS, truncated
-from ranksieve.experiment.results import TABLE_METRICS
-from ranksieve.experiment.results_folder import load_results
-from ranksieve.experiment.table_files import json_text
-from ranksieve.experiment.tables import accuracy_table, all_tables, significance_table
+from ranksieve.experiment.results import TABLE_METRICS, load_results
+from ranksieve.experiment.tables import accuracy_table, all_tables, json_text, significance_table
 from ranksieve.io.folds import Fold, deal_folds
 from ranksieve.io.letor import write_letor
 from ranksieve.methods import METHODS, thinned, within

@@ -12,7 +12,7 @@ import pytest
 from ranksieve.data.dataset import Dataset
 from ranksieve.experiment.benching import bench
 from ranksieve.experiment.fold_run import ALL_METRICS
-from ranksieve.experiment.results_folder import load_results
+from ranksieve.experiment.results import load_results
 from ranksieve.io.folds import Fold
 from ranksieve.methods import METHODS, Method, parameter_grid
 from ranksieve.metrics import Evaluator, evaluate

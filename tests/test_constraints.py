@@ -7,7 +7,7 @@ from numbers import Integral, Real
 import numpy as np
 import pytest
 
-from ranksieve._util.constraints import Interval, Nothing, OneOf, TrueOrFalse, check
+from ranksieve.rankers.parameters import Interval, Nothing, OneOf, TrueOrFalse, check
 from tests.refusals import refused_parameter
 
 

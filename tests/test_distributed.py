@@ -33,9 +33,8 @@ from typer.testing import CliRunner
 import ranksieve as rs
 from ranksieve.cli.app import app
 from ranksieve.dask.cluster import Cluster, ClusterError, Traffic, told
-from ranksieve.dask.layout import lay_out
 from ranksieve.dask.objective import LinearScores
-from ranksieve.dask.sources import Piece, Source
+from ranksieve.dask.sources import Piece, Source, lay_out
 from ranksieve.errors import DataError
 from ranksieve.losses import CostSensitiveListMLE
 from ranksieve.objective import make_objective

@@ -14,7 +14,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import ranksieve as rs
-from ranksieve.data.naming import Names, document_name, find_document, query_rows
+from ranksieve.data.describe import Names, document_name, find_document, query_rows
 from ranksieve.metrics import PROFILES
 from ranksieve.metrics.significance import holm, paired_t, randomisation
 from ranksieve.model.linear import LinearModel, Term

@@ -17,14 +17,17 @@ from ranksieve.experiment.tables import accuracy_table
 from ranksieve.metrics.significance import compare
 from ranksieve.report.page import signed
 from ranksieve.report.results_page import (
+    PICTURES,
     build_results_content,
     certificate_table,
+    choose_baseline,
+    choose_sparse,
+    is_dense,
+    jaccard,
     parameter_table,
     provenance_table,
     write_results_page,
 )
-from ranksieve.report.results_pictures import PICTURES
-from ranksieve.report.results_summary import choose_baseline, choose_sparse, is_dense, jaccard
 from tests.figures import assert_drawable
 from tests.refusals import refused_parameter
 from tests.test_report import Links, data_of, text_of, without_scripts

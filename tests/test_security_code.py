@@ -31,7 +31,7 @@ LOADS = {("pickle", "load"), ("pickle", "loads"), ("joblib", "load"), ("np", "lo
 LOADS |= {("marshal", "loads"), ("yaml", "load")}
 PERMITTED = {
     "_util/atomic_folder.py": {"ctypes": "lets two folders change places"},
-    "_util/memory.py": {"ctypes": "asks the C library to keep freed memory"},
+    "objective.py": {"ctypes": "asks the C library to keep freed memory"},
     "model/lightgbm_text.py": {
         "importlib": "the optional package lightgbm, by a fixed name",
         "import_module": "the same",

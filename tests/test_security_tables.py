@@ -13,8 +13,7 @@ import pytest
 
 import ranksieve as rs
 from ranksieve.cli.output import harmless, say, table, words
-from ranksieve.experiment.cells import Table, count, number, word
-from ranksieve.experiment.table_files import csv_text, latex, markdown
+from ranksieve.experiment.tables import Table, count, csv_text, latex, markdown, number, word
 from tests.hostile import CONTROLS, FORMULAS, HALVES, MARKUP, SHOWN
 from tests.refusals import refused_data
 

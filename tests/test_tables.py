@@ -13,19 +13,23 @@ import pytest
 from scipy.stats import ttest_rel
 
 from ranksieve.experiment.benching import bench
-from ranksieve.experiment.cells import Cell, Table, number
-from ranksieve.experiment.results import Results
-from ranksieve.experiment.results_folder import load_results
-from ranksieve.experiment.table_files import TABLE_FORMATS, latex, markdown, write_tables
+from ranksieve.experiment.results import Results, load_results
 from ranksieve.experiment.tables import (
+    TABLE_FORMATS,
     TABLES,
+    Cell,
+    Table,
     _significance_cells,
     accuracy_table,
     all_tables,
     baseline_where_known,
     default_baseline,
+    latex,
+    markdown,
+    number,
     significance_table,
     time_table,
+    write_tables,
 )
 from ranksieve.methods import METHODS
 from ranksieve.metrics.significance import PairedTest

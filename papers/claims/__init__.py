@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 from papers.claims import of_methods, of_stand_ins, of_studies
 from papers.claims.base import IN_DIRECTION, NO, YES, Verdict
-from ranksieve.experiment.cells import Cell, Table, count, word
 from ranksieve.experiment.results import DataSetResults, Results
+from ranksieve.experiment.tables import Cell, Table, count, word
 from ranksieve.metrics.significance import LEVEL
 
 NOTE = (

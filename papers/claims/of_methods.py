@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from papers.claims.base import IN_DIRECTION, NO, YES, Verdict, by_difference
-from ranksieve.experiment.cells import heading, title
 from ranksieve.experiment.results import DataSetResults
+from ranksieve.experiment.tables import heading, title
 from ranksieve.metrics.significance import LEVEL, paired_t
 
 BOTH = ("OHSUMED", "MQ2008")

@@ -15,8 +15,8 @@ from papers.studies import (
     theory,
 )
 from papers.studies.base import Study
-from ranksieve.experiment.cells import Table
 from ranksieve.experiment.results import DataSetResults
+from ranksieve.experiment.tables import Table
 
 STUDIES: dict[str, Study] = {
     "single_features": Study(any_data.single_features),

@@ -18,10 +18,10 @@ from sklearn.exceptions import ConvergenceWarning
 from papers.published import metric_name
 from ranksieve._types import FloatArray
 from ranksieve.data.dataset import Dataset
-from ranksieve.experiment.cells import Cell, heading, number
 from ranksieve.experiment.fold_run import NO_FEATURES, UNPREPARED, Place
 from ranksieve.experiment.journal import Entry
 from ranksieve.experiment.results import TABLE_METRICS, DataSetResults
+from ranksieve.experiment.tables import Cell, heading, number
 from ranksieve.io.folds import Fold
 from ranksieve.metrics import Evaluator
 from ranksieve.metrics.significance import paired_t

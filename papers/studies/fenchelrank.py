@@ -10,9 +10,9 @@ from papers.studies.base import Chooser, fmean, in_unit_range, printed, rows_of,
 from papers.studies.theory import fenchelrank_iterations
 from ranksieve.baselines import TGRank
 from ranksieve.data.dataset import Dataset
-from ranksieve.experiment.cells import Cell, Table, number, word
 from ranksieve.experiment.journal import Entry
 from ranksieve.experiment.results import DataSetResults
+from ranksieve.experiment.tables import Cell, Table, number, word
 from ranksieve.io.folds import Fold
 from ranksieve.objective import make_objective
 from ranksieve.path import SparsePath, sparse_path

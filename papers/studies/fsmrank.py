@@ -20,9 +20,9 @@ from papers.studies.base import (
 )
 from papers.studies.theory import fsmrank_convergence, fsmrank_generalisation
 from ranksieve.data.dataset import Dataset
-from ranksieve.experiment.cells import Cell, Table, number, word
 from ranksieve.experiment.journal import Entry
 from ranksieve.experiment.results import DataSetResults
+from ranksieve.experiment.tables import Cell, Table, number, word
 from ranksieve.io.folds import Fold
 from ranksieve.methods import decades
 from ranksieve.objective import make_objective

@@ -25,9 +25,9 @@ from ranksieve.baselines import CSListMLE, FBPCRank
 from ranksieve.baselines.fbpcrank import SelectionStep
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.describe import varying_columns
-from ranksieve.experiment.cells import Table, number, title, word
 from ranksieve.experiment.journal import Entry
 from ranksieve.experiment.results import DataSetResults
+from ranksieve.experiment.tables import Table, number, title, word
 from ranksieve.io.folds import Fold
 from ranksieve.losses import CostSensitiveListMLE
 from ranksieve.methods import decades

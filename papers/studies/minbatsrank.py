@@ -21,9 +21,9 @@ from papers.studies.base import (
 )
 from ranksieve._types import FloatArray, IntArray
 from ranksieve.data.dataset import Dataset
-from ranksieve.experiment.cells import Table, heading, number, title, word
 from ranksieve.experiment.journal import Entry
 from ranksieve.experiment.results import TABLE_METRICS, DataSetResults
+from ranksieve.experiment.tables import Table, heading, number, title, word
 from ranksieve.io.folds import Fold
 from ranksieve.kernels.ftrl import Rule
 from ranksieve.metrics.significance import LEVEL

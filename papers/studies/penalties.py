@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from papers.studies.base import better_than, means, printed
-from ranksieve.experiment.cells import Cell, Table, heading, number, title, word
 from ranksieve.experiment.results import DataSetResults
+from ranksieve.experiment.tables import Cell, Table, heading, number, title, word
 from ranksieve.metrics.significance import LEVEL
 
 METHODS = {

@@ -18,8 +18,8 @@ from ranksieve.baselines import FSMSVM, GAS, FSRank
 from ranksieve.baselines.selector import FeatureSelector
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.describe import varying_columns
-from ranksieve.experiment.cells import Cell, Table, number, title, word
 from ranksieve.experiment.results import TABLE_METRICS, DataSetResults
+from ranksieve.experiment.tables import Cell, Table, number, title, word
 from ranksieve.io.folds import Fold
 from ranksieve.methods import decades
 from ranksieve.rankers import RankSVM

@@ -13,9 +13,9 @@ import numpy as np
 
 from papers.studies.base import first_row
 from ranksieve._types import FloatArray
-from ranksieve.experiment.cells import Cell, Table, word
 from ranksieve.experiment.journal import Entry
 from ranksieve.experiment.results import DataSetResults
+from ranksieve.experiment.tables import Cell, Table, word
 from ranksieve.rankers.fsmrank import fsmrank_lipschitz
 
 Row = tuple[Cell, ...]

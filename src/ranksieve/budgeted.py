@@ -11,7 +11,6 @@ from typing import Annotated, Any, ClassVar, Self, cast
 import numpy as np
 
 from ranksieve._types import FloatArray, IntArray
-from ranksieve._util.constraints import Interval
 from ranksieve._util.messages import lookup, warn_caller
 from ranksieve.baselines.selector import weighted
 from ranksieve.choice.budget import Budget, fits
@@ -27,9 +26,8 @@ from ranksieve.methods import METHODS, Method, find_method, thinned, within
 from ranksieve.metrics import Profile, evaluate_many, parse, profile_for
 from ranksieve.model.linear import LinearModel
 from ranksieve.path import Progress
-from ranksieve.rankers.base import LinearRanker, all_or_nothing
-from ranksieve.rankers.inputs import ValidData, as_valid
-from ranksieve.rankers.parameters import Count, Seed
+from ranksieve.rankers.base import LinearRanker, ValidData, all_or_nothing, as_valid
+from ranksieve.rankers.parameters import Count, Interval, Seed
 from ranksieve.solvers import Trace
 
 PREPARATION = ("normalise", "missing")

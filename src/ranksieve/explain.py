@@ -13,8 +13,8 @@ from ranksieve._types import AnyArray, FloatArray, IntArray
 from ranksieve._util.json_values import plain
 from ranksieve.data.costs import FeatureCosts
 from ranksieve.data.dataset import Dataset
+from ranksieve.data.describe import Names, document_words, find_document, plain_id, query_number
 from ranksieve.data.matrix import dense_block
-from ranksieve.data.naming import Names, document_words, find_document, plain_id, query_number
 from ranksieve.errors import DataError, ParameterError
 from ranksieve.io.tables import as_costs
 from ranksieve.metrics import Evaluator, MetricSpec, Profile, evaluate

@@ -10,7 +10,6 @@ from typing import Annotated, Any
 import numpy as np
 
 from ranksieve._types import FloatArray
-from ranksieve._util.constraints import Interval
 from ranksieve._util.messages import warn_caller
 from ranksieve.data.dataset import Dataset, checked_query_weight
 from ranksieve.data.describe import varying_columns
@@ -21,7 +20,7 @@ from ranksieve.metrics import METRICS, Evaluator, MetricSpec, Profile, parse
 from ranksieve.metrics.profiles import as_profile
 from ranksieve.model.linear import linear_scores
 from ranksieve.rankers.base import LinearRanker, PlainFit
-from ranksieve.rankers.parameters import Count
+from ranksieve.rankers.parameters import Count, Interval
 from ranksieve.solvers import Callback, Trace
 
 PERFECT = 1.0 - 1e-15  # a feature that ranks every query perfectly would get an infinite weight

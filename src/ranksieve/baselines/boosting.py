@@ -13,7 +13,6 @@ import numpy as np
 
 from ranksieve._parallel import map_blocks, split_blocks
 from ranksieve._types import AnyArray, FloatArray, IntArray, Matrix
-from ranksieve._util.constraints import Interval
 from ranksieve.baselines.kernels import pair_potentials, threshold_margins
 from ranksieve.data.dataset import Dataset, checked_query_weight
 from ranksieve.data.features import dense_columns
@@ -25,7 +24,7 @@ from ranksieve.metrics import Evaluator
 from ranksieve.model.boosted import BoostedModel, Feature, Steps, Trees
 from ranksieve.model.lightgbm_text import lightgbm_for, threads_for
 from ranksieve.rankers.base import PlainFit, check_is_fitted
-from ranksieve.rankers.parameters import Count, NotNegative, Positive, Seed
+from ranksieve.rankers.parameters import Count, Interval, NotNegative, Positive, Seed
 from ranksieve.solvers import Callback, Trace
 
 

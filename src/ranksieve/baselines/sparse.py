@@ -9,7 +9,6 @@ from typing import Annotated, Any
 import numpy as np
 
 from ranksieve._types import AnyArray, FloatArray
-from ranksieve._util.constraints import Interval
 from ranksieve.baselines.modified_huber import ModifiedHuber
 from ranksieve.baselines.solvers import TruncatedGradient
 from ranksieve.data.dataset import Dataset
@@ -20,7 +19,7 @@ from ranksieve.model.linear import linear_scores
 from ranksieve.objective import make_objective
 from ranksieve.penalties import L1
 from ranksieve.rankers.base import IterativeRanker, SolvedRanker
-from ranksieve.rankers.parameters import Count, NotNegative, Positive
+from ranksieve.rankers.parameters import Count, Interval, NotNegative, Positive
 from ranksieve.solvers import Callback, Problem, ProximalGradient, Result, Solver, Trace
 
 

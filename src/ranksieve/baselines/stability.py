@@ -11,7 +11,6 @@ from joblib import Parallel, delayed
 
 from ranksieve._parallel import use_threads
 from ranksieve._types import BoolArray, FloatArray, IntArray
-from ranksieve._util.constraints import Interval
 from ranksieve._util.messages import warn_caller
 from ranksieve.baselines.selector import NOTHING_TO_CHOOSE, FeatureSelector
 from ranksieve.data.dataset import Dataset
@@ -19,7 +18,7 @@ from ranksieve.errors import DataError
 from ranksieve.objective import make_objective
 from ranksieve.path import sparse_path
 from ranksieve.penalties import L1
-from ranksieve.rankers.parameters import Count, CountAtOnce, Positive, Seed, Share
+from ranksieve.rankers.parameters import Count, CountAtOnce, Interval, Positive, Seed, Share
 
 
 @dataclass(eq=False, repr=False)

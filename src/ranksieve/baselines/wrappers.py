@@ -11,7 +11,6 @@ import numpy as np
 
 from ranksieve._parallel import map_blocks
 from ranksieve._types import BoolArray, FloatArray, IntArray
-from ranksieve._util.constraints import Interval
 from ranksieve.baselines import LambdaMART
 from ranksieve.baselines.filters import greedy
 from ranksieve.baselines.kernels import dcg_along
@@ -24,7 +23,7 @@ from ranksieve.measures import similarity_measure
 from ranksieve.metrics import Evaluator, MetricSpec, parse
 from ranksieve.metrics.table import dcg
 from ranksieve.model.lightgbm_text import lightgbm_for
-from ranksieve.rankers.parameters import Count, NotNegative, Positive, Seed, Share, one_of
+from ranksieve.rankers.parameters import Count, Interval, NotNegative, Positive, Seed, Share, one_of
 from ranksieve.solvers import Problem
 
 TIE = 1e-9  # values that differ by less are equal

@@ -132,8 +132,7 @@ def say_unfinished(results: Results) -> list[str]:
 
 def show_tables(results: Results, baseline: str | None, as_json: bool) -> None:
     """Tables on the terminal, or all of them as JSON, and what is unfinished."""
-    from ranksieve.experiment.table_files import json_table
-    from ranksieve.experiment.tables import all_tables
+    from ranksieve.experiment.tables import all_tables, json_table
 
     tables, unfinished = all_tables(results, baseline), say_unfinished(results)
     if as_json:

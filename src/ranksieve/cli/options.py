@@ -60,7 +60,7 @@ def read_data(
 
 def query_texts(*parts: rs.Dataset | None) -> dict[Any, str]:
     """The words of all queries, as far as the data have them."""
-    from ranksieve.data.naming import Names
+    from ranksieve.data.describe import Names
 
     return {
         query: text for part in parts if part is not None for query, text in Names(part).query_texts.items()

@@ -47,8 +47,7 @@ def report(
     The page is one file that needs no network: which features, how sure, what is lost per query, whether it
     is significant, with all tables and pictures.
     """
-    from ranksieve.experiment.table_files import TABLE_FORMATS, write_tables
-    from ranksieve.experiment.tables import all_tables
+    from ranksieve.experiment.tables import TABLE_FORMATS, all_tables, write_tables
     from ranksieve.report import require_extra
     from ranksieve.report.results_page import write_results_page
 

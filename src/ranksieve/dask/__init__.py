@@ -55,8 +55,7 @@ def distribute(
     """
     try:
         from ranksieve.dask.cluster import as_cluster
-        from ranksieve.dask.layout import lay_out
-        from ranksieve.dask.sources import Columns, as_source
+        from ranksieve.dask.sources import Columns, as_source, lay_out
     except ImportError as error:
         raise ImportError(
             f"distributed data need {error.name}: {how_to_install('dask')}", name=error.name

@@ -2,7 +2,6 @@
 
 from ranksieve.experiment.benching import bench
 from ranksieve.experiment.fold_run import Place, Study
-from ranksieve.experiment.results import FoldResult, MethodResult, Results
-from ranksieve.experiment.results_folder import load_results
+from ranksieve.experiment.results import FoldResult, MethodResult, Results, load_results
 
 __all__ = ["FoldResult", "MethodResult", "Place", "Results", "Study", "bench", "load_results"]

@@ -1,13 +1,15 @@
-"""Run methods over LETOR's folds into a folder of results, in as many processes as wanted."""
+"""Worker processes end when the process dies that they work for, however it dies."""
 
 from __future__ import annotations
 
 import os
+import threading
+import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -17,11 +19,9 @@ from joblib import Parallel, delayed
 from ranksieve._parallel import use_threads
 from ranksieve._util.files import fault_of_file_name, make_folder, not_a_folder
 from ranksieve._util.messages import lookup, text_of, warn_caller
-from ranksieve._util.orphans import end_with
 from ranksieve.errors import DataError, ParameterError, while_doing
 from ranksieve.experiment.fold_run import Place, Plan, Study, make_places, run_fold, run_studies
-from ranksieve.experiment.results import STUDIES_FOLDER, Results
-from ranksieve.experiment.results_folder import load_results
+from ranksieve.experiment.results import STUDIES_FOLDER, Results, load_results
 from ranksieve.io.folds import Fold, deal_folds, find_collections, load_letor_folds
 from ranksieve.io.load import read_dataset
 from ranksieve.methods import GRIDS, KNOWN_AS, METHODS, Method, within
@@ -30,6 +30,29 @@ from ranksieve.metrics.profiles import as_profile, profile_for, wider_scales
 from ranksieve.prepare import Preparation
 from ranksieve.prepare.missing import RANKER_POLICIES, check_policy
 from ranksieve.prepare.scaling import check_kind, warn_of_scales
+
+LOOK = 0.5  # seconds between two looks
+
+
+def end_with(employer: int) -> None:
+    """End this process when the one with the given number is no longer its parent.
+
+    A process that is its own employer stays. Windows never names another parent, so nothing happens there.
+    """
+    if os.getpid() != employer and os.name == "posix":
+        _watch(employer)
+
+
+@cache
+def _watch(employer: int) -> None:
+    threading.Thread(target=_wait, args=(employer,), name="ranksieve-orphan", daemon=True).start()
+
+
+def _wait(employer: int) -> None:
+    while os.getppid() == employer:
+        time.sleep(LOOK)
+    os._exit(1)  # in the midst of work: nobody waits for it, and files are written whole or not at all
+
 
 DEFAULT_METHODS = (
     "fenchelrank", "fsmrank", "minbatsrank", "ranksvm-l1", "ranksvm-log", "ranksvm-mcp", "ranksvm-l0.5",

@@ -1,17 +1,90 @@
-"""Tables of results: what was reached, whether it is significant, how long it took, and all tables."""
+"""What tables are made of: cells of words and numbers, and what methods and metrics are called."""
 
 from __future__ import annotations
 
+import csv
+import io
+import json
+import math
+import os
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
+from pathlib import Path
 
 import numpy as np
 
+from ranksieve._util.files import atomic_write
 from ranksieve._util.messages import lookup
-from ranksieve.errors import ParameterError
-from ranksieve.experiment.cells import Cell, Table, count, heading, number, title, word
+from ranksieve.errors import DataError, ParameterError
 from ranksieve.experiment.results import TABLE_METRICS, DataSetResults, MethodResult, Results
+from ranksieve.methods import METHODS
 from ranksieve.metrics.significance import LEVEL, PairedTest, compare
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A value, how it is written, whether it is the best, marks of significance, its spread over seeds."""
+
+    value: float | str | None
+    text: str
+    bold: bool = False
+    marks: str = ""
+    spread: float | None = None
+
+
+@dataclass(frozen=True)
+class Table:
+    """A named table; ``note`` says how to read it."""
+
+    name: str
+    title: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[Cell, ...], ...]
+    note: str = ""
+
+    @property
+    def numeric_columns(self) -> list[bool]:
+        """Whether a column holds no text: numbers and missing values only."""
+        columns = zip(*self.rows, strict=True)
+        return [not any(isinstance(cell.value, str) for cell in column) for column in columns]
+
+
+def word(text: str) -> Cell:
+    """A cell of text."""
+    return Cell(text, text)
+
+
+def count(value: int) -> Cell:
+    """A cell of a whole number."""
+    return Cell(value, str(value))
+
+
+def number(
+    value: float,
+    form: str = "{:.4f}",
+    best: float | None = None,
+    marks: str = "",
+    spread: float | None = None,
+) -> Cell:
+    """A cell of a number, with ± its spread if it has one; NaN is a dash."""
+    if math.isnan(value):
+        return Cell(None, "–")
+    text, bold = form.format(value), best is not None and bool(value == best)
+    if spread is None or math.isnan(spread):
+        return Cell(float(value), text, bold, marks)
+    return Cell(float(value), f"{text} ± {form.format(spread)}", bold, marks, float(spread))
+
+
+def title(name: str) -> str:
+    """What a method is called in words: its title in the table of methods, else its name."""
+    return METHODS[name].title if name in METHODS else name
+
+
+def heading(metric: str) -> str:
+    """ndcg@10 -> N@10, as tables head a column."""
+    return metric.replace("ndcg@", "N@").replace("map", "MAP")
+
 
 __all__ = ["TABLES", "Cell", "Table", "TableBuilder", "all_tables", "title", "word"]
 
@@ -169,3 +242,127 @@ def _significance_cells(row: PairedTest) -> tuple[Cell, ...]:
     p_values = [Cell(p, f"{p:.4f}", bold=p < LEVEL) for p in tests]
     difference = number(row.difference, "{:+z.4f}")
     return (word(title(row.a)), word(heading(row.metric)), difference, change, *counts, *p_values)
+
+
+ONE_LINE = str.maketrans({"\n": " ", "\r": " "})
+LATEX_MARKS = {"*": "*", "†": r"\dagger", "‡": r"\ddagger"}
+LATEX = ONE_LINE | str.maketrans({
+    "&": r"\&", "%": r"\%", "_": r"\_", "#": r"\#", "$": r"\$", "{": r"\{", "}": r"\}",
+    "\\": r"\textbackslash{}", "^": r"\textasciicircum{}", "~": r"\textasciitilde{}",
+    "<": r"\textless{}", ">": r"\textgreater{}", "|": r"\textbar{}",
+    "ℓ": r"$\ell$", "λ": r"$\lambda$", "–": "--", "−": "$-$", "±": r"$\pm$",
+    **{mark: f"${LATEX_MARKS[mark]}$" for mark in "†‡"},
+})  # fmt: skip
+MARKDOWN = ONE_LINE | str.maketrans({letter: f"\\{letter}" for letter in "\\`*_[]<>|&"})
+MARKDOWN_CELL = ONE_LINE | str.maketrans({letter: f"\\{letter}" for letter in "\\`[<|"})
+FORMULA = tuple("=+-@\t＝＋－＠")  # what a spreadsheet takes for the beginning of one
+
+
+def write_tables(tables: Sequence[Table], path: str | os.PathLike[str]) -> None:
+    """Write tables whole or not at all; the suffix tells the format."""
+    text = format_of(path)(tables)
+    with atomic_write(path) as file:
+        file.write(text)
+
+
+def format_of(path: str | os.PathLike[str]) -> Callable[[Sequence[Table]], str]:
+    """The format that a file's suffix asks for."""
+    suffix = Path(path).suffix.lower()
+    if suffix not in TABLE_FORMATS:
+        raise DataError(path, None, f"must end in one of {', '.join(TABLE_FORMATS)}")
+    return TABLE_FORMATS[suffix]
+
+
+def markdown(tables: Sequence[Table]) -> str:
+    """GitHub's pipe tables, the best values in bold."""
+    return "\n\n".join(_markdown_table(table) for table in tables if table.rows) + "\n"
+
+
+def latex(tables: Sequence[Table]) -> str:
+    """booktabs tables, to be included in a paper."""
+    return "% needs \\usepackage{booktabs}\n" + "\n\n".join(_latex_table(t) for t in tables if t.rows) + "\n"
+
+
+def csv_text(tables: Sequence[Table]) -> str:
+    """One line per cell: table, row, column, value, best, marks, spread; values in full precision.
+
+    Text that a spreadsheet would take for a formula has an apostrophe in front, which makes it text there.
+    """
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(["table", "title", "row", "column", "value", "best", "marks", "spread"])
+    for table in tables:
+        for number, row in enumerate(table.rows, start=1):
+            for column, cell in zip(table.columns, row, strict=True):
+                value, spread = ("" if v is None else v for v in (cell.value, cell.spread))
+                place = [table.name, table.title, number, column]
+                writer.writerow(map(_as_text, [*place, value, int(cell.bold), cell.marks, spread]))
+    return text.getvalue()
+
+
+def _as_text(value: object) -> object:
+    """Text that stays on its line, which csv does not see to for a carriage return, and is no formula."""
+    if not isinstance(value, str):
+        return value
+    line = value.translate(ONE_LINE)
+    return f"'{line}" if line.startswith(FORMULA) else line
+
+
+def json_text(tables: Sequence[Table]) -> str:
+    """A list of tables; values in full precision."""
+    return json.dumps([json_table(table) for table in tables], ensure_ascii=False, indent=1) + "\n"
+
+
+TABLE_FORMATS: dict[str, Callable[[Sequence[Table]], str]] = {
+    ".md": markdown,
+    ".tex": latex,
+    ".csv": csv_text,
+    ".json": json_text,
+}
+
+
+def _markdown_table(table: Table) -> str:
+    rule = ["---:" if right else "---" for right in table.numeric_columns]
+    columns = [column.translate(MARKDOWN_CELL) for column in table.columns]
+    lines = [columns, rule, *([_markdown_cell(cell) for cell in row] for row in table.rows)]
+    body = "\n".join("| " + " | ".join(line) + " |" for line in lines)
+    heading = f"### {table.title.translate(MARKDOWN)}"
+    return f"{heading}\n\n{body}\n" + (f"\n{table.note}" if table.note else "")
+
+
+def _markdown_cell(cell: Cell) -> str:
+    text = cell.text.translate(MARKDOWN_CELL) + cell.marks.replace("*", r"\*")
+    return f"**{text}**" if cell.bold else text
+
+
+def _latex_table(table: Table) -> str:
+    lines = [
+        r"\begin{table}\centering",
+        rf"\caption{{{table.title.translate(LATEX)}. {table.note.translate(LATEX)}}}",
+        rf"\begin{{tabular}}{{{''.join('r' if right else 'l' for right in table.numeric_columns)}}}",
+        r"\toprule",
+        " & ".join(column.translate(LATEX) for column in table.columns) + r" \\ \midrule",
+        *(" & ".join(_latex_cell(cell) for cell in row) + r" \\" for row in table.rows),
+        r"\bottomrule",
+        r"\end{tabular}\end{table}",
+    ]
+    return "\n".join(lines)
+
+
+def _latex_cell(cell: Cell) -> str:
+    text = cell.text.translate(LATEX)
+    marks = "".join(LATEX_MARKS[mark] for mark in cell.marks)
+    return (rf"\textbf{{{text}}}" if cell.bold else text) + (f"$^{{{marks}}}$" if marks else "")
+
+
+def json_table(table: Table) -> dict[str, object]:
+    """Plain data for JSON."""
+    rows = [
+        [
+            {"value": c.value, "text": c.text, "best": c.bold, "marks": c.marks}
+            | ({} if c.spread is None else {"spread": c.spread})
+            for c in row
+        ]
+        for row in table.rows
+    ]
+    return {**vars(table), "rows": rows}

@@ -13,7 +13,7 @@ from ranksieve.data.dataset import Dataset, counted
 from ranksieve.data.matrix import dense_rows
 from ranksieve.errors import ParameterError
 from ranksieve.kernels.concordance import concordances
-from ranksieve.measures.columns import Standard
+from ranksieve.measures.importance import Standard
 
 Similarity: TypeAlias = Callable[[Dataset, FloatArray | None], FloatArray]
 """(data, weight per query or None) -> a features × features matrix."""

@@ -6,6 +6,6 @@ from .frontier import Frontier as Frontier
 from .fsmrank import FSMRank as FSMRank
 from .minbatsrank import MinBatSRank as MinBatSRank
 from .ranksvm import RankSVM as RankSVM
+from .ranksvm import SparseRankSVM as SparseRankSVM
 from .sparse_listmle import SparseListMLE as SparseListMLE
 from .sparse_ranker import SparseRanker as SparseRanker
-from .sparse_ranksvm import SparseRankSVM as SparseRankSVM

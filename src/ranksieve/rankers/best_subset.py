@@ -12,7 +12,6 @@ import numpy as np
 
 from ranksieve._parallel import single_threaded_blas
 from ranksieve._types import BoolArray, FloatArray, IntArray
-from ranksieve._util.constraints import Interval
 from ranksieve.choice.candidates import check_affordable
 from ranksieve.choice.families import Fitted
 from ranksieve.choice.forward import ForwardSearch, Rules
@@ -24,9 +23,8 @@ from ranksieve.metrics import Profile, profile_for
 from ranksieve.objective import Objective, make_objective
 from ranksieve.path import Progress, collect
 from ranksieve.penalties.base import Features, Signs
-from ranksieve.rankers.base import PlainFit
-from ranksieve.rankers.inputs import ValidData, as_valid
-from ranksieve.rankers.parameters import Count, Normalise, NotNegative, Positive, check_parameters
+from ranksieve.rankers.base import PlainFit, ValidData, as_valid
+from ranksieve.rankers.parameters import Count, Interval, Normalise, NotNegative, Positive, check_parameters
 from ranksieve.rankers.within_budget import WithinBudget
 from ranksieve.solvers import Trace
 from ranksieve.solvers.base import Callback

@@ -12,7 +12,7 @@ from ranksieve.choice.candidates import Candidates
 from ranksieve.choice.held_out import standard_error
 from ranksieve.data.dataset import Dataset, QueryWeight
 from ranksieve.path import Progress
-from ranksieve.rankers.inputs import ValidData
+from ranksieve.rankers.base import ValidData
 from ranksieve.rankers.sparse_ranker import SparseRanker
 
 

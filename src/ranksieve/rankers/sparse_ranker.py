@@ -11,7 +11,6 @@ import numpy as np
 
 from ranksieve._parallel import single_threaded_blas
 from ranksieve._types import FloatArray, PathLike
-from ranksieve._util.constraints import Interval
 from ranksieve._util.messages import lookup, warn_caller
 from ranksieve.choice.budget import RULES, Confidence
 from ranksieve.choice.candidates import (
@@ -58,13 +57,13 @@ from ranksieve.objective import make_objective
 from ranksieve.path import Progress, SparsePath, as_penalty
 from ranksieve.penalties import ElasticNet, SlopedPenalty
 from ranksieve.penalties.base import Constraints, Features, Signs
-from ranksieve.rankers.base import all_or_nothing
-from ranksieve.rankers.inputs import ValidData, as_valid
+from ranksieve.rankers.base import ValidData, all_or_nothing, as_valid
 from ranksieve.rankers.parameters import (
     Count,
     CountAtOnce,
     Device,
     FoldCount,
+    Interval,
     Normalise,
     Positive,
     Seed,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ranksieve.data.dataset import Dataset
-from ranksieve.data.naming import document_words
+from ranksieve.data.describe import document_words
 from ranksieve.errors import ParameterError
 from ranksieve.explain import explain_query
 from ranksieve.model.linear import Card, FittedRanker, LinearModel, linear_model

@@ -1,1 +1,0 @@
-"""Synthetic data: rankings with planted features, and a made-up shop."""
