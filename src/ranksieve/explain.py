@@ -1,4 +1,4 @@
-"""What a linear model multiplies its weights with, and what it was before the model prepared it."""
+"""Why a document ranks where it does, what each feature is worth, and the worst-ranked queries."""
 
 from __future__ import annotations
 

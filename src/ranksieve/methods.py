@@ -16,7 +16,7 @@ import numpy as np
 from ranksieve import baselines, rankers
 from ranksieve._util.messages import lookup
 
-if TYPE_CHECKING:  # these take long to load
+if TYPE_CHECKING:
     from ranksieve.rankers import Ranker
 
 

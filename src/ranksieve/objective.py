@@ -1,4 +1,4 @@
-"""How the C library handles memory that is freed."""
+"""The smooth objective f(Xw) of data in memory, on disk, or elsewhere."""
 
 from __future__ import annotations
 

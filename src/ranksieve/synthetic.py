@@ -1,4 +1,4 @@
-"""Ranking data with a planted sparse truth."""
+"""Synthetic data: rankings with a planted sparse truth, and a shop."""
 
 from __future__ import annotations
 

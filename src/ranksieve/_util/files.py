@@ -1,4 +1,4 @@
-"""Names that become names of files and folders: which ones stay where they are put, on every system."""
+"""Files and folders: names that every system takes, atomic writes, and which outputs a command has written."""
 
 from __future__ import annotations
 

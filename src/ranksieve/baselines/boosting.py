@@ -1,4 +1,4 @@
-"""What rankers add whose scores are sums of steps or trees: their model."""
+"""RankBoost and LambdaMART: scores are sums of steps or trees."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""S(F): what a set of features is worth to FBPCRank, over all weights or along those of a ranker."""
+"""FBPCRank: forward-backward selection by the value S(F) of a set of features."""
 
 from __future__ import annotations
 

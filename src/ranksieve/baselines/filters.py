@@ -1,4 +1,4 @@
-"""FS-Rank: the features that rank best alone."""
+"""FS-Rank, GAS and FSM-SVM: features chosen by importance and similarity."""
 
 from __future__ import annotations
 

@@ -1,11 +1,4 @@
-"""The modified Huber loss over the weighted pairs of each query, pair by pair.
-
-Documents of a query stand by ascending level, so the lower partners of document i are those from the query's
-first up to ``floor[i]``. A pair's weight is the query's times the ``mass`` of both documents
-(:mod:`ranksieve.kernels.pairs`) times
-(gain_floor + |gain_i − gain_j|) · (discount_floor + |discount_i − discount_j|). With x = 1 − (s_i − s_j) and
-h = min(max(0, x), 2), the loss is h(2x − h): x² on the parabola, 4(x − 1) beyond; its slope in s_i is −2h.
-"""
+"""The modified Huber loss over the weighted pairs of each query, pair by pair and by sorting."""
 
 import numpy as np
 

@@ -1,8 +1,4 @@
-"""RankBoost's sums over pairs, without building a pair.
-
-The pair of an upper document i and a lower document j weighs D_ij ∝ e^{s_j − s_i}, a product, so the sums
-over a document's partners are sums over levels.
-"""
+"""Compiled loops of baselines: RankBoost's pair sums, DCG at the top ranks, the most violated ranking."""
 
 import numpy as np
 

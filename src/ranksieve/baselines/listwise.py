@@ -1,4 +1,4 @@
-"""CS-ListMLE: cost-sensitive ListMLE without a penalty."""
+"""ListNet and CS-ListMLE: dense listwise rankers."""
 
 from __future__ import annotations
 

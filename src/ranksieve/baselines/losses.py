@@ -1,4 +1,4 @@
-"""The structural hinge on average precision."""
+"""Losses that only baselines use, and their table."""
 
 from __future__ import annotations
 

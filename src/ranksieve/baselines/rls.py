@@ -1,4 +1,4 @@
-"""RankRLS: the squared error of differences within queries, with a ridge, in closed form."""
+"""RankRLS, least squares on differences within queries, and its greedy forward selection."""
 
 from __future__ import annotations
 

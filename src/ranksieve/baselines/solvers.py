@@ -1,4 +1,4 @@
-"""1-slack cutting planes: minimise a convex loss with a ridge by the tangent planes seen so far."""
+"""Solvers that only baselines use, and their table: cutting planes and first-order methods."""
 
 from __future__ import annotations
 

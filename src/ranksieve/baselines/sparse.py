@@ -1,4 +1,4 @@
-"""SparseRank: the mean squared hinge with ℓ1, by plain proximal gradient descent."""
+"""SparseRank, TGRank and RSRank: earlier sparse rankers."""
 
 from __future__ import annotations
 

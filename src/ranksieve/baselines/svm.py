@@ -1,4 +1,4 @@
-"""Cost-sensitive RankSVM: pairs weigh by their levels, queries by their number of pairs."""
+"""CSRankSVM, RankSVM-Struct and SVM-MAP."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""BFS-Wrapper: best-first search finds sets of features, and each set becomes one new feature."""
+"""BFS-Wrapper and BRTree: selectors that rank with each set of features that they try."""
 
 from __future__ import annotations
 

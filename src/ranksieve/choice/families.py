@@ -1,8 +1,4 @@
-"""Families of models to choose from: each a sequence from few features to many, fitted on all training data
-and without each fold.
-
-One function and one line in FAMILIES adds a family.
-"""
+"""Families of candidates, each from few features to many, and their fits without one fold."""
 
 from __future__ import annotations
 

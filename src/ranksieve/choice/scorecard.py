@@ -1,11 +1,4 @@
-"""The search for the best card: one weight per feature, each out of a finite list.
-
-Only the ranking counts, so weights d may be multiplied by any σ ≥ 0, and a card is judged by
-F(d) = min_σ f(σd) + ½μ‖σd‖².
-
-As a function of one weight, F falls and then rises: f + ½μ‖·‖² is convex, and the quotients of a convex set
-of pairs (σ, σd_j) are an interval. So if neither neighbour of a weight is better, no other value is.
-"""
+"""Scorecards: integer points per unit of each feature, and the search for the best of them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What changed from one model to the next: features, weights, and the queries that are ranked otherwise."""
+"""Refit from a previous model: keep its features unless others are better, and report what changed."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from ranksieve.cli.options import NORMALISE, RANKER_MISSING, Json, comma_separat
 from ranksieve.cli.output import emit_json, exit_code, how_ended, progress, say, table, words
 from ranksieve.errors import ParameterError
 
-if TYPE_CHECKING:  # these take long to load
+if TYPE_CHECKING:
     from ranksieve.experiment import Results
 
 SHOWN_TABLES = ("accuracy", "significance", "times")

@@ -16,7 +16,7 @@ from ranksieve.cli.options import Json, MetricOptions, ScoringOptions, is_model
 from ranksieve.cli.output import emit_json, table, words
 from ranksieve.errors import DataError
 
-if TYPE_CHECKING:  # these take long to load
+if TYPE_CHECKING:
     from ranksieve.metrics import Evaluation
     from ranksieve.metrics.significance import Alternative, Comparison
 

@@ -14,7 +14,7 @@ from ranksieve.cli.app import command
 from ranksieve.cli.options import check_outputs
 from ranksieve.cli.output import progress, table, words
 
-if TYPE_CHECKING:  # these take long to load
+if TYPE_CHECKING:
     from ranksieve.metrics import Evaluation
 
 SHARES = (0.6, 0.2)  # of the queries, for training and validation; the rest is the test set

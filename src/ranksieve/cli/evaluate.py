@@ -28,7 +28,7 @@ from ranksieve.cli.options import (
 from ranksieve.cli.output import emit_json, table, words
 from ranksieve.errors import DataError, while_doing
 
-if TYPE_CHECKING:  # these take long to load
+if TYPE_CHECKING:
     from ranksieve._types import FloatArray
     from ranksieve.metrics import Evaluation
     from ranksieve.metrics.profiles import Empty

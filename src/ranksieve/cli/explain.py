@@ -26,7 +26,7 @@ from ranksieve.cli.options import (
 from ranksieve.cli.output import emit_json, table, words
 from ranksieve.errors import ParameterError, while_doing
 
-if TYPE_CHECKING:  # these take long to load
+if TYPE_CHECKING:
     from ranksieve.explain import FeatureDrop, PairExplanation, QueryExplanation, WorstQuery
 
 SHOWN_FEATURES = 8

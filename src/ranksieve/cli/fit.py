@@ -1,4 +1,4 @@
-"""fit --stream: learn from a file while it is read, in memory that does not grow with it."""
+"""ranksieve fit: learn a ranker, write its model and a page about it."""
 
 from __future__ import annotations
 

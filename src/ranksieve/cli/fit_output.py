@@ -1,4 +1,4 @@
-"""fit --from: the settings of the model before, and what changed, in words and a table."""
+"""What fit prints and writes: the model, how it was chosen, what changed, the page."""
 
 from __future__ import annotations
 

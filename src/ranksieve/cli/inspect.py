@@ -15,7 +15,7 @@ from ranksieve.cli.options import Data, Json, ReadingOptions, check_inputs, chec
 from ranksieve.cli.output import emit_json, progress, table, words
 from ranksieve.errors import DataError
 
-if TYPE_CHECKING:  # these take long to load
+if TYPE_CHECKING:
     from ranksieve.inspection import FeatureFigures
 
 SHOWN_NAMES = 12

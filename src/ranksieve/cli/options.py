@@ -1,4 +1,4 @@
-"""Files that commands read and write: data, scores, models of any origin, outputs."""
+"""Options that commands share, the files that they name, and the metrics that they ask for."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The process that a command runs in: its standard streams, and the signals that end it."""
+"""The process, its streams and signals; tables, JSON and sentences on the terminal."""
 
 from __future__ import annotations
 

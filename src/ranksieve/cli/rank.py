@@ -12,7 +12,7 @@ from ranksieve._util.messages import lookup
 from ranksieve.cli.app import command
 from ranksieve.cli.options import MODEL_HELP, Data, ScoringOptions, check_outputs, finite_scores, write_text
 
-if TYPE_CHECKING:  # these take long to load
+if TYPE_CHECKING:
     from ranksieve._types import FloatArray
 
 

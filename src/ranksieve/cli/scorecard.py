@@ -27,7 +27,7 @@ from ranksieve.cli.options import (
 from ranksieve.cli.output import emit_json, progress, table, words
 from ranksieve.errors import ParameterError, while_doing
 
-if TYPE_CHECKING:  # these take long to load
+if TYPE_CHECKING:
     from ranksieve.metrics import Evaluation
 
 CARD = "scorecard"

@@ -24,7 +24,7 @@ from ranksieve.cli.options import (
 from ranksieve.cli.output import emit_json, json_text, progress, table, words
 from ranksieve.errors import DataError, ParameterError, while_doing
 
-if TYPE_CHECKING:  # these take long to load
+if TYPE_CHECKING:
     from ranksieve.choice.held_out import Validation
 
 SHOWN_NAMES = 10

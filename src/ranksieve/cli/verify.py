@@ -21,7 +21,7 @@ from ranksieve.cli.options import (
 from ranksieve.cli.output import emit_json, progress, table, words
 from ranksieve.errors import DataError, on_command_line, while_doing
 
-if TYPE_CHECKING:  # these take long to load
+if TYPE_CHECKING:
     from ranksieve.verification import Verification
 
 WRONG = 1

@@ -1,4 +1,4 @@
-"""Scores of distributed data in the row order of their source, and back to the parts."""
+"""A data set whose parts are on workers, and its scores in the row order of the source."""
 
 from __future__ import annotations
 

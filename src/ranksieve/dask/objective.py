@@ -1,4 +1,4 @@
-"""A part's share of an objective: what a worker computes of the sums that the client adds up."""
+"""The objective of distributed data: workers compute the shares of each part, the client adds them up."""
 
 from __future__ import annotations
 

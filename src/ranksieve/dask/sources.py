@@ -1,7 +1,4 @@
-"""Where distributed data come from: of each kind of source a list of pieces, each read by a task on a worker.
-
-One function and one line in ``as_source`` adds a kind.
-"""
+"""Where distributed data come from, and how their rows become parts with whole queries."""
 
 from __future__ import annotations
 

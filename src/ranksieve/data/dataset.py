@@ -1,4 +1,4 @@
-"""Values with one entry per row that are not features: texts in one block, and columns with gaps."""
+"""Dataset: features, labels and query ids of judged documents, with texts and weights."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Queries and documents by name: how tables, sentences and pages call them, and how they are found."""
+"""Figures about a data set, and how documents and queries are named."""
 
 from __future__ import annotations
 

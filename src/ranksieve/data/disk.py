@@ -1,9 +1,4 @@
-"""Features in a file, column by column in blocks of rows: what is not wanted is not read.
-
-The file is nothing but numbers in little-endian order: block after block, in a block column after column, in
-a column row after row. Parquet without compression takes three times as long to read whole, and twelve times
-as long for a few columns (``python -m benchmarks.scale --only storage``).
-"""
+"""Data sets on disk: the matrix in blocks of rows, temporary copies of some rows."""
 
 from __future__ import annotations
 

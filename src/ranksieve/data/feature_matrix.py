@@ -1,4 +1,4 @@
-"""The feature matrix as an objective reads it: products with it, and some of its columns."""
+"""The feature matrix as an objective reads it: products and columns, in memory or block by block."""
 
 from __future__ import annotations
 

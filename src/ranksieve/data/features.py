@@ -1,4 +1,4 @@
-"""A feature matrix column by column, as dense arrays."""
+"""Features by name, number or pattern, their signs, and a matrix column by column."""
 
 from __future__ import annotations
 

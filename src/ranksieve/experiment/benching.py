@@ -1,4 +1,4 @@
-"""Worker processes end when the process dies that they work for, however it dies."""
+"""Run methods over folds into a folder of results, in several processes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Results as data: what each method reached on each data set, fold by fold."""
+"""Results as data: what each method reached on each data set, fold by fold, and their folder."""
 
 from __future__ import annotations
 

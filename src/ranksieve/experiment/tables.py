@@ -1,4 +1,4 @@
-"""What tables are made of: cells of words and numbers, and what methods and metrics are called."""
+"""Tables of results: accuracy, significance and times, and their files."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ from ranksieve.export.ranklib import ranklib
 from ranksieve.export.solr import solr
 from ranksieve.export.vespa import vespa, vespa_global_phase, vespa_second_phase
 
-if TYPE_CHECKING:  # these take long to load
+if TYPE_CHECKING:
     from ranksieve.data.dataset import Dataset
     from ranksieve.model.linear import FittedRanker, LinearModel
 

@@ -16,7 +16,7 @@ from ranksieve._util.files import fault_of_file_name
 from ranksieve._util.messages import told, warn_caller
 from ranksieve.errors import DataError, ParameterError, shown
 
-if TYPE_CHECKING:  # these take long to load
+if TYPE_CHECKING:
     from ranksieve.data.dataset import Dataset
     from ranksieve.model.linear import LinearModel
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from ranksieve.export.base import NameRule, Options, Product, as_json, check_model_name
 from ranksieve.export.lucene import LuceneTerm, Normaliser, curl, feature_list, lucene_terms, trimmed
 
-if TYPE_CHECKING:  # these take long to load
+if TYPE_CHECKING:
     from ranksieve.model.linear import LinearModel
 
 MODEL_NAME = NameRule(

@@ -22,7 +22,7 @@ from ranksieve.export.base import (
 )
 from ranksieve.export.lucene import feature_list
 
-if TYPE_CHECKING:  # these take long to load
+if TYPE_CHECKING:
     from ranksieve.model.linear import LinearModel
 
 BY_RANGE = "query_min_max"

@@ -14,7 +14,7 @@ from ranksieve.export.base import (
     engine_names,
 )
 
-if TYPE_CHECKING:  # these take long to load
+if TYPE_CHECKING:
     from ranksieve.model.linear import LinearModel
 
 WHOLE = NameRule(r"[^\ud800-\udfff]*", "half of a character is no text")

@@ -9,7 +9,7 @@ from ranksieve.export.elasticsearch import MODEL_NAME
 from ranksieve.export.hybrid import SHOWN, hybrid, match
 from ranksieve.export.lucene import curl
 
-if TYPE_CHECKING:  # these take long to load
+if TYPE_CHECKING:
     from ranksieve.model.linear import LinearModel
 
 RETRIEVERS = ("standard", "knn", "rrf", "linear", "text_similarity_reranker")

@@ -26,7 +26,7 @@ from ranksieve.export.base import (
     weight32,
 )
 
-if TYPE_CHECKING:  # these take long to load
+if TYPE_CHECKING:
     from ranksieve.data.dataset import Dataset
     from ranksieve.model.linear import LinearModel
 

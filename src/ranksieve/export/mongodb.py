@@ -12,7 +12,7 @@ from ranksieve.errors import DataError
 from ranksieve.export.base import FILE_NAME, Options, Product, as_json, check_model_name, told_apart
 from ranksieve.export.hybrid import SHOWN, WORDS, hybrid
 
-if TYPE_CHECKING:  # these take long to load
+if TYPE_CHECKING:
     from ranksieve.model.linear import LinearModel
 
 PIPELINE = "pipeline.json"

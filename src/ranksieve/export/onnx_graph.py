@@ -27,7 +27,7 @@ from ranksieve.export.base import (
     weight32,
 )
 
-if TYPE_CHECKING:  # these take long to load
+if TYPE_CHECKING:
     from ranksieve.model.linear import LinearModel
 
 OPSET, IR_VERSION = 13, 8  # old enough for every runtime in use

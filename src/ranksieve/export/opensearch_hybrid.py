@@ -13,7 +13,7 @@ from ranksieve.export.elasticsearch import MODEL_NAME
 from ranksieve.export.hybrid import BY_RANGE, SHOWN, Hybrid, hybrid, match
 from ranksieve.export.lucene import curl
 
-if TYPE_CHECKING:  # these take long to load
+if TYPE_CHECKING:
     from ranksieve.model.linear import LinearModel
 
 ENGINE = "OpenSearch's hybrid query"

@@ -21,7 +21,7 @@ from ranksieve.export.base import (
 from ranksieve.export.elasticsearch import MODEL_NAME, WINDOW
 from ranksieve.export.lucene import curl
 
-if TYPE_CHECKING:  # these take long to load
+if TYPE_CHECKING:
     from ranksieve.model.linear import LinearModel
 
 SCORE = "_score"

@@ -19,7 +19,7 @@ from ranksieve.export.base import (
     names_read,
 )
 
-if TYPE_CHECKING:  # these take long to load
+if TYPE_CHECKING:
     from ranksieve.model.linear import LinearModel
 
 MODULE = Template('''"""$name, exported by ranksieve $version.

@@ -20,7 +20,7 @@ from ranksieve.export.base import (
 from ranksieve.export.hybrid import SHOWN, WINDOW
 from ranksieve.export.lucene import curl
 
-if TYPE_CHECKING:  # these take long to load
+if TYPE_CHECKING:
     from ranksieve.model.linear import LinearModel
 
 SCORE = r"\$score(\[(\d{1,3})\])?"

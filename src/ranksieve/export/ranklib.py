@@ -17,7 +17,7 @@ from ranksieve.export.base import (
     warn_of_means,
 )
 
-if TYPE_CHECKING:  # these take long to load
+if TYPE_CHECKING:
     from ranksieve.model.linear import LinearModel
 
 FEATURE_ID = NameRule(r"[1-9][0-9]{0,8}", "RankLib numbers features from 1")

@@ -23,7 +23,7 @@ from ranksieve.export.base import (
     window_of,
 )
 
-if TYPE_CHECKING:  # these take long to load
+if TYPE_CHECKING:
     from ranksieve.model.linear import LinearModel, Term
 
 PROFILE_NAME = NameRule(

@@ -1,4 +1,4 @@
-"""The lists of documents as kernels take them: blocks of rows, by the lengths of the lists."""
+"""Features and lists of documents as GPU kernels take them."""
 
 from __future__ import annotations
 

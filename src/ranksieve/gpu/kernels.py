@@ -1,4 +1,4 @@
-"""Products with the feature matrix, float32 in rows, by sums in float64; and the ranges of features."""
+"""Triton kernels: products with features, scans, sums over pairs, blocks of Hessians. Sums have a fixed order."""
 
 from __future__ import annotations
 

@@ -1,10 +1,4 @@
-"""Pairs of long lists by sorting: O(n log n) for each bit of the labels.
-
-Two labels differ first in one of their bits, from the highest down. So the pairs are those of documents that
-have the same bits above some bit, and 1 (the upper) or 0 (the lower) there. In the order of the scores, less
-1 for uppers, the active partners of an upper are the lowers behind it, and those of a lower the uppers
-before it.
-"""
+"""The squared hinge on a GPU: short and long lists, and its Hessians."""
 
 from __future__ import annotations
 

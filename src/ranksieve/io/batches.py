@@ -1,4 +1,4 @@
-"""Documents in batches, from files of any size: what a conversion reads."""
+"""Documents in batches, from files of any size, and a folder written from them."""
 
 from __future__ import annotations
 

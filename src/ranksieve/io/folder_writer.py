@@ -1,8 +1,4 @@
-"""Bring the rows of each query together when they do not fit into memory.
-
-Every row is first copied into the part of a temporary file that belongs to its block, in the order of the
-input; then one block after another is sorted in memory.
-"""
+"""Write a folder of a data set, with the rows of each query brought together."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The columns of a table: which hold query ids, labels, features and text, and their values."""
+"""Tables in memory and parquet files: which columns hold query ids, labels, features and texts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What can be wrong with a line of LETOR text, one sentence each."""
+"""LETOR text: read, written, and what can be wrong with a line."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Read and write data sets in the format that the file's name or content tells.
-
-One file and one line in FILE_FORMATS adds a format.
-"""
+"""Read, write and convert data sets; the format is detected from the file name or the first bytes."""
 
 from __future__ import annotations
 

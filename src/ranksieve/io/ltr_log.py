@@ -1,7 +1,4 @@
-"""The hits of a search response together, where all of them log the same features: quicker than one by one.
-
-Lines of a log become such blocks by msgspec, without the objects that are not needed: quicker again.
-"""
+"""Feature logs of search engines, joined with judgements."""
 
 from __future__ import annotations
 

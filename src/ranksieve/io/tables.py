@@ -1,4 +1,4 @@
-"""Tables of features: what they cost, and which signs their weights may have."""
+"""Small tables: costs and signs of features, weights and texts of queries, judgements."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The names of LETOR's folds and of the files in them, and what they tell of a file."""
+"""Text files: encodings, compression, lines with their numbers, names of LETOR's folds."""
 
 from __future__ import annotations
 

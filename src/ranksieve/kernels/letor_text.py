@@ -1,8 +1,4 @@
-"""The double nearest to a decimal number written in bytes.
-
-A number is ``mantissa · 10^power`` and rounded once, so it has the bits of Python's ``float``; the few texts
-that cannot be settled here (more than 18 digits, powers beyond 64) are left to the caller to repair.
-"""
+"""LETOR text to numbers and back: the nearest double, the shortest text that gives it again."""
 
 import math
 from typing import NamedTuple

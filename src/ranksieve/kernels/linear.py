@@ -1,7 +1,4 @@
-"""Small linear algebra: products with rows, scores of models, extremes of sparse columns, coordinate descent.
-
-Loops stand where NumPy would have one call: sums along an axis and assigned slices compile ten times as long.
-"""
+"""Small linear algebra: products with rows, scores of models, extremes of sparse columns, coordinate descent."""
 
 from functools import partial
 

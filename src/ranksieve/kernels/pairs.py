@@ -1,8 +1,4 @@
-"""Weights of documents in sums over them: ``mass`` has one number per document, or is None.
-
-Numba compiles a function for each of the two kinds. Where ``mass`` is None the weight is the constant 1, and
-the compiler leaves it out: sums without weights take no more time and have the same bits.
-"""
+"""Sums over the pairs of each query, sorting, and weights of documents in them."""
 
 import numpy as np
 

@@ -1,20 +1,4 @@
-"""Sums over the active pairs of each query from sorted lists of its upper documents alone.
-
-A pair is an upper document i and a lower document j of one query with level_i > level_j. It is active while
-ξ = 1 − (t_i − t_j) > 0. For each level but the highest, the documents above it are listed in ascending order
-of their scores; the active upper partners of a document on that level, a ``member`` of the list, are the
-first few of it. How many, ``above``, is found by search, from where it was for scores nearby. Only the lists
-are sorted, and most documents of a query are on the lowest level and in none of them.
-
-What an upper document needs of its active lower partners is gathered from the other end: each of these adds
-itself to the place in the list where its own partners end, and sums over the places from the last one down
-reach every partner.
-
-With weights of documents, a pair counts as often as the product of its two ``mass`` says
-(:mod:`ranksieve.kernels.pairs`).
-
-With many levels the lists grow long; :mod:`ranksieve.kernels.pairs` does without them.
-"""
+"""The squared hinge and its Hessian from sorted lists of the upper documents of each query."""
 
 from typing import NamedTuple
 

@@ -1,9 +1,4 @@
-"""What every loss gives: a function of scores, bound to the labels of one data set.
-
-All arrays with one value per document are in grouped order (:class:`ranksieve.data.queries.Queries`). Values
-are sums; divided by the fixed ``normaliser`` they become the mean the objective uses, so parts of a data set
-(blocks, partitions, machines) add up exactly.
-"""
+"""What every loss gives: a function of scores, bound to the labels and weights of one data set."""
 
 from __future__ import annotations
 

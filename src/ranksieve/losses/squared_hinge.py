@@ -1,4 +1,4 @@
-"""Losses that see the documents of each query in the order of their scores."""
+"""The squared hinge over pairs, and what losses share that sort documents by score."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What importance and similarity share: weights and standardised columns."""
+"""Importance of features, and the standardised columns that importance and similarity share."""
 
 from __future__ import annotations
 

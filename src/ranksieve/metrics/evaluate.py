@@ -1,4 +1,4 @@
-"""Evaluate scores: one value per metric and query, and the means."""
+"""Evaluate scores and runs: one value per metric and query, and the means."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A sum of steps, Σ weight · [x > threshold]: what RankBoost learns."""
+"""Models that are sums of steps or trees."""
 
 from __future__ import annotations
 

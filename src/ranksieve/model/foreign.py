@@ -1,4 +1,4 @@
-"""Models whose scores another package computes, with its own treatment of missing values."""
+"""Models of other programs: which one a file holds, and how to read it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A card: whole points per unit of each feature, and the weights that they stand for."""
+"""Linear models: terms, scorecards, how features are found and prepared, and the model file."""
 
 from __future__ import annotations
 

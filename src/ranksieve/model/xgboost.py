@@ -1,4 +1,4 @@
-"""UBJSON, the binary JSON in which XGBoost saves models: decoded and checked, for XGBoost trusts it."""
+"""XGBoost's model files, JSON and UBJSON, decoded and checked."""
 
 from __future__ import annotations
 

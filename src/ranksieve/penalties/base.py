@@ -1,4 +1,4 @@
-"""What every penalty gives, and the shape that the Newton solver and the certificate understand."""
+"""What every penalty gives, the shape that solvers and certificates understand, and constraints on features."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""ℓ1, plain or with a weight and a sign per feature, and the elastic net."""
+"""ℓ1, plain or with a weight and a sign per feature, the elastic net, the ℓ1 ball, and ridges."""
 
 from __future__ import annotations
 

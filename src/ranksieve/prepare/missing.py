@@ -1,4 +1,4 @@
-"""Prepared features of a matrix that is not in memory: prepared as they are read."""
+"""Missing values: policies, what they learn, and matrices that are filled as they are read."""
 
 from __future__ import annotations
 

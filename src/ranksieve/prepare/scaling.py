@@ -1,4 +1,4 @@
-"""Whether features have scales that a penalty on weights can treat alike."""
+"""Scales of features: normalisation, and warnings where a penalty cannot treat features alike."""
 
 from __future__ import annotations
 

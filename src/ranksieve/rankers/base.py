@@ -1,4 +1,4 @@
-"""Features and labels given as arrays or frames, checked as scikit-learn does, in words of our own."""
+"""The base classes of rankers: checked data, preparation, fit, scores, models."""
 
 from __future__ import annotations
 

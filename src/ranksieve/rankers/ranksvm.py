@@ -1,4 +1,4 @@
-"""RankSVM in the primal: the squared hinge over pairs with ℓ2, by truncated Newton steps."""
+"""RankSVM in the primal, and its sparse forms with ℓ1, log, MCP, ℓp and SCAD penalties."""
 
 from __future__ import annotations
 

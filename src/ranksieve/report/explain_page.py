@@ -1,4 +1,4 @@
-"""Explanations in sentences and cells, for the terminal and for pages."""
+"""Explanations in sentences, cells and a page."""
 
 from __future__ import annotations
 

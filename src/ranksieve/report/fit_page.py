@@ -1,4 +1,4 @@
-"""What the features of a model cost."""
+"""The page of a fit: the model, its candidates, the path, costs, and what changed."""
 
 from __future__ import annotations
 

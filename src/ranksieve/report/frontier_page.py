@@ -1,4 +1,4 @@
-"""The frontier as a figure: accuracy against cost, or against features where nothing has a cost."""
+"""The frontier as a figure and a page: accuracy against cost or number of features."""
 
 from __future__ import annotations
 

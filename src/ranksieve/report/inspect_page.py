@@ -1,4 +1,4 @@
-"""What is worth a look in a data set before a model is fitted to it, in sentences."""
+"""Potential problems of a data set, in sentences and on a page."""
 
 from __future__ import annotations
 

@@ -1,10 +1,4 @@
-"""What all figures share: plain dictionaries that figure.js draws, colours, compact numbers.
-
-A figure is ``{"data": [trace, …], "layout": layout}``. A trace has a ``type`` (scatter, band, bar, cells,
-net), values, and ``hover``, what is shown beside the pointer, such as ``"{name}: {y:.4f}"``. Its ``yaxis``
-"y2" means the layout's ``yaxis2``; the ``domain`` of an axis is its share of the height. All text is shown
-as it is.
-"""
+"""What all pages share: figures, wording of numbers, tables of features, rendering."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pictures of results: accuracy by cut-off, by number of features, against sparsity; features by fold."""
+"""The page of a results folder: summary, tables, pictures."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is proven of a set of features, in sentences."""
+"""Proven sets of features, in sentences and on a page."""
 
 from __future__ import annotations
 

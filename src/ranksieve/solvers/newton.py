@@ -1,4 +1,4 @@
-"""Where to begin on large data: near the minimum over a part of the queries, which is soon found."""
+"""Newton's method for smooth problems, dense or truncated, and a start from a sample of the queries."""
 
 from __future__ import annotations
 

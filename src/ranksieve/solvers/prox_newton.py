@@ -1,4 +1,4 @@
-"""Proximal Newton with working sets: the fast way to a certified sparse optimum."""
+"""Proximal Newton with working sets, for convex penalties and, reweighted, for concave ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A quadratic with the perspective of a ridge: the second-order model of a relaxation."""
+"""Bounds on sets of features by the perspective relaxation."""
 
 from __future__ import annotations
 

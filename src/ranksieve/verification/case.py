@@ -1,4 +1,4 @@
-"""A verdict on one claim."""
+"""What is verified, rebuilt from the model file, and the verdicts."""
 
 from __future__ import annotations
 
