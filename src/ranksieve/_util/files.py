@@ -1,4 +1,4 @@
-"""Files and folders: names that every system takes, atomic writes, and which outputs a command has written."""
+"""Files and folders: names that every system takes, atomic writes, outputs of a command."""
 
 from __future__ import annotations
 

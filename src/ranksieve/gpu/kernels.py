@@ -1,4 +1,4 @@
-"""Triton kernels: products with features, scans, sums over pairs, blocks of Hessians. Sums have a fixed order."""
+"""Triton kernels for features, scans, pairs and Hessians; sums have a fixed order."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Small linear algebra: products with rows, scores of models, extremes of sparse columns, coordinate descent."""
+"""Small linear algebra: products with rows, scores of models, extremes, coordinate descent."""
 
 from functools import partial
 

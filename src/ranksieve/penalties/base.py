@@ -1,4 +1,4 @@
-"""What every penalty gives, the shape that solvers and certificates understand, and constraints on features."""
+"""What every penalty gives to solvers and certificates, and constraints on features."""
 
 from __future__ import annotations
 
