@@ -34,7 +34,7 @@ demo: $(READY)
 # what the tests of a module need.
 TESTS := OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist worksteal
 test: lint
-	$(TESTS) -m "not full and not letor and not gpu"
+	RANKSIEVE_TESTS=quick $(TESTS) -m "not full and not letor and not gpu"
 
 # Every case of every contract, processes, faults, browsers, tutorials and documentation.
 test-full: lint

@@ -8,7 +8,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import ranksieve as rs
@@ -19,6 +19,7 @@ from ranksieve.subset import Effort, Limits, Proof, SubsetSearch, proven_bound
 from tests.conftest import random_dataset
 from tests.pairs import explicit_pairs
 from tests.refusals import refused_data, refused_parameter
+from tests.tiers import examples
 
 RIDGE = 1e-2
 TOL = 1e-8
@@ -68,7 +69,7 @@ def priced(seed, n_features):
     return costs.columns(names)
 
 
-@settings(max_examples=60, deadline=None, derandomize=True)
+@examples(60)
 @given(
     seed=st.integers(0, 10**6),
     k=st.integers(1, 3),
@@ -325,6 +326,7 @@ def test_a_family_of_candidates(train):
     assert only.gap_ == pytest.approx(only.objective_ - only.found_.bound)
 
 
+@pytest.mark.full
 def test_a_family_within_a_cost(train):
     costs = {name: 1.0 + j % 3 for j, name in enumerate(train.feature_names)}
     ranker = rs.SparseRanker(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ranksieve.choice.budget import RULES, Budget
@@ -20,6 +20,7 @@ from ranksieve.rankers.frontier import frontier
 from ranksieve.synthetic import make_shop, shop_costs
 from tests.conftest import COSTS, QUICK, random_dataset
 from tests.refusals import refused_parameter
+from tests.tiers import examples
 
 
 @pytest.fixture(scope="module")
@@ -32,7 +33,7 @@ def priced(data, w, costs=COSTS):
     return make_costs(costs).of(data.feature_names[j] for j in np.flatnonzero(w))
 
 
-@settings(max_examples=12, deadline=None)
+@examples(12)
 @given(
     k=st.one_of(st.none(), st.integers(1, 8)),
     cost=st.integers(1, 12),
@@ -55,7 +56,7 @@ def test_a_budget_is_never_exceeded(halves, k, cost, families, rule, must_have, 
     assert ranker.to_model().metrics["cost"] == priced(train, ranker.coef_)
 
 
-@settings(max_examples=5, deadline=None)
+@examples(5)
 @given(
     seed=st.integers(0, 100),
     limits=st.lists(st.floats(0.5, 12), min_size=2, max_size=4, unique=True),
@@ -70,7 +71,7 @@ def test_a_larger_budget_is_never_chosen_worse(seed, limits, cv):
     assert (np.diff(chosen) >= 0).all()
 
 
-@settings(max_examples=5, deadline=None)
+@examples(5)
 @given(seed=st.integers(0, 100), cv=st.sampled_from([0, 2]), smoothing=st.sampled_from([1, 5]))
 def test_more_features_are_never_chosen_worse(seed, cv, smoothing):
     train, valid = parts_of(random_dataset(seed=seed, n_queries=24, n_features=8, longest=12))
@@ -161,12 +162,13 @@ def test_purchases_are_made_at_the_budget_itself():
         assert len(used & {0, 1}) == features
 
 
-@settings(max_examples=4, deadline=None)
+@examples(4)
 @given(
     seed=st.integers(0, 100),
     limits=st.lists(st.floats(0.5, 12), min_size=2, max_size=2, unique=True),
     cv=st.sampled_from([0, 2]),
 )
+@pytest.mark.full
 def test_a_choice_within_a_cost_is_the_best_of_frontier_feature_budgets_and_smaller_costs(seed, limits, cv):
     """What the choice maximises is never lower than for any other way to a model that costs no more."""
     train, valid = parts_of(random_dataset(seed=seed, n_queries=24, n_features=8, longest=12))

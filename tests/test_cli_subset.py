@@ -31,6 +31,7 @@ def here(tmp_path, monkeypatch):
     return tmp_path
 
 
+@pytest.mark.full
 def test_table_page_model_and_json_agree(here):
     asked = ("subset", "train.txt", "--valid", "vali.txt", "--k", "1..3")
     said = run(*asked, "-o", "s.html", "--model", "m.json")

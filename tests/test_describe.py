@@ -6,11 +6,12 @@ from importlib import import_module
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.describe import describe
+from tests.tiers import examples
 
 module = import_module("ranksieve.data.describe")
 
@@ -58,7 +59,7 @@ def brute_force(X, y, qid):
     }
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(st.data(), st.integers(1, 9), st.integers(1, 5), st.booleans(), st.sampled_from([1, 7, 2**20]))
 def test_figures_are_those_of_counting(data, n, d, contiguous, cells_at_once):
     X = np.array(data.draw(st.lists(st.lists(cells, min_size=d, max_size=d), min_size=n, max_size=n)))

@@ -7,7 +7,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import make_pipeline
@@ -20,6 +20,7 @@ from ranksieve.metrics.significance import holm, paired_t, randomisation
 from ranksieve.model.linear import LinearModel, Term
 from ranksieve.prepare import MissingPolicy, Normalisation, Preparation
 from tests.refusals import refused_as, refused_parameter
+from tests.tiers import examples
 
 EPS = np.finfo(float).eps
 TINY = float(np.finfo(np.float64).smallest_subnormal)
@@ -45,7 +46,7 @@ def model(shop):
 # ---------------------------------------------------------------- pairs
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(st.lists(st.tuples(numbers.filter(bool), numbers, numbers), min_size=1, max_size=12), numbers)
 @example([(0.1, 1.0, 1.0 - EPS / 2)], 0.0)
 @example([(1.0816067458525198e-193, 0.0, 1.393245499656647e-243)], 0.0)

@@ -6,12 +6,13 @@ import math
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import ranksieve as rs
 from ranksieve.model.foreign import ForeignModel, read_model
 from tests.refusals import refused_data
+from tests.tiers import examples
 
 rng = np.random.default_rng(0)
 ROWS = rng.normal(size=(60, 6)).round(1)
@@ -163,7 +164,7 @@ trees = st.recursive(
 forests = st.lists(st.tuples(st.sampled_from([0.1, 1.0, 0.05]), trees), min_size=1, max_size=5)
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(forests, st.sampled_from(["LambdaMART", "MART"]))
 def test_boosted_trees_equal_java_arithmetic(tmp_path_factory, forest, ranker):
     path = tmp_path_factory.mktemp("trees") / "m.txt"
@@ -174,7 +175,7 @@ def test_boosted_trees_equal_java_arithmetic(tmp_path_factory, forest, ranker):
     assert model.predict(sp.csr_array(ROWS)).tolist() == expected
 
 
-@settings(max_examples=15, deadline=None)
+@examples(15)
 @given(st.lists(forests, min_size=1, max_size=4))
 def test_random_forests_are_the_mean_of_their_bags(tmp_path_factory, bags):
     path = tmp_path_factory.mktemp("trees") / "m.txt"

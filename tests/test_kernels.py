@@ -6,7 +6,7 @@ import itertools
 from fractions import Fraction
 
 import numpy as np
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
@@ -22,11 +22,12 @@ from ranksieve.kernels.pairs import (
     weighted_partner_rows,
     weighted_partners,
 )
+from tests.tiers import examples
 
 coarse = st.integers(-12, 12).map(lambda k: k / 4)  # many ties, many differences of exactly 1
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(hnp.arrays(float, st.integers(1, 200), elements=coarse), st.integers(0, 2**31))
 def test_sort_is_the_total_order_by_key_then_item_from_any_start(key, seed):
     item = np.random.default_rng(seed).permutation(len(key))
@@ -63,7 +64,7 @@ def brute_force(t, level, offsets, weights, rows):
     return sums, lower, upper
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(grouped_scores(), st.booleans(), st.integers(0, 2**31))
 def test_active_pair_sums(case, weighted, seed):
     s, level, offsets = case
@@ -94,7 +95,7 @@ def test_active_pair_sums(case, weighted, seed):
         np.testing.assert_allclose(sums, summed, atol=1e-10)
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(grouped_scores(), st.integers(0, 2**31))
 def test_the_squared_hinge_and_its_derivatives_from_lists_of_upper_documents(case, seed):
     """Against sums over all pairs, from any order of the lists and any counts to begin with."""
@@ -194,7 +195,7 @@ def test_a_range_of_queries_touches_no_other_query():
         assert np.isfinite(array[4:9]).all()
 
 
-@settings(max_examples=50, deadline=None)
+@examples(50)
 @given(st.integers(0, 2**31), st.booleans())
 def test_coordinate_descent_reaches_the_minimum_of_the_model(seed, one_sided):
     rng = np.random.default_rng(seed)

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from sklearn.datasets import load_svmlight_file
 
@@ -23,8 +23,9 @@ from ranksieve.data.describe import describe
 from ranksieve.io.letor import read_letor, write_letor
 from ranksieve.synthetic import make_ranking
 from tests.refusals import refused_data, refused_parameter
+from tests.tiers import examples
 
-QUICK = settings(max_examples=150, deadline=None)
+QUICK = examples(150)
 
 
 @contextlib.contextmanager
@@ -119,7 +120,7 @@ texts = st.builds(
 )
 
 
-@settings(max_examples=250, deadline=None)
+@examples(250)
 @given(texts, st.integers(1, 200))
 def test_agrees_with_a_literal_parser(text, chunk_bytes):
     X, labels, queries, comments = slow_read(text)
@@ -154,7 +155,7 @@ HARD = [
 ]
 
 
-@settings(max_examples=250, deadline=None)
+@examples(250)
 @given(st.lists(st.from_regex(r"[+-]?(\d{1,25}(\.\d{0,25})?|\.\d{1,25})([eE][+-]?\d{1,3})?", fullmatch=True)))
 @example([*HALFWAY, *HARD, "0." + "0" * 30 + "1", "1" * 40, "0" * 40 + ".5", "123456789012345678"])
 def test_numbers_have_the_bits_of_float(tokens):

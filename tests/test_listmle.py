@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from scipy.optimize import minimize
@@ -24,6 +24,7 @@ from ranksieve.synthetic import make_ranking
 from tests.conftest import random_dataset
 from tests.protocol import five_fold
 from tests.refusals import refused_data, refused_parameter
+from tests.tiers import examples
 
 CUTOFFS = (1, 3, 5, 8, 10)
 LN2 = np.log(np.longdouble(2))
@@ -89,7 +90,7 @@ def labelled_scores(draw):
     return y, qid, scale * draw(hnp.arrays(float, n, elements=st.floats(-2, 2, width=32)))
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(labelled_scores(), st.sampled_from(CUTOFFS), st.booleans(), st.integers(0, 2**31))
 def test_value_gradient_and_curvature(case, k, weighted, seed):
     y, qid, s = case
@@ -117,7 +118,7 @@ def test_value_gradient_and_curvature(case, k, weighted, seed):
     assert curvature / bound.normaliser == pytest.approx(v @ (after - before) / (2 * h), rel=1e-5, abs=1e-5)
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(hnp.arrays(float, st.integers(1, 30), elements=st.floats(0, 8, width=16)), st.integers(1, 12))
 def test_no_weight_is_negative(y, k):
     """The bracket of each pair is ≥ 0 for labels ≥ 0, so the loss is convex; beyond position k it is 0."""

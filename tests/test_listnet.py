@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 
@@ -21,6 +21,7 @@ from ranksieve.rankers.sparse_listmle import squared_radii
 from tests.conftest import random_dataset
 from tests.protocol import five_fold
 from tests.refusals import refused_data, refused_parameter
+from tests.tiers import examples
 
 LONG = np.longdouble
 
@@ -61,7 +62,7 @@ def literal_mean(s, y, qid, weight=None):
     return float(value / weight.sum()), (gradient / weight.sum()).astype(float)
 
 
-@settings(max_examples=80, deadline=None)
+@examples(80)
 @given(st.integers(0, 2**31), st.sampled_from([0.1, 1.0, 30.0, 1e4]), st.booleans())
 def test_value_gradient_and_curvature(seed, scale, weighted):
     rng = np.random.default_rng(seed)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import kendalltau, pearsonr
 
@@ -15,6 +15,7 @@ from ranksieve.measures import IMPORTANCES, SIMILARITIES, feature_importance, fe
 from ranksieve.metrics import evaluate
 from tests.conftest import random_dataset
 from tests.refusals import refused_parameter
+from tests.tiers import examples
 
 KINDS = {"float64": np.asarray, "float32": lambda X: X.astype(np.float32), "csr": sp.csr_array}
 
@@ -185,7 +186,7 @@ def test_kendall_sees_differences_that_float32_does_not():
     assert feature_similarity("kendall", Dataset(x, [0, 1, 2], [0, 0, 0]))[0, 1] == pytest.approx(1.0)
 
 
-@settings(max_examples=25, deadline=None)
+@examples(25)
 @given(st.integers(0, 10**6), st.permutations(range(6)))
 def test_order_of_features_and_rows_does_not_matter(seed, columns):
     data = sample(seed=seed, n_queries=5)

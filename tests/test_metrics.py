@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ranksieve.data.dataset import Dataset
@@ -25,6 +25,7 @@ from ranksieve.metrics import (
     parse,
 )
 from tests.refusals import refused_data, refused_parameter
+from tests.tiers import examples
 
 
 def dataset(labels, qid=None):
@@ -221,7 +222,7 @@ documents = st.lists(
 )
 
 
-@settings(max_examples=80, deadline=None)
+@examples(80)
 @given(documents, st.sampled_from(["letor", "mslr"]))
 def test_letor_equals_the_scripts_rules(rows, profile):
     qid, labels, scores = (np.array(column) for column in zip(*rows, strict=True))

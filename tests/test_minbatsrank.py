@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 import sklearn
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ranksieve.data.dataset import Dataset
@@ -22,6 +22,7 @@ from tests.conftest import random_dataset
 from tests.pairs import l1_gap
 from tests.refusals import refused_data, refused_parameter
 from tests.solving import prox_newton
+from tests.tiers import examples
 
 
 def literal(data, orders, *, l1, rate, smoothing=1.0, feature_wise=True, batch_pairs=None, query_weight=None):
@@ -74,7 +75,7 @@ def test_compiled_passes_do_what_the_algorithm_says(feature_wise, batch_pairs, w
     assert 0 < np.count_nonzero(w) < 6
 
 
-@settings(max_examples=30, deadline=None)
+@examples(30)
 @given(
     seed=st.integers(0, 10_000),
     l1=st.just(0.0) | st.floats(1e-30, 100),

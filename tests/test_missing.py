@@ -5,13 +5,14 @@ import warnings
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ranksieve.data.dataset import Dataset, fingerprint
 from ranksieve.prepare.missing import MISSING_POLICIES, MissingPolicy, fill_missing, learn_missing
 from ranksieve.rankers import SparseRankSVM
 from tests.refusals import refused_data, refused_parameter
+from tests.tiers import examples
 
 cells = st.sampled_from([0.0, 1.0, -2.0, 5.0, float("nan"), float("nan")])
 matrices = st.integers(1, 4).flatmap(
@@ -29,7 +30,7 @@ def fill_cell(X, qid, i, j, policy):
     return min(present) if policy == "query_min" else sum(present) / len(present)
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(matrices, st.data(), st.sampled_from(["zero", "query_min", "column_mean"]))
 def test_each_cell_is_filled_as_the_policy_says(rows, data, policy):
     X = np.array(rows)
@@ -81,7 +82,7 @@ def test_a_read_only_map_is_not_written_to(tmp_path):
     assert np.isnan(np.load(tmp_path / "X.npy")[1, 1])
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(matrices)
 def test_indicators_are_one_where_a_value_is_missing(rows):
     X = np.array(rows)

@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 import sklearn
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.model_selection import GridSearchCV, GroupKFold
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
@@ -28,6 +28,7 @@ from ranksieve.prepare.scaling import NORMALISATIONS, Normalisation, learn_norma
 from tests.conftest import random_dataset
 from tests.refusals import refused_data, refused_parameter
 from tests.test_cli import refused, run
+from tests.tiers import examples
 
 KINDS = [kind for kind in NORMALISATIONS if kind != "none"]
 COLUMNWISE = ["z", "within_z", "min_max"]
@@ -75,7 +76,7 @@ def normalised_by_cell(X, qid, kind):
     )
 
 
-@settings(max_examples=120, deadline=None)
+@examples(120)
 @given(matrices, st.data(), st.sampled_from(KINDS))
 def test_every_cell_is_what_the_formula_says(rows, data, kind):
     X = np.array(rows)

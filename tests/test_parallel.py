@@ -166,6 +166,7 @@ def test_the_blas_limit_ends_with_its_last_holder(two_blas_threads):
     assert set(blas_threads()) == {2}
 
 
+@pytest.mark.full
 def test_paths_in_several_threads_have_the_same_bits(two_blas_threads):
     data = rs.make_ranking(60, 400, 20, docs_per_query=(20, 30), seed=4)
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from papers.pictures import FLOOR, MOST_POINTS, PICTURES, SIZE_STYLES, _thinned, best_on_path
 
@@ -17,6 +17,7 @@ from ranksieve.report.page import MORE, PALETTE, compact, faint, make_styles, pa
 from ranksieve.report.results_page import OVERVIEWS, mean_with_at_most
 from tests.figures import assert_drawable
 from tests.test_report import numbers_of
+from tests.tiers import examples
 
 METHODS = ["sparseranker", "fenchelrank", "ranksvm-log", "ranksvm", "rankboost"]
 LINEAR = METHODS[:-1]
@@ -143,7 +144,7 @@ def test_best_on_path_takes_validation_not_test():
 points = st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5)), min_size=1, max_size=8)
 
 
-@settings(max_examples=100)
+@examples(100)
 @given(points)
 def test_pareto_front_is_what_nothing_dominates(given_points):
     front = pareto_front([{"sparsity": x, "map": y} for x, y in given_points], "sparsity", "map")

@@ -4,13 +4,14 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ranksieve.data.queries import as_id_array, group_queries, one_query
 from tests.refusals import refused_data, refused_parameter
+from tests.tiers import examples
 
-QUICK = settings(max_examples=100, deadline=None)
+QUICK = examples(100)
 id_lists = st.one_of(
     st.lists(st.integers(-3, 3), min_size=1, max_size=30),
     st.lists(st.text("ab", max_size=2), min_size=1, max_size=30),

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ranksieve._parallel import use_threads
@@ -19,6 +19,7 @@ from tests.conftest import random_dataset
 from tests.pairs import explicit_pairs
 from tests.protocol import five_fold
 from tests.refusals import refused_parameter
+from tests.tiers import examples
 
 
 def literal(data, n_rounds, n_thresholds, query_weight=None):
@@ -76,7 +77,7 @@ def test_scores_are_the_sum_of_the_weak_rankers():
     np.testing.assert_array_equal(fitted.support_, np.unique(fitted.chosen_))
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(st.integers(0, 10_000), st.sampled_from([0.1, 1.0, 30.0]))
 def test_potentials_without_pairs(seed, spread):
     data = random_dataset(seed=seed % 50, n_queries=5, longest=8, n_levels=4)

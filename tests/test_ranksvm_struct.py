@@ -7,7 +7,7 @@ from functools import partial
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 from sklearn.svm import LinearSVC
@@ -27,6 +27,7 @@ from tests.pairs import explicit_pairs, pair_weights
 from tests.protocol import five_fold
 from tests.refusals import refused_data, refused_parameter
 from tests.solving import cutting_plane, newton
+from tests.tiers import examples
 
 
 def differences(data):
@@ -46,7 +47,7 @@ def linear_svc_hinge(data, C):
     return svc.fit(K * sign[:, None], sign).coef_[0]
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(st.integers(0, 2**31), st.booleans())
 def test_hinge_on_explicit_pairs(seed, weighted):
     rng = np.random.default_rng(seed)

@@ -6,7 +6,7 @@ from itertools import permutations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ranksieve.baselines import RSRank
@@ -20,6 +20,7 @@ from tests.conftest import random_dataset
 from tests.pairs import explicit_pairs
 from tests.refusals import refused_data, refused_parameter
 from tests.solving import prox_newton
+from tests.tiers import examples
 
 
 @pytest.fixture(scope="module")
@@ -47,7 +48,7 @@ def literal_loss(s, pairs, omega):
     return omega @ psi(t), gradient, omega @ (psi(t) - t * psi_slope(t))
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(
     st.integers(0, 2**31), st.sampled_from([0.1, 1.0, 3.0, 1e4]), st.booleans(), st.booleans(), st.booleans()
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import joblib
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import minimize, minimize_scalar
 
@@ -24,6 +24,7 @@ from ranksieve.rankers import FSMRank, RankSVM, SparseRankSVM
 from ranksieve.synthetic import make_ranking
 from tests.conftest import random_dataset
 from tests.refusals import refused_data, refused_parameter
+from tests.tiers import examples
 
 
 @pytest.fixture(scope="module")
@@ -80,7 +81,7 @@ def literal_gas(importance, similarity, c, k):
     return chosen
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(st.integers(0, 2**31), st.integers(1, 9), st.floats(0, 2))
 def test_greedy_search_is_the_papers(seed, k, c):
     rng = np.random.default_rng(seed)
@@ -240,7 +241,7 @@ def test_value_of_a_set_is_the_joint_minimum(data, loss):
     assert smaller.value == pytest.approx(value_by_scipy(criterion, (4, 6)), rel=1e-9)
 
 
-@settings(max_examples=15, deadline=None)
+@examples(15)
 @given(st.integers(0, 10**6), st.sampled_from([0.3, 3.0, 100.0]))
 def test_bounds_on_gain_and_rise_hold(seed, C):
     criterion = joint(random_dataset(seed=seed, n_queries=12, n_features=6, longest=12), C)

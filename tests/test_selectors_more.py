@@ -7,7 +7,7 @@ from itertools import combinations, product
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 from scipy.stats import kendalltau
@@ -35,6 +35,7 @@ from ranksieve.rankers import RankSVM
 from tests.conftest import random_dataset
 from tests.pages import ROOT
 from tests.refusals import refused_parameter
+from tests.tiers import examples
 
 
 @pytest.fixture(scope="module")
@@ -242,7 +243,7 @@ def random_similarity(seed, d=8):
     return np.abs(points @ points.T)
 
 
-@settings(max_examples=15, deadline=None)
+@examples(15)
 @given(st.integers(0, 10**6), st.integers(2, 6))
 def test_quality_is_the_mean_silhouette(seed, k):
     clusters = np.random.default_rng(seed).permutation(np.arange(8) % k)

@@ -9,7 +9,7 @@ from math import floor, log2
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ranksieve._parallel import use_threads
@@ -17,6 +17,7 @@ from ranksieve.data.dataset import Dataset
 from ranksieve.io.letor import read_letor, write_letor
 from ranksieve.kernels import letor_text as shortest_text
 from ranksieve.kernels.letor_text import LONGEST, write_numbers
+from tests.tiers import examples
 
 rng = np.random.default_rng(0)
 
@@ -65,7 +66,7 @@ def test_a_float64_is_written_as_python_writes_it(values):
     assert texts_of(-values) == [plain_repr(value) for value in (-values).tolist()]
 
 
-@settings(max_examples=500, deadline=None)
+@examples(500)
 @given(st.lists(st.floats(allow_infinity=False, allow_nan=False), min_size=1))
 def test_any_float64_is_written_as_python_writes_it(values):
     assert texts_of(values) == [plain_repr(value) for value in values]
@@ -153,6 +154,7 @@ def test_the_least_distances_by_trying_all():
                 assert nearest_to_whole(factor, most) == (min(parts), 1 - max(parts))
 
 
+@pytest.mark.full
 def test_no_bound_is_so_near_a_whole_number_that_128_bits_mistake_it():
     """Bounds are N·2^q/10^k with N ≤ 2^55 + 2, also those of a float32; the error is below 2^60/2^128."""
     for q in range(-1074, 972):

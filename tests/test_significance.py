@@ -8,7 +8,7 @@ from itertools import product
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
@@ -16,6 +16,7 @@ from ranksieve.data.dataset import Dataset
 from ranksieve.metrics import PROFILES, Evaluation, evaluate, significance
 from ranksieve.metrics.significance import compare, holm, paired_t, randomisation
 from tests.refusals import refused_as, refused_data, refused_parameter
+from tests.tiers import examples
 
 ALTERNATIVES = ("two-sided", "greater")
 every_alternative = pytest.mark.parametrize("alternative", ALTERNATIVES)
@@ -44,7 +45,7 @@ def test_holm_by_hand():
     assert holm([]).shape == (0,)
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=8), st.floats(0.001, 0.5))
 def test_holm_rejects_what_the_step_down_procedure_rejects(p_values, level):
     rejected = set()
@@ -115,7 +116,7 @@ def enumerated(a, b, alternative):
     return np.mean(np.array(sums) >= observed - 1e-9)
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(
     st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4)), min_size=1, max_size=8),
     st.sampled_from(ALTERNATIVES),

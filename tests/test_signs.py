@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 
@@ -21,6 +21,7 @@ from tests.conftest import random_dataset
 from tests.pairs import explicit_pairs
 from tests.refusals import refused_data, refused_parameter
 from tests.solving import fista, prox_newton
+from tests.tiers import examples
 
 NAMES = ["bm25", "price", "clicks", "age", "stock", "rating"]
 
@@ -79,7 +80,7 @@ def sides(slope, signs):
     return np.where(signs < 0, np.inf, slope), np.where(signs > 0, np.inf, slope)
 
 
-@settings(max_examples=25, deadline=None)
+@examples(25)
 @given(st.integers(0, 5), st.lists(st.sampled_from([-1, 0, 1]), min_size=6, max_size=6), st.floats(-3, -0.5))
 @example(4, [1, 1, 0, 1, 1, 0], -1.952909935792995)
 def test_the_optimum_is_that_of_a_bounded_solver(seed, signs, exponent):

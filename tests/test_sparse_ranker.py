@@ -23,6 +23,7 @@ from ranksieve.rankers.sparse_ranker import REPEATS
 from tests.conftest import random_dataset
 from tests.refusals import refused_data, refused_parameter
 from tests.solving import prox_newton
+from tests.tiers import tiered
 
 
 @pytest.fixture(scope="module")
@@ -53,7 +54,7 @@ def test_chooses_the_best_point_of_the_path_on_validation(train):
     assert fitted.gap_ <= 1e-6 * fitted.objective_
 
 
-@pytest.mark.parametrize("k", [1, 2, 3, 5])
+@pytest.mark.parametrize("k", tiered([1, 2, 3, 5], [1, 3]))
 @pytest.mark.parametrize("families", [DEFAULT_FAMILIES, ("refitted", "forward"), ("forward",)])
 def test_the_budget_is_never_exceeded(train, k, families):
     a, b = halves(train)
@@ -432,7 +433,7 @@ def assert_reported_is_evaluated(fitted, valid):
     assert again.mean[told.metric] in fitted.to_model().metrics.values()
 
 
-@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("form", tiered(FORMS, list(FORMS)[:1]))
 @pytest.mark.parametrize("normalise", NORMALISATIONS)
 def test_the_validation_value_is_that_of_evaluate_to_the_last_bit(form, normalise):
     train, valid = with_many_ties(form, 0), with_many_ties(form, 100)
@@ -440,7 +441,7 @@ def test_the_validation_value_is_that_of_evaluate_to_the_last_bit(form, normalis
     assert_reported_is_evaluated(fitted, valid)
 
 
-@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("form", tiered(FORMS, list(FORMS)[:1]))
 @pytest.mark.parametrize("missing", FILLS)
 def test_the_validation_value_is_that_of_evaluate_with_missing_values(form, missing):
     train, valid = (with_many_ties(form, seed, holes=True) for seed in (1, 101))

@@ -6,7 +6,7 @@ from copy import deepcopy
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
@@ -14,6 +14,7 @@ from ranksieve.data.queries import group_queries
 from ranksieve.losses import SquaredHinge
 from tests.pairs import explicit_pairs, pair_weights, squared_hinge
 from tests.refusals import refused_as, refused_data, refused_parameter
+from tests.tiers import examples
 
 
 @st.composite
@@ -26,7 +27,7 @@ def labelled_scores(draw):
     return y, qid, scale * draw(hnp.arrays(float, n, elements=st.floats(-2, 2)))
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(labelled_scores(), st.booleans(), st.booleans(), st.integers(0, 2**31))
 def test_value_gradient_hessian(case, with_queries, with_levels, seed):
     y, qid, s = case

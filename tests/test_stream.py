@@ -8,7 +8,7 @@ import tracemalloc
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ranksieve.data.dataset import Dataset
@@ -16,6 +16,7 @@ from ranksieve.io.letor import read_letor, write_letor
 from ranksieve.io.stream import stream_letor
 from tests.conftest import random_dataset
 from tests.refusals import refused_data, refused_parameter
+from tests.tiers import examples
 
 
 def joined(chunks):
@@ -34,7 +35,7 @@ def assert_same_rows(chunks, whole):
     np.testing.assert_array_equal(qid, whole.qid.astype(str))
 
 
-@settings(max_examples=25, deadline=None)
+@examples(25)
 @given(seed=st.integers(0, 1000), chunk_bytes=st.integers(1, 5000))
 def test_any_chunk_size_gives_the_rows_of_the_file(seed, chunk_bytes, tmp_path_factory):
     path = tmp_path_factory.mktemp("stream") / "data.txt"

@@ -6,7 +6,7 @@ import itertools
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import linprog, minimize
 
@@ -20,6 +20,7 @@ from ranksieve.methods import METHODS
 from tests.conftest import random_dataset
 from tests.protocol import five_fold
 from tests.refusals import refused_data, refused_parameter
+from tests.tiers import examples
 
 
 def average_precision(marks):
@@ -48,7 +49,7 @@ def all_planes(relevant):
         yield 1 - average_precision(relevant[order]), psi_coefficients(order, relevant) - best
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(st.integers(1, 3), st.integers(1, 3), st.integers(0, 10_000), st.sampled_from([0.0, 0.1, 0.5, 3.0]))
 def test_most_violated_ranking_among_all(n_up, n_low, seed, spread):
     rng = np.random.default_rng(seed)

@@ -5,7 +5,7 @@ import re
 import numpy as np
 import pytest
 import pytrec_eval
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import ranksieve as rs
@@ -14,6 +14,7 @@ from ranksieve.io.text_files import finite_number
 from ranksieve.metrics.evaluate import evaluate_run
 from ranksieve.metrics.profiles import PROFILES
 from tests.refusals import refused_data
+from tests.tiers import examples
 
 MEASURES = {
     "ndcg": "ndcg", "ndcg@3": "ndcg_cut_3", "map": "map", "map@3": "map_cut_3", "mrr": "recip_rank",
@@ -44,7 +45,7 @@ grades = st.dictionaries(st.sampled_from(DOCUMENTS), st.integers(-1, 3), max_siz
 pairs = st.lists(st.tuples(results, grades), min_size=1, max_size=4)
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(pairs)
 def test_metrics_equal_trec_eval(drawn):
     run = {f"q{k}": found for k, (found, _) in enumerate(drawn)}

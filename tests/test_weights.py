@@ -241,6 +241,7 @@ def test_learning_from_disk_gives_the_weights_of_memory(data, tmp_path):
 
 
 @pytest.mark.parametrize("in_memory", [0, 2**28])
+@pytest.mark.full
 def test_documents_of_weight_zero_are_absent_in_memory_and_on_disk(tmp_path, monkeypatch, in_memory):
     """Also from the lists that cross-validation holds out, and with a query that has no other documents."""
     monkeypatch.setattr(disk_dataset, "IN_MEMORY", in_memory)

@@ -2,14 +2,16 @@
 
 Tests over all methods run in full for one method per kind of fit and loss, and for every method once
 (``FOR_EVERY_METHOD``). Processes, faults, browsers, tutorials and whole products of cases are marked where
-they are.
+they are. ``RANKSIEVE_TESTS=quick`` also tries fewer examples of each property.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Collection, Iterable
 
 import pytest
+from hypothesis import settings
 
 from ranksieve.methods import METHODS
 from tests.rankers import RANKERS
@@ -34,6 +36,13 @@ FOR_EVERY_METHOD = {
 }
 OTHERS = {*METHODS, *RANKERS} - REPRESENTATIVES
 full = pytest.mark.full
+QUICK = os.environ.get("RANKSIEVE_TESTS") == "quick"
+FEW = 30
+
+
+def examples(most: int) -> settings:
+    """How many examples of a property are tried; `make test` tries at most ``FEW``."""
+    return settings(max_examples=min(most, FEW) if QUICK else most)
 
 
 def tiered(cases: Iterable, quick: Collection) -> list:
