@@ -31,7 +31,14 @@ import numpy as np
 
 ROOT = Path(__file__).resolve().parents[1]
 THREADS = ("1", "2")
-PLACES = ("ranksieve", "ranksieve.baselines", "ranksieve.io", "ranksieve.rankers", "ranksieve.baselines")
+PLACES = (
+    "ranksieve",
+    "ranksieve.baselines",
+    "ranksieve.io",
+    "ranksieve.rankers",
+    "ranksieve.estimators",
+    "ranksieve.selection",
+)
 RENAMED: dict[str, tuple[str, ...]] = {"BudgetedRanker": ("GridRanker",)}
 TIMES = re.compile(r"\b[0-9.]+ (s|ms|seconds|minutes)\b")
 ATTRIBUTES = ("coef_", "objective_", "gap_", "n_iter_", "support_", "ranking_", "alpha_", "ridge_", "bound_")
