@@ -12,7 +12,8 @@ from importlib.resources import files
 from statistics import fmean
 from typing import Any
 
-from ranksieve import estimators as e
+from ranksieve import baselines
+from ranksieve import rankers as e
 from ranksieve.experiment import tables as cells
 from ranksieve.methods import METHODS, Method, decades, parameter_grid
 
@@ -94,7 +95,7 @@ VARIANTS: dict[str, Method] = {
         for k in (1, 3, 5, 8)
     },
     **{
-        f"cslistmle@{k}": replace(_DENSE, title=f"CS-ListMLE@{k}", make=partial(e.CSListMLE, k=k))
+        f"cslistmle@{k}": replace(_DENSE, title=f"CS-ListMLE@{k}", make=partial(baselines.CSListMLE, k=k))
         for k in (1, 3, 5)
     },
 }  # fmt: skip

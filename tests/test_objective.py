@@ -104,7 +104,7 @@ def test_a_gradient_is_remembered_where_it_was_and_nowhere_else():
 @pytest.mark.parametrize("loss", ["squared_hinge", "listnet"])  # with a line of its own, and without
 def test_slopes_along_a_line_against_differences(loss):
     data = random_dataset(seed=4, n_queries=9)
-    objective = make_objective(data, loss)
+    objective = make_objective(data, LOSSES[loss]())
     rng = np.random.default_rng(1)
     point, direction = objective.evaluate(rng.normal(size=5)), rng.normal(size=5)
     scores, h = objective.scores(direction), 1e-5

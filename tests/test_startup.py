@@ -15,7 +15,7 @@ from ranksieve.cli import app
 from ranksieve.rankers.base import WithParameters
 
 SLOW = {"jinja2", "joblib", "numba", "pandas", "polars", "pyarrow", "rich", "scipy", "sklearn"}
-KERNELS_OF_A_FIT = {"letor_text", "linear", "number_text", "ordering", "upper_hessians", "uppers"}
+KERNELS_OF_A_FIT = {"letor_text", "linear", "pairs", "sorted_pairs"}
 
 ALL_HELP = """
 from contextlib import redirect_stdout
