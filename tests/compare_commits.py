@@ -32,13 +32,9 @@ import numpy as np
 ROOT = Path(__file__).resolve().parents[1]
 THREADS = ("1", "2")
 PLACES = (
-    "ranksieve",
-    "ranksieve.baselines",
-    "ranksieve.io",
-    "ranksieve.rankers",
-    "ranksieve.estimators",
-    "ranksieve.selection",
-)
+    "ranksieve", "ranksieve.baselines", "ranksieve.io", "ranksieve.rankers", "ranksieve.estimators",
+    "ranksieve.selection", "ranksieve.losses", "ranksieve.baselines.modified_huber",
+)  # fmt: skip
 RENAMED: dict[str, tuple[str, ...]] = {"BudgetedRanker": ("GridRanker",)}
 TIMES = re.compile(r"\b[0-9.]+ (s|ms|seconds|minutes)\b")
 ATTRIBUTES = ("coef_", "objective_", "gap_", "n_iter_", "support_", "ranking_", "alpha_", "ridge_", "bound_")
@@ -150,8 +146,8 @@ def problem_cases() -> Iterator[tuple[str, Callable[[], Any]]]:
     data, path, ranker = drawn(), find("sparse_path"), find("SparseRankSVM")
     for penalty in ("l1", "log", "mcp", "lp", "scad"):
         yield f"penalty {penalty}", lambda penalty=penalty: fitted(ranker(penalty, 0.01), data)
-    for loss in ("squared_hinge", "modified_huber"):
-        yield f"path of {loss}", lambda loss=loss: path_facts(path(data, n_alphas=20, loss=loss))
+    for loss in ("SquaredHinge", "ModifiedHuber"):
+        yield f"path of {loss}", lambda loss=loss: path_facts(path(data, n_alphas=20, loss=find(loss)()))
     yield "path of an elastic net", lambda: path_facts(path(data, "elastic_net", 20, l1_ratio=0.5))
     rules = {"must_have": [0], "must_not": [1], "signs": {"f3": "+", "f4": "-"}}
     yield "path with rules", lambda: path_facts(path(data, n_alphas=20, **rules))
