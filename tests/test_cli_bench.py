@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
@@ -181,45 +180,6 @@ def test_interrupted_runs_say_how_to_go_on(letor, tmp_path, stop, how, code):
     said = f"ranksieve: {how}; finished fits are kept in {out}, the same command goes on from there\n"
     assert process.communicate(timeout=60)[1] == said
     assert process.returncode == code
-
-
-def workers_of(pid):
-    """The processes that joblib has started for one."""
-    statuses = {path.parent: path for path in Path("/proc").glob("[0-9]*/stat")}
-    children = [place for place, status in statuses.items() if parent_in(status) == pid]
-    return [int(place.name) for place in children if b"LokyProcess" in (place / "cmdline").read_bytes()]
-
-
-def parent_in(status):
-    try:
-        return int(status.read_text().rpartition(")")[2].split()[1])
-    except OSError:  # it has just ended
-        return None
-
-
-def lives(pid):
-    """Whether a process is there and more than a name that nobody has asked for."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except OSError:
-        return False
-
-
-@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs /proc to see processes")
-@pytest.mark.full
-def test_workers_end_with_a_parent_that_is_killed(letor, tmp_path):
-    """Also before they have got any work."""
-    process = begun(letor, tmp_path / "out", "--methods", "fsmrank", "--jobs", "2")
-    while process.poll() is None and len(workers := workers_of(process.pid)) < 2:
-        time.sleep(0.1)
-    assert process.poll() is None, "the run ended before it could be killed"
-    process.kill()
-    process.wait()
-    until = time.monotonic() + 120
-    while any(map(lives, workers)) and time.monotonic() < until:
-        time.sleep(0.1)
-    assert not any(map(lives, workers))
-    process.stderr.close()
 
 
 def test_a_refused_run_leaves_no_journal_that_refuses_the_right_one(letor, tmp_path):

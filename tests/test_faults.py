@@ -260,7 +260,6 @@ import signal
 del signal.SIGHUP
 import ranksieve.cli.output, ranksieve._parallel
 from ranksieve._util import atomic_folder
-from ranksieve.experiment import benching as orphans
 from ranksieve._util.files import atomic_write
 ranksieve.cli.output.end_orderly()
 with atomic_write("o.txt") as file:

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import os
-import threading
-import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
-from functools import cache, partial
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -30,29 +28,6 @@ from ranksieve.metrics.profiles import as_profile, profile_for, wider_scales
 from ranksieve.prepare import Preparation
 from ranksieve.prepare.missing import RANKER_POLICIES, check_policy
 from ranksieve.prepare.scaling import check_kind, warn_of_scales
-
-LOOK = 0.5  # seconds between two looks
-
-
-def end_with(employer: int) -> None:
-    """End this process when the one with the given number is no longer its parent.
-
-    A process that is its own employer stays. Windows never names another parent, so nothing happens there.
-    """
-    if os.getpid() != employer and os.name == "posix":
-        _watch(employer)
-
-
-@cache
-def _watch(employer: int) -> None:
-    threading.Thread(target=_wait, args=(employer,), name="ranksieve-orphan", daemon=True).start()
-
-
-def _wait(employer: int) -> None:
-    while os.getppid() == employer:
-        time.sleep(LOOK)
-    os._exit(1)  # in the midst of work: nobody waits for it, and files are written whole or not at all
-
 
 DEFAULT_METHODS = (
     "fenchelrank", "fsmrank", "minbatsrank", "ranksvm-l1", "ranksvm-log", "ranksvm-mcp", "ranksvm-l0.5",
@@ -286,10 +261,9 @@ def _run(
 
 
 def _in_processes(tasks: Sequence[Task], n_jobs: int) -> Iterator[Done]:
-    """By processes of this machine, which end with this one."""
+    """By processes of this machine."""
     jobs = (delayed(_do)(task.label, task.worth, task.work, n_jobs > 1) for task in tasks)
-    ended = {"initializer": end_with, "initargs": (os.getpid(),)} if n_jobs > 1 else {}
-    yield from Parallel(n_jobs=n_jobs, return_as="generator_unordered", **ended)(jobs)
+    yield from Parallel(n_jobs=n_jobs, return_as="generator_unordered")(jobs)
 
 
 def _on_workers(cluster: Any, folder: Path, tasks: Sequence[Task]) -> Iterator[Done]:

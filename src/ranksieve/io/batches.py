@@ -38,11 +38,10 @@ from ranksieve.io.frames import (
 )
 from ranksieve.io.letor import (
     CHUNK_BYTES,
-    LARGE_DENSE_CELLS,
-    LEAST_DENSE_SHARE,
     NO_FEATURE,
     Entries,
     LetorRows,
+    check_dense,
     names_for,
 )
 from ranksieve.io.text_files import (
@@ -53,7 +52,6 @@ from ranksieve.io.text_files import (
     source_name,
     text_chunks,
 )
-from ranksieve.kernels.letor_text import scatter_rows
 from ranksieve.prepare.missing import FILLS, OTHER_POLICIES, has_missing
 
 BATCH_CELLS, BATCH_ROWS = 2**20, 8192
@@ -161,13 +159,7 @@ class _DenseShare:
         self.rows += len(entries.starts) - 1
         self.stored += len(entries.values)
         self.width = max(self.width, entries.width)
-        cells = self.rows * self.width
-        if cells > LARGE_DENSE_CELLS and self.stored < LEAST_DENSE_SHARE * cells:
-            reason = (
-                f"{self.stored} values for {self.rows} × {self.width} features would make a folder of zeros; "
-                "use read_letor with `sparse=True`"
-            )
-            raise DataError(name, None, reason)
+        check_dense(name, self.stored, self.rows, self.width, "use read_letor with `sparse=True`")
 
 
 def _slices(rows: LetorRows, entries: Entries, n_features: int | None, least: int) -> Iterator[Batch]:
@@ -180,11 +172,7 @@ def _slices(rows: LetorRows, entries: Entries, n_features: int | None, least: in
     for first in range(0, len(y), step):
         last = min(first + step, len(y))
         X = np.zeros((last - first, width), rows.dtype)
-        begin, end = entries.starts[first], entries.starts[last]
-        if end - begin == X.size:  # distinct ascending indices: every row is 1, …, width
-            X[:] = entries.values[begin:end].reshape(X.shape)
-        else:
-            scatter_rows(entries.starts[first : last + 1], entries.features, entries.values, X)
+        entries.fill(X, first)
         runs = slice(int(np.searchsorted(starts, first, "right")) - 1, int(np.searchsorted(starts, last)))
         sizes = np.diff(np.clip(starts[runs.start : runs.stop + 1], first, last))
         yield Batch(X, y[first:last], names[runs], sizes.tolist(), comments[first:last], doc_ids[first:last])

@@ -271,6 +271,23 @@ class Entries(NamedTuple):
     values: AnyArray
     width: int
 
+    def fill(self, rows: AnyArray, first: int = 0) -> None:
+        """Write the rows from ``first`` on into a matrix of zeros."""
+        last = first + len(rows)
+        begin, end = self.starts[first], self.starts[last]
+        if end - begin == rows.size:  # distinct ascending indices: every row is 1, …, width
+            rows[:] = self.values[begin:end].reshape(rows.shape)
+        else:
+            scatter_rows(self.starts[first : last + 1], self.features, self.values, rows)
+
+
+def check_dense(name: str, stored: int, n_rows: int, width: int, advice: str) -> None:
+    """Refuse text so sparse that dense rows of it would be zero nearly everywhere."""
+    cells = n_rows * width
+    if cells > LARGE_DENSE_CELLS and stored < LEAST_DENSE_SHARE * cells:
+        reason = f"{stored} values for {n_rows} × {width} features would be dense rows of zeros; {advice}"
+        raise DataError(name, None, reason)
+
 
 class Features(Protocol):
     """Where the rows of the matrix go."""
@@ -291,20 +308,10 @@ class DenseFeatures:
         count = len(entries.starts) - 1
         self.stored += len(entries.values)
         self._widen(name, max(self.width, entries.width), len(self.rows) + count)
-        rows = self.rows.extend(count)
-        if len(entries.values) == rows.size:  # distinct ascending indices: every row is 1, …, width
-            rows[:] = entries.values.reshape(rows.shape)
-            return
-        scatter_rows(entries.starts, entries.features, entries.values, rows)
+        entries.fill(self.rows.extend(count))
 
     def _widen(self, name: str, width: int, count: int) -> None:
-        cells = count * width
-        if cells > LARGE_DENSE_CELLS and self.stored < LEAST_DENSE_SHARE * cells:
-            reason = (
-                f"{self.stored} values for {count} × {width} features would make a dense matrix of zeros; "
-                "choose `sparse=True`"
-            )
-            raise DataError(name, None, reason)
+        check_dense(name, self.stored, count, width, "choose `sparse=True`")
         if width > self.width:
             self.width = width
             self.rows.widen(width)
