@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import ranksieve as rs
-from ranksieve.model.foreign import ForeignModel, read_model
+from ranksieve.model.foreign import read_model
+from ranksieve.model.score_functions import ForeignModel
 from tests.refusals import refused_data
 from tests.tiers import examples
 

@@ -15,8 +15,8 @@ from sklearn.exceptions import NotFittedError
 
 import ranksieve as rs
 from ranksieve.choice.forward import ForwardSearch
-from ranksieve.model.foreign import ForeignModel
 from ranksieve.model.linear import Card, LinearModel, Term, exact_weight, load_model
+from ranksieve.model.score_functions import ForeignModel
 from ranksieve.objective import make_objective
 from ranksieve.prepare import MissingPolicy, Normalisation, Preparation
 from ranksieve.report import content_of_model

@@ -400,16 +400,3 @@ def _described(
         n_relevant, 1 - place, names.document(best), names.document_text(best),
         names.document(first), names.document_text(first),
     )  # fmt: skip
-
-
-__all__ = [
-    "FeatureDrop",
-    "PairExplanation",
-    "Part",
-    "QueryExplanation",
-    "WorstQuery",
-    "drop_costs",
-    "explain_pair",
-    "explain_query",
-    "worst_queries",
-]

@@ -431,9 +431,6 @@ class StreamedObjective(Objective):
         return Bounded(point.at, np.where(self.varies, bounds, 0.0), np.zeros(len(g), dtype=bool))
 
 
-__all__ = ["Objective", "Point", "StreamedObjective", "make_objective"]
-
-
 def make_objective(
     data: Dataset, loss: str | Loss = "squared_hinge", query_weight: QueryWeight | None = None
 ) -> Objective:

@@ -51,16 +51,7 @@ def record(folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     command = [
         "-m",
-        "coverage",
-        "run",
-        "-m",
-        "pytest",
-        "-q",
-        "-n",
-        "2",
-        "--dist",
-        "worksteal",
-        "-m",
+        *["coverage", "run", "-m", "pytest", "-q", "-n", "2", "--dist", "worksteal", "-m"],
         NOT_FULL,
     ]
     command += ["-p", "tests.mutants.reach", "-pno:cacheprovider"]
@@ -146,17 +137,8 @@ class Tests(Runner):
         if fate == SURVIVED and elsewhere - here:
             fate, killer = self._in_tiers(elsewhere - here, lambda ids: self._on_disk(module, tree, ids))
         known = here | elsewhere
-        self.rows.writerow(
-            [
-                module,
-                mutant.function,
-                mutant.line,
-                mutant.change,
-                len(known),
-                fate if known else "not reached",
-                killer,
-            ]
-        )
+        reached = fate if known else "not reached"
+        self.rows.writerow([module, *mutant.key, len(known), reached, killer])
         sys.stdout.flush()
 
     def _in_tiers(self, ids: set[str], attempt: Any) -> tuple[str, str]:
@@ -173,9 +155,9 @@ class Tests(Runner):
         """Quick ones first, one case per test before further ones, within the time."""
         seen: Counter[str] = Counter()
         turns = []
-        for one in sorted(ids, key=lambda one: self.cost.get(one.partition("[")[0], 1.0)):
+        for one in sorted(ids, key=self._cost):
             name = one.partition("[")[0]
-            turns.append((seen[name], self.cost.get(one.partition("[")[0], 1.0), one))
+            turns.append((seen[name], self._cost(one), one))
             seen[name] += 1
         left, chosen = SECONDS, []
         for _, cost, one in sorted(turns):
@@ -183,13 +165,16 @@ class Tests(Runner):
             if left < 0 and chosen:
                 break
             chosen.append(one)
-        return sorted(chosen, key=lambda one: self.cost.get(one.partition("[")[0], 1.0))
+        return sorted(chosen, key=self._cost)
+
+    def _cost(self, one: str) -> float:
+        return self.cost.get(one.partition("[")[0], 1.0)
 
     def _forked(self, mutant: Mutant, tree: ast.Module, ids: list[str]) -> str:
         if not ids:
             return ""
         self.items = [self.by_id[one] for one in ids]
-        self.costs = {item: self.cost.get(item.nodeid.partition("[")[0], 1.0) for item in self.items}
+        self.costs = {item: self._cost(item.nodeid) for item in self.items}
         known = gc.get_objects()
         self.functions = [f for f in known if isinstance(f, FunctionType) and self._is_of_module(f.__code__)]
         self.killers.clear()

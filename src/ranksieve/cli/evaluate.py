@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from ranksieve._types import FloatArray
     from ranksieve.metrics import Evaluation
     from ranksieve.metrics.profiles import Empty
-    from ranksieve.model.foreign import Scorer
+    from ranksieve.model.score_functions import Scorer
 
 
 class Measuring(NamedTuple):

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from ranksieve._types import FloatArray
     from ranksieve._util.files import Destination
     from ranksieve.metrics import Profile
-    from ranksieve.model.foreign import Scorer
+    from ranksieve.model.score_functions import Scorer
 
 
 STANDARD = "-"

@@ -86,8 +86,6 @@ def heading(metric: str) -> str:
     return metric.replace("ndcg@", "N@").replace("map", "MAP")
 
 
-__all__ = ["TABLES", "Cell", "Table", "TableBuilder", "all_tables", "title", "word"]
-
 TableBuilder = Callable[[DataSetResults, str], Table]
 """Makes a table of a data set's results and the name of the baseline."""
 DEFAULT_BASELINE = "ranksvm"

@@ -145,8 +145,6 @@ class Trees:
             raise DataError(None, None, "the trees split on a column that is not among the inputs")
 
 
-__all__ = ["BoostedModel", "Feature", "Steps", "Trees", "boosted_from_dict", "is_boosted"]
-
 FORMAT_VERSION = 1
 SHAPE = {
     "format": str,

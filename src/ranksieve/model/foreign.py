@@ -26,7 +26,7 @@ from ranksieve.model.fastrank import is_fastrank, read_fastrank
 from ranksieve.model.lightgbm_text import booster_of, booster_scores, is_lightgbm, lightgbm_for, read_text
 from ranksieve.model.linear import LinearModel, model_from_dict
 from ranksieve.model.ranklib import HEADER, read_ranklib
-from ranksieve.model.score_functions import SAME, ForeignModel, Scorer
+from ranksieve.model.score_functions import SAME, Scorer
 from ranksieve.model.xgboost import LENGTHS, decode_ubjson, read_content
 
 CELLS_AT_ONCE = 2**22
@@ -143,9 +143,6 @@ def read_xgboost(content: Any, name: str) -> BoosterModel:
     unnamed = found.names == tuple(f"f{j}" for j in range(len(found.names)))
     names = () if unnamed else found.names
     return BoosterModel(f"XGBoost {found.objective}", found.n_features, names, scores)
-
-
-__all__ = ["BoosterModel", "ForeignModel", "ModelFile", "Scorer", "open_model", "read_model"]
 
 
 def read_model(

@@ -90,9 +90,6 @@ def _without_missing(values: FloatArray) -> Features:
     return np.nan_to_num(values.astype(np.float32), nan=0.0, posinf=np.inf, neginf=-np.inf)
 
 
-LEAF = -1
-
-
 class ScoreFunction(Protocol):
     """What a model computes: the scores of rows, from the first ``n_features`` columns."""
 
