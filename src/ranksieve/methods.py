@@ -99,19 +99,11 @@ class Method:
     @property
     def linear(self) -> bool:
         """Whether it gives a linear model."""
-        from ranksieve.rankers import LinearRanker
+        return self.can("linear")
 
-        return isinstance(self.make(), LinearRanker)
-
-    @property
-    def uses_valid(self) -> bool:
-        """Whether it chooses among models of its own by validation data."""
-        return self.make().uses_valid
-
-    @property
-    def streams(self) -> bool:
-        """Whether it can learn from a file while it is read, by ``fit_file``."""
-        return hasattr(self.make(), "fit_file")
+    def can(self, what: str) -> bool:
+        """What its rankers can do (:meth:`ranksieve.rankers.Ranker.can`)."""
+        return self.make().can(what)
 
 
 def find_method(name: str) -> Method:

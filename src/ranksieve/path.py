@@ -11,6 +11,7 @@ import numpy as np
 from ranksieve._parallel import single_threaded_blas
 from ranksieve._types import BoolArray, FloatArray, IntArray
 from ranksieve._util.json_values import plain
+from ranksieve.data.budget import Budget, Features, Signs
 from ranksieve.data.dataset import Dataset, QueryWeight, counted, query_weights
 from ranksieve.data.feature_matrix import Passes
 from ranksieve.errors import DataError, ParameterError
@@ -19,7 +20,6 @@ from ranksieve.gpu.transfer import on_device
 from ranksieve.losses import Loss
 from ranksieve.objective import Objective, Point, make_objective
 from ranksieve.penalties import L1, PENALTIES, SlopedPenalty, offering
-from ranksieve.penalties.base import Features, Signs, make_constraints
 from ranksieve.prepare import UNPREPARED, Preparation
 from ranksieve.prepare.missing import RANKER_POLICIES, check_policy
 from ranksieve.solvers import Problem, ProxNewton, Result, Trace
@@ -95,9 +95,6 @@ class SparsePath:
         }
 
 
-Path = SparsePath  # the shorter public name
-
-
 def sparse_path(
     data: Dataset,
     penalty: str | SlopedPenalty = "l1",
@@ -105,7 +102,7 @@ def sparse_path(
     alphas: Sequence[float] | FloatArray | None = None,
     tol: float = 1e-6,
     *,
-    weights: Sequence[float] | FloatArray | None = None,
+    l1_weights: Sequence[float] | FloatArray | None = None,
     l1_ratio: float | None = None,
     signs: Signs | None = None,
     must_have: Features = (),
@@ -136,7 +133,7 @@ def sparse_path(
         The grid itself; it is walked from the largest down.
     tol : float
         Largest duality gap, as a share of the objective.
-    weights : sequence of float, optional
+    l1_weights : sequence of float, optional
         One ℓ1 weight per feature; infinity forbids the feature, 0 is as in ``must_have``.
     l1_ratio : float, optional
         Share of ℓ1 in the elastic net, above 0.
@@ -166,8 +163,8 @@ def sparse_path(
     given = data
     preparation, data = _prepared(data, normalise, missing, weight)
     objective = make_objective(on_device(data, device, given), loss, weight)
-    constraints = make_constraints(data.feature_names, must_have, must_not, signs)
-    family = as_penalty(penalty, constraints.weights(weights), l1_ratio, constraints.signs)
+    limits = Budget.of(data.feature_names, must_have=must_have, must_not=must_not, signs=signs)
+    family = as_penalty(penalty, limits.l1_weights(l1_weights), l1_ratio, limits.signs)
     with single_threaded_blas():
         start, grid = path_grid(objective, family, n_alphas, alphas, min_ratio, max_iter)
         most = None if max_features is None else 2 * max_features
@@ -175,16 +172,16 @@ def sparse_path(
         results = [replace(result, point=None) for result in points]
     path = collect(grid[: len(results)], results, data.feature_names, preparation)
     path = replace(path, passes=getattr(objective.features, "passes", None))
-    warn_of_gaps(path, tol, max_iter)
+    warn_of_gaps(path.converged, path.relative_gaps, tol, max_iter)
     return path
 
 
-def warn_of_gaps(path: SparsePath, tol: float, max_iter: int) -> None:
-    """Say it when points of a path miss the tolerance."""
-    if not path.converged.all():
+def warn_of_gaps(converged: BoolArray, relative_gaps: FloatArray, tol: float, max_iter: int) -> None:
+    """Warn if a point of the path did not reach the tolerance."""
+    if not converged.all():
         warn_of_tolerance(
-            f"{np.sum(~path.converged)} of {len(path)} points of the path did not reach a relative gap of "
-            f"`tol={tol:g}`, the largest is {path.relative_gaps.max():.2g}; raise `tol` or "
+            f"{np.sum(~converged)} of {len(converged)} points of the path did not reach a relative gap of "
+            f"`tol={tol:g}`, the largest is {relative_gaps.max():.2g}; raise `tol` or "
             f"`max_iter={max_iter}`, or normalise the features"
         )
 

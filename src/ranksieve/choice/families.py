@@ -1,30 +1,32 @@
-"""Families of candidates, each from few features to many, and their fits without one fold."""
+"""Families of candidates, each from few features to many, and their versions without one fold."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 
 from ranksieve._types import BoolArray, FloatArray, IntArray
+from ranksieve.choice.folds import Folds, SecondOrder
 from ranksieve.choice.forward import (
     NONE_FITTED,
     ForwardSearch,
     Place,
     Quadratic,
-    Rules,
     Search,
     SetKey,
     fit_set,
     set_key,
 )
-from ranksieve.choice.leave_out import Folds, SecondOrder
+from ranksieve.choice.held_out import HeldOut, Validation
+from ranksieve.data.budget import Budget
 from ranksieve.objective import Objective, Point
-from ranksieve.path import Progress, SparsePath, collect, path_grid, walk, warn_of_gaps
+from ranksieve.path import Progress, path_grid, walk, warn_of_gaps
 from ranksieve.penalties import L1, ElasticNet, SlopedPenalty
-from ranksieve.solvers import Problem, ProxNewton, Result
-from ranksieve.solvers.base import Trace
+from ranksieve.solvers import Problem, ProxNewton, Result, Trace
 from ranksieve.subset import Effort, Found, SubsetSearch
 
 MAX_ITER = 100
@@ -37,6 +39,120 @@ RIDGE_SHARE = 1e-3  # of α: keeps a refit bounded when its features separate ev
 SEARCH_WORK = 5_000_000  # regions times documents that the proof of one size may take
 SEARCH_NODES = (20, 500)  # regions that it may take at least and at most
 SIZES_WINDOW = 3  # sizes of a forward selection over which held-out values are averaged
+
+
+@dataclass(frozen=True, eq=False)
+class Candidate:
+    """A model of the training data: its weights, the penalty beside the loss, objective and gap.
+
+    ``fold_coefs`` (folds × features) are its versions without each fold, None without folds; ``subset`` is
+    what is proven of its features as a set, if anything.
+    """
+
+    coef: FloatArray
+    penalty: Any
+    objective: float
+    gap: float
+    fold_coefs: FloatArray | None = None
+    n_iter: int = 1
+    seconds: float = 0.0
+    subset: Found | None = None
+
+    @classmethod
+    def of(cls, result: Result, penalty: SlopedPenalty, fold_coefs: FloatArray | None = None) -> Candidate:
+        seconds, n_iter = float(result.trace.seconds[-1]), int(result.n_iter)
+        return cls(result.w, penalty, float(result.objective), float(result.gap), fold_coefs, n_iter, seconds)
+
+    @property
+    def strength(self) -> float:
+        """α of the ℓ1 penalty, or the ridge of a penalty without ℓ1; NaN without a penalty."""
+        return float(getattr(self.penalty, "alpha", np.nan))
+
+
+@dataclass(frozen=True, eq=False)
+class Family:
+    """Candidates of one kind, by falling strength or by rising number of features.
+
+    Held-out values are averaged over ``window`` neighbouring points, or over those that ``near`` marks
+    (points × points). A family that was ``cut_off`` before its end has neighbours for all points but the
+    last ``window // 2``, or the last ``lacking``. ``validation`` is how the candidates rank held-out queries.
+    """
+
+    label: str
+    candidates: Sequence[Candidate]
+    window: int = 1
+    cut_off: bool = False
+    near: BoolArray | None = None
+    lacking: int | None = None
+    validation: Validation | None = None
+
+    def __len__(self) -> int:
+        return len(self.candidates)
+
+    @cached_property
+    def coefs(self) -> FloatArray:
+        """Weights, one row per candidate."""
+        return np.array([one.coef for one in self.candidates])
+
+    @cached_property
+    def fold_coefs(self) -> FloatArray | None:
+        """Weights without each fold (candidates × folds × features); None without folds."""
+        versions = [one.fold_coefs for one in self.candidates if one.fold_coefs is not None]
+        return np.array(versions) if versions else None
+
+    @property
+    def strengths(self) -> FloatArray:
+        return np.array([one.strength for one in self.candidates])
+
+    @property
+    def objectives(self) -> FloatArray:
+        return np.array([one.objective for one in self.candidates])
+
+    @property
+    def gaps(self) -> FloatArray:
+        return np.array([one.gap for one in self.candidates])
+
+    @property
+    def n_nonzero(self) -> IntArray:
+        """Features in use by each candidate."""
+        return np.asarray(np.count_nonzero(self.coefs, axis=1))
+
+    @property
+    def trace(self) -> Trace:
+        """Objective, gap, features and seconds since the start, one entry per candidate."""
+        seconds = np.cumsum([one.seconds for one in self.candidates])
+        columns = (self.objectives, self.gaps, self.n_nonzero, seconds)
+        return Trace(*(column.tolist() for column in columns))
+
+    @property
+    def neighbours(self) -> BoolArray:
+        """Which points each one is averaged with, itself included (points × points).
+
+        A point without features counts as the worst ranking, so it is nobody's neighbour.
+        """
+        if self.near is not None:
+            return self.near
+        place, used = np.arange(len(self)), self.n_nonzero > 0
+        within = np.abs(np.subtract.outer(place, place)) <= self.window // 2
+        return np.asarray(within & np.logical_and.outer(used, used) | np.eye(len(place), dtype=bool))
+
+    @property
+    def complete(self) -> int:
+        """Points that have all their neighbours."""
+        lacking = self.window // 2 if self.cut_off else 0
+        return len(self) - (lacking if self.lacking is None else self.lacking)
+
+    def measured(self, held_out: HeldOut) -> Family:
+        """The family with its validation."""
+        return replace(self, validation=held_out.measure(self.coefs, self.fold_coefs, self.neighbours))
+
+    def then(self, other: Family) -> Family:
+        """This family, continued by another."""
+        joined = replace(other, candidates=[*self.candidates, *other.candidates])
+        if self.validation is None or other.validation is None:
+            return joined
+        values = np.concatenate([self.validation.values, other.validation.values])
+        return replace(joined, validation=replace(other.validation, values=values, near=joined.neighbours))
 
 
 class ProgressCount:
@@ -56,122 +172,86 @@ class ProgressCount:
 
 
 @dataclass(frozen=True, eq=False)
-class Task:
+class FamilyTask:
     """What families are fitted to: the objective of the training data, the penalty, and the limits.
 
-    ``most`` is the number of features that may be chosen, ``window`` the number of neighbouring points over
-    which the values of a path are averaged.
+    ``budget`` limits the sets of features; values of a path are averaged over ``window`` neighbouring points.
     """
 
     objective: Objective
     names: tuple[str, ...]
     penalty: SlopedPenalty
-    rules: Rules
+    budget: Budget
     folds: Folds | None
     n_alphas: int
     alphas: FloatArray | None
     min_ratio: float
     tol: float
-    most: int | None
     window: int
     progress: ProgressCount
-    forward: ForwardSearches = field(default_factory=lambda: ForwardSearches())
 
     @property
     def path_end(self) -> int | None:
         """A path ends behind the first point that uses more features than this."""
-        return None if self.most is None else self.most + max(2, self.most // 2)
+        most = self.budget.max_features
+        return None if most is None else most + max(2, most // 2)
+
+    @cached_property
+    def forward(self) -> ForwardSearches:
+        """Forward selection, which fits each set once for all families of this task."""
+        return ForwardSearches(self)
+
+    def ridge(self, strength: float) -> SlopedPenalty:
+        return ElasticNet(strength, signs=self.budget.signs, l1_ratio=0.0)
+
+    def without_limit(self) -> FamilyTask:
+        """The same with any number of features."""
+        return replace(self, budget=replace(self.budget, max_features=None), window=1)
 
 
 class ForwardSearches:
-    """Forward selection on all data and without each fold; the next one knows what one found."""
+    """Forward selection on all data and without each fold of the first dealing."""
 
-    def __init__(self) -> None:
-        self._known: dict[int | None, Search] = {}
+    def __init__(self, task: FamilyTask, ridge: float | None = None) -> None:
+        usable, tol = task.budget.usable, task.tol
+        self._searches: dict[int | None, Search] = {}
+        if task.folds is None:
+            self._searches[None] = ForwardSearch(task.objective, usable, tol, ridge)
+        else:
+            whole = FoldedSearch(task.folds, usable, tol, ridge)
+            self._searches = {None: whole, **{k: WithoutFold(whole, k) for k in task.folds.dealings[0]}}
 
-    def search(self, task: Task, fold: int | None, ridge: float | None = None) -> Search:
-        """The search without a fold of the first dealing; None: on all data."""
-        if not self._known and task.folds is None:
-            self._known[None] = ForwardSearch(task.objective, task.rules.usable, task.tol, ridge)
-        elif not self._known and task.folds is not None:
-            whole = FoldedSearch(task.folds, task.rules.usable, task.tol, ridge)
-            self._known = {None: whole, **{k: WithoutFold(whole, k) for k in task.folds.dealings[0]}}
-        return self._known[fold]
-
-
-@dataclass(frozen=True, eq=False)
-class Fitted:
-    """Models of all training data, and without each fold (points × folds × features; None: no folds).
-
-    ``penalties`` is what each of them minimises beside the loss. Held-out values are averaged over ``window``
-    neighbouring points, or those that ``near`` marks (points × points). ``ended`` says that the sequence was
-    cut off before its end, so its last points, or the last ``lacking``, lack neighbours. ``found`` holds what
-    is proven of each model as a set of features.
-    """
-
-    label: str
-    models: SparsePath
-    penalties: list[SlopedPenalty]
-    without: FloatArray | None
-    window: int
-    ended: bool = False
-    found: Sequence[Found] = ()
-    near: BoolArray | None = None
-    lacking: int | None = None
-
-    @property
-    def neighbours(self) -> BoolArray:
-        """Which points each one is averaged with, itself included (points × points).
-
-        A point without features counts as the worst ranking, so it is no other's neighbour.
-        """
-        if self.near is not None:
-            return self.near
-        place, used = np.arange(len(self.models)), self.models.n_nonzero > 0
-        within = np.abs(np.subtract.outer(place, place)) <= self.window // 2
-        return np.asarray(within & np.logical_and.outer(used, used) | np.eye(len(place), dtype=bool))
-
-    @property
-    def complete(self) -> int:
-        """Points that have all their neighbours."""
-        lacking = self.window // 2 if self.ended else 0
-        return len(self.models) - (lacking if self.lacking is None else self.lacking)
-
-    def then(self, other: Fitted) -> Fitted:
-        """This sequence, continued by another."""
-        without = None
-        if self.without is not None and other.without is not None:
-            without = np.concatenate([self.without, other.without])
-        models, penalties = self.models.then(other.models), [*self.penalties, *other.penalties]
-        return replace(other, models=models, penalties=penalties, without=without)
+    def __getitem__(self, fold: int | None) -> Search:
+        """The search without a fold; None: on all data."""
+        return self._searches[fold]
 
 
 def l1_family(
-    task: Task, label: str = PATH, grid: FloatArray | None = None, start: FloatArray | None = None
-) -> Fitted:
+    task: FamilyTask, label: str = PATH, grid: FloatArray | None = None, start: FloatArray | None = None
+) -> Family:
     """The certified path; with ``grid`` and ``start`` its continuation."""
     begin: FloatArray | Point | None = start
     if grid is None:
         begin, grid = path_grid(task.objective, task.penalty, task.n_alphas, task.alphas, task.min_ratio)
-    results: list[Result] = []
-    without: list[FloatArray] = []
-    n_folds = len(task.folds or ())
-    penalties = [task.penalty.scaled(alpha) for alpha in grid.tolist()]
-    for result in walk(
+    candidates: list[Candidate] = []
+    converged: list[bool] = []
+    points = walk(
         task.objective, task.penalty, grid, begin, task.tol, task.path_end, task.window // 2,
         progress=task.progress.next(),
-    ):  # fmt: skip
+    )  # fmt: skip
+    for result, alpha in zip(points, grid.tolist(), strict=False):  # a path may end before its grid
+        penalty, fold_coefs = task.penalty.scaled(alpha), None
         if task.folds is not None:
-            slopes = penalties[len(results)].slopes(task.objective.n_features)
-            without.append(task.folds.minima(result.point, [slopes] * n_folds))
-        results.append(replace(result, point=None))
-    models = collect(grid[: len(results)], results, task.names)
-    warn_of_gaps(models, task.tol, MAX_ITER)
-    ended, folds = len(results) < len(grid), np.array(without) if without else None
-    return Fitted(label, models, penalties[: len(results)], folds, task.window, ended)
+            slopes = penalty.slopes(task.objective.n_features)
+            fold_coefs = task.folds.minima(result.point, [slopes] * len(task.folds))
+        candidates.append(Candidate.of(result, penalty, fold_coefs))
+        converged.append(result.converged)
+    family = Family(label, candidates, task.window, cut_off=len(candidates) < len(grid))
+    warn_of_gaps(np.array(converged), family.gaps / family.objectives, task.tol, MAX_ITER)
+    return family
 
 
-def log_family(task: Task, path: Fitted) -> Fitted | None:
+def log_family(task: FamilyTask, path: Family) -> Family | None:
     """The log penalty by reweighted ℓ1: each point of the path again, with weights that spare what it uses.
 
     α Σ_j v_j|w_j| with v_j = 1/(1 + t_j/ε), t_j = |w_j|·√h_j as a share of the largest, w the weights of the
@@ -188,134 +268,134 @@ def log_family(task: Task, path: Fitted) -> Fitted | None:
         share = importance / max(float(importance.max()), np.finfo(np.float64).tiny)
         return replace(penalty, alpha=alpha, weights=base / (1.0 + share / NEGLIGIBLE))
 
-    results, without, report = [], [], task.progress.next()
-    alphas, coefs = path.models.alphas.tolist(), path.models.coefs
-    penalties: list[SlopedPenalty] = [reweighted(alpha, w) for alpha, w in zip(alphas, coefs, strict=True)]
-    point: Point | None = None
-    for k, alpha in enumerate(alphas):
-        result = ProxNewton(task.tol, MAX_ITER).solve(Problem(task.objective, penalties[k]), point)
-        point = result.point
-        results.append(replace(result, point=None))
-        if task.folds is not None and path.without is not None:
-            slopes = [reweighted(alpha, part).slopes(len(size)) for part in path.without[k]]
-            without.append(task.folds.minima(result.point, slopes))
-        report(k + 1, len(path.models))
-    models = collect(path.models.alphas, results, task.names)
-    return Fitted("log", models, penalties, np.array(without) if without else None, path.window, path.ended)
+    candidates: list[Candidate] = []
+    report, point = task.progress.next(), None
+    for k, before in enumerate(path.candidates):
+        own = reweighted(before.strength, before.coef)
+        result = ProxNewton(task.tol, MAX_ITER).solve(Problem(task.objective, own), point)
+        point, fold_coefs = result.point, None
+        if task.folds is not None and before.fold_coefs is not None:
+            slopes = [reweighted(before.strength, w).slopes(len(size)) for w in before.fold_coefs]
+            fold_coefs = task.folds.minima(result.point, slopes)
+        candidates.append(Candidate.of(result, own, fold_coefs))
+        report(k + 1, len(path))
+    return replace(path, label="log", candidates=candidates, validation=None)
 
 
-def forward_family(task: Task, path: Fitted | None = None, label: str = "forward") -> Fitted | None:
+def forward_family(task: FamilyTask, path: Family | None = None, label: str = "forward") -> Family | None:
     """Forward selection with swaps, one set for each number of features, fitted without ℓ1.
 
-    Other queries may choose other features, which one Newton step does not find: so folds have selections of
-    their own, in the first dealing alone (:mod:`ranksieve.choice.families`).
+    Other queries may select other features, which one Newton step does not find: so folds have selections of
+    their own, in the first dealing alone.
     """
     most, window, end = sizes_of(task)
     report = task.progress.next()
 
-    def select(fold: int | None) -> SparsePath:
-        return task.forward.search(task, fold).path(end, task.rules, task.names, report)
+    def select(fold: int | None) -> list[Result]:
+        return task.forward[fold].path(end, task.budget, report)
 
-    models = select(None)
-    if not len(models):
-        return None
-    return by_size(label, task, models, most, window, select)
+    return by_size(label, task, select(None), task.forward[None].ridge, most, window, select)
 
 
-def subset_family(task: Task, path: Fitted | None = None, label: str = "subset") -> Fitted | None:
+def subset_family(task: FamilyTask, path: Family | None = None, label: str = "subset") -> Family | None:
     """The best set of each number of features, with the bound of all others that a short search proves.
 
     How short depends on the data's size alone, so that fits can be repeated. Folds have forward selections.
     """
     most, window, end = sizes_of(task)
-    sizes = range(max(1, len(task.rules.fixed)), min(end, int(np.count_nonzero(task.rules.usable))) + 1)
+    sizes = range(max(1, len(task.budget.fixed)), min(end, int(np.count_nonzero(task.budget.usable))) + 1)
     least, largest = SEARCH_NODES
-    effort = Effort(
-        gap=0.0, nodes=int(np.clip(SEARCH_WORK // task.objective.loss.queries.n_rows, least, largest))
-    )
-    search, report = SubsetSearch(task.objective, task.rules), task.progress.next()
-    found = []
+    nodes = int(np.clip(SEARCH_WORK // task.objective.loss.queries.n_rows, least, largest))
+    search, report = SubsetSearch(task.objective, task.budget), task.progress.next()
+    best = []
     for size in sizes:
-        found.append(search.best(size, effort))
+        best.append(search.best(size, Effort(gap=0.0, nodes=nodes)))
         report(size, end)
-    if not found:
+    if not best:
         return None
-    fits = [replace(one.fit, gap=one.fit.objective - one.bound) for one in found]
-    models = collect(np.full(len(fits), search.ridge), fits, task.names)
+    searches = ForwardSearches(task, search.ridge)
 
-    searches = ForwardSearches()
+    def select(fold: int) -> list[Result]:
+        return searches[fold].path(end, task.budget)
 
-    def select(fold: int) -> SparsePath:
-        return searches.search(task, fold, search.ridge).path(end, task.rules, task.names)
+    fits = [replace(one.fit, gap=one.fit.objective - one.bound) for one in best]
+    family = by_size(label, task, fits, search.ridge, most, window, select)
+    assert family is not None
+    proven = [replace(one, subset=subset) for one, subset in zip(family.candidates, best, strict=True)]
+    return replace(family, candidates=proven)
 
-    return replace(by_size(label, task, models, most, window, select), found=found)
 
-
-def sizes_of(task: Task) -> tuple[int, int, int]:
+def sizes_of(task: FamilyTask) -> tuple[int, int, int]:
     """(most features to choose, neighbours that values are averaged over, most features to fit)."""
-    most = MOST_FORWARD if task.most is None else min(task.most, MOST_FORWARD)
+    limit = task.budget.max_features
+    most = MOST_FORWARD if limit is None else min(limit, MOST_FORWARD)
     window = min(SIZES_WINDOW, task.window)
     return most, window, most + window // 2
 
 
 def by_size(
-    label: str, task: Task, models: SparsePath, most: int, window: int, select: Callable[[int], SparsePath]
-) -> Fitted:
-    """One model for each number of features, and without each fold those that ``select`` gives."""
-    without = None
+    label: str,
+    task: FamilyTask,
+    results: Sequence[Result],
+    ridge: float,
+    most: int,
+    window: int,
+    select: Callable[[int], list[Result]],
+) -> Family | None:
+    """One candidate for each number of features, and without each fold those that ``select`` gives.
+
+    A fold that has fewer sizes repeats its largest set; one that has none uses no feature.
+    """
+    if not results:
+        return None
+    fold_coefs: Iterable[FloatArray | None] = [None] * len(results)
     if task.folds is not None:
-        parts = [select(fold) for fold in task.folds.dealings[0]]
-        without = np.stack([_of_length(part.coefs, len(models), models.coefs) for part in parts], axis=1)
-    penalties = [ridge_of(task, float(ridge)) for ridge in models.alphas]
-    return Fitted(label, models, penalties, without, window, ended=len(models) > most)
-
-
-def _of_length(coefs: FloatArray, length: int, otherwise: FloatArray) -> FloatArray:
-    """So many models, the last one again where there are fewer; without any, models that use nothing."""
-    if not len(coefs):
-        return np.zeros_like(otherwise)
-    return coefs[np.minimum(np.arange(length), len(coefs) - 1)]
-
-
-def ridge_of(task: Task, ridge: float) -> SlopedPenalty:
-    return ElasticNet(ridge, signs=task.rules.signs, l1_ratio=0.0)
-
-
-def refitted_family(task: Task, path: Fitted) -> Fitted:
-    """The features of each point of the path, fitted again without ℓ1 (ridge of α/1000)."""
-    known: dict[bytes, tuple[Result, list[FloatArray], SlopedPenalty]] = {}  # equal sets are fitted once
-    results, without, penalties = [], [], []  # type: ignore[var-annotated]
-    report = task.progress.next()
-    for k, (alpha, w) in enumerate(zip(path.models.alphas.tolist(), path.models.coefs, strict=True)):
-        versions = [w, *(() if path.without is None else path.without[k])]
-        sets = [np.flatnonzero(version) for version in versions]
-        key = b"|".join(chosen.tobytes() for chosen in sets)
-        if key not in known:
-            known[key] = (*_refitted(task, sets, w, RIDGE_SHARE * alpha), ridge_of(task, RIDGE_SHARE * alpha))
-        for kept, found in zip((results, without, penalties), known[key], strict=True):
-            kept.append(found)
-        report(k + 1, len(path.models))
-    models = collect(path.models.alphas, results, task.names)
-    folds = None if path.without is None else np.array(without)
-    return Fitted("refitted", models, penalties, folds, path.window, path.ended)
-
-
-def _refitted(
-    task: Task, sets: list[IntArray], start: FloatArray, ridge: float
-) -> tuple[Result, list[FloatArray]]:
-    """(fit of the first set to all data, one step from it of each other set without its fold)."""
-    result = fit_set(task.objective, sets[0].tolist(), start, ridge, task.rules.signs, task.tol)
-    if task.folds is None:
-        return replace(result, point=None), []
-    near = task.folds.near(result.point, np.unique(np.concatenate(sets)))
-    weights = [
-        Quadratic(part, ridge, task.rules).weights(chosen.tolist())
-        for part, chosen in zip(near, sets[1:], strict=True)
+        versions = np.zeros((len(results), len(task.folds.dealings[0]), len(results[0].w)))
+        for place, fold in enumerate(task.folds.dealings[0]):
+            selected = select(fold)
+            for size in range(len(results) if selected else 0):
+                versions[size, place] = selected[min(size, len(selected) - 1)].w
+        fold_coefs = versions
+    penalty = task.ridge(ridge)
+    candidates = [
+        Candidate.of(result, penalty, versions) for result, versions in zip(results, fold_coefs, strict=True)
     ]
-    return replace(result, point=None), weights
+    return Family(label, candidates, window, cut_off=len(results) > most)
 
 
-FAMILIES: dict[str, Callable[[Task, Fitted], Fitted | None]] = {
+def refitted_family(task: FamilyTask, path: Family) -> Family:
+    """The features of each point of the path, fitted again without ℓ1 (ridge of α/1000).
+
+    Points with the same features, also without each fold, are fitted once.
+    """
+    fits: dict[bytes, Candidate] = {}
+    candidates, report = [], task.progress.next()
+    for k, before in enumerate(path.candidates):
+        versions = [before.coef, *(() if before.fold_coefs is None else before.fold_coefs)]
+        sets = [np.flatnonzero(version) for version in versions]
+        key = b"|".join(columns.tobytes() for columns in sets)
+        if key not in fits:
+            fits[key] = _refitted(task, sets, before.coef, RIDGE_SHARE * before.strength)
+        candidates.append(fits[key])
+        report(k + 1, len(path))
+    return replace(path, label="refitted", candidates=candidates, validation=None)
+
+
+def _refitted(task: FamilyTask, sets: list[IntArray], start: FloatArray, ridge: float) -> Candidate:
+    """The fit of the first set to all data, and one step from it of each other set without its fold."""
+    result = fit_set(task.objective, sets[0].tolist(), start, ridge, task.budget.signs, task.tol)
+    if task.folds is None:
+        return Candidate.of(result, task.ridge(ridge))
+    columns = np.unique(np.concatenate(sets))
+    around = task.folds.second_order(result.point, columns, task.folds.every)
+    fold_coefs = [
+        Quadratic(model, ridge, task.budget).weights(chosen.tolist())
+        for model, chosen in zip(around, sets[1:], strict=True)
+    ]
+    return Candidate.of(result, task.ridge(ridge), np.array(fold_coefs))
+
+
+FAMILIES: dict[str, Callable[[FamilyTask, Family], Family | None]] = {
     PATH: lambda task, path: path,
     "log": log_family,
     "refitted": refitted_family,
@@ -340,30 +420,30 @@ class FoldedSearch(ForwardSearch):
         self._without: dict[Place, list[SecondOrder]] = {}
         self._first: dict[SetKey, list[SecondOrder]] = {}
 
-    def without(self, chosen: Sequence[int], start: FloatArray, rules: Rules) -> list[SecondOrder]:
+    def without(self, chosen: Sequence[int], start: FloatArray, budget: Budget) -> list[SecondOrder]:
         """The models around a set, in its columns and those that may join it."""
-        if (place := (set_key(chosen), rules.affordable(chosen))) not in self._without:
-            self._model(place, self._fit_point(chosen, start), chosen, rules)
+        if (place := (set_key(chosen), budget.affordable(chosen))) not in self._without:
+            self._model(place, self._fit_point(chosen, start), chosen, budget)
         return self._without[place]
 
     def without_of(self, chosen: Sequence[int], start: FloatArray) -> list[SecondOrder]:
         """The models around a set, in its columns at least."""
         if (key := set_key(chosen)) not in self._first:
-            point = self._fit_point(chosen, start)
-            shares = self._folds.gradient_shares(point)
-            self._first[key] = self._folds.near_first(point, np.array(key, dtype=np.int64), shares)
+            point, columns = self._fit_point(chosen, start), np.array(key, dtype=np.int64)
+            self._first[key] = self._folds.second_order(point, columns, self._folds.first)
         return self._first[key]
 
-    def without_at_zero(self, chosen: Sequence[int], rules: Rules) -> list[SecondOrder]:
+    def without_at_zero(self, chosen: Sequence[int], budget: Budget) -> list[SecondOrder]:
         """The models where all weights are 0."""
-        self.near_zero(chosen, rules)
-        return self._without[NONE_FITTED, rules.affordable(chosen)]
+        self.near_zero(chosen, budget)
+        return self._without[NONE_FITTED, budget.affordable(chosen)]
 
-    def _model(self, place: Place, point: Point, chosen: Sequence[int], rules: Rules) -> SecondOrder:
-        shares = self._folds.gradient_shares(point)
-        g = np.where(self.objective.varies, shares.sum(axis=0), 0.0) / self.objective.loss.normaliser
-        columns = self._columns(g, chosen, rules)
-        self._without[place] = self._folds.near_first(point, columns, shares)
+    def _model(self, place: Place, point: Point, chosen: Sequence[int], budget: Budget) -> SecondOrder:
+        first = self._folds.first
+        sums = self.objective.gradients(point, first.cuts)
+        g = np.where(self.objective.varies, sums.sum(axis=0), 0.0) / self.objective.loss.normaliser
+        columns = self._columns(g, chosen, budget)
+        self._without[place] = self._folds.second_order(point, columns, first, sums)
         self._first.setdefault(place[0], self._without[place])
         return SecondOrder(point.w, g, self.objective.hessian(point, columns), columns)
 
@@ -375,17 +455,17 @@ class WithoutFold(Search):
         self._whole, self._fold, self.ridge = whole, fold, whole.ridge
         self._fits: dict[SetKey, Result] = {}
 
-    def fitted(self, chosen: Sequence[int], start: FloatArray, rules: Rules) -> Result:
+    def fitted(self, chosen: Sequence[int], start: FloatArray, budget: Budget) -> Result:
         key = set_key(chosen)
         if key not in self._fits:
             model = self._whole.without_of(chosen, start)[self._fold]
-            w = Quadratic(model, self.ridge, rules).weights(chosen)
+            w = Quadratic(model, self.ridge, budget).weights(chosen)
             objective = model.at(w) + 0.5 * self.ridge * float(w @ w)
             self._fits[key] = Result(w, objective, np.nan, 1, True, Trace(seconds=[0.0]))
         return self._fits[key]
 
-    def near(self, chosen: Sequence[int], start: FloatArray, rules: Rules) -> SecondOrder:
-        return self._whole.without(chosen, start, rules)[self._fold]
+    def near(self, chosen: Sequence[int], start: FloatArray, budget: Budget) -> SecondOrder:
+        return self._whole.without(chosen, start, budget)[self._fold]
 
-    def near_zero(self, chosen: Sequence[int], rules: Rules) -> SecondOrder:
-        return self._whole.without_at_zero(chosen, rules)[self._fold]
+    def near_zero(self, chosen: Sequence[int], budget: Budget) -> SecondOrder:
+        return self._whole.without_at_zero(chosen, budget)[self._fold]

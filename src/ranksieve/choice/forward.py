@@ -18,10 +18,10 @@ from functools import cached_property
 import numpy as np
 
 from ranksieve._types import BoolArray, FloatArray, IntArray
-from ranksieve.choice.leave_out import SecondOrder
-from ranksieve.data.costs import ColumnCosts
+from ranksieve.choice.folds import SecondOrder
+from ranksieve.data.budget import COST_ROUNDING, Budget
 from ranksieve.objective import Objective, Point
-from ranksieve.path import Progress, SparsePath, collect
+from ranksieve.path import Progress
 from ranksieve.penalties import ElasticNet
 from ranksieve.penalties.base import Slopes
 from ranksieve.solvers import Problem, ProxNewton, Result
@@ -37,94 +37,11 @@ STEP = 0.02  # share by which a dearer set must lower the objective
 SHORT_OF = (
     2.0  # how far gains may exceed those of second-order models, whose curvature falls as pairs are won
 )
-LEAST_SHARE = 0.01  # of the largest price: a smaller one, also 0, counts as this beside gains
 MAX_ITER = 100
-ROUNDING = 1e-9  # share of a limit that sums of costs may be off by
 SetKey = tuple[int, ...]
 Place = tuple[SetKey, bytes]
 """Where a second-order model is taken: at the fit of a set, beside the features that it leaves money for."""
 NONE_FITTED: SetKey = ()
-
-
-@dataclass(frozen=True, eq=False)
-class Rules:
-    """What a set of features may hold.
-
-    ``fixed`` features are in it from the start, others only if ``usable``; ``signs`` as in
-    :class:`ranksieve.penalties.L1`. With ``prices`` a set costs at most ``limit``, and a swap must not make
-    it dearer; if the rules are ``even``, nor cheaper.
-    """
-
-    usable: BoolArray
-    fixed: tuple[int, ...] = ()
-    signs: FloatArray | None = None
-    prices: ColumnCosts | None = None
-    limit: float = np.inf
-    even: bool = False
-
-    def priced(self, prices: ColumnCosts, limit: float) -> Rules:
-        """These rules for sets that cost at most ``limit``, up to the rounding of sums."""
-        return replace(self, prices=prices, limit=limit * (1.0 + ROUNDING))
-
-    @property
-    def units(self) -> IntArray:
-        """What each feature is paid with; without prices by itself."""
-        return np.arange(len(self.usable)) if self.prices is None else self.prices.unit
-
-    def cost(self, chosen: Sequence[int]) -> float:
-        """What a set costs, without the last digits, in which equal sums may differ."""
-        return 0.0 if self.prices is None else float(f"{self.prices.of(np.array(chosen, dtype=int)):.12g}")
-
-    def joining(self, g: FloatArray, chosen: Sequence[int]) -> BoolArray:
-        """Features that may join the set and whose weight may follow −g."""
-        free = self.usable.copy()
-        free[list(chosen)] = False
-        if self.prices is not None and np.isfinite(self.limit):
-            free &= self._left(chosen) >= self._added(chosen)
-        return free if self.signs is None else free & (self.signs * g <= 0)
-
-    def affordable(self, chosen: Sequence[int]) -> bytes:
-        """Which features the set leaves money for, as a key."""
-        if self.prices is None:
-            return b""
-        return np.packbits(self._left(chosen) >= self._added(chosen)).tobytes()
-
-    def _left(self, chosen: Sequence[int]) -> float:
-        """What the limit leaves when the set is paid."""
-        if self.prices is None:
-            return np.inf
-        return self.limit - self.prices.of(np.array(chosen, dtype=np.int64))
-
-    def per_price(self, gain: FloatArray, chosen: Sequence[int]) -> FloatArray:
-        """Gains by what each feature adds to the cost of the set."""
-        if self.prices is None:
-            return gain
-        least = LEAST_SHARE * max(float(self.prices.prices.max()), np.finfo(np.float64).tiny)
-        return np.asarray(gain / np.maximum(self._added(chosen), least))
-
-    def swapping(self, slopes: FloatArray, chosen: Sequence[int]) -> BoolArray:
-        """Which features may take the place of each of the set, given the slopes after it has left."""
-        allowed = np.repeat(self.usable[:, None], len(chosen), axis=1)
-        allowed[list(chosen)] = False
-        if self.signs is not None:
-            allowed &= self.signs[:, None] * slopes <= 0
-        if self.prices is not None:
-            for i in range(len(chosen)):
-                rest = [*chosen[:i], *chosen[i + 1 :]]
-                cost = self.prices.of(np.array(chosen))
-                after = self.prices.of(np.array(rest, dtype=np.int64)) + self._added(rest)
-                allowed[:, i] &= after <= cost * (1.0 + ROUNDING)
-                if self.even:
-                    allowed[:, i] &= after >= cost * (1.0 - ROUNDING)
-        return allowed
-
-    def _added(self, chosen: Sequence[int]) -> FloatArray:
-        """What each feature would add to the cost of the set."""
-        if self.prices is None:
-            return np.zeros(len(self.usable))
-        paid = np.zeros(len(self.prices.prices), dtype=bool)
-        paid[self.prices.unit[list(chosen)]] = True
-        return np.where(paid[self.prices.unit], 0.0, self.prices.of_each)
 
 
 @dataclass(frozen=True, eq=False)
@@ -161,7 +78,7 @@ class Quadratic:
 
     model: SecondOrder
     ridge: float
-    rules: Rules
+    budget: Budget
 
     def joining(self, chosen: Sequence[int], most: int = 1) -> list[int]:
         """The ``most`` features whose joining lowers the objective most."""
@@ -173,13 +90,13 @@ class Quadratic:
         """Of each unit of cost the feature whose joining lowers the objective most, and by how much."""
         gains = self._gains(chosen)
         order = np.argsort(-gains, kind="stable")[: np.count_nonzero(gains)]
-        _, first = np.unique(self.rules.units[order], return_index=True)
+        _, first = np.unique(self.budget.units[order], return_index=True)
         return [(int(j), float(gains[j])) for j in order[first]]
 
     def _gains(self, chosen: Sequence[int]) -> FloatArray:
         """How far the minimum falls when each feature joins; 0 for those that must not."""
         at = self._minimum(chosen)
-        allowed = self.rules.joining(self._wide(at.slope), chosen)
+        allowed = self.budget.may_join(self._wide(at.slope), chosen)
         return np.where(allowed, self._wide(at.gains), 0.0)
 
     def best_swap(self, chosen: Sequence[int]) -> tuple[float, list[int]]:
@@ -188,8 +105,9 @@ class Quadratic:
             return 0.0, []
         columns = self.model.columns
         rise, slopes, gains = self._minimum(chosen).after_leaving()
-        falls = np.where([j in self.rules.fixed for j in chosen], -np.inf, gains - rise)
-        allowed = self.rules.swapping(self._wide(slopes), chosen)[columns]
+        fixed = self.budget.fixed
+        falls = np.where([j in fixed for j in chosen], -np.inf, gains - rise)
+        allowed = self.budget.may_replace(self._wide(slopes), chosen)[columns]
         falls[~allowed] = -np.inf
         j, i = (int(place) for place in np.unravel_index(int(np.argmax(falls)), falls.shape))
         if not falls[j, i] > 0:
@@ -201,8 +119,8 @@ class Quadratic:
         up, w = np.full(len(self.model.w), np.inf), np.zeros(len(self.model.w))
         up[list(chosen)], w[list(chosen)] = 0.0, self.model.w[list(chosen)]
         down, columns, gradient = up.copy(), self.model.columns, self.model.gradient.copy()
-        if self.rules.signs is not None:
-            up[self.rules.signs < 0], down[self.rules.signs > 0] = np.inf, np.inf
+        if self.budget.signs is not None:
+            up[self.budget.signs < 0], down[self.budget.signs > 0] = np.inf, np.inf
         gradient[columns] += self.model.hessian @ (w - self.model.w)[columns]
         return replace(self.model, w=w, gradient=gradient).minimum(Slopes(up, down, self.ridge))
 
@@ -278,51 +196,47 @@ class Search(ABC):
     ridge: float
 
     @abstractmethod
-    def fitted(self, chosen: Sequence[int], start: FloatArray, rules: Rules) -> Result:
+    def fitted(self, chosen: Sequence[int], start: FloatArray, budget: Budget) -> Result:
         """The fit of a set, from weights near it."""
 
     @abstractmethod
-    def near(self, chosen: Sequence[int], start: FloatArray, rules: Rules) -> SecondOrder:
+    def near(self, chosen: Sequence[int], start: FloatArray, budget: Budget) -> SecondOrder:
         """The second-order model around the fit of a set, in its columns and those that may join it."""
 
     @abstractmethod
-    def near_zero(self, chosen: Sequence[int], rules: Rules) -> SecondOrder:
+    def near_zero(self, chosen: Sequence[int], budget: Budget) -> SecondOrder:
         """The second-order model where all weights are 0."""
 
     def path(
         self,
         max_features: int,
-        rules: Rules,
-        names: tuple[str, ...],
+        budget: Budget,
         progress: Progress | None = None,
-    ) -> SparsePath:
-        """Sets of 1 to ``max_features`` features; the first has the fixed features, or one.
-
-        The path's ``alphas`` hold the ridge μ.
-        """
-        chosen, results = list(rules.fixed), []
-        near = self._at_zero(chosen, rules)
+    ) -> list[Result]:
+        """Fits of 1 to ``max_features`` features; the first has the fixed features, or one."""
+        chosen, results = budget.fixed, []
+        near = self._at_zero(chosen, budget)
         for size in range(max(1, len(chosen)), max_features + 1):
             if len(chosen) < size:
-                grown = self._grown(chosen, near, rules)
+                grown = self._grown(chosen, near, budget)
                 if grown is None:
                     break
                 chosen = grown
-            result, chosen, near = self._settle(chosen, near, rules)
+            result, chosen, near = self._settle(chosen, near, budget)
             results.append(result)
             if progress is not None:
                 progress(size, max_features)
-        return collect(np.full(len(results), self.ridge), results, names)
+        return results
 
-    def grown(self, chosen: Sequence[int], size: int, rules: Rules) -> list[int]:
+    def grown(self, chosen: Sequence[int], size: int, budget: Budget) -> list[int]:
         """A set with more features, grown and swapped as in :meth:`path`."""
-        _, chosen, near = self._settle(list(chosen), self._at_zero(chosen, rules), rules)
-        while len(chosen) < size and (larger := self._grown(chosen, near, rules)) is not None:
-            _, chosen, near = self._settle(larger, near, rules)
+        _, chosen, near = self._settle(list(chosen), self._at_zero(chosen, budget), budget)
+        while len(chosen) < size and (larger := self._grown(chosen, near, budget)) is not None:
+            _, chosen, near = self._settle(larger, near, budget)
         return chosen
 
     def purchases(
-        self, max_features: int, rules: Rules, limit: float, progress: Progress | None = None
+        self, max_features: int, budget: Budget, limit: float, progress: Progress | None = None
     ) -> list[list[Purchase]]:
         """For each number of features, sets by rising cost up to ``limit``.
 
@@ -331,23 +245,23 @@ class Search(ABC):
         sets of fewer features at all; swaps keep the cost. So a set depends only on sets that cost no more,
         and a higher limit finds all sets of a lower one.
         """
-        rules, chosen = replace(rules, limit=np.inf, even=True), list(rules.fixed)
-        near = self._at_zero(chosen, rules)
+        budget, chosen = replace(budget, max_cost=None, same_cost=True), budget.fixed
+        near = self._at_zero(chosen, budget)
         offers = [(chosen, -np.inf, near)] if chosen else _offers([], 0.0, near)
         sizes: list[list[Purchase]] = []
         while offers and len(offers[0][0]) <= max_features:
-            costs = [rules.cost(one) for one, _, _ in offers]
+            costs = [budget.cost(one) for one, _, _ in offers]
             taken: list[Purchase] = []
             for k in np.lexsort(([estimate for _, estimate, _ in offers], costs)):
                 (chosen, estimate, near), cost = offers[k], costs[k]
                 smaller = [one.result.objective for size in sizes for one in size if one.cost <= cost]
                 below = min([*smaller, *((1.0 - STEP) * one.result.objective for one in taken[-1:]), np.inf])
                 if (
-                    cost <= limit * (1.0 + ROUNDING)
+                    cost <= limit * (1.0 + COST_ROUNDING)
                     and estimate < below
-                    and self.fitted(chosen, near.weights(chosen), rules).objective < below
+                    and self.fitted(chosen, near.weights(chosen), budget).objective < below
                 ):
-                    result, chosen, near = self._settle(chosen, near, rules)
+                    result, chosen, near = self._settle(chosen, near, budget)
                     taken.append(Purchase(chosen, cost, result, near))
             offers = [offer for one in taken for offer in _offers(one.chosen, one.result.objective, one.near)]
             sizes.append(taken)
@@ -355,7 +269,7 @@ class Search(ABC):
                 progress(len(sizes), max_features)
         return sizes
 
-    def _grown(self, chosen: list[int], near: Quadratic, rules: Rules) -> list[int] | None:
+    def _grown(self, chosen: list[int], near: Quadratic, budget: Budget) -> list[int] | None:
         """The set with one feature more; None if none can lower the objective.
 
         The first features change the loss most, and a second-order model tells least of it: so several are
@@ -365,33 +279,33 @@ class Search(ABC):
         sets = [[*chosen, j] for j in near.joining(chosen, tries)]
         if len(sets) < 2:
             return sets[0] if sets else None
-        return min(sets, key=lambda larger: self.fitted(larger, near.weights(larger), rules).objective)
+        return min(sets, key=lambda larger: self.fitted(larger, near.weights(larger), budget).objective)
 
     def _settle(
-        self, chosen: list[int], before: Quadratic, rules: Rules
+        self, chosen: list[int], before: Quadratic, budget: Budget
     ) -> tuple[Result, list[int], Quadratic]:
         """Fit a set and swap its features while that lowers the objective: (fit, set, model around it)."""
-        result, near = self._fit(chosen, before.weights(chosen), rules)
+        result, near = self._fit(chosen, before.weights(chosen), budget)
         for _ in range(MAX_SWAPS):
             fall, after = near.best_swap(chosen)
             if fall <= LEAST_GAIN * result.objective:
                 break
-            other, around = self._fit(after, near.weights(after), rules)
+            other, around = self._fit(after, near.weights(after), budget)
             if other.objective >= result.objective:
                 break
             result, chosen, near = other, after, around
         return result, chosen, near
 
-    def _at_zero(self, chosen: Sequence[int], rules: Rules) -> Quadratic:
-        return Quadratic(self.near_zero(chosen, rules), self.ridge, rules)
+    def _at_zero(self, chosen: Sequence[int], budget: Budget) -> Quadratic:
+        return Quadratic(self.near_zero(chosen, budget), self.ridge, budget)
 
-    def _fit(self, chosen: list[int], start: FloatArray, rules: Rules) -> tuple[Result, Quadratic]:
-        near = Quadratic(self.near(chosen, start, rules), self.ridge, rules)
-        return self.fitted(chosen, start, rules), near
+    def _fit(self, chosen: list[int], start: FloatArray, budget: Budget) -> tuple[Result, Quadratic]:
+        near = Quadratic(self.near(chosen, start, budget), self.ridge, budget)
+        return self.fitted(chosen, start, budget), near
 
 
 class ForwardSearch(Search):
-    """Sets of features of one objective, fitted as searches under different rules come upon them."""
+    """Sets of features of one objective, fitted as searches under different budget come upon them."""
 
     def __init__(
         self, objective: Objective, usable: BoolArray, tol: float = 1e-6, ridge: float | None = None
@@ -404,25 +318,25 @@ class ForwardSearch(Search):
         self._models: dict[Place, SecondOrder] = {}
         self._latest: tuple[SetKey, Point] | None = None
 
-    def fitted(self, chosen: Sequence[int], start: FloatArray, rules: Rules) -> Result:
+    def fitted(self, chosen: Sequence[int], start: FloatArray, budget: Budget) -> Result:
         """The fit of a set, once for all searches."""
         key = set_key(chosen)
         if key not in self._fits:
-            result = fit_set(self.objective, chosen, start, self.ridge, rules.signs, self.tol)
+            result = fit_set(self.objective, chosen, start, self.ridge, budget.signs, self.tol)
             self._fits[key], self._latest = replace(result, point=None), (key, result.point)
         return self._fits[key]
 
-    def near(self, chosen: Sequence[int], start: FloatArray, rules: Rules) -> SecondOrder:
+    def near(self, chosen: Sequence[int], start: FloatArray, budget: Budget) -> SecondOrder:
         """The second-order model around the fit of a set, once for all searches."""
-        if (place := (set_key(chosen), rules.affordable(chosen))) not in self._models:
-            self.fitted(chosen, start, rules)
-            self._models[place] = self._model(place, self._fit_point(chosen, start), chosen, rules)
+        if (place := (set_key(chosen), budget.affordable(chosen))) not in self._models:
+            self.fitted(chosen, start, budget)
+            self._models[place] = self._model(place, self._fit_point(chosen, start), chosen, budget)
         return self._models[place]
 
-    def near_zero(self, chosen: Sequence[int], rules: Rules) -> SecondOrder:
+    def near_zero(self, chosen: Sequence[int], budget: Budget) -> SecondOrder:
         """The second-order model where all weights are 0, once for all searches."""
-        if (place := (NONE_FITTED, rules.affordable(chosen))) not in self._models:
-            self._models[place] = self._model(place, self.objective.at_zero, chosen, rules)
+        if (place := (NONE_FITTED, budget.affordable(chosen))) not in self._models:
+            self._models[place] = self._model(place, self.objective.at_zero, chosen, budget)
         return self._models[place]
 
     def _fit_point(self, chosen: Sequence[int], start: FloatArray) -> Point:
@@ -432,18 +346,18 @@ class ForwardSearch(Search):
             return self._latest[1]
         return self.objective.evaluate(self._fits[key].w if key in self._fits else start)
 
-    def _model(self, place: Place, point: Point, chosen: Sequence[int], rules: Rules) -> SecondOrder:
+    def _model(self, place: Place, point: Point, chosen: Sequence[int], budget: Budget) -> SecondOrder:
         """The second-order model at a point, in the columns of a set and those that may join it."""
         g = self.objective.gradient(point)
-        columns = self._columns(g, chosen, rules)
+        columns = self._columns(g, chosen, budget)
         return SecondOrder(point.w, g, self.objective.hessian(point, columns), columns)
 
-    def _columns(self, g: FloatArray, chosen: Sequence[int], rules: Rules) -> IntArray:
+    def _columns(self, g: FloatArray, chosen: Sequence[int], budget: Budget) -> IntArray:
         """The columns of a set and those of the steepest gradient g that may join it."""
-        steepest = np.where(rules.joining(g, chosen), np.abs(g) / self._size, -1.0)
+        steepest = np.where(budget.may_join(g, chosen), np.abs(g) / self._size, -1.0)
         short = np.argsort(-steepest, kind="stable")[:SHORTLIST]
-        if rules.even:
-            worth = rules.per_price(np.sign(steepest) * steepest**2, chosen)
+        if budget.same_cost:
+            worth = budget.per_cost(np.sign(steepest) * steepest**2, chosen)
             short = np.union1d(short, np.argsort(-worth, kind="stable")[:SHORTLIST])
         return np.union1d(short[steepest[short] >= 0], np.array(chosen, dtype=np.int64))
 

@@ -12,19 +12,19 @@ import numpy as np
 
 from ranksieve._types import AnyArray, BoolArray, FloatArray, IntArray
 from ranksieve._util.messages import warn_caller
-from ranksieve.choice.families import Fitted
-from ranksieve.choice.leave_out import Folds
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.matrix import dense_rows
 from ranksieve.errors import DataError
 from ranksieve.metrics import PROFILES, Evaluator, Profile, parse
+from ranksieve.model.linear import LinearModel
+from ranksieve.prepare import Preparation
 
 AUTO_FOLDS = 5
-ENOUGH_QUERIES = 1000  # validation queries with pairs: so many tell more than cross-validation could add
-KEPT_CELLS = 2**24  # of features, 128 MB: up to so many the rows of folds are kept apart
+ENOUGH_QUERIES = 1000  # validation queries with pairs that make cross-validation superfluous
+KEPT_CELLS = 2**24  # 128 MB: up to this size the rows of each fold are kept in memory
 TIED = 1.96  # standard errors of a mean within which it may be 0
 Score = Callable[[FloatArray, Dataset], FloatArray]
-"""From weights (models × features) and data to scores (documents × models), with the bits of ``predict``."""
+"""From weights (models × features) and data to scores (documents × models)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,66 +101,72 @@ class HeldOut:
 
     These are the training queries, each ranked by the models without its fold, and the queries of ``valid``.
     With neither they are the training queries, ranked by models that have seen them.
+
+    Parameters
+    ----------
+    preparation : Preparation
+        How the models' features are prepared.
+    train, valid : Dataset
+        Unprepared, with the columns of the training data in their order.
+    folds : sequence of array
+        For each way to deal the training queries into folds, the fold of each query; empty: no folds.
     """
 
     def __init__(
         self,
-        score: Score,
+        preparation: Preparation,
         metric: str,
         profile: Profile,
         train: Dataset,
-        folds: Folds | None,
-        valid: Dataset | None,
+        folds: Sequence[IntArray] = (),
+        valid: Dataset | None = None,
     ) -> None:
-        self.metric, self.profile, self._folds = metric, profile, folds
+        self.metric, self.profile = metric, profile
+        self._valid = train if valid is None and not folds else valid
+        score = partial(scores_of_models, names=train.feature_names, preparation=preparation)
         rankings = partial(Rankings, score=score, metric=metric, profile=profile)
-        self._valid = train if valid is None and folds is None else valid
-        self._seen = None if self._valid is None else self._valid.parts(rankings)
-        given = [data for data in (train if folds else None, self._valid) if data is not None]
-        if folds is not None:
-            self._crossed = train.parts(rankings, *(_fold_of_queries(folds, one) for one in folds.dealings))
-        self.query_ids: AnyArray = np.concatenate([data.query_ids for data in given])
-        self._known: dict[bytes, FloatArray] = {}  # selections within two limits begin alike
+        self._by_fold = train.parts(rankings, *folds) if folds else None
+        self._by_all = None if self._valid is None else self._valid.parts(rankings)
+        measured = [data for data in (train if folds else None, self._valid) if data is not None]
+        self.query_ids: AnyArray = np.concatenate([data.query_ids for data in measured])
+        self._values_of: dict[bytes, FloatArray] = {}  # searches within two limits begin alike
 
-    def measure(self, fitted: Fitted) -> Validation:
-        """How the models of a family rank the queries; of one that is held out more than once the mean."""
-        coefs, without = fitted.models.coefs, fitted.without
-        if self._folds is None or without is None:
-            without = np.empty((len(coefs), 0, 0))
-        keys = [_name_of_model(*versions) for versions in zip(coefs, without, strict=True)]
-        new = {key: k for k, key in enumerate(keys) if key not in self._known}
+    def measure(
+        self, coefs: FloatArray, fold_coefs: FloatArray | None = None, neighbours: BoolArray | None = None
+    ) -> Validation:
+        """How models rank the queries; the mean for a query that is held out more than once.
+
+        ``fold_coefs`` (models × folds × features) are their versions without each fold.
+        """
+        if self._by_fold is None or fold_coefs is None:
+            fold_coefs = np.empty((len(coefs), 0, 0))
+        keys = [_model_key(*versions) for versions in zip(coefs, fold_coefs, strict=True)]
+        new = {key: k for k, key in enumerate(keys) if key not in self._values_of}
         if new:
             some = list(new.values())
-            self._known |= dict(zip(new, self._values(coefs[some], without[some]), strict=True))
-        values = np.array([self._known[key] for key in keys])
+            values_of_new = self._values(coefs[some], fold_coefs[some])
+            self._values_of |= dict(zip(new, values_of_new, strict=True))
+        values = np.array([self._values_of[key] for key in keys])
         defined = ~np.isnan(values[0])  # whether a query has a value depends on its labels alone
         if not defined.any():
             reason = f"{self.metric} is undefined for every held-out query: none has a relevant document"
             raise DataError(None, None, reason)
-        kept = np.ascontiguousarray(values[:, defined])
-        return Validation(self.metric, self.profile, kept, self.query_ids[defined], fitted.neighbours)
+        values = np.ascontiguousarray(values[:, defined])
+        return Validation(self.metric, self.profile, values, self.query_ids[defined], neighbours)
 
-    def _values(self, coefs: FloatArray, without: FloatArray) -> FloatArray:
-        """Values (models × queries) of models of all data and without each fold."""
-        found = []
-        if without.shape[1]:
-            found.append(self._crossed.for_queries(Rankings.crossed, without))
-        if self._seen is not None:
-            found.append(self._seen.for_queries(Rankings.plain, coefs))
-        return np.concatenate(found).T
+    def _values(self, coefs: FloatArray, fold_coefs: FloatArray) -> FloatArray:
+        """Values (models × queries)."""
+        values = []
+        if self._by_fold is not None and fold_coefs.shape[1]:
+            values.append(self._by_fold.for_queries(Rankings.by_fold, fold_coefs))
+        if self._by_all is not None:
+            values.append(self._by_all.for_queries(Rankings.by_all, coefs))
+        return np.concatenate(values).T
 
 
-def _name_of_model(w: FloatArray, without: FloatArray) -> bytes:
+def _model_key(w: FloatArray, fold_coefs: FloatArray) -> bytes:
     """A short name for the weights of a model and of its versions without each fold."""
-    return sha256(w.tobytes() + without.tobytes()).digest()
-
-
-def _fold_of_queries(folds: Folds, dealing: range) -> IntArray:
-    """The fold of each query in one way to deal."""
-    fold = np.empty(sum(len(folds.queries[k]) for k in dealing), dtype=np.int64)
-    for k in dealing:
-        fold[folds.queries[k]] = k
-    return fold
+    return sha256(w.tobytes() + fold_coefs.tobytes()).digest()
 
 
 class Rankings:
@@ -174,46 +180,51 @@ class Rankings:
             for dealing in folds
             for fold in np.unique(dealing).tolist()
         }
-        self._kept: dict[int, Dataset] | None = {} if part.n_docs * part.n_features <= KEPT_CELLS else None
+        self._data_of_fold: dict[int, Dataset] = {}
+        self._small = part.n_docs * part.n_features <= KEPT_CELLS
 
-    def plain(self, coefs: FloatArray) -> FloatArray:
-        """Values (queries × models)."""
-        return self._measured(scores_to_measure(self._score, coefs, self._data))
+    def by_all(self, coefs: FloatArray) -> FloatArray:
+        """Values (queries × models) by models of all data."""
+        return self._measured(self._score(coefs, self._data))
 
-    def crossed(self, without: FloatArray) -> FloatArray:
-        """Values (queries × points), each query ranked by the models without its fold.
+    def by_fold(self, fold_coefs: FloatArray) -> FloatArray:
+        """Values (queries × models), each query ranked by the versions without its fold.
 
-        ``without`` is points × folds × features; of several ways to deal the mean is taken.
+        ``fold_coefs`` is models × folds × features; over several ways to deal the mean is taken.
         """
         dealings = [np.unique(one).tolist() for one in self._folds]
-        known = [one for one in dealings if max(one) < without.shape[1]]
-        return np.asarray(np.mean([self._measured(self._scores_of(one, without)) for one in known], axis=0))
+        fitted = [one for one in dealings if max(one) < fold_coefs.shape[1]]
+        return np.asarray(np.mean([self._measured(self._scores(one, fold_coefs)) for one in fitted], axis=0))
 
-    def _scores_of(self, dealing: list[int], without: FloatArray) -> FloatArray:
-        """Scores (documents × models), each query's by the models without its fold."""
-        scores = np.empty((self._data.n_docs, len(without)))
+    def _scores(self, dealing: list[int], fold_coefs: FloatArray) -> FloatArray:
+        """Scores (documents × models), each query's by the versions without its fold."""
+        scores = np.empty((self._data.n_docs, len(fold_coefs)))
         for fold in dealing:
-            scores[self._rows[fold]] = scores_to_measure(self._score, without[:, fold], self._of_fold(fold))
+            scores[self._rows[fold]] = self._score(fold_coefs[:, fold], self._fold_data(fold))
         return scores
 
-    def _of_fold(self, fold: int) -> Dataset:
-        """The rows of a fold, kept if all of them are few: every dealing is a copy of the data."""
-        if self._kept is None:
+    def _fold_data(self, fold: int) -> Dataset:
+        """The rows of a fold, kept if the data are small: every dealing is a copy of them."""
+        if not self._small:
             return self._data.select_rows(self._rows[fold])
-        if fold not in self._kept:
-            self._kept[fold] = self._data.select_rows(self._rows[fold])
-        return self._kept[fold]
+        if fold not in self._data_of_fold:
+            self._data_of_fold[fold] = self._data.select_rows(self._rows[fold])
+        return self._data_of_fold[fold]
 
     def _measured(self, scores: FloatArray) -> FloatArray:
         return self._evaluator.evaluate_many(scores, self._metric).T
 
 
-def scores_to_measure(score: Score, coefs: FloatArray, data: Dataset) -> FloatArray:
-    """Scores (documents × models); without features a model ranks as badly as can be.
+def scores_of_models(
+    coefs: FloatArray, data: Dataset, names: Sequence[str], preparation: Preparation
+) -> FloatArray:
+    """Scores (documents × models), the bits of ``predict``; a model without features ranks worst of all.
 
-    Equal scores would keep the order of the input, the best one in data that are sorted by label.
+    ``names`` are those of the training data, whose columns the data have. Equal scores would keep the order of the input, which is the best one if the data are sorted by label.
     """
-    scores = score(coefs, data)
+    used = np.flatnonzero(coefs.any(axis=0))
+    model = LinearModel.of(names, used, np.ones(len(used)), preparation)
+    scores = model.predict_with(coefs[:, used], data.X, data.qid)
     scores[:, ~coefs.any(axis=1)] = -data.y[:, None]
     return scores
 
@@ -232,7 +243,7 @@ def number_of_folds(cv: int | str, data: Dataset, valid: Dataset | None) -> int:
 
 
 def warn_of_shared_queries(train: Dataset, valid: Dataset) -> None:
-    """Say it when validation queries are training queries too: of the same id and content."""
+    """Warn if validation queries are also training queries: same id, same content."""
     place = {query: k for k, query in enumerate(train.query_ids.tolist())}
     pairs = [(place.get(query), k) for k, query in enumerate(valid.query_ids.tolist())]
     both = [(i, k) for i, k in pairs if i is not None]

@@ -12,18 +12,24 @@ from typing import Any
 import numpy as np
 
 from ranksieve._types import AnyArray, BoolArray, FloatArray
-from ranksieve.choice.budget import Budget, interval, tied_with
-from ranksieve.choice.candidates import Candidates, Family
-from ranksieve.choice.families import PATH, Fitted, ForwardSearches, Task, by_size, l1_family
+from ranksieve.choice.decide import allowed, interval, smoothed_values, tied_with
+from ranksieve.choice.families import (
+    PATH,
+    Candidate,
+    Family,
+    FamilyTask,
+    ForwardSearches,
+    by_size,
+    l1_family,
+)
 from ranksieve.choice.forward import ForwardSearch
 from ranksieve.choice.held_out import HeldOut, Validation
+from ranksieve.data.budget import Budget
 from ranksieve.data.dataset import FINGERPRINT_DIGITS, Dataset
 from ranksieve.errors import ParameterError
 from ranksieve.metrics import evaluate
 from ranksieve.model.linear import LinearModel, load_model, model_of
-from ranksieve.objective import Objective, Point
-from ranksieve.path import SparsePath, collect
-from ranksieve.penalties import L1, ElasticNet, SlopedPenalty
+from ranksieve.penalties import L1, SlopedPenalty
 from ranksieve.penalties.base import Slopes
 from ranksieve.solvers import Problem, ProxNewton, Result
 
@@ -169,23 +175,19 @@ def _values(model: LinearModel, held: Sequence[Dataset], by: Validation) -> tupl
     return np.asarray(values[~np.isnan(values)]), ""
 
 
-AS_BEFORE = "as before"  # ends the label of the family that has the features of the model before
-COARSE_ALPHAS = 10  # points of the path that the features before are compared with
+AS_BEFORE = "as before"  # ends the label of the family that has the features of the previous model
+COARSE_ALPHAS = 10  # points of the path that the previous features are compared with
 SHRUNK = (PATH, "log")  # families whose models have an ℓ1
-MORE = 3  # features that may join those before
+MORE = 3  # features that may join the previous ones
 
 
 @dataclass(frozen=True, eq=False)
-class Before:
-    """The features of the model before that can still be used, as a mask, and the penalty that it had."""
+class Previous:
+    """The features of the previous model that can still be used, as a mask, and its penalty."""
 
     used: BoolArray
     penalty: SlopedPenalty
     label: str
-
-    def fit(self, objective: Objective, start: FloatArray | Point | None, tol: float) -> Result:
-        """The weights of these features."""
-        return ProxNewton(tol).solve(Problem(objective, self.penalty, usable=self.used), start)
 
     def slopes(self) -> Slopes:
         """Those of the penalty, infinite for other features."""
@@ -193,14 +195,14 @@ class Before:
         return Slopes(np.where(self.used, own.up, np.inf), np.where(self.used, own.down, np.inf), own.ridge)
 
 
-def as_model(given: Any) -> LinearModel:
+def as_model(previous: Any) -> LinearModel:
     """A linear model, or that of a fitted ranker or of a file."""
-    model = load_model(given) if isinstance(given, str | os.PathLike) else model_of(given)
+    model = load_model(previous) if isinstance(previous, str | os.PathLike) else model_of(previous)
     if not isinstance(model, LinearModel):
         reason = "must be a linear model, a ranker that has one, or a model file"
-        raise ParameterError("warm_start", given, reason)
+        raise ParameterError("previous", previous, reason)
     if not model.terms:
-        raise ParameterError("warm_start", given, "the model uses no feature to start from")
+        raise ParameterError("previous", previous, "the model uses no feature to start from")
     return model
 
 
@@ -212,63 +214,56 @@ def short_name(model: LinearModel) -> str:
     return hashlib.sha256(content.encode()).hexdigest()[:FINGERPRINT_DIGITS]
 
 
-def before(model: LinearModel, task: Task) -> Before | None:
-    """What a fit begins with; None if none of the model's features can be used."""
-    names = set(model.names)
-    used = np.array([name in names for name in task.names]) & task.rules.usable
+def previous_features(model: LinearModel, task: FamilyTask) -> Previous | None:
+    """What a fit starts with; None if none of the model's features can be used."""
+    names, budget = set(model.names), task.budget
+    used = np.array([name in names for name in task.names]) & budget.usable
     if not used.any():
         return None
     certificate, penalty = model.certificate, task.penalty
     family = str(certificate.get("family", "")).partition(" ")[0]
     alpha, ridge = certificate.get("alpha"), certificate.get("ridge")
     if family in SHRUNK and alpha is not None and isinstance(penalty, L1):
-        weights = _weights(certificate.get("weights", {}), task.names)
-        return Before(used, replace(penalty, alpha=float(alpha), weights=weights), f"{family} {AS_BEFORE}")
-    mu = ForwardSearch(task.objective, task.rules.usable).ridge if ridge is None else float(ridge)
-    return Before(used, ElasticNet(mu, signs=task.rules.signs, l1_ratio=0.0), f"refitted {AS_BEFORE}")
+        stated: Mapping[str, Any] = certificate.get("weights", {})
+        weights = np.array([float(stated.get(name, 1.0)) for name in task.names])
+        return Previous(used, replace(penalty, alpha=float(alpha), weights=weights), f"{family} {AS_BEFORE}")
+    mu = ForwardSearch(task.objective, budget.usable).ridge if ridge is None else float(ridge)
+    return Previous(used, task.ridge(mu), f"refitted {AS_BEFORE}")
 
 
-def _weights(stated: Mapping[str, Any], names: Sequence[str]) -> FloatArray:
-    return np.array([float(stated.get(name, 1.0)) for name in names])
+def first_families(
+    task: FamilyTask, held_out: HeldOut, budget: Budget, previous: Previous
+) -> tuple[Family, ...] | None:
+    """The previous features, these and a few more, and the points of a coarse path.
 
-
-def first_candidates(task: Task, held_out: HeldOut, budget: Budget, begin: Before) -> Candidates | None:
-    """The features before, these and a few more, and the points of a coarse path.
-
-    None if one of the others is better than the features before by more than chance.
+    None if one of the others is better than the previous features by more than chance.
     """
-    same = Family.of(before_family(task, begin), held_out)
-    if not budget.allows(same.models.coefs).all():
+    same = same_family(task, previous).measured(held_out)
+    if not budget.allows(same.coefs).all():
         return None
     coarse = replace(task, n_alphas=COARSE_ALPHAS, window=1)
-    others = [l1_family(coarse), more_family(task, begin)]
-    families = (same, *(Family.of(one, held_out) for one in others if one is not None))
-    candidates = Candidates(families, budget)
-    allowed = np.flatnonzero(candidates.allowed)
-    values = candidates.values[allowed]
-    best = int(np.argmax(values.mean(axis=1)))
-    return replace(candidates, preferred=0) if tied_with(values, best)[0] else None
+    others = [l1_family(coarse), more_family(task, previous)]
+    families = (same, *(family.measured(held_out) for family in others if family is not None))
+    values = smoothed_values(families)[allowed(families, budget)]
+    return families if tied_with(values, int(np.argmax(values.mean(axis=1))))[0] else None
 
 
-def before_family(task: Task, begin: Before) -> Fitted:
-    """The features before, fitted to these data, as a family of one model."""
-    result = begin.fit(task.objective, None, task.tol)
-    without = None
+def same_family(task: FamilyTask, previous: Previous) -> Family:
+    """The previous features, fitted to these data, as a family of one model."""
+    problem = Problem(task.objective, previous.penalty, usable=previous.used)
+    result, fold_coefs = ProxNewton(task.tol).solve(problem, None), None
     if task.folds is not None:
-        slopes = [begin.slopes()] * len(task.folds)
-        without = task.folds.minima(result.point, slopes)[None]
-    models = collect(np.array([begin.penalty.alpha]), [replace(result, point=None)], task.names)
-    return Fitted(begin.label, models, [begin.penalty], without, window=1)
+        fold_coefs = task.folds.minima(result.point, [previous.slopes()] * len(task.folds))
+    return Family(previous.label, [Candidate.of(result, previous.penalty, fold_coefs)])
 
 
-def more_family(task: Task, begin: Before) -> Fitted | None:
-    """The features before and a few more, by forward selection."""
-    fixed = tuple(np.flatnonzero(begin.used).tolist())
-    most = len(fixed) + MORE if task.most is None else min(task.most, len(fixed) + MORE)
-    rules, searches = replace(task.rules, fixed=fixed), ForwardSearches()
+def more_family(task: FamilyTask, previous: Previous) -> Family | None:
+    """The previous features and a few more, by forward selection."""
+    n_used, limit = int(np.count_nonzero(previous.used)), task.budget.max_features
+    most = n_used + MORE if limit is None else min(limit, n_used + MORE)
+    budget, searches = replace(task.budget, must_have=previous.used), ForwardSearches(task)
 
-    def select(fold: int | None) -> SparsePath:
-        return searches.search(task, fold).path(most, rules, task.names)
+    def select(fold: int | None) -> list[Result]:
+        return searches[fold].path(most, budget)
 
-    models = select(None)
-    return by_size("forward from those before", task, models, most, 1, select) if len(models) else None
+    return by_size("forward from those before", task, select(None), searches[None].ridge, most, 1, select)

@@ -40,6 +40,7 @@ class CostSensitiveListMLE:
 
     k: int = 10
     name: ClassVar[str] = "cost_sensitive_listmle"
+    abilities: ClassVar[tuple[str, ...]] = ("document_weight", "distributed")
 
     def __post_init__(self) -> None:
         if self.k != int(self.k) or self.k < 1:

@@ -131,6 +131,11 @@ class SquaredHinge:
     level_weights: FloatArray | None = None
     name: ClassVar[str] = "squared_hinge"
 
+    @property
+    def abilities(self) -> tuple[str, ...]:
+        """What rankers with this loss can do (:meth:`ranksieve.rankers.Ranker.can`)."""
+        return ("document_weight",) if self.level_weights is not None else ("document_weight", "distributed")
+
     def bind(
         self,
         y: FloatArray,

@@ -290,6 +290,24 @@ class LinearModel(ModelInputs):
             metrics=_python_numbers(self.metrics),
         )
 
+    @classmethod
+    def of(
+        cls, names: Sequence[str], columns: IntArray, weights: FloatArray, preparation: Preparation
+    ) -> LinearModel:
+        """A model that scores with the weights of some columns of prepared data.
+
+        ``names`` are those of the features before preparation; indicators of missing values come after them.
+        """
+        about = preparation.missing.indicators
+        all_names = [*map(str, names), *about]
+        place = {name: j for j, name in enumerate(all_names)} if about else {}
+        used = [all_names[j] for j in columns]
+        sources = [
+            place[about[name]] if name in about else j for name, j in zip(used, columns.tolist(), strict=True)
+        ]
+        terms = tuple(map(Term, used, sources, weights.tolist()))
+        return cls(terms, len(names), preparation=preparation.of(used))
+
     @property
     def names(self) -> list[str]:
         """Names of the features in use."""

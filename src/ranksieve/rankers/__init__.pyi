@@ -1,11 +1,11 @@
-from .base import LinearRanker as LinearRanker
 from .base import Ranker as Ranker
 from .best_subset import BestSubset as BestSubset
-from .fenchelrank import FenchelRank as FenchelRank
 from .frontier import Frontier as Frontier
 from .fsmrank import FSMRank as FSMRank
+from .linear import FenchelRank as FenchelRank
+from .linear import LinearRanker as LinearRanker
+from .linear import RankSVM as RankSVM
+from .linear import SparseListMLE as SparseListMLE
+from .linear import SparseRankSVM as SparseRankSVM
 from .minbatsrank import MinBatSRank as MinBatSRank
-from .ranksvm import RankSVM as RankSVM
-from .ranksvm import SparseRankSVM as SparseRankSVM
-from .sparse_listmle import SparseListMLE as SparseListMLE
 from .sparse_ranker import SparseRanker as SparseRanker

@@ -3,29 +3,31 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
 from numbers import Real
 from typing import Annotated, Any
 
 import numpy as np
+from sklearn.base import clone
 
 from ranksieve._parallel import single_threaded_blas
 from ranksieve._types import BoolArray, FloatArray, IntArray
-from ranksieve.choice.candidates import check_affordable
-from ranksieve.choice.families import Fitted
-from ranksieve.choice.forward import ForwardSearch, Rules
+from ranksieve.choice.folds import Folds
+from ranksieve.choice.forward import ForwardSearch
 from ranksieve.choice.held_out import HeldOut, Validation, number_of_folds
-from ranksieve.choice.leave_out import Folds
+from ranksieve.data.budget import Budget, Features, Signs
+from ranksieve.data.costs import FeatureCosts
 from ranksieve.data.dataset import Dataset, QueryWeight, counted, query_weights
 from ranksieve.errors import DataError, ParameterError
+from ranksieve.losses import Loss, SquaredHinge
 from ranksieve.metrics import Profile, profile_for
 from ranksieve.objective import Objective, make_objective
-from ranksieve.path import Progress, collect
-from ranksieve.penalties.base import Features, Signs
-from ranksieve.rankers.base import PlainFit, ValidData, as_valid
+from ranksieve.path import Progress
+from ranksieve.prepare import Preparation
+from ranksieve.rankers.base import Attributes, Ranker, Task, ValidData, as_valid, in_column_order
+from ranksieve.rankers.budgets import cost_of, plain_budget, stated_budget, stated_costs, usable_budget
 from ranksieve.rankers.parameters import Count, Interval, Normalise, NotNegative, Positive, check_parameters
-from ranksieve.rankers.within_budget import WithinBudget
 from ranksieve.solvers import Trace
 from ranksieve.solvers.base import Callback
 from ranksieve.subset import Effort, Found, SubsetSearch
@@ -35,7 +37,7 @@ COMPARED_AT_ONCE = 1000  # features
 
 
 @dataclass(eq=False, repr=False)
-class BestSubset(PlainFit, WithinBudget):
+class BestSubset(Ranker):
     """The best linear ranker with at most so many features, with a proof of how much better others can be.
 
     min over sets S of at most k features of min_w (1/p) Σ_{pairs} max(0, 1 − ⟨w, x_i − x_j⟩)² + ½μ‖w‖², w the
@@ -74,13 +76,16 @@ class BestSubset(PlainFit, WithinBudget):
         For features of the set, other features that are copies of it, up to their scale within queries.
     n_iter_ : int
         Regions of sets that were bounded.
-    found_ : Found
+    subset_ : SubsetResult
         All of this, and the tree that proves it.
+    costs_ : FeatureCosts or None
+        What features cost.
     ridge_ : float
         μ.
     """
 
-    found_: Found = field(init=False)
+    subset_: Found = field(init=False)
+    costs_: FeatureCosts | None = field(init=False)
     bound_: float = field(init=False)
     root_bound_: float = field(init=False)
     ridge_: float = field(init=False)
@@ -101,9 +106,14 @@ class BestSubset(PlainFit, WithinBudget):
     ridge: Positive | None = None
     normalise: Normalise = "auto"
 
-    def _learn(self, data: Dataset, query_weight: FloatArray | None, callback: Callback | None) -> None:
-        search = self._search(data, query_weight)
-        self._adopt(search, self.max_features or int(np.count_nonzero(search.rules.usable)), callback)
+    def _loss(self) -> Loss:
+        return SquaredHinge()
+
+    def _abilities(self) -> Collection[str]:
+        return ("linear", "scale", "document_weight")
+
+    def _fit(self, task: Task) -> Attributes:
+        return self._best(task, *self._search(task), task.callback)
 
     def fit_sizes(
         self,
@@ -117,36 +127,32 @@ class BestSubset(PlainFit, WithinBudget):
 
         ``progress`` is called with (hundredths of a size done, in all), by time where a search goes on.
         """
-        sizes = sorted(set(sizes))
-        trial = self._sized(max(sizes))
-        for size in sizes:
-            check_parameters(self._sized(size))
-        rankers: list[BestSubset] = []
+        rankers = [clone(self).set_params(max_features=size) for size in sorted(set(sizes))]
+        for ranker in rankers:
+            check_parameters(ranker)
         with single_threaded_blas():
-            given, weight = trial._given_data(data, None, None, query_weight)
-            search = trial._search(trial._prepared_for_learning(given, weight), weight)
-            for size in sizes:
-                ranker = trial._sized(size)
-                ranker._adopt(search, size, _clock(progress, len(rankers), len(sizes), self.time_limit))
-                ranker._learned_with = ranker._plain_parameters()
-                rankers.append(ranker)
+            task = rankers[-1]._task(data, query_weight=query_weight)
+            search, costs = rankers[-1]._search(task)
+            for done, ranker in enumerate(rankers):
+                clock = _clock(progress, done, len(rankers), self.time_limit)
+                ranker._set(task.origin, ranker._best(task, search, costs, clock))
         return rankers
 
-    def _sized(self, size: int) -> BestSubset:
-        """Another ranker that has learned the same, for so many features."""
-        return self._twin().set_params(max_features=size)  # type: ignore[no-any-return]
+    def _search(self, task: Task) -> tuple[SubsetSearch, FeatureCosts | None]:
+        """The search for sets, and what features cost."""
+        objective = make_objective(task.data, query_weight=task.query_weight)
+        budget, costs = self._budget(task.source, task.data, task.preparation, objective)
+        return SubsetSearch(objective, budget, self.ridge), costs
 
-    def _search(self, data: Dataset, query_weight: FloatArray | None) -> SubsetSearch:
-        """The search for sets of these data, prepared already."""
-        objective = make_objective(data, query_weight=query_weight)
-        return SubsetSearch(objective, self._rules(data, objective), self.ridge)
-
-    def _rules(self, data: Dataset, objective: Objective) -> Rules:
-        """The sets that are allowed; those that the parameters leave empty are refused."""
-        constraints, budget = self._constraints(data), self._budget(data)
-        budget.check_must_have(constraints.unpenalised)
-        rules = self.stated_rules(data, objective, self.missing_.indicators, budget.max_cost)
-        usable = rules.usable
+    def _budget(
+        self, source: Dataset, data: Dataset, preparation: Preparation, objective: Objective
+    ) -> tuple[Budget, FeatureCosts | None]:
+        """The sets that are allowed; a budget that leaves none is refused."""
+        costs = stated_costs(self.feature_costs, source.feature_names, preparation)
+        budget = usable_budget(stated_budget(self, data.feature_names, preparation, costs), objective)
+        if budget.max_cost is None:
+            budget = budget.without_costs()
+        usable = budget.usable
         if not usable.any():
             raise DataError(
                 None,
@@ -158,31 +164,52 @@ class BestSubset(PlainFit, WithinBudget):
         if self.max_features is not None and self.max_features > most:
             reason = f"only {most} of the {len(usable)} features may be used and vary within queries"
             raise ParameterError("max_features", self.max_features, f"{reason}; give at most {most}")
-        if budget.costs is not None:
-            check_affordable(budget, budget.costs, usable.astype(np.float64), constraints.unpenalised)
-        return rules
+        budget.check_affordable(usable)
+        return budget, costs
 
-    def _adopt(self, search: SubsetSearch, size: int, callback: Callback | None) -> None:
-        trace = Trace()
+    def _best(
+        self, task: Task, search: SubsetSearch, costs: FeatureCosts | None, callback: Callback | None
+    ) -> Attributes:
+        """The fitted attributes of the best set."""
+        trace, usable = Trace(), search.budget.usable
 
         def record(n_nodes: int, w: FloatArray, objective: float, gap: float) -> None:
             trace.record(objective, gap, w)
             if callback is not None:
                 callback(n_nodes, w, objective, gap)
 
-        found = search.best(size, Effort(self.gap, self.time_limit, self.max_nodes), record)
-        found = replace(found, max_cost=self.max_cost)
-        self.found_, self.ridge_, self.trace_ = found, search.ridge, trace
-        self.coef_, self.objective_ = found.fit.w.copy(), float(found.fit.objective)
-        self.bound_, self.root_bound_ = found.bound, found.root_bound
-        self.gap_, self.n_iter_ = self.objective_ - found.bound, found.n_nodes
-        names, usable = np.array(self._names()), search.rules.usable
-        self.never_ = names[usable & (found.joined >= self.objective_)].tolist()
-        self.always_ = names[usable & (found.left >= self.objective_)].tolist()
-        self.ties_ = _copies(search.objective, usable, self.support_, names)
+        size = self.max_features or int(np.count_nonzero(usable))
+        best = search.best(size, Effort(self.gap, self.time_limit, self.max_nodes), record)
+        names, objective = np.array(task.data.feature_names), float(best.fit.objective)
+        return {
+            "subset_": replace(best, max_cost=self.max_cost),
+            "costs_": costs,
+            "ridge_": search.ridge,
+            "coef_": best.fit.w.copy(),
+            "objective_": objective,
+            "bound_": best.bound,
+            "root_bound_": best.root_bound,
+            "gap_": objective - best.bound,
+            "n_iter_": best.n_nodes,
+            "trace_": trace,
+            "never_": names[usable & (best.joined >= objective)].tolist(),
+            "always_": names[usable & (best.left >= objective)].tolist(),
+            "ties_": _copies(search.objective, usable, np.flatnonzero(best.fit.w), names),
+        }
 
     def _certificate(self) -> dict[str, Any]:
-        return self.found_.certificate()
+        return self.subset_.certificate()
+
+    def stated_problem(
+        self, data: Dataset, query_weight: FloatArray | None, certificate: Mapping[str, Any]
+    ) -> None:
+        return None
+
+    def _stated_parameters(self) -> dict[str, Any]:
+        return plain_budget(self, super()._stated_parameters())
+
+    def _metrics(self) -> dict[str, float]:
+        return cost_of(self.costs_, self._names(), self.support_)
 
 
 def _clock(progress: Progress | None, done: int, total: int, time_limit: float) -> Callback | None:
@@ -248,20 +275,23 @@ def held_out_sizes(
     valid = as_valid(valid)
     largest = rankers[-1]
     data, weight = counted(data, query_weights(query_weight, data))
-    prepared, names = largest._prepared(data), tuple(largest._names())
-    n_folds, folds, without = number_of_folds(cv, prepared, valid), None, None
+    preparation, most = largest.preparation_, largest.subset_.max_features
+    prepared = preparation.for_learning(data)
+    n_folds, dealings, fold_coefs = number_of_folds(cv, prepared, valid), [], None
     if n_folds:
         folds = Folds(prepared, n_folds, 1, random_state, weight)
-        rules = largest._rules(prepared, folds.objective)
-        most, first = largest.found_.max_features, max(1, len(rules.fixed))
-        without = np.zeros((len(rankers), n_folds, len(names)))
+        dealings = [folds.fold_of_queries(one) for one in folds.dealings]
+        budget, _ = largest._budget(data, prepared, preparation, folds.objective)
+        first = max(1, len(budget.fixed))
+        fold_coefs = np.zeros((len(rankers), n_folds, prepared.n_features))
         for fold in range(n_folds):
-            forward = ForwardSearch(folds.left(fold), rules.usable, ridge=largest.ridge_)
-            coefs = forward.path(most, rules, names).coefs
-            for k, ranker in enumerate(rankers if len(coefs) else ()):
-                without[k, fold] = coefs[min(ranker.found_.max_features - first, len(coefs) - 1)]
-    fits = [ranker.found_.fit for ranker in rankers]
-    fitted = Fitted("subset", collect(np.full(len(fits), largest.ridge_), fits, names), [], without, 1)
+            forward = ForwardSearch(folds.left(fold), budget.usable, ridge=largest.ridge_)
+            fits = forward.path(most, budget)
+            for k, ranker in enumerate(rankers if fits else ()):
+                fold_coefs[k, fold] = fits[min(ranker.subset_.max_features - first, len(fits) - 1)].w
     measured = profile_for(profile, data if valid is None else valid)
-    held = None if valid is None else largest._held_out(valid)
-    return HeldOut(largest._scores_with, metric, measured, data, folds, held).measure(fitted), n_folds
+    if valid is not None:
+        valid = in_column_order(valid, data.feature_names, largest)
+        preparation.filled(valid)
+    held_out = HeldOut(preparation, metric, measured, data, dealings, valid)
+    return held_out.measure(np.array([ranker.coef_ for ranker in rankers]), fold_coefs), n_folds

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ranksieve._types import BoolArray, FloatArray, IntArray
-from ranksieve.choice.candidates import Candidates
+from ranksieve.choice.decide import Choice
 from ranksieve.choice.held_out import standard_error
 from ranksieve.data.dataset import Dataset, QueryWeight
 from ranksieve.path import Progress
@@ -28,7 +28,7 @@ class Frontier:
     profile: str
     feature_names: tuple[str, ...]
     families: tuple[str, ...]
-    alphas: FloatArray
+    strengths: FloatArray
     coefs: FloatArray
     mean: FloatArray
     standard_error: FloatArray
@@ -50,7 +50,7 @@ class Frontier:
     def _point(self, k: int) -> dict[str, Any]:
         point = {
             "family": self.families[k],
-            "alpha": float(self.alphas[k]),
+            "strength": float(self.strengths[k]),
             "n_features": int(self.n_features[k]),
             "cost": None if self.costs is None else float(self.costs[k]),
             "mean": float(self.mean[k]),
@@ -82,25 +82,23 @@ def frontier(
         Parameters of :class:`SparseRanker`, such as ``feature_costs``, ``metric`` and ``signs``;
         ``max_features`` and ``max_cost`` cut the frontier off.
     """
-    ranker = SparseRanker(**settings)
-    candidates = ranker.candidates(data, valid, query_weight=query_weight, progress=progress)
-    return frontier_of(candidates, candidates.families[0].models.feature_names)
+    ranker = SparseRanker(**settings).fit(data, valid=valid, query_weight=query_weight, progress=progress)
+    return frontier_of(ranker.choice_)
 
 
-def frontier_of(candidates: Candidates, feature_names: tuple[str, ...]) -> Frontier:
-    """The frontier of candidates within their budget."""
-    budget, validation = candidates.budget, candidates.families[0].validation
-    allowed = candidates.allowed
-    coefs, values = candidates.coefs[allowed], candidates.values[allowed]
-    labels = [family.label for family in candidates.families for _ in family.models.alphas]
+def frontier_of(choice: Choice) -> Frontier:
+    """The frontier of the candidates of a choice that its budget allows."""
+    budget, validation, allowed = choice.budget, choice.validation, choice.allowed
+    coefs, values = choice.coefs[allowed], choice.values[allowed]
+    labels = [family.label for family in choice.families for _ in family.candidates]
     mean, n_features = np.asarray(values.mean(axis=1)), np.count_nonzero(coefs, axis=1)
     costs = None if budget.costs is None else budget.costs.of_models(coefs)
     return Frontier(
         metric=validation.metric,
         profile=validation.profile.name,
-        feature_names=feature_names,
+        feature_names=choice.feature_names,
         families=tuple(np.array(labels)[allowed].tolist()),
-        alphas=np.concatenate([family.models.alphas for family in candidates.families])[allowed],
+        strengths=np.concatenate([family.strengths for family in choice.families])[allowed],
         coefs=coefs,
         mean=mean,
         standard_error=standard_error(values),

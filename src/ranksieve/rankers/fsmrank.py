@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import KW_ONLY, dataclass, field
 from functools import cached_property
 from typing import Annotated, Any
@@ -11,6 +12,7 @@ import numpy as np
 from ranksieve._types import FloatArray
 from ranksieve.data.dataset import Dataset
 from ranksieve.errors import DataError, ParameterError
+from ranksieve.losses import Loss, SquaredHinge
 from ranksieve.measures import feature_importance, similarity_measure
 from ranksieve.objective import Point, make_objective
 from ranksieve.penalties.similarity import (
@@ -22,9 +24,9 @@ from ranksieve.penalties.similarity import (
     is_positive_semidefinite,
     settle_definiteness,
 )
-from ranksieve.rankers.base import SolvedRanker
+from ranksieve.rankers.base import Attributes, Ranker
 from ranksieve.rankers.parameters import Count, NotNegative, Positive, one_of
-from ranksieve.solvers import Fista, Problem, Solver
+from ranksieve.solvers import Fista, Problem, Result, Solver
 
 FIRST_SHARE = 2.0**-10  # of the Lipschitz bound, where the line search begins
 BOTTOMLESS = -1e8  # the loss at w = 0 is 1, so an objective below this is on its way to −∞
@@ -41,7 +43,7 @@ ALL_EXCLUDED = (
 
 
 @dataclass(eq=False, repr=False)
-class FSMRank(SolvedRanker):
+class FSMRank(Ranker):
     """min_w f(w) + (λ1/2) |w|ᵀA|w| + λ2 Σ_j |w_j|/s_j, f the mean squared hinge over pairs.
 
     s_j is the importance of feature j, A_ij the similarity of features i and j: weak features pay more, and
@@ -122,26 +124,34 @@ class FSMRank(SolvedRanker):
     tol: Positive = 1e-4
     warm_start: bool = False
 
-    def _problem(self, data: Dataset, query_weight: FloatArray | None) -> SimilarityProblem:
-        objective = make_objective(data, "squared_hinge", query_weight)
-        self.importance_ = feature_importance(self.importance, data, query_weight)
-        if not np.any(self.importance_ > 0):
-            raise ParameterError("importance", self.importance, ALL_EXCLUDED)
-        similarity = similarity_measure(self.similarity, data.n_features, self.similarity_weight > 0)
-        self.similarity_ = None
-        if self.similarity_weight > 0:
-            self.similarity_ = settle_definiteness(similarity(data, query_weight), self.psd)
-        form = FORMS[self.form](importance_slopes(self.alpha, self.importance_))
-        return SimilarityProblem(
-            objective,
-            form,
-            np.isfinite(form.slope),
-            SimilarityQuadratic(self.similarity_weight, self.similarity_),
-        )
+    def _loss(self) -> Loss:
+        return SquaredHinge()
 
-    def _solver(self, problem: Problem) -> Solver:
+    def _abilities(self) -> Collection[str]:
+        return ("linear", "scale", "document_weight")  # importance and similarity need the rows
+
+    def _problem(self, data: Dataset, query_weight: FloatArray | None) -> SimilarityProblem:
+        objective = make_objective(data, self._loss(), query_weight)
+        importance = feature_importance(self.importance, data, query_weight)
+        if not np.any(importance > 0):
+            raise ParameterError("importance", self.importance, ALL_EXCLUDED)
+        similarity, matrix = (
+            similarity_measure(self.similarity, data.n_features, self.similarity_weight > 0),
+            None,
+        )
+        if self.similarity_weight > 0:
+            matrix = settle_definiteness(similarity(data, query_weight), self.psd)
+        form = FORMS[self.form](importance_slopes(self.alpha, importance))
+        quadratic = SimilarityQuadratic(self.similarity_weight, matrix)
+        return SimilarityProblem(objective, form, np.isfinite(form.slope), quadratic, importance)
+
+    def _solver(self, problem: Problem, data: Dataset) -> Solver:
         lipschitz = FIRST_SHARE * fsmrank_lipschitz(problem.n_features, self.similarity_weight)
         return Fista(self.tol, self.max_iter, restart=False, stop="change", lipschitz=lipschitz)
+
+    def _solution(self, problem: Any, result: Result) -> Attributes:
+        found = {"importance_": problem.importance, "similarity_": problem.similarity.matrix}
+        return {**super()._solution(problem, result), **found}
 
 
 NO_SIMILARITY = SimilarityQuadratic(0.0, None)
@@ -170,6 +180,7 @@ class SimilarityProblem(Problem):
     """f(w(x)) + q(t(x)) + the ℓ1 term of the form, which is the penalty, in the form's variables x."""
 
     similarity: SimilarityQuadratic = NO_SIMILARITY
+    importance: FloatArray | None = None
 
     @cached_property
     def convex(self) -> bool:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import numpy as np
+from sklearn.base import clone
+from sklearn.utils.validation import check_is_fitted
 
+from ranksieve._parallel import single_threaded_blas
 from ranksieve._types import FloatArray, PathLike
 from ranksieve._util.files import atomic_write
 from ranksieve._util.json_values import decode_json
@@ -25,17 +28,16 @@ from ranksieve.losses.base import NO_PAIRS
 from ranksieve.objective import make_objective
 from ranksieve.penalties import L1
 from ranksieve.prepare import MissingPolicy, Preparation
-from ranksieve.rankers.base import ONE_QUERY, IterativeRanker, all_or_nothing, check_is_fitted
-from ranksieve.rankers.parameters import Count, NotNegative, Positive, Seed
+from ranksieve.rankers.base import ONE_QUERY, Attributes, Origin, Ranker, Task, as_dataset
+from ranksieve.rankers.parameters import Count, NotNegative, Positive, Seed, check_parameters
 from ranksieve.solvers import Callback, Ftrl, Problem, Trace
 from ranksieve.solvers.ftrl import FtrlState, Passes
 
 FORMAT, FORMAT_VERSION = "ranksieve-minbatsrank-state", 1
-WITHOUT_PREPARATION = {"normalisation": None, "missing": {"policy": "error"}}  # in files of early releases
 
 
 @dataclass(eq=False, repr=False)
-class MinBatSRank(IterativeRanker):
+class MinBatSRank(Ranker):
     """Online min_w Σ_{pairs} max(0, 1 − ⟨w, x_i − x_j⟩)² + λ‖w‖₁, one update per batch of pairs of a query.
 
     With g the gradient of the batch's **sum** of squared hinges, each feature takes the step::
@@ -94,8 +96,6 @@ class MinBatSRank(IterativeRanker):
 
     __metadata_request__partial_fit: ClassVar[dict[str, Any]] = {"qid": "groups", "document_weight": True}
 
-    stops_early = True
-    weighs_documents = True
     _state: FtrlState = field(init=False)
 
     l1: NotNegative = 64.0
@@ -109,17 +109,22 @@ class MinBatSRank(IterativeRanker):
     random_state: Seed = 0
     warm_start: bool = False
 
-    def _learn(self, data: Dataset, query_weight: FloatArray | None, callback: Callback | None) -> None:
-        objective = make_objective(data, "squared_hinge", query_weight)
-        state = self._previous(data.feature_names, self.warm_start)
+    def _abilities(self) -> Collection[str]:
+        return ("linear", "scale", "document_weight")
+
+    def _fit(self, task: Task) -> Attributes:
+        data = task.data
+        objective = make_objective(data, "squared_hinge", task.query_weight)
+        state = self._previous_state(data.feature_names, self.warm_start)
         alpha = self.l1 / (state.n_pairs + self.n_epochs * objective.loss.normaliser)
         seed = self.random_state if self.shuffle else None
-        solver = Ftrl(max_iter=self.n_epochs, rule=self._rule(), seed=seed)
-        result = solver.solve(Problem(objective, L1(alpha)), state, callback)
-        self._keep(state, data.feature_names)
-        self._adopt(replace(result, n_iter=state.n_passes), data)
+        problem, solver = (
+            Problem(objective, L1(alpha)),
+            Ftrl(max_iter=self.n_epochs, rule=self._rule(), seed=seed),
+        )
+        result = solver.solve(problem, state, task.callback)
+        return {**self._of_state(state), **self._solution(problem, replace(result, n_iter=state.n_passes))}
 
-    @all_or_nothing
     def partial_fit(
         self,
         X: Any,
@@ -136,13 +141,15 @@ class MinBatSRank(IterativeRanker):
         data, they learn from the first chunk: with ``missing="auto"`` and nothing missing there, a later
         chunk with missing values is refused.
         """
-        rule, data = self._rule(), self._chunk(X, y, qid, document_weight)
-        state = self._previous(data.feature_names, True)
-        Passes.of(data, query_weights(query_weight, data)).run(rule, state)
-        state.n_passes += 1
-        return self._adopt_state(state, data.feature_names)
+        check_parameters(self)
+        with single_threaded_blas():
+            origin, data = self._chunk(X, y, qid, document_weight)
+            state = self._previous_state(data.feature_names, True)
+            Passes.of(data, query_weights(query_weight, data)).run(self._rule(), state)
+            state.n_passes += 1
+        self._set(origin, self._of_state(state))
+        return self
 
-    @all_or_nothing
     def fit_file(
         self,
         path: PathLike,
@@ -163,41 +170,42 @@ class MinBatSRank(IterativeRanker):
         known while the file is read. The other arguments are those of
         :func:`ranksieve.io.stream.stream_letor`.
         """
+        check_parameters(self)
         policy = missing or ("error" if self.missing == "auto" else self.missing)
-        known = numbered_names(self._known_width() if n_features is None else n_features)
-        rule, state = self._rule(), self._previous(known, self.warm_start)
-        called: tuple[str, ...] = ()
         if self.normalise != "none":
             reason = "fit_file cannot normalise; normalise the file first, or use fit"
             raise ParameterError("normalise", self.normalise, reason)
         if os.fspath(path) == STANDARD_INPUT and self.n_epochs > 1:
             reason = "standard input can be read only once; give `n_epochs=1` or a file"
             raise ParameterError("n_epochs", self.n_epochs, reason)
-        tell = callback or (lambda *_: None)
-        tell(0, state.w.copy(), np.nan, np.nan)
-        for epoch in range(1, self.n_epochs + 1):
-            chunks = stream_letor(
-                path,
-                n_features=n_features,
-                missing=policy,
-                sparse=sparse,
-                names=names,
-                chunk_bytes=chunk_bytes,
-            )
-            for data in chunks:
-                check_finite(data)
-                called = data.feature_names
-                state = state.widened(data.n_features)
-                Passes.of(data).run(rule, state)
-            state.n_passes += 1
-            tell(epoch, state.w.copy(), np.nan, np.nan)
+        width = self._previous_width() if n_features is None else n_features
+        rule, state = self._rule(), self._previous_state(numbered_names(width), self.warm_start)
+        report = callback or (lambda *_: None)
+        report(0, state.w.copy(), np.nan, np.nan)
+        last_names: tuple[str, ...] = ()
+        with single_threaded_blas():
+            for epoch in range(1, self.n_epochs + 1):
+                for data in stream_letor(
+                    path,
+                    n_features=n_features,
+                    missing=policy,
+                    sparse=sparse,
+                    names=names,
+                    chunk_bytes=chunk_bytes,
+                ):
+                    check_finite(data)
+                    last_names = data.feature_names
+                    state = state.widened(data.n_features)
+                    Passes.of(data).run(rule, state)
+                state.n_passes += 1
+                report(epoch, state.w.copy(), np.nan, np.nan)
         if state.n_pairs == 0:
             raise DataError(None, None, NO_PAIRS)
-        learned = called if len(called) == len(state.w) else numbered_names(len(state.w))
-        self.preparation_ = Preparation(MissingPolicy("error" if policy == "keep" else policy))
-        self.n_features_in_ = len(learned)
-        self.feature_names_in_ = np.array(learned, dtype=object)
-        return self._adopt_state(state, learned)
+        all_names = last_names if len(last_names) == len(state.w) else numbered_names(len(state.w))
+        preparation = Preparation(MissingPolicy("error" if policy == "keep" else policy))
+        names_in = np.array(all_names, dtype=object)
+        self._set(Origin(len(all_names), names_in, preparation), self._of_state(state))
+        return self
 
     def save_state(self, path: PathLike) -> None:
         """Write parameters and state as JSON, atomically; learning can go on from there to the same bits."""
@@ -214,15 +222,15 @@ class MinBatSRank(IterativeRanker):
         with atomic_write(path) as file:
             json.dump(content, file, allow_nan=False, default=lambda number: number.item())
 
-    @all_or_nothing
     def load_state(self, path: PathLike) -> Self:
         """Take parameters and state from a file of :meth:`save_state`."""
-        parameters, names, self.preparation_, state = _read_state(path)
+        parameters, names, preparation, state = _read_state(path)
+        check_parameters(clone(self).set_params(**parameters))
         self.set_params(**parameters)
-        self.n_features_in_ = len(state.w) - len(self.missing_.indicators)
-        if names is not None:
-            self.feature_names_in_ = np.array(names, dtype=object)
-        return self._adopt_state(state, self._names())
+        n_features = len(state.w) - len(preparation.missing.indicators)
+        names_in = None if names is None else np.array(names, dtype=object)
+        self._set(Origin(n_features, names_in, preparation), self._of_state(state))
+        return self
 
     def _rule(self) -> Rule:
         return Rule(
@@ -233,46 +241,51 @@ class MinBatSRank(IterativeRanker):
             int(self.batch_pairs or 0),
         )
 
-    def _previous(self, names: Sequence[str], wanted: bool) -> FtrlState:
+    def _previous_state(self, names: Sequence[str], wanted: bool) -> FtrlState:
         """A copy of the state so far, found by the names of its features, or a fresh one."""
         state: FtrlState | None = getattr(self, "_state", None)
-        place = {name: j for j, name in enumerate(getattr(self, "_weight_names", ()))}
-        if not wanted or state is None or place.keys() != set(names):
+        if not wanted or state is None:
+            return FtrlState.zeros(len(names))
+        place = {name: j for j, name in enumerate(self._names())}
+        if place.keys() != set(names):
             return FtrlState.zeros(len(names))
         return state.ordered([place[name] for name in names])
 
-    def _known_width(self) -> int:
+    def _previous_width(self) -> int:
         """How many features a warm start goes on with, if they are called as those of LETOR text are."""
-        names = getattr(self, "_weight_names", ()) if self.warm_start else ()
+        names = self._names() if self.warm_start and hasattr(self, "_state") else []
         return len(names) if set(names) == set(numbered_names(len(names))) else 0
 
-    def _chunk(self, X: Any, y: Any, qid: Any, document_weight: Any) -> Dataset:
-        """Checked data; from the second chunk on they must have the first one's features."""
+    def _chunk(self, X: Any, y: Any, qid: Any, document_weight: Any) -> tuple[Origin, Dataset]:
+        """Prepared data; from the second chunk on they must have the first one's features."""
         alone = y is None and qid is None and document_weight is None
         if not hasattr(self, "_state") or (isinstance(X, Dataset) and not alone):
-            return self._prepared_for_learning(self._checked_data(X, y, qid, document_weight))
+            data, names, scaled = self._checked_data(X, y, qid, document_weight)
+            preparation, prepared = self._prepared(data)
+            has_qid = isinstance(X, Dataset) or qid is not None
+            return Origin(data.n_features, names, preparation, {}, scaled, has_qid), prepared
         if isinstance(X, Dataset):
             data = self._in_training_order(X)
         else:
             matrix = self._checked_features(X)
             if qid is None:
                 warn_caller(ONE_QUERY.format(n=matrix.shape[0]))
-            data = self._dataset(matrix, y, qid, document_weight)
-        return self._prepared(data)
+            data = as_dataset(matrix, y, qid, self._origin.names, document_weight)
+        return replace(self._origin, fingerprints={}), self.preparation_.for_learning(data)
 
-    def _keep(self, state: FtrlState, names: Sequence[str]) -> None:
-        self._state, self._weight_names = state, tuple(names)
-        self.n_batches_ = state.n_batches
-        self.alpha_ = self.l1 / state.n_pairs if state.n_pairs else np.inf
-
-    def _adopt_state(self, state: FtrlState, names: Sequence[str]) -> Self:
+    def _of_state(self, state: FtrlState) -> Attributes:
         """The fitted attributes of a state whose data are gone."""
-        self._keep(state, names)
-        self.coef_ = state.w.copy()
-        self.objective_ = self.gap_ = np.nan
-        self.n_iter_, self.converged_, self.trace_ = state.n_passes, False, Trace()
-        self._learned_from = {}
-        return self
+        return {
+            "_state": state,
+            "n_batches_": state.n_batches,
+            "alpha_": self.l1 / state.n_pairs if state.n_pairs else np.inf,
+            "coef_": state.w.copy(),
+            "objective_": np.nan,
+            "gap_": np.nan,
+            "n_iter_": state.n_passes,
+            "converged_": False,
+            "trace_": Trace(),
+        }
 
     def _certificate(self) -> dict[str, Any]:
         return {**super()._certificate(), "alpha": float(self.alpha_)}
@@ -291,7 +304,7 @@ def _read_state(path: PathLike) -> tuple[dict[str, Any], list[str] | None, Prepa
         if content["format"] != FORMAT or content["format_version"] != FORMAT_VERSION:
             raise DataError(None, None, f"its format is not {FORMAT}, version {FORMAT_VERSION}")
         state, names = FtrlState.from_dict(content["state"]), content["feature_names"]
-        preparation = Preparation.from_dict(content.get("preparation", WITHOUT_PREPARATION))
+        preparation = Preparation.from_dict(content["preparation"])
         n_features = len(state.w) - len(preparation.missing.indicators)
         if names is not None and len(names) != n_features:
             raise DataError(None, None, f"{len(names)} names for {n_features} features")

@@ -5,59 +5,50 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
 from numbers import Real
-from typing import Annotated, Any, ClassVar, Self
+from typing import Annotated, Any, Self
 
 import numpy as np
 
-from ranksieve._parallel import single_threaded_blas
 from ranksieve._types import FloatArray, PathLike
 from ranksieve._util.messages import lookup, warn_caller
-from ranksieve.choice.budget import RULES, Confidence
-from ranksieve.choice.candidates import (
-    Candidates,
-    beyond_budget,
-    families_by_cost,
-    plain_families,
-    warn_if_blind,
-)
+from ranksieve.choice.candidates import find_candidates
+from ranksieve.choice.decide import RULES, Choice, choose, warn_if_blind
 from ranksieve.choice.families import (
     DEFAULT_FAMILIES,
     FAMILIES,
     PATH,
+    RIDGE_SHARE,
     RIDGED,
     SIZED,
+    Candidate,
+    FamilyTask,
     ProgressCount,
-    Task,
     l1_family,
 )
-from ranksieve.choice.forward import Rules
-from ranksieve.choice.held_out import (
-    ENOUGH_QUERIES,
-    HeldOut,
-    Validation,
-    number_of_folds,
-    warn_of_shared_queries,
-)
-from ranksieve.choice.leave_out import Folds
+from ranksieve.choice.folds import Folds
+from ranksieve.choice.held_out import ENOUGH_QUERIES, HeldOut, number_of_folds, warn_of_shared_queries
 from ranksieve.choice.update import (
     AS_BEFORE,
     Changes,
     as_model,
-    before,
     find_changes,
-    first_candidates,
+    first_families,
+    previous_features,
     short_name,
 )
+from ranksieve.data.budget import Budget, Features, Signs
+from ranksieve.data.costs import FeatureCosts
 from ranksieve.data.dataset import Dataset, QueryWeight
 from ranksieve.errors import DataError, ParameterError
 from ranksieve.gpu.transfer import on_device
+from ranksieve.losses import Loss, SquaredHinge
 from ranksieve.metrics import Profile, profile_for
 from ranksieve.model.linear import FittedRanker, LinearModel
 from ranksieve.objective import make_objective
-from ranksieve.path import Progress, SparsePath, as_penalty
+from ranksieve.path import Progress, as_penalty
 from ranksieve.penalties import ElasticNet, SlopedPenalty
-from ranksieve.penalties.base import Constraints, Features, Signs
-from ranksieve.rankers.base import ValidData, all_or_nothing, as_valid
+from ranksieve.rankers.base import Attributes, Ranker, Task, ValidData, in_column_order
+from ranksieve.rankers.budgets import cost_of, plain_budget, stated_budget, stated_costs
 from ranksieve.rankers.parameters import (
     Count,
     CountAtOnce,
@@ -70,7 +61,6 @@ from ranksieve.rankers.parameters import (
     Share,
     one_of,
 )
-from ranksieve.rankers.within_budget import WithinBudget
 from ranksieve.solvers import Problem, ProxNewton
 from ranksieve.subset import Found
 
@@ -83,7 +73,7 @@ CHOSEN_ON_TRAIN = (
 
 
 @dataclass(eq=False, repr=False)
-class SparseRanker(WithinBudget):
+class SparseRanker(Ranker):
     """The best linear ranker with few features: of several families of models the one that ranks best.
 
     The ℓ1 path: min_w (1/p) Σ_{pairs} max(0, 1 − ⟨w, x_i − x_j⟩)² + α Σ_j v_j|w_j| for a grid of α, each
@@ -119,7 +109,7 @@ class SparseRanker(WithinBudget):
         Neighbouring points of a path over which held-out values are averaged; 1: none.
     refit_on : "train" or "all"
         With "all" the weights of the chosen features are fitted again on training and validation data.
-    penalty, weights, l1_ratio, alphas, min_ratio, tol
+    penalty, l1_weights, l1_ratio, alphas, min_ratio, tol
         As in :func:`ranksieve.sparse_path`. A grid whose best point is near its end goes on to smaller α, a
         thousandfold at most.
     n_alphas : int
@@ -140,41 +130,27 @@ class SparseRanker(WithinBudget):
 
     Attributes
     ----------
-    coef_, support_, alpha_, objective_, gap_, n_iter_
-        The chosen ranker; objective and gap of the problem that its weights solve: ``family_`` at ``alpha_``,
-        the strength of its ℓ1 (of its ridge for "forward" and "refitted", which have no ℓ1).
-    family_ : str
-        The family that it comes from, such as "l1", "forward" or "l1 × cost^0.5".
-    path_ : SparsePath
-        All models of that family.
-    validation_ : Validation
-        How they rank the held-out queries.
-    candidates_ : Candidates
-        All families.
+    coef_, support_, objective_, gap_, n_iter_
+        The chosen ranker; objective and gap of the problem that its weights solve.
+    choice_ : Choice
+        The chosen candidate, its family, all other candidates, how they rank held-out queries, and how sure
+        the choice is (``choice_.confidence``).
     n_folds_ : int
         Folds of training queries that were held out in turn; 0 if none were.
-    confidence_ : Confidence
-        Interval of the metric, tied models, how often resampled held-out queries choose each feature, and
-        what the budget costs.
     costs_ : FeatureCosts or None
         What features cost.
-    found_ : Found or None
+    subset_ : SubsetResult or None
         What is proven of the chosen set of features, if it comes from the family "subset".
     changes_ : Changes or None
-        What changed from the model of ``warm_start`` to this one.
+        What changed from the ``previous`` model to this one.
     """
 
-    family_: str = field(init=False)
-    path_: SparsePath = field(init=False)
-    validation_: Validation = field(init=False)
-    confidence_: Confidence = field(init=False)
-    candidates_: Candidates = field(init=False)
+    choice_: Choice = field(init=False)
     n_folds_: int = field(init=False)
-    found_: Found | None = field(init=False)
+    costs_: FeatureCosts | None = field(init=False)
+    subset_: Found | None = field(init=False)
     changes_: Changes | None = field(init=False)
 
-    uses_valid: ClassVar[bool] = True
-    works_in_parts: ClassVar[bool] = True
     max_features: Count | None = None
     metric: str = "ndcg@10"
     _: KW_ONLY
@@ -189,7 +165,7 @@ class SparseRanker(WithinBudget):
     smoothing: Count = 5
     refit_on: Annotated[str, one_of(("train", "all"))] = "train"
     penalty: str | SlopedPenalty = "l1"
-    weights: Any = None
+    l1_weights: Any = None
     l1_ratio: float | None = None
     n_alphas: CountAtOnce = 25
     alphas: Any = None
@@ -200,7 +176,6 @@ class SparseRanker(WithinBudget):
     normalise: Normalise = "auto"
     device: Device = "cpu"
 
-    @all_or_nothing
     def fit(
         self,
         X: Any,
@@ -210,7 +185,7 @@ class SparseRanker(WithinBudget):
         valid: ValidData = None,
         query_weight: QueryWeight | None = None,
         document_weight: Any = None,
-        warm_start: LinearModel | FittedRanker | PathLike | None = None,
+        previous: LinearModel | FittedRanker | PathLike | None = None,
         progress: Progress | None = None,
     ) -> Self:
         """Fit the families on the data and choose the model that ranks held-out queries best.
@@ -228,85 +203,92 @@ class SparseRanker(WithinBudget):
         document_weight : array, optional
             One weight per row, unless X is a Dataset: with 2 a document counts as two copies of it, with 0 as
             absent.
-        warm_start : LinearModel, its file or a fitted ranker, optional
-            The model before: its features, with new weights, are kept unless another candidate is better by
-            more than chance. ``changes_`` then says what changed.
+        previous : LinearModel, its file or a fitted ranker, optional
+            Refit from this model: its features, with new weights, are kept unless another candidate is better
+            by more than chance. ``changes_`` then says what changed.
         progress : callable, optional
             Called with (points done, points in all).
         """
-        valid, old = as_valid(valid), None if warm_start is None else as_model(warm_start)
-        given, weight = self._given_data(X, y, qid, query_weight, valid, document_weight)
-        if old is not None:
-            self._learned_from = {**self._learned_from, "warm_start": short_name(old)}
-        self._adopt(self._candidates(given, valid, weight, progress, previous=old))
-        if self.refit_on == "all" and valid is not None:
-            self._refit(given, valid, weight)
-        self.changes_ = None if old is None else self._changes(old, given, valid)
-        if valid is None and self.n_folds_ == 0 and (isinstance(X, Dataset) or qid is not None):
-            warn_caller(CHOSEN_ON_TRAIN)  # without query ids another warning has been given
-        return self
+        model = None if previous is None else as_model(previous)
+        return self._learn(
+            X, y, qid, query_weight=query_weight, document_weight=document_weight, valid=valid,
+            progress=progress, previous=model,
+        )  # fmt: skip
 
-    def candidates(
-        self,
-        data: Dataset,
-        valid: ValidData = None,
-        *,
-        query_weight: QueryWeight | None = None,
-        progress: Progress | None = None,
-    ) -> Candidates:
-        """The models that ``fit`` chooses from, each measured on held-out queries."""
-        valid = as_valid(valid)
-        trial = self._twin()  # the ranker itself learns nothing
-        given, weight = trial._given_data(data, None, None, query_weight, valid)
-        with single_threaded_blas():
-            return trial._candidates(given, valid, weight, progress)
+    def _task(self, X: Any, y: Any, qid: Any, *, previous: LinearModel | None = None, **options: Any) -> Task:
+        task = super()._task(X, y, qid, **options)
+        if previous is None:
+            return task
+        names = {**task.origin.fingerprints, "previous": short_name(previous)}
+        return replace(task, origin=replace(task.origin, fingerprints=names), previous=previous)
+
+    def _fit(self, task: Task) -> Attributes:
+        valid, previous = self._checked_valid(task), task.previous
+        costs = stated_costs(self.feature_costs, task.source.feature_names, task.preparation)
+        budget = stated_budget(self, task.data.feature_names, task.preparation, costs)
+        folds = self._folds(task)
+        profile = profile_for(self.profile, task.source if valid is None else valid)
+        dealings = [] if folds is None else [folds.fold_of_queries(one) for one in folds.dealings]
+        held_out = HeldOut(task.preparation, self.metric, profile, task.source, dealings, valid)
+        progress = ProgressCount(task.progress, len(self.families) + 1)
+        fits = self._family_task(task.data, task.query_weight, budget, folds, progress)
+        choice = self._choose(fits, held_out, budget, previous)
+        candidate, n_folds = choice.candidate, 0 if folds is None else len(folds.dealings[0])
+        fitted: Attributes = {
+            "choice_": choice,
+            "n_folds_": n_folds,
+            "costs_": costs,
+            "coef_": candidate.coef.copy(),
+            "objective_": candidate.objective,
+            "gap_": candidate.gap,
+            "n_iter_": sum(one.n_iter for family in choice.families for one in family.candidates),
+            "trace_": choice.family.trace,
+            "subset_": None
+            if candidate.subset is None
+            else replace(candidate.subset, max_cost=self.max_cost),
+        }
+        if self.refit_on == "all" and valid is not None:
+            fitted |= self._refitted(task, valid, candidate, fitted["n_iter_"])
+        fitted["changes_"] = None
+        if previous is not None:
+            names = task.source.feature_names
+            used = np.flatnonzero(fitted["coef_"])
+            model = LinearModel.of(names, used, fitted["coef_"][used], task.preparation)
+            fitted["changes_"] = _changes(previous, model, task, choice, n_folds)
+        if valid is None and n_folds == 0 and task.origin.has_qid:
+            warn_caller(CHOSEN_ON_TRAIN)  # without query ids another warning has been given
+        return fitted
+
+    def _choose(
+        self, fits: FamilyTask, held_out: HeldOut, budget: Budget, previous: LinearModel | None
+    ) -> Choice:
+        """Fit candidates and choose one: the previous features unless others are better, if there are any."""
+        options: dict[str, Any] = {"random_state": self.random_state}
+        start = None if previous is None else previous_features(previous, fits)
+        if start is not None and (first := first_families(fits, held_out, budget, start)) is not None:
+            return choose(first, budget, fits.names, row=0, **options)
+        families, beyond = find_candidates(fits, held_out, self._family_names(), budget)
+        warn_if_blind(families)
+        return choose(families, budget, fits.names, RULES[self.rule], beyond=beyond, **options)
 
     def refit_on_part(self, data: Dataset, tol: float) -> FloatArray:
         """The weights that the chosen family gives other data, prepared already, at the chosen point."""
-        constraints = self._constraints(data)
-        task = replace(
-            self._task(data, constraints, None, None, ProgressCount(None, 1)),
-            alphas=self.path_.alphas[[self.chosen_]], most=None, window=1, tol=tol,
-        )  # fmt: skip
-        kind = self.family_.partition(" ")[0]
+        budget = stated_budget(self, data.feature_names, self.preparation_, None)
+        family, candidate = self.choice_.family, self.choice_.candidate
+        fits = self._family_task(data, None, budget, None, ProgressCount(None, 1))
+        fits = replace(fits.without_limit(), alphas=np.array([candidate.strength]), tol=tol)
+        kind, size = family.label.partition(" ")[0], len(self.support_)
+        if kind == "refitted":  # its strength is the ridge of the path's α
+            fits = replace(fits, alphas=fits.alphas / RIDGE_SHARE)
         if kind in SIZED:
-            task = replace(task, alphas=None, n_alphas=1, most=len(self.support_))
-        fitted = FAMILIES[kind](task, l1_family(task))
+            sized = replace(fits.budget, max_features=size)
+            fits = replace(fits, alphas=None, n_alphas=1, budget=sized)
+        fitted = FAMILIES[kind](fits, l1_family(fits))
         if fitted is None:
             raise DataError(None, None, f"the {kind} family has no model of these data")
-        largest = min(len(fitted.models), len(self.support_)) - 1
-        return np.asarray(fitted.models.coefs[largest if kind in SIZED else 0])
+        return fitted.candidates[min(len(fitted), size) - 1 if kind in SIZED else 0].coef
 
-    def _candidates(
-        self,
-        given: Dataset,
-        valid: Dataset | None,
-        query_weight: FloatArray | None,
-        progress: Progress | None,
-        previous: LinearModel | None = None,
-    ) -> Candidates:
-        data = self._prepared_for_learning(given, query_weight)
-        held = None if valid is None else self._checked_valid(given, valid)
-        constraints = self._constraints(data)
-        budget = self._budget(data)
-        budget.check_must_have(constraints.unpenalised)
-        folds = self._folds(data, valid, query_weight)
-        profile = profile_for(self.profile, given if valid is None else valid)
-        held_out = HeldOut(self._scores_with, self.metric, profile, given, folds, held)
-        task = self._task(
-            data, constraints, folds, query_weight, ProgressCount(progress, len(self.families) + 1)
-        )
-        begin = None if previous is None else before(previous, task)
-        if begin is not None and (first := first_candidates(task, held_out, budget, begin)) is not None:
-            return first
-        if budget.costs is None:
-            path, families = plain_families(task, held_out, self._families())
-        else:
-            path, families = families_by_cost(task, held_out, self._families(), budget, budget.costs)
-        warn_if_blind(families)
-        return Candidates(families, budget, beyond_budget(task, path, held_out))
-
-    def _families(self) -> Sequence[str]:
+    def _family_names(self) -> Sequence[str]:
         names = [self.families] if isinstance(self.families, str) else list(self.families)
         for name in names:
             lookup(FAMILIES, name, "families")
@@ -314,98 +296,89 @@ class SparseRanker(WithinBudget):
             raise ParameterError("families", self.families, f"name at least one of {', '.join(FAMILIES)}")
         return names
 
-    def _checked_valid(self, given: Dataset, valid: Dataset) -> Dataset:
-        if valid.n_features != given.n_features:
-            reason = f"the training data have {given.n_features} features but `valid` has {valid.n_features}"
-            raise DataError(None, None, reason)
-        held = self._held_out(valid)
-        warn_of_shared_queries(given, held)
-        return held
+    def _loss(self) -> Loss:
+        return SquaredHinge()
 
-    def _folds(self, data: Dataset, valid: Dataset | None, query_weight: FloatArray | None) -> Folds | None:
-        """Folds of the training queries; none of too few queries, or if there are enough to choose on."""
-        if self.cv == 0 and valid is None:
-            raise ParameterError("cv", 0, "leaves no query to choose on; give `valid`, or 2 or more folds")
-        self.n_folds_ = number_of_folds(self.cv, data, valid)
-        if self.n_folds_ == 0:
+    def _checked_valid(self, task: Task) -> Dataset | None:
+        """The validation data with the columns of the training data, checked."""
+        if task.valid is None:
             return None
-        few_queries = np.count_nonzero(data.pairs_per_query) < ENOUGH_QUERIES
-        repeats = REPEATS if few_queries and data.n_features <= WIDE else 1
-        return Folds(data, self.n_folds_, repeats, self.random_state, query_weight)
+        n_features, width = task.source.n_features, task.valid.n_features
+        if width != n_features:
+            reason = f"the training data have {n_features} features but `valid` has {width}"
+            raise DataError(None, None, reason)
+        valid = in_column_order(task.valid, task.source.feature_names, self)
+        task.preparation.filled(valid)
+        warn_of_shared_queries(task.source, valid)
+        return valid
 
-    def _task(
+    def _folds(self, task: Task) -> Folds | None:
+        """Folds of the training queries; none if there are too few queries, or enough validation queries."""
+        if self.cv == 0 and task.valid is None:
+            raise ParameterError("cv", 0, "leaves no query to choose on; give `valid`, or 2 or more folds")
+        n_folds = number_of_folds(self.cv, task.data, task.valid)
+        if n_folds == 0:
+            return None
+        few_queries = np.count_nonzero(task.data.pairs_per_query) < ENOUGH_QUERIES
+        repeats = REPEATS if few_queries and task.data.n_features <= WIDE else 1
+        return Folds(task.data, n_folds, repeats, self.random_state, task.query_weight)
+
+    def _family_task(
         self,
         data: Dataset,
-        constraints: Constraints,
-        folds: Folds | None,
         query_weight: FloatArray | None,
+        budget: Budget,
+        folds: Folds | None,
         progress: ProgressCount,
-    ) -> Task:
+    ) -> FamilyTask:
         objective = make_objective(data, query_weight=query_weight) if folds is None else folds.objective
-        weights = constraints.weights(self.weights)
-        penalty = as_penalty(self.penalty, weights, self.l1_ratio, constraints.signs)
+        l1_weights = budget.l1_weights(self.l1_weights)
+        penalty = as_penalty(self.penalty, l1_weights, self.l1_ratio, budget.signs)
         slopes = penalty.slopes(objective.n_features)
         never_up, never_down = np.isinf(slopes.up), np.isinf(slopes.down)
-        usable = objective.varies & ~(never_up & never_down)
-        fixed = np.flatnonzero(constraints.unpenalised & usable)
         signs = never_down.astype(np.float64) - never_up
-        rules = Rules(usable, tuple(fixed.tolist()), signs if signs.any() else None)
-        return Task(
-            objective, data.feature_names, penalty, rules, folds, self.n_alphas, self.alphas, self.min_ratio,
-            self.tol, self.max_features, self.smoothing, progress,
+        limits = budget.without_costs().among(objective.varies & ~(never_up & never_down))
+        limits = replace(limits, signs=signs if signs.any() else None)
+        return FamilyTask(
+            objective, data.feature_names, penalty, limits, folds, self.n_alphas, self.alphas,
+            self.min_ratio, self.tol, self.smoothing, progress,
         )  # fmt: skip
 
-    def _adopt(self, candidates: Candidates) -> None:
-        row = candidates.choose(RULES[self.rule])
-        family, self.chosen_ = candidates.place(row)
-        models = family.models
-        self.family_, self.path_, self.validation_ = family.label, models, family.validation
-        self.candidates_, self._penalty = candidates, family.fitted.penalties[self.chosen_]
-        self.confidence_ = candidates.confidence(row, self.random_state)
-        self.alpha_ = float(self._penalty.alpha)
-        self.coef_ = models.coefs[self.chosen_].copy()
-        self.objective_ = float(models.objectives[self.chosen_])
-        self.gap_ = float(models.gaps[self.chosen_])
-        self.n_iter_ = int(sum(part.models.n_iter.sum() for part in candidates.families))
-        self.trace_ = models.trace
-        found = family.fitted.found
-        self.found_ = replace(found[self.chosen_], max_cost=self.max_cost) if found else None
-
-    def _changes(self, old: LinearModel, given: Dataset, valid: Dataset | None) -> Changes:
-        held = [given] if self.n_folds_ or valid is None else []
-        held += [] if valid is None else [valid]
-        seen = old.fingerprint == self._learned_from["train"]
-        return find_changes(old, self._linear_model(), held, self.validation_, self.chosen_, seen)
-
-    def _refit(self, given: Dataset, valid: Dataset, query_weight: FloatArray | None) -> None:
+    def _refitted(self, task: Task, valid: Dataset, candidate: Candidate, n_iter: int) -> Attributes:
         """The chosen features, with the weights that training and validation data give them together."""
-        both = given.joined(self._held_out(valid))
-        both = on_device(self._prepared(both), self.device, given)
+        both = task.preparation.for_learning(task.source.joined(valid))
+        both = on_device(both, self.device, task.source)
         weight = None
-        if query_weight is not None:
-            weight = np.concatenate([query_weight, np.ones(valid.n_queries)])
-        problem = Problem(make_objective(both, query_weight=weight), self._penalty, usable=self.coef_ != 0)
-        result = ProxNewton(self.tol).solve(problem, self.coef_)
-        self.coef_, self.objective_, self.gap_ = result.w, float(result.objective), float(result.gap)
-        self.n_iter_ += result.n_iter
-        self.found_ = None  # what was proven is about the training data alone
+        if task.query_weight is not None:
+            weight = np.concatenate([task.query_weight, np.ones(valid.n_queries)])
+        objective = make_objective(both, query_weight=weight)
+        problem = Problem(objective, candidate.penalty, usable=candidate.coef != 0)
+        result = ProxNewton(self.tol).solve(problem, candidate.coef)
+        return {
+            "coef_": result.w,
+            "objective_": float(result.objective),
+            "gap_": float(result.gap),
+            "n_iter_": n_iter + result.n_iter,
+            "subset_": None,  # what was proven is about the training data alone
+        }
 
     def _certificate(self) -> dict[str, Any]:
         """With what states the problem: the family, its strength, the features and their ℓ1 weights."""
-        if self.found_ is not None:
-            return {**self.found_.certificate(), "family": self.family_}
-        ridged, names = self.family_.partition(" ")[0] in RIDGED, self._names()
+        label, candidate = self.choice_.family.label, self.choice_.candidate
+        if self.subset_ is not None:
+            return {**self.subset_.certificate(), "family": label}
+        ridged, names = label.partition(" ")[0] in RIDGED, self._names()
         proof = {
             **super()._certificate(),
-            "family": self.family_,
-            "ridge" if ridged else "alpha": self.alpha_,
+            "family": label,
+            "ridge" if ridged else "alpha": candidate.strength,
         }
         columns = np.arange(len(names))
-        refitted = self._learned_with["refit_on"] == "all" and "valid" in self._learned_from
-        if ridged or refitted or self.family_.endswith(AS_BEFORE):
-            columns = np.flatnonzero(self.path_.coefs[self.chosen_])
+        refitted = self._fit_parameters["refit_on"] == "all" and "valid" in self._origin.fingerprints
+        if ridged or refitted or label.endswith(AS_BEFORE):
+            columns = np.flatnonzero(candidate.coef)
             proof["features"] = [names[j] for j in columns]
-        weights = getattr(self._penalty, "weights", None)
+        weights = getattr(candidate.penalty, "weights", None)
         if weights is not None:
             proof["weights"] = {names[j]: float(weights[j]) for j in columns if weights[j] != 1.0}
         return proof
@@ -413,7 +386,7 @@ class SparseRanker(WithinBudget):
     def stated_problem(
         self, data: Dataset, query_weight: FloatArray | None, certificate: Mapping[str, Any]
     ) -> Problem | None:
-        """That of one of our own families; without a family (in older files) ℓ1 weights are unknown."""
+        """That of one of our own families."""
         if certificate.get("family", "").partition(" ")[0] not in (PATH, "log", *RIDGED):
             return None
         names, signs, weights = data.feature_names, None, None
@@ -428,7 +401,18 @@ class SparseRanker(WithinBudget):
         return Problem(make_objective(data, query_weight=query_weight), penalty)
 
     def _chosen_by(self) -> dict[str, str] | None:
-        return self.validation_.criterion
+        return self.choice_.validation.criterion
 
-    def _measured(self) -> dict[str, float]:
-        return {self.validation_.title: self.confidence_.mean, **super()._measured()}
+    def _stated_parameters(self) -> dict[str, Any]:
+        return plain_budget(self, super()._stated_parameters())
+
+    def _metrics(self) -> dict[str, float]:
+        cost = cost_of(self.costs_, self._names(), self.support_)
+        return {self.choice_.validation.title: self.choice_.confidence.mean, **cost}
+
+
+def _changes(previous: LinearModel, model: LinearModel, task: Task, choice: Choice, n_folds: int) -> Changes:
+    measured = [task.source] if n_folds or task.valid is None else []
+    measured += [] if task.valid is None else [task.valid]
+    seen = previous.fingerprint == task.origin.fingerprints["train"]
+    return find_changes(previous, model, measured, choice.validation, choice.index, seen)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
+from sklearn.utils.validation import check_is_fitted
 
 from ranksieve._types import FloatArray
 from ranksieve.data.dataset import Dataset
 from ranksieve.errors import DataError, ParameterError
 from ranksieve.path import Progress
-from ranksieve.rankers.base import Ranker, check_is_fitted
+from ranksieve.rankers.base import Ranker
 from ranksieve.rankers.sparse_ranker import SparseRanker
 
 TOL = 1e-4  # which features are in use needs no sharper optimum
@@ -27,7 +28,7 @@ def selection_frequency(
     f_j = (1/B) Σ_b 1[w_j(Q_b) ≠ 0], where w(Q) is the ranker's family at its chosen point (its α, or for
     forward selection its number of features) over the queries Q, and Q_1, …, Q_B are ``share`` of the queries
     that have pairs, drawn without replacement. A feature that returns in nearly all of them does not owe its
-    place to a few queries. ``ranker.confidence_.frequency`` asks another question: how often the
+    place to a few queries. ``ranker.choice_.confidence.frequency`` asks another question: how often the
     best of the candidates, none of them fitted again, uses a feature when the held-out queries are resampled.
     :class:`ranksieve.StabilitySelection` takes the maximum over a grid of α instead, and chooses by it.
 

@@ -224,7 +224,8 @@ class Loop:
 class Solver(ABC):
     """Minimises a problem to a distance of ``tol`` from the optimum, or for ``max_iter`` iterations.
 
-    ``needs`` names what the problem must offer; ``keep_best`` tells that iterates do not descend steadily.
+    ``needs`` names what the problem must offer; ``keep_best`` tells that iterates do not descend steadily,
+    ``stops_early`` that an end before the optimum is part of the method.
     """
 
     tol: float = 1e-6
@@ -232,6 +233,7 @@ class Solver(ABC):
     name: ClassVar[str]
     needs: ClassVar[frozenset[str]]
     keep_best: ClassVar[bool] = False
+    stops_early: ClassVar[bool] = False
 
     def solve(
         self,

@@ -12,7 +12,8 @@ import numpy as np
 
 from ranksieve._parallel import single_threaded_blas
 from ranksieve._types import FloatArray, IntArray
-from ranksieve.choice.forward import ForwardSearch, Rules, fit_set, mean_curvature
+from ranksieve.choice.forward import ForwardSearch, fit_set, mean_curvature
+from ranksieve.data.budget import Budget
 from ranksieve.objective import Objective
 from ranksieve.solvers import Result
 from ranksieve.solvers.base import Callback, relative
@@ -24,7 +25,7 @@ LEAST_GAP = 1e-9  # smaller gaps are rounding
 PROMISING = 1.002  # times the best objective: a rounded relaxation below it, after one step, is fitted
 EAGER = 10  # regions whose rounded relaxation is improved by swaps in any case
 FIT_TOL = 1e-10
-RIDGE_SHARE = 1e-2  # of the mean curvature of a feature at w = 0: proofs need a ridge, ranking hardly sees it
+RIDGE_SHARE = 1e-2  # of the mean curvature of a feature at w = 0: needed for the bound; negligible effect on the ranking
 
 
 @dataclass(frozen=True)
@@ -94,31 +95,31 @@ class Found:
 class SubsetSearch:
     """The best set of at most k features of one objective, for growing k.
 
-    min over sets S that the rules allow, |S| ≤ k, of min_w f(w) + ½μ‖w‖², w the weights of S. Without a
+    min over sets S that the budget allows, |S| ≤ k, of min_w f(w) + ½μ‖w‖², w the weights of S. Without a
     ``ridge``, μ is 1 % of the mean curvature of the usable features at w = 0.
     """
 
-    def __init__(self, objective: Objective, rules: Rules, ridge: float | None = None) -> None:
+    def __init__(self, objective: Objective, budget: Budget, ridge: float | None = None) -> None:
         if ridge is None:
-            ridge = RIDGE_SHARE * mean_curvature(objective.curvatures(objective.at_zero), rules.usable)
-        self.objective, self.rules, self.ridge = objective, rules, float(ridge)
-        self._forward = ForwardSearch(objective, rules.usable, FIT_TOL, ridge)
+            ridge = RIDGE_SHARE * mean_curvature(objective.curvatures(objective.at_zero), budget.usable)
+        self.objective, self.budget, self.ridge = objective, budget, float(ridge)
+        self._forward = ForwardSearch(objective, budget.usable, FIT_TOL, ridge)
         self._fits: dict[tuple[int, ...], Result] = {}
-        self._before: Sequence[int] = rules.fixed  # the best set of the size before
+        self._before: Sequence[int] = budget.fixed  # the best set of the size before
 
     def limits(self, max_features: int) -> Limits:
-        return Limits(max_features, self.rules.prices, self.rules.limit)
+        return Limits(max_features, self.budget.costs, self.budget.limit)
 
     @property
     def everything(self) -> Region:
         """All sets that hold the fixed features."""
-        inside = np.isin(np.arange(len(self.rules.usable)), self.rules.fixed)
-        return Region(inside, self.rules.usable & ~inside)
+        inside = np.isin(np.arange(len(self.budget.usable)), self.budget.fixed)
+        return Region(inside, self.budget.usable & ~inside)
 
     def relaxation(self, max_features: int) -> Relaxation:
         """What bounds the sets of at most so many features."""
         limits = self.limits(max_features)
-        return Relaxation.of(self.objective, self.ridge, self.rules.signs, limits, self.everything)
+        return Relaxation.of(self.objective, self.ridge, self.budget.signs, limits, self.everything)
 
     def best(self, max_features: int, effort: Effort, callback: Callback | None = None) -> Found:
         """The best set of at most so many features; the next search begins with it."""
@@ -131,18 +132,18 @@ class SubsetSearch:
 
     def good_sets(self, max_features: int) -> list[Result]:
         """Sets by forward selection with swaps, from nothing and from the best set of the size before."""
-        known = self._forward.path(max_features, self.rules, ()).coefs
-        sets = [np.flatnonzero(w).tolist() for w in known[-1:]]
+        path = self._forward.path(max_features, self.budget)
+        sets = [np.flatnonzero(fit.w).tolist() for fit in path[-1:]]
         if 0 < len(self._before) < max_features:
-            sets.append(self._forward.grown(self._before, max_features, self.rules))
-        return [self.fit(chosen) for chosen in sets] or [self.fit(list(self.rules.fixed))]
+            sets.append(self._forward.grown(self._before, max_features, self.budget))
+        return [self.fit(chosen) for chosen in sets] or [self.fit(self.budget.fixed)]
 
     def fit(self, chosen: Sequence[int], start: FloatArray | None = None) -> Result:
         """The weights of a set."""
         key = tuple(sorted(chosen))
         if key not in self._fits:
             start = np.zeros(self.objective.n_features) if start is None else start
-            fit = fit_set(self.objective, key, start, self.ridge, self.rules.signs, FIT_TOL)
+            fit = fit_set(self.objective, key, start, self.ridge, self.budget.signs, FIT_TOL)
             self._fits[key] = replace(fit, point=None)
         return self._fits[key]
 
@@ -152,7 +153,7 @@ class SubsetSearch:
 
     def improved(self, chosen: Sequence[int]) -> Result:
         """The set after swaps that lower its objective."""
-        return self.fit(self._forward.grown(chosen, len(chosen), self.rules))
+        return self.fit(self._forward.grown(chosen, len(chosen), self.budget))
 
 
 class Run:

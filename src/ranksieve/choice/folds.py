@@ -47,18 +47,41 @@ class SecondOrder:
         return z
 
 
+@dataclass(frozen=True, eq=False)
+class Partition:
+    """Training queries cut into parts: part k has the queries ``cuts[k]`` to ``cuts[k + 1]``.
+
+    ``outside`` (folds × parts) has 1 for the parts that a fold leaves for training, ``pairs`` the weight of
+    the pairs of each part.
+    """
+
+    cuts: IntArray
+    outside: FloatArray
+    pairs: FloatArray
+
+    def means_without(self, sums: FloatArray) -> FloatArray:
+        """Means over the pairs outside each fold, from the sums over those of each part.
+
+        They are added up, not subtracted from the sum of all, in which a heavy part would drown the others.
+        """
+        totals = np.tensordot(self.outside, sums, axes=1)
+        return np.asarray(totals / (self.outside @ self.pairs).reshape(-1, *[1] * (sums.ndim - 1)))
+
+
 class Folds:
     """The training queries, dealt into K·m parts in a ring; a fold is m neighbouring parts.
 
-    So K folds hold all queries, and there are m ways to cut the ring into K folds, which average out what
-    the dealing adds to the noise: every query is held out m times. ``objective`` is that of all data.
+    So K folds hold all queries, and there are m ways to cut the ring into K folds, which average out the
+    noise of the dealing: every query is held out m times. ``objective`` is that of all data.
 
     Attributes
     ----------
     queries : list of array
-        The numbers of each fold's queries in the data given, ascending.
+        The numbers of each fold's queries in the training data, ascending.
     dealings : list of range
         The folds of each way to deal, in which every query is once.
+    every, first : Partition
+        All folds; and those of the first dealing alone, each of which is one part.
     """
 
     def __init__(
@@ -78,22 +101,32 @@ class Folds:
         n_parts = n_folds * repeats
         parts = [dealt[part::n_parts] for part in range(n_parts)]  # those with pairs first: each has some
         firsts = np.arange(n_parts).reshape(n_folds, repeats).T.ravel()  # dealing after dealing
-        self._members = (firsts[:, None] + np.arange(repeats)) % n_parts
+        members = (firsts[:, None] + np.arange(repeats)) % n_parts
         self.dealings = [range(k * n_folds, (k + 1) * n_folds) for k in range(repeats)]
-        self.queries: list[IntArray] = [
-            np.sort(np.concatenate([parts[k] for k in fold])) for fold in self._members
-        ]
+        self.queries: list[IntArray] = [np.sort(np.concatenate([parts[k] for k in fold])) for fold in members]
         ordered = np.concatenate(parts)
         weight = np.ones(data.n_queries) if query_weight is None else query_weight
         self.objective: Objective = make_objective(
             data.in_query_order(ordered),
             query_weight=None if query_weight is None else weight[ordered],
         )
-        self._cuts = np.cumsum([0, *(len(part) for part in parts)])
-        self._pairs = np.array([np.sum((weight * pairs)[part]) for part in parts])
+        cuts = np.cumsum([0, *(len(part) for part in parts)])
+        pairs_of_parts = np.array([np.sum((weight * pairs)[part]) for part in parts])
+        outside = np.ones((len(members), n_parts))
+        np.put_along_axis(outside, members, 0.0, axis=1)
+        self.every = Partition(cuts, outside, pairs_of_parts)
+        pairs_of_folds = pairs_of_parts.reshape(-1, repeats).sum(axis=1)
+        self.first = Partition(cuts[::repeats], 1.0 - np.eye(n_folds), pairs_of_folds)
 
     def __len__(self) -> int:
         return len(self.queries)
+
+    def fold_of_queries(self, dealing: range) -> IntArray:
+        """The fold of each training query in one way to deal."""
+        fold = np.empty(sum(len(self.queries[k]) for k in dealing), dtype=np.int64)
+        for k in dealing:
+            fold[self.queries[k]] = k
+        return fold
 
     def left(self, fold: int) -> Objective:
         """The objective of the data without a fold."""
@@ -106,12 +139,12 @@ class Folds:
 
         ``slopes`` is the penalty of each.
         """
-        gradients = self.objective.gradients(point, self._cuts)
-        columns = self._joining(point.w, gradients, slopes)
-        hessians = self.objective.hessians(point, columns, self._cuts)
+        sums = self.objective.gradients(point, self.every.cuts)
+        columns = self._joining(point.w, self.every.means_without(sums), slopes)
+        gradients = self.every.means_without(sums[:, columns])
+        hessians = self.every.means_without(self.objective.hessians(point, columns, self.every.cuts))
         models, w = np.zeros((len(self), len(point.w))), point.w[columns]
-        left = zip(slopes, self._without(gradients[:, columns]), self._without(hessians), strict=True)
-        for model, (penalty, g, hessian) in zip(models, left, strict=True):
+        for model, penalty, g, hessian in zip(models, slopes, gradients, hessians, strict=True):
             here = Slopes(penalty.up[columns], penalty.down[columns], penalty.ridge)
             off = here.violation(w, g)
             tol = SETTLED * float(np.max(off, where=np.isfinite(off), initial=0.0))
@@ -119,60 +152,29 @@ class Folds:
             model[columns] = minimise_quadratic(hessian, g, w, up, down, ridge, tol, MAX_SWEEPS)
         return models
 
-    def near(self, point: Point, columns: IntArray) -> list[SecondOrder]:
-        """f without each fold, to second order."""
-        gradients = self._without(self.objective.gradients(point, self._cuts))
-        hessians = self._without(self.objective.hessians(point, columns, self._cuts))
-        return [
-            SecondOrder(point.w, g, hessian, columns) for g, hessian in zip(gradients, hessians, strict=True)
-        ]
+    def second_order(
+        self, point: Point, columns: IntArray, partition: Partition, gradient_sums: FloatArray | None = None
+    ) -> list[SecondOrder]:
+        """f without each fold of a partition, to second order around a point.
 
-    def gradient_shares(self, point: Point) -> FloatArray:
-        """What each fold of the first dealing adds to the gradient, as a sum."""
-        return self.objective.gradients(point, self._first_cuts)
-
-    def near_first(self, point: Point, columns: IntArray, gradients: FloatArray) -> list[SecondOrder]:
-        """f without each fold of the first dealing, to second order, with its value.
-
-        ``gradients`` are the shares of the folds.
+        ``gradient_sums`` are the parts' shares of the gradient, if they are known.
         """
-        hessians = self.objective.hessians(point, columns, self._first_cuts)
-        values = self.objective.values(point, self._first_cuts)
-        pairs = self._pairs.reshape(-1, len(self.dealings)).sum(axis=1)
-
-        def without(shares: FloatArray) -> FloatArray:
-            return _means_of(1.0 - np.eye(len(pairs)), shares, pairs)
-
-        parts = zip(without(gradients), without(hessians), without(values), strict=True)
-        return [SecondOrder(point.w, g, H, columns, float(value)) for g, H, value in parts]
-
-    @property
-    def _first_cuts(self) -> IntArray:
-        """Between the folds of the first dealing: each of them is a run of parts."""
-        return self._cuts[:: len(self.dealings)]
+        cuts, objective = partition.cuts, self.objective
+        sums = objective.gradients(point, cuts) if gradient_sums is None else gradient_sums
+        parts = zip(
+            partition.means_without(sums),
+            partition.means_without(objective.hessians(point, columns, cuts)),
+            partition.means_without(objective.values(point, cuts)),
+            strict=True,
+        )
+        return [SecondOrder(point.w, g, hessian, columns, float(value)) for g, hessian, value in parts]
 
     def _joining(self, w: FloatArray, gradients: FloatArray, slopes: Sequence[Slopes]) -> IntArray:
         """Features in use, and those whose gradient without some fold comes near its slope."""
-        without = self._without(gradients)
-        facing = np.array([penalty.facing(g) for penalty, g in zip(slopes, without, strict=True)])
-        near = np.flatnonzero((w != 0) | (np.abs(without) >= NEAR * facing).any(axis=0))
+        facing = np.array([penalty.facing(g) for penalty, g in zip(slopes, gradients, strict=True)])
+        near = np.flatnonzero((w != 0) | (np.abs(gradients) >= NEAR * facing).any(axis=0))
         share = np.full((len(self), len(near)), np.inf)
         open_ = (w[near] == 0) & (facing[:, near] > 0)
-        np.divide(np.abs(without[:, near]), facing[:, near], out=share, where=open_)
+        np.divide(np.abs(gradients[:, near]), facing[:, near], out=share, where=open_)
         most = max(most_columns(self.objective), 2 * int(np.count_nonzero(w)))
         return steepest(near, share.max(axis=0, initial=0.0), most)
-
-    def _without(self, shares: FloatArray) -> FloatArray:
-        """Means over the pairs outside each fold, from the sums over those of each part."""
-        outside = np.ones((len(self), len(shares)))
-        np.put_along_axis(outside, self._members, 0.0, axis=1)
-        return _means_of(outside, shares, self._pairs)
-
-
-def _means_of(members: FloatArray, shares: FloatArray, pairs: FloatArray) -> FloatArray:
-    """Means over the pairs of some parts: for each row of ``members``, of those where it has 1 and not 0.
-
-    They are added up, not taken off the sum of all, in which a heavy part would drown the others.
-    """
-    sums = np.tensordot(members, shares, axes=1)
-    return np.asarray(sums / (members @ pairs).reshape(-1, *[1] * (shares.ndim - 1)))

@@ -1,32 +1,35 @@
-"""BudgetedRanker: any linear method within a budget, its parameters chosen on held-out queries."""
+"""GridRanker: any linear method within a budget, its parameters chosen on held-out queries."""
 
 from __future__ import annotations
 
+import copy
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
 from numbers import Integral, Real
-from typing import Annotated, Any, ClassVar, Self, cast
+from typing import Annotated, Any, Self
 
 import numpy as np
 
 from ranksieve._types import FloatArray, IntArray
 from ranksieve._util.messages import lookup, warn_caller
 from ranksieve.baselines.selector import weighted
-from ranksieve.choice.budget import Budget, fits
-from ranksieve.choice.candidates import check_affordable
-from ranksieve.choice.held_out import Validation, scores_to_measure
+from ranksieve.choice.decide import Choice, choose
+from ranksieve.choice.families import Candidate, Family
+from ranksieve.choice.held_out import HeldOut
+from ranksieve.data.budget import Budget
 from ranksieve.data.costs import FeatureCosts
 from ranksieve.data.dataset import Dataset, QueryWeight
 from ranksieve.data.describe import varying_columns
 from ranksieve.data.features import column_blocks
-from ranksieve.errors import DataError, ParameterError
-from ranksieve.io.tables import as_costs
+from ranksieve.errors import ParameterError
 from ranksieve.methods import METHODS, Method, find_method, thinned, within
-from ranksieve.metrics import Profile, evaluate_many, parse, profile_for
+from ranksieve.metrics import Profile, parse, profile_for
 from ranksieve.model.linear import LinearModel
 from ranksieve.path import Progress
-from ranksieve.rankers.base import LinearRanker, ValidData, all_or_nothing, as_valid
+from ranksieve.penalties import NoPenalty
+from ranksieve.rankers.base import Attributes, Ranker, Task, ValidData, in_column_order
+from ranksieve.rankers.budgets import cost_of, plain_budget, stated_costs
 from ranksieve.rankers.parameters import Count, Interval, Seed
 from ranksieve.solvers import Trace
 
@@ -35,7 +38,7 @@ Point = Mapping[str, Any]
 
 
 @dataclass(eq=False, repr=False)
-class BudgetedRanker(LinearRanker):
+class GridRanker(Ranker):
     """A linear method of the table METHODS, within a budget of features or cost.
 
     Candidates are the points of the method's own grid: all of them where each fit starts from the one before
@@ -43,7 +46,7 @@ class BudgetedRanker(LinearRanker):
     A candidate above the budget is fitted once more, on its strongest features alone: those with the largest
     |w_j|·s_j, where s_j is the mean distance of feature j from its mean within the query; with costs each
     that still fits, groups paid once. The candidate with the best mean of the metric on held-out queries is
-    kept; of equals the one with the fewest features, then the first. A model without features is never kept,
+    kept; of equals the one with the fewest features (with costs the cheapest), then the first. A model without features is never kept,
     and counts as the worst ranking in a fold where a candidate has none.
 
     Parameters
@@ -74,25 +77,20 @@ class BudgetedRanker(LinearRanker):
     ----------
     coef_, support_, objective_, gap_, n_iter_
         The chosen ranker, in the width of the data, and its certificate.
-    ranker_ : LinearRanker
+    ranker_ : Ranker
         The same as the method gives it, fitted on prepared data with the columns ``columns_``.
     points_ : list of mappings
         The parameters of each candidate.
-    chosen_ : int
-        Which of them was chosen.
-    validation_ : Validation
-        Held-out metric of each candidate, per query.
+    choice_ : Choice
+        The candidates and how they rank held-out queries; ``choice_.index`` is the number of the chosen one.
     costs_ : FeatureCosts or None
         What features cost.
     """
 
-    uses_valid: ClassVar[bool] = True
-    weighs_documents: ClassVar[bool] = True  # if its method does
-    ranker_: LinearRanker = field(init=False)
+    ranker_: Ranker = field(init=False)
     columns_: IntArray = field(init=False)
     points_: Sequence[Point] = field(init=False)
-    chosen_: int = field(init=False)
-    validation_: Validation = field(init=False)
+    choice_: Choice = field(init=False)
     costs_: FeatureCosts | None = field(init=False)
 
     method: Any = "ranksvm-l1"
@@ -106,7 +104,6 @@ class BudgetedRanker(LinearRanker):
     cv: Annotated[int, Interval(Integral, 2, None, closed="left")] = 5
     random_state: Seed = 0
 
-    @all_or_nothing
     def fit(
         self,
         X: Any,
@@ -136,27 +133,55 @@ class BudgetedRanker(LinearRanker):
         progress : callable, optional
             Called with (candidates fitted, fits in all).
         """
-        valid = as_valid(valid)
+        return self._learn(
+            X, y, qid, query_weight=query_weight, document_weight=document_weight, valid=valid,
+            progress=progress,
+        )  # fmt: skip
+
+    def _task(self, X: Any, y: Any = None, qid: Any = None, **options: Any) -> Task:
         parse(self.metric)
-        method = self._method()
-        given, weight = self._given_data(X, y, qid, query_weight, valid, document_weight)
-        data = self._prepared_for_learning(given, weight)
-        measured = given if valid is None else self._held_out(valid)
+        self._method()
+        return super()._task(X, y, qid, **options)
+
+    def _fit(self, task: Task) -> Attributes:
+        method, data, source = self._method(), task.data, task.source
+        valid = task.valid
+        if valid is not None:
+            valid = in_column_order(valid, source.feature_names, self)
+            task.preparation.filled(valid)
         n_folds = min(self.cv, data.n_queries) if valid is None and data.n_queries > 1 else 0
-        search = self._search(method, data, n_folds, progress)
-        candidates = search.candidates(data, weight)
-        coefs, profile = weights_of(candidates), profile_for(self.profile, measured)
-        if not search.budget.allows(coefs).any():
-            reason = f"{method.title} uses no feature with any of the {len(candidates)} settings tried"
+        fold_of = np.random.default_rng(self.random_state).permutation(data.n_queries) % max(n_folds, 1)
+        costs = stated_costs(self.feature_costs, source.feature_names, task.preparation)
+        search = self._search(method, data, costs, n_folds, task.progress)
+        fits = search.fits(data, task.query_weight)
+        if not search.budget.allows(np.array([fit.coef for fit in fits])).any():
+            reason = f"{method.title} uses no feature with any of the {len(fits)} settings tried"
             raise ParameterError("parameters", self.parameters, f"{reason}; give others that keep some")
-        if n_folds:
-            values = self._cross_validated(search, data, measured, weight, n_folds, profile)
-        else:  # one query cannot be held out from itself: it is its own validation set
-            values = self._values(coefs, measured, profile)
-        self.points_, self.validation_ = search.grid, _validation(self.metric, profile, values, measured)
-        self.chosen_ = _best(coefs, self.validation_.mean, search.budget)
-        self._adopt(candidates[self.chosen_])
-        return self
+        fold_coefs = self._fold_coefs(search, data, task.query_weight, fold_of, n_folds)
+        candidates = [fit.candidate(versions) for fit, versions in zip(fits, fold_coefs, strict=True)]
+        profile = profile_for(self.profile, source if valid is None else valid)
+        dealings = [fold_of] if n_folds else []
+        held_out = HeldOut(task.preparation, self.metric, profile, source, dealings, valid)
+        family = Family(method.title, candidates).measured(held_out)
+        choice = choose([family], search.budget, data.feature_names, random_state=self.random_state)
+        chosen = fits[choice.index]
+        for category, text in chosen.warnings:
+            warn_caller(text, category)
+        return {
+            "ranker_": chosen.ranker,
+            "columns_": chosen.columns,
+            "points_": search.grid,
+            "choice_": choice,
+            "costs_": costs,
+            "coef_": chosen.coef,
+            "objective_": choice.candidate.objective,
+            "gap_": choice.candidate.gap,
+            "n_iter_": choice.candidate.n_iter,
+            "trace_": getattr(chosen.ranker, "trace_", Trace()),
+        }
+
+    def _abilities(self) -> Collection[str]:
+        return ("linear", "scale", "document_weight")  # the latter if its method has it
 
     def _method(self) -> Method:
         method = find_method(self.method.lower()) if isinstance(self.method, str) else self.method
@@ -164,25 +189,28 @@ class BudgetedRanker(LinearRanker):
             raise ParameterError("method", method, "must be a name or a Method")
         if not method.linear:
             raise ParameterError("method", self.method, "is not linear, so it cannot have a budget")
-        if method.uses_valid:
+        if method.can("valid"):
             reason = f"give {method.title} itself `max_features`, `feature_costs` and `max_cost`"
             raise ParameterError("method", self.method, reason)
         for name in self.parameters or {}:
             lookup(method.parameters, name, "parameters")
             if name in PREPARATION:
-                raise ParameterError("parameters", self.parameters, f"give `{name}` to BudgetedRanker itself")
+                raise ParameterError("parameters", self.parameters, f"give `{name}` to GridRanker itself")
         return method
 
-    def _search(self, method: Method, data: Dataset, n_folds: int, progress: Progress | None) -> Search:
-        names = data.feature_names
-        self.costs_ = None if self.feature_costs is None else as_costs(self.feature_costs, names)
-        costs = None if self.costs_ is None else self.costs_.columns(names)
-        budget = Budget(self.max_features, self.max_cost, costs)
-        varies = varying_columns(data)
-        if costs is not None:
-            check_affordable(budget, costs, varies.astype(np.float64), np.zeros(len(names), dtype=bool))
+    def _search(
+        self,
+        method: Method,
+        data: Dataset,
+        costs: FeatureCosts | None,
+        n_folds: int,
+        progress: Progress | None,
+    ) -> GridSearch:
+        names, varies = data.feature_names, varying_columns(data)
+        budget = Budget.of(names, self.max_features, self.max_cost, costs)
+        budget.check_affordable(varies)
         points = self._grid(method, max(1, min(self.max_features or len(names), int(varies.sum()))))
-        return Search(method, points, budget, _counter(progress, len(points) * (1 + n_folds)))
+        return GridSearch(method, points, budget, _counter(progress, len(points) * (1 + n_folds)))
 
     def _grid(self, method: Method, n_usable: int) -> Sequence[Point]:
         """The points of the method's grid that differ in what is not fixed, with sizes up to ``n_usable``.
@@ -199,63 +227,46 @@ class BudgetedRanker(LinearRanker):
         points = within([{**point, **fixed} for point in points], method, n_usable)
         return [point for k, point in enumerate(points) if point not in points[:k]]
 
-    def _cross_validated(
+    def _fold_coefs(
         self,
-        search: Search,
+        search: GridSearch,
         data: Dataset,
-        measured: Dataset,
         query_weight: FloatArray | None,
+        fold_of: IntArray,
         n_folds: int,
-        profile: Profile,
-    ) -> FloatArray:
-        """Values (candidates × queries): each query is ranked by the candidates of the other folds."""
-        fold_of = np.random.default_rng(self.random_state).permutation(data.n_queries) % n_folds
-        values = np.empty((len(search.grid), data.n_queries))
+    ) -> Sequence[FloatArray | None]:
+        """For each candidate its weights without each fold (folds × features); None without folds."""
+        if n_folds == 0:  # one query cannot be held out from itself: it is its own validation set
+            return [None] * len(search.grid)
+        coefs = np.empty((len(search.grid), n_folds, data.n_features))
         for fold in range(n_folds):
             others = fold_of != fold
             weight = None if query_weight is None else query_weight[others]
             try:
-                candidates = search.candidates(data.select_queries(others), weight)
+                fits = search.fits(data.select_queries(others), weight)
             except ValueError as error:
                 reason = f"cannot fit without fold {fold + 1} of {n_folds} ({error})"
                 advice = "give validation data, or another `cv` or `random_state`"
                 raise ParameterError("cv", self.cv, f"{reason}; {advice}") from None
-            held_out = measured.select_queries(~others)
-            values[:, ~others] = self._values(weights_of(candidates), held_out, profile)
-        return values
-
-    def _values(self, coefs: FloatArray, held_out: Dataset, profile: Profile) -> FloatArray:
-        """Metric (candidates × queries)."""
-        scores = scores_to_measure(self._scores_with, coefs, held_out)
-        return evaluate_many(scores, held_out, self.metric, profile)
-
-    def _adopt(self, candidate: Candidate) -> None:
-        ranker = candidate.ranker
-        self.ranker_, self.columns_, self.coef_ = ranker, candidate.columns, candidate.coef
-        self.objective_ = float(getattr(ranker, "objective_", np.nan))
-        self.gap_ = float(getattr(ranker, "gap_", np.nan))
-        self.n_iter_ = int(getattr(ranker, "n_iter_", 1))
-        self.trace_ = getattr(ranker, "trace_", Trace())
-        for category, words in candidate.told:
-            warn_caller(words, category)
+            coefs[:, fold] = [fit.coef for fit in fits]
+        return list(coefs)
 
     def to_model(self) -> LinearModel:
         """The chosen ranker as a model that can be saved, exported and explained."""
         return replace(super().to_model(), method=type(self.ranker_).__name__)
 
-    def _plain_parameters(self) -> dict[str, Any]:
+    def _stated_parameters(self) -> dict[str, Any]:
         """Those of the chosen ranker, with the budget and how it was chosen."""
-        own, held = super()._plain_parameters(), dict(self.ranker_._learned_with)
-        if self.costs_ is not None:
-            own["feature_costs"] = self.costs_.to_dict()
+        own = plain_budget(self, super()._stated_parameters())
+        stated = dict(self.ranker_._fit_parameters)
         budget = ("max_features", "max_cost", "feature_costs")
-        held |= {name: own[name] for name in budget if own[name] is not None}
-        held |= {name: own[name] for name in PREPARATION}
+        stated |= {name: own[name] for name in budget if own[name] is not None}
+        stated |= {name: own[name] for name in PREPARATION}
         method = next((name for name, entry in METHODS.items() if entry is self._method()), None)
         choice = {"method": method, "parameters": own["parameters"] or {}, "candidates": len(self.points_)}
-        if "valid" not in self._learned_from:
+        if "valid" not in self._origin.fingerprints:
             choice |= {"cv": self.cv, "random_state": self.random_state}
-        return {**held, "choice": choice | (self.validation_.criterion or {})}
+        return {**stated, "choice": choice | (self.choice_.validation.criterion or {})}
 
     def _certificate(self) -> dict[str, Any]:
         """That of the chosen ranker; ``features`` are those it was fitted on, if not all."""
@@ -265,54 +276,53 @@ class BudgetedRanker(LinearRanker):
         return proven
 
     def _chosen_by(self) -> dict[str, str] | None:
-        return None if len(self.points_) == 1 else self.validation_.criterion
+        return None if len(self.points_) == 1 else self.choice_.validation.criterion
 
-    def _measured(self) -> dict[str, float]:
-        measured = {self.validation_.title: float(self.validation_.mean[self.chosen_])}
-        if self.costs_ is not None:
-            names = self._names()
-            measured["cost"] = self.costs_.of(names[j] for j in self.support_)
-        return measured
+    def _metrics(self) -> dict[str, float]:
+        validation = self.choice_.validation
+        cost = cost_of(self.costs_, self._names(), self.support_)
+        return {validation.title: float(validation.mean[self.choice_.index]), **cost}
 
 
 @dataclass(frozen=True, eq=False)
-class Candidate:
+class GridFit:
     """A ranker fitted on some columns, its weights in full width, and the warnings of its fit."""
 
-    ranker: LinearRanker
+    ranker: Ranker
     columns: IntArray
     coef: FloatArray
-    told: Sequence[tuple[type[Warning], str]]
+    warnings: Sequence[tuple[type[Warning], str]]
 
-
-def weights_of(candidates: Sequence[Candidate]) -> FloatArray:
-    """Weights, one row per candidate."""
-    return np.array([candidate.coef for candidate in candidates])
+    def candidate(self, fold_coefs: FloatArray | None) -> Candidate:
+        objective, gap = (float(getattr(self.ranker, name, np.nan)) for name in ("objective_", "gap_"))
+        n_iter = int(getattr(self.ranker, "n_iter_", 1))
+        return Candidate(self.coef, NoPenalty(), objective, gap, fold_coefs, n_iter)
 
 
 @dataclass(frozen=True, eq=False)
-class Search:
-    """What candidates are: the points of a grid of a method, each brought within the budget."""
+class GridSearch:
+    """The points of a method's grid, each fit brought within the budget."""
 
     method: Method
     grid: Sequence[Point]
     budget: Budget
     count: Callable[[], None]
 
-    def candidates(self, data: Dataset, query_weight: FloatArray | None) -> list[Candidate]:
-        """One candidate per point, fitted on prepared data."""
-        return list(self._candidates(data, query_weight))
+    def fits(self, data: Dataset, query_weight: FloatArray | None) -> list[GridFit]:
+        """One fit per point, on prepared data."""
+        return list(self._fits(data, query_weight))
 
-    def _candidates(self, data: Dataset, query_weight: FloatArray | None) -> Iterator[Candidate]:
-        payable, spread, start = payable_columns(self.budget, data.n_features), spread_in_queries(data), None
+    def _fits(self, data: Dataset, query_weight: FloatArray | None) -> Iterator[GridFit]:
+        payable, spread = payable_columns(self.budget, data.n_features), spread_in_queries(data)
+        previous = None
         for point in self.grid:
-            found = self._fit(point, data, payable, query_weight, start)
-            start = found.ranker.coef_ if self.method.warm else None
-            if found.coef.any() and not self.budget.allows(found.coef[None])[0]:
-                columns = strongest_columns(found.coef, spread, self.budget)
-                found = self._fit(point, data, columns, query_weight)
+            fit = self._fit(point, data, payable, query_weight, previous)
+            previous = fit.ranker if self.method.warm else None
+            if fit.coef.any() and not self.budget.allows(fit.coef[None])[0]:
+                columns = strongest_columns(fit.coef, spread, self.budget)
+                fit = self._fit(point, data, columns, query_weight)
             self.count()
-            yield found
+            yield fit
 
     def _fit(
         self,
@@ -320,29 +330,34 @@ class Search:
         data: Dataset,
         columns: IntArray,
         query_weight: FloatArray | None,
-        start: FloatArray | None = None,
-    ) -> Candidate:
+        previous: Ranker | None = None,
+    ) -> GridFit:
         narrow = data if len(columns) == data.n_features else data.select_features(columns)
         if self.method.size:  # no more features than there are to choose from
             n_usable = max(1, int(varying_columns(narrow).sum()))
             point = within([point], self.method, n_usable)[0]
-        ranker = cast("Any", self.method.make(**point))
-        if start is not None:
-            ranker.set_params(warm_start=True).coef_ = start
+        ranker = started_from(previous, self.method.make(**point))
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             ranker.fit(narrow, **weighted(ranker, query_weight))
         coef = np.zeros(data.n_features)
         coef[columns] = ranker.coef_
-        told = [(one.category, getattr(one.message, "text", str(one.message))) for one in caught]
-        return Candidate(ranker, columns, coef, told)
+        texts = [(one.category, getattr(one.message, "text", str(one.message))) for one in caught]
+        return GridFit(ranker, columns, coef, texts)
+
+
+def started_from(previous: Ranker | None, ranker: Any) -> Any:
+    """A ranker whose fit starts from the weights of a fitted one of the same class."""
+    if previous is None:
+        return ranker
+    return copy.copy(previous).set_params(**ranker.get_params(deep=False), warm_start=True)
 
 
 def payable_columns(budget: Budget, n_features: int) -> IntArray:
     """Columns that the cost limit can pay for, each with its whole group but nothing else."""
     if budget.costs is None or budget.max_cost is None:
         return np.arange(n_features)
-    return np.flatnonzero(fits(budget.costs.of_each, budget.max_cost))
+    return np.flatnonzero(budget.costs.of_each <= budget.limit)
 
 
 def strongest_columns(coef: FloatArray, spread: FloatArray, budget: Budget) -> IntArray:
@@ -375,18 +390,3 @@ def _counter(progress: Progress | None, total: int) -> Callable[[], None]:
             progress(done, total)
 
     return count
-
-
-def _best(coefs: FloatArray, means: FloatArray, budget: Budget) -> int:
-    """The highest mean within the budget; of equals the fewest features, then the first."""
-    allowed = np.flatnonzero(budget.allows(coefs))
-    size = np.count_nonzero(coefs[allowed], axis=1)
-    return int(allowed[np.lexsort((size, -means[allowed]))[0]])
-
-
-def _validation(metric: str, profile: Profile, values: FloatArray, data: Dataset) -> Validation:
-    defined = ~np.isnan(values[0])  # whether a query has a value depends on its labels alone
-    if not defined.any():
-        reason = f"{metric} is undefined for every validation query: none has a relevant document"
-        raise DataError(None, None, reason)
-    return Validation(metric, profile, np.ascontiguousarray(values[:, defined]), data.queries.ids[defined])

@@ -1,0 +1,236 @@
+"""What a model may use: how many features, at what cost, which ones, and with which signs."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from numbers import Real
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from ranksieve._types import AnyArray, BoolArray, FloatArray, IntArray
+from ranksieve.data.costs import ColumnCosts, FeatureCosts
+from ranksieve.data.features import Feature, as_masks, as_sign, by_column
+from ranksieve.errors import ParameterError
+
+COST_ROUNDING = 1e-9  # relative error that sums of costs may have
+LEAST_COST_SHARE = 0.01  # of the largest cost: a smaller one, also 0, counts as this next to gains
+
+Features: TypeAlias = Feature | Iterable[Feature]
+Signs: TypeAlias = Mapping[Feature, Any] | Sequence[Any] | FloatArray
+"""Features or patterns with their signs, or one sign per column; a sign is "+", "-", +1, −1 or 0."""
+
+
+@dataclass(frozen=True, eq=False)
+class Budget:
+    """Limits of a set of columns; None: no limit.
+
+    ``must_have`` and ``must_not`` are masks of columns, ``signs`` holds +1, −1 or 0 (either) per column.
+    A swap of two features must not raise the cost of a set; with ``same_cost`` it must not lower it either.
+    """
+
+    max_features: int | None = None
+    max_cost: float | None = None
+    costs: ColumnCosts | None = None
+    must_have: BoolArray | None = None
+    must_not: BoolArray | None = None
+    signs: FloatArray | None = None
+    same_cost: bool = False
+
+    def __post_init__(self) -> None:
+        if self.max_cost is None:
+            return
+        if not (isinstance(self.max_cost, Real) and self.max_cost >= 0):
+            raise ParameterError("max_cost", self.max_cost, "must be a number ≥ 0")
+        if self.costs is None:
+            raise ParameterError("max_cost", self.max_cost, "needs `feature_costs`, the cost of each feature")
+
+    @classmethod
+    def of(
+        cls,
+        names: Sequence[str],
+        max_features: int | None = None,
+        max_cost: float | None = None,
+        costs: FeatureCosts | None = None,
+        must_have: Features = (),
+        must_not: Features = (),
+        signs: Signs | None = None,
+        indicators: Collection[str] = (),
+    ) -> Budget:
+        """Find the features by name, number or pattern, and refuse limits that contradict one another.
+
+        A feature that one of ``must_have`` and ``must_not`` names, and the other only matches by a pattern,
+        follows the one that names it. No pattern matches ``indicators`` of missing values.
+        """
+        among = [name for name in names if name not in indicators]
+        wanted, wanted_by_name = as_masks(must_have, names, "must_have", among)
+        refused, refused_by_name = as_masks(must_not, names, "must_not", among)
+        fixed, forbidden = (
+            wanted & (wanted_by_name | ~refused_by_name),
+            refused & (refused_by_name | ~wanted_by_name),
+        )
+        both = np.flatnonzero(fixed & forbidden)
+        if len(both):
+            reason = f"{names[both[0]]!r} is also in `must_have`; leave it out of one of them"
+            raise ParameterError("must_not", must_not, reason)
+        if forbidden.all():
+            raise ParameterError("must_not", must_not, "must leave at least one feature to rank by")
+        bound = None if signs is None else _sign_of_each(signs, names, among)
+        priced = None if costs is None else costs.columns(names)
+        count = int(np.count_nonzero(fixed))
+        if max_features is not None and count > max_features:
+            reason = f"`must_have` names {count} features; give at least {count} or shorten `must_have`"
+            raise ParameterError("max_features", max_features, reason)
+        return cls(max_features, max_cost, priced, fixed, forbidden, bound)
+
+    def among(self, usable: BoolArray) -> Budget:
+        """The same limits where only some columns can be used."""
+        usable = usable if self.must_not is None else usable & ~self.must_not
+        fixed = np.zeros_like(usable) if self.must_have is None else self.must_have & usable
+        return replace(self, must_have=fixed, must_not=~usable)
+
+    def without_costs(self) -> Budget:
+        return replace(self, max_cost=None, costs=None)
+
+    @property
+    def usable(self) -> BoolArray:
+        """Columns that a set may hold."""
+        assert self.must_not is not None, "a budget for a search knows its columns: see among"
+        return ~self.must_not
+
+    @property
+    def fixed(self) -> list[int]:
+        """Columns that every set holds."""
+        return [] if self.must_have is None else np.flatnonzero(self.must_have).tolist()
+
+    @property
+    def limit(self) -> float:
+        """The largest cost, with room for the rounding of sums."""
+        return np.inf if self.max_cost is None else self.max_cost * (1.0 + COST_ROUNDING)
+
+    def l1_weights(self, weights: Sequence[float] | FloatArray | None) -> FloatArray | None:
+        """ℓ1 weights with 0 for ``must_have`` and infinity for ``must_not``; None if all are 1."""
+        assert self.must_have is not None and self.must_not is not None
+        if weights is None and not (self.must_have.any() or self.must_not.any()):
+            return None
+        try:
+            each = np.ones(len(self.must_have)) if weights is None else np.array(weights, dtype=np.float64)
+        except (TypeError, ValueError):
+            each = np.empty(0)
+        if each.shape != self.must_have.shape:
+            reason = f"must be one number for each of the {len(self.must_have)} features"
+            raise ParameterError("l1_weights", weights, reason)
+        each[self.must_have], each[self.must_not] = 0.0, np.inf
+        return each
+
+    def allows(self, coefs: FloatArray) -> BoolArray:
+        """Which models (rows) use at least one feature and stay within the limits."""
+        count = np.count_nonzero(coefs, axis=1)
+        allowed = (count >= 1) & (count <= (np.inf if self.max_features is None else self.max_features))
+        if self.costs is None or self.max_cost is None:
+            return np.asarray(allowed)
+        return np.asarray(allowed & (self.costs.of_models(coefs) <= self.limit))
+
+    def sizes(self, coefs: FloatArray) -> AnyArray:
+        """What is kept small: the cost where there are costs, else the number of features."""
+        return np.count_nonzero(coefs, axis=1) if self.costs is None else self.costs.of_models(coefs)
+
+    def nothing_fits(self) -> ParameterError:
+        """The error for a choice among no models."""
+        name = "max_features" if self.max_cost is None else "max_cost"
+        return ParameterError(
+            name,
+            getattr(self, name),
+            "no candidate within the budget uses a feature; give a larger budget, smaller `alphas`, or all "
+            "`families` (equal features enter an elastic net together)",
+        )
+
+    def check_affordable(self, usable: BoolArray) -> None:
+        """Refuse a limit of the cost that buys none of the usable columns, and name the least that would."""
+        if self.max_cost is None or self.costs is None or not usable.any():
+            return
+        costs, fixed = self.costs, np.zeros_like(usable) if self.must_have is None else self.must_have
+        if usable[fixed].any():
+            least = costs.of(fixed)
+            why = f"must_have alone costs {least:g}"
+        else:
+            added = np.where(np.isin(costs.unit, costs.unit[fixed]), 0.0, costs.of_each)
+            cheapest = int(np.argmin(np.where(usable, added, np.inf)))
+            least = costs.of(np.append(np.flatnonzero(fixed), cheapest))
+            name = repr(costs.labels[costs.unit[cheapest]])
+            alone = f"{name} alone costs {least:g} and is the cheapest"
+            why = f"{name} is the cheapest and costs {least:g} with `must_have`" if fixed.any() else alone
+        if not least <= self.limit:
+            reason = f"buys no feature to rank by: {why}; give at least {least:g}"
+            raise ParameterError("max_cost", self.max_cost, reason)
+
+    def cost(self, chosen: Sequence[int]) -> float:
+        """The cost of a set, without the last digits, in which equal sums may differ."""
+        return 0.0 if self.costs is None else float(f"{self.costs.of(np.array(chosen, dtype=int)):.12g}")
+
+    @property
+    def units(self) -> IntArray:
+        """The unit that each column is paid with; without costs each is its own."""
+        return np.arange(len(self.usable)) if self.costs is None else self.costs.unit
+
+    def may_join(self, g: FloatArray, chosen: Sequence[int]) -> BoolArray:
+        """Columns that may join the set and whose weight may follow −g."""
+        free = self.usable.copy()
+        free[list(chosen)] = False
+        if self.costs is not None and np.isfinite(self.limit):
+            free &= self._money_left(chosen) >= self._added_cost(chosen)
+        return free if self.signs is None else free & (self.signs * g <= 0)
+
+    def may_replace(self, slopes: FloatArray, chosen: Sequence[int]) -> BoolArray:
+        """Which columns may take the place of each of the set (columns × set), with the slopes after it left."""
+        allowed = np.repeat(self.usable[:, None], len(chosen), axis=1)
+        allowed[list(chosen)] = False
+        if self.signs is not None:
+            allowed &= self.signs[:, None] * slopes <= 0
+        if self.costs is not None:
+            cost = self.costs.of(np.array(chosen))
+            for i in range(len(chosen)):
+                rest = [*chosen[:i], *chosen[i + 1 :]]
+                after = self.costs.of(np.array(rest, dtype=np.int64)) + self._added_cost(rest)
+                allowed[:, i] &= after <= cost * (1.0 + COST_ROUNDING)
+                if self.same_cost:
+                    allowed[:, i] &= after >= cost * (1.0 - COST_ROUNDING)
+        return allowed
+
+    def affordable(self, chosen: Sequence[int]) -> bytes:
+        """Which columns the set leaves money for, as a key."""
+        if self.costs is None:
+            return b""
+        return np.packbits(self._money_left(chosen) >= self._added_cost(chosen)).tobytes()
+
+    def per_cost(self, gain: FloatArray, chosen: Sequence[int]) -> FloatArray:
+        """Gains per unit of what each column adds to the cost of the set."""
+        if self.costs is None:
+            return gain
+        least = LEAST_COST_SHARE * max(float(self.costs.prices.max()), np.finfo(np.float64).tiny)
+        return np.asarray(gain / np.maximum(self._added_cost(chosen), least))
+
+    def _money_left(self, chosen: Sequence[int]) -> float:
+        assert self.costs is not None
+        return self.limit - self.costs.of(np.array(chosen, dtype=np.int64))
+
+    def _added_cost(self, chosen: Sequence[int]) -> FloatArray:
+        """What each column would add to the cost of the set."""
+        assert self.costs is not None
+        paid = np.zeros(len(self.costs.prices), dtype=bool)
+        paid[self.costs.unit[list(chosen)]] = True
+        return np.where(paid[self.costs.unit], 0.0, self.costs.of_each)
+
+
+def _sign_of_each(signs: Signs, names: Sequence[str], among: Sequence[str]) -> FloatArray:
+    if isinstance(signs, Mapping):
+        bound = np.zeros(len(names))
+        pairs = [(feature, as_sign(sign, feature)) for feature, sign in signs.items()]
+        for column, sign in by_column(pairs, names, "signs", among=among).items():
+            bound[column] = sign
+        return bound
+    if isinstance(signs, str) or not isinstance(signs, Sequence | np.ndarray) or len(signs) != len(names):
+        reason = f"must map features to signs or hold one sign for each of the {len(names)} features"
+        raise ParameterError("signs", signs, reason)
+    return np.array([as_sign(sign, name) for sign, name in zip(signs, names, strict=True)])

@@ -1,0 +1,418 @@
+"""Rankers that minimise a loss plus a penalty: your own composition, and those of the papers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from dataclasses import KW_ONLY, dataclass, fields
+from functools import partial
+from numbers import Real
+from typing import Annotated, Any
+
+import numpy as np
+
+from ranksieve._types import FloatArray, Matrix
+from ranksieve._util.messages import lookup
+from ranksieve.data.dataset import Dataset
+from ranksieve.errors import ParameterError
+from ranksieve.losses import LOSSES, CostSensitiveListMLE, Loss, SquaredHinge
+from ranksieve.objective import Objective, make_objective
+from ranksieve.penalties import L1, PENALTIES, L1Ball, NoPenalty, Penalty, Ridge, offering
+from ranksieve.rankers.base import Ranker
+from ranksieve.rankers.parameters import Count, Device, Interval, NotNegative, Positive, Share, one_of
+from ranksieve.solvers import (
+    SOLVERS,
+    Fista,
+    FrankWolfe,
+    Problem,
+    ProximalGradient,
+    ProxNewton,
+    Reweighted,
+    Solver,
+    TruncatedNewton,
+)
+from ranksieve.solvers.frank_wolfe import VARIANTS
+
+FIRST_LIPSCHITZ_SHARE = 2.0**-8  # of the Lipschitz bound of ListMLE: where the search for L starts
+
+
+@dataclass(eq=False, repr=False)
+class LinearRanker(Ranker):
+    """min_w loss(Xw) + penalty(w): any loss, any penalty, and a solver that can take both.
+
+    The rankers of the papers are named cases of it. With a convex loss and penalty ``gap_`` bounds how far
+    ``objective_`` is above the minimum.
+
+    Parameters
+    ----------
+    loss : str or Loss
+        A name of :data:`ranksieve.losses.LOSSES` or a loss, such as ``SquaredHinge()``.
+    penalty : Penalty
+        Such as ``L1(0.01)``, ``ElasticNet(0.01, l1_ratio=0.5)``, ``L1Ball(8.0)`` or ``MCP(0.01)`` of
+        :mod:`ranksieve.penalties`.
+    solver : str or Solver, optional
+        A name of :data:`ranksieve.solvers.SOLVERS` or a solver, such as ``FrankWolfe(1e-4, 1000)``, which has
+        its own tolerance. Default: the first of SOLVERS that can solve the problem.
+    tol : float
+        Largest gap, as a share of the objective (absolute for a ball), of a solver given by name.
+    max_iter : int
+        Most iterations of a solver given by name.
+    warm_start : bool
+        Start from the previous fit's weights.
+    device : "cpu" or "cuda"
+        Where to fit and score; a GPU needs the extra gpu, see docs/gpu.md.
+
+    Examples
+    --------
+    >>> import ranksieve as rs
+    >>> from ranksieve.penalties import L1
+    >>> data = rs.make_ranking(50, 10, 3)
+    >>> rs.LinearRanker(penalty=L1(0.05)).fit(data).gap_ < 1e-6
+    True
+    """
+
+    loss: Any = "squared_hinge"
+    penalty: Any = None
+    solver: Any = None
+    _: KW_ONLY
+    tol: Positive = 1e-6
+    max_iter: Count = 1000
+    warm_start: bool = False
+    device: Device = "cpu"
+
+    def _loss(self) -> Loss:
+        return lookup(LOSSES, self.loss, "loss")() if isinstance(self.loss, str) else self.loss
+
+    def _abilities(self) -> Collection[str]:
+        return tuple(one for one in super()._abilities() if one != "distributed" or not self._needs_rows)
+
+    @property
+    def _needs_rows(self) -> bool:
+        solver = SOLVERS.get(self.solver) if isinstance(self.solver, str) else self.solver
+        return "rows" in getattr(solver, "needs", ())
+
+    def _penalty(self, objective: Objective) -> Penalty:
+        if self.penalty is None:
+            return NoPenalty()
+        if not hasattr(self.penalty, "offers"):
+            reason = f"must be a penalty such as L1(0.01); the kinds are {', '.join(PENALTIES)}"
+            raise ParameterError("penalty", self.penalty, reason)
+        return self.penalty  # type: ignore[no-any-return]
+
+    def _solver(self, problem: Problem, data: Dataset) -> Solver:
+        if isinstance(self.solver, str):
+            return lookup(SOLVERS, self.solver, "solver")(self.tol, self.max_iter)
+        if self.solver is not None:
+            return self.solver  # type: ignore[no-any-return]
+        for kind in SOLVERS.values():
+            if kind.needs <= problem.offers:  # type: ignore[attr-defined]
+                return kind(self.tol, self.max_iter)
+        reason = f"no solver can take it with the loss {problem.objective.loss.name}; give `solver`"
+        raise ParameterError("penalty", self.penalty, reason)
+
+
+@dataclass(eq=False, repr=False)
+class FenchelRank(Ranker):
+    """min_w (1/p) Σ_{pairs} max(0, 1 − ⟨w, x_i − x_j⟩)² subject to ‖w‖₁ ≤ r.
+
+    From w = 0, each iteration takes the gradient g, picks the feature with the largest |g_j| and moves
+    towards the ball's vertex −r·sign(g_j)·e_j by the exact step in [0, 1]. It stops when the duality gap
+    r‖g‖_∞ + ⟨g, w⟩ is at most ``tol``: then f(w) is within ``tol`` of the minimum. At most 16r²/tol − 1
+    iterations are needed (Theorem 1).
+
+    Parameters
+    ----------
+    radius : float
+        r. The paper chooses it among 1, 2, 4, …, 256 by NDCG@10 on validation data.
+    tol : float
+        Largest duality gap (absolute; f(0) = 1).
+    max_iter : int
+        Most iterations.
+    variant : "classic", "away" or "pairwise"
+        The paper's steps, or steps that may also leave a vertex, which end the zigzag near a face.
+    warm_start : bool
+        Start from the previous fit's weights, scaled into the ball.
+    device : "cpu" or "cuda"
+        Where to fit and score; a GPU needs the extra gpu, see docs/gpu.md.
+
+    References
+    ----------
+    H. Lai, Y. Pan, C. Liu, L. Lin, J. Wu: Sparse Learning-to-Rank via an Efficient Primal-Dual Algorithm,
+    IEEE Transactions on Computers 62(6), 2013. Its eq. (3) prints 1/r for 1/p, and the alternative step of
+    §5.6 must be min(max(0, ·), 1) and lacks the factor p/(2r²) of eq. (28); here the step is the exact
+    minimiser, found by Newton's iteration on the derivative instead of by sorting p breakpoints. Its Table 6
+    matches the radius to a penalty by r = C‖w*‖₁; it is r = ‖w*‖₁.
+    """
+
+    radius: Positive = 8.0
+    _: KW_ONLY
+    tol: Positive = 1e-3
+    max_iter: Count = 1000
+    variant: Annotated[str, one_of(VARIANTS)] = "classic"
+    warm_start: bool = False
+    device: Device = "cpu"
+
+    def _loss(self) -> Loss:
+        return SquaredHinge()
+
+    def _penalty(self, objective: Objective) -> Penalty:
+        return L1Ball(self.radius)
+
+    def _solver(self, problem: Problem, data: Dataset) -> Solver:
+        return FrankWolfe(self.tol, self.max_iter, self.variant)
+
+
+@dataclass(eq=False, repr=False)
+class RankSVM(Ranker):
+    """min_w ½‖w‖² + C Σ_{pairs} max(0, 1 − ⟨w, x_i − x_j⟩)².
+
+    Newton steps by conjugate gradients on implicit Hessian products: O(n log n) a product, and no pair is
+    ever built. All features that can tell two documents of a query apart get a weight; those that are
+    constant within every query get exactly 0.
+
+    Parameters
+    ----------
+    C : float
+        Weight of the sum over pairs. Divided by C·p the problem is the mean squared hinge over p pairs plus
+        a ridge of 1/(C·p), so data with more pairs need a smaller C for the same shrinkage. On the LETOR
+        sets, with 4·10⁴ to 4·10⁵ pairs, values of C·p from 10 to 100 do best on validation data.
+    average : bool
+        Let C weigh the mean over pairs instead (C/p in the formula): one grid for data of any size.
+    tol : float
+        Largest duality gap, as a share of the objective.
+    max_iter : int
+        Most Newton steps.
+    warm_start : bool
+        Start from the previous fit's weights.
+    device : "cpu" or "cuda"
+        Where to fit and score; a GPU needs the extra gpu, see docs/gpu.md.
+
+    Notes
+    -----
+    ``objective_`` and ``gap_`` are on the scale of the mean loss: the formula above divided by C·p. With
+    weights per query, p is the sum of the pairs' weights.
+
+    References
+    ----------
+    O. Chapelle, S. S. Keerthi: Efficient algorithms for ranking with SVMs, Information Retrieval 13(3), 2010.
+    LETOR calls it RankSVM-Primal.
+    """
+
+    C: Positive = 1e-4
+    _: KW_ONLY
+    average: bool = False
+    tol: Positive = 1e-6
+    max_iter: Count = 100
+    warm_start: bool = False
+    device: Device = "cpu"
+
+    def _loss(self) -> Loss:
+        return SquaredHinge()
+
+    def _penalty(self, objective: Objective) -> Penalty:
+        pairs = 1.0 if self.average else objective.loss.normaliser
+        return Ridge(1.0 / (self.C * pairs))
+
+    def _problem(self, data: Dataset, query_weight: FloatArray | None) -> Problem:
+        objective = make_objective(data, self._loss(), query_weight)
+        return Problem(objective, self._penalty(objective), usable=objective.varies)
+
+    def _solver(self, problem: Problem, data: Dataset) -> Solver:
+        return TruncatedNewton(self.tol, self.max_iter)
+
+
+L1_SOLVERS: dict[str, Callable[[float, int], Solver]] = {"path": ProxNewton, "fista": Fista}
+ROUND_STEPS = 50  # of Newton's: with more features than documents a round may have no end, and need not
+
+
+def _newton_round(tol: float, max_iter: int) -> Solver:
+    return ProxNewton(tol, min(max_iter, ROUND_STEPS))
+
+
+ROUND_SOLVERS: dict[str, Callable[[float, int], Solver]] = {
+    "path": _newton_round,
+    # A round may hold features with next to no penalty, whose gap FISTA closes last: the mapping ends it.
+    "fista": partial(Fista, mapping_tol=1e-6),
+}
+
+
+@dataclass(eq=False, repr=False)
+class SparseRankSVM(Ranker):
+    """min_w (1/p) Σ_{pairs} max(0, 1 − ⟨w, x_i − x_j⟩)² + α Σ_j v_j g(|w_j|).
+
+    g(t) = t is ℓ1: convex, solved to a duality gap. The others are concave and sparser, solved by reweighted
+    ℓ1 with warm starts, each round a certified ℓ1 problem with weights g′(|w_j|):
+
+    - ``"log"``: g′(t) = 1/(ε + t)
+    - ``"mcp"``: g′(t) = max(1 − t/(γα), 0)
+    - ``"lp"``: g′(t) = p(t + smoothing)^{p−1}
+    - ``"scad"``: g′(t) = 1 up to α, falling to 0 at aα
+
+    Parameters
+    ----------
+    penalty : "l1", "log", "mcp", "lp" or "scad"
+        g: |w| itself, or one of four concave functions, which charge large weights less.
+    alpha : float
+        α, the weight of the penalty on the mean loss; the paper's C is 1/(α·p).
+    weights : sequence of float, optional
+        v: one ℓ1 weight per feature (with ``"l1"`` only).
+    solver : "path" or "fista"
+        Proximal Newton with working sets, or the paper's accelerated forward–backward splitting: the same
+        points, found in less or more time.
+    epsilon, gamma, p, smoothing, a : float
+        Shapes of the concave penalties.
+    tol : float
+        Largest duality gap of each ℓ1 problem, as a share of its objective; a concave penalty's rounds stop
+        when the objective falls by less than this share.
+    max_iter : int
+        Most iterations of a solver; a round of proximal Newton ends after 50 at the latest.
+    max_rounds : int
+        Most rounds of reweighting.
+    warm_start : bool
+        Start from the previous fit's weights.
+    device : "cpu" or "cuda"
+        Where to fit and score; a GPU needs the extra gpu, see docs/gpu.md.
+
+    Notes
+    -----
+    ``objective_`` is the true objective; for a concave penalty ``gap_`` certifies the last ℓ1 round, and
+    ``trace_`` has one entry per round after that of the start, falling from the first round on.
+
+    References
+    ----------
+    L. Laporte, R. Flamary, S. Canu, S. Déjean, J. Mothe: Nonconvex Regularizations for Feature Selection in
+    Ranking With Sparse SVM, IEEE Transactions on Neural Networks and Learning Systems 25(6), 2014. Its
+    Lipschitz constant Σ‖x_i − x_j‖² is far too large (backtracking here); ℓp's infinite slope at 0 is
+    smoothed; MCP's knee γα depends on the scale of the loss, here the mean over pairs.
+    """
+
+    penalty: Annotated[str, one_of(("l1", *offering("concave")))] = "l1"
+    alpha: NotNegative = 1e-2
+    _: KW_ONLY
+    weights: Any = None
+    solver: Annotated[str, one_of(("path", "fista"))] = "path"
+    epsilon: Positive = 0.1
+    gamma: Positive = 2.0
+    p: Share = 0.5
+    smoothing: Positive = 0.001
+    a: Annotated[float, Interval(Real, 2, np.inf, closed="neither")] = 3.7
+    tol: Positive = 1e-6
+    max_iter: Count = 10_000
+    max_rounds: Count = 50
+    warm_start: bool = False
+    device: Device = "cpu"
+
+    def _loss(self) -> Loss:
+        return SquaredHinge()
+
+    def _penalty(self, objective: Objective) -> Penalty:
+        """The penalty, with those of our parameters that shape it."""
+        if self.weights is not None and self.penalty != "l1":
+            raise ParameterError("weights", self.weights, f"`penalty={self.penalty!r}` finds its own weights")
+        kind: Any = PENALTIES[self.penalty]
+        shape = {field.name: getattr(self, field.name) for field in fields(kind) if hasattr(self, field.name)}
+        return kind(**shape)  # type: ignore[no-any-return]
+
+    def _solver(self, problem: Problem, data: Dataset) -> Solver:
+        if self.penalty == "l1":
+            return L1_SOLVERS[self.solver](self.tol, self.max_iter)
+        return Reweighted(self.tol, self.max_rounds, ROUND_SOLVERS[self.solver](self.tol, self.max_iter))
+
+    def _certificate(self) -> dict[str, Any]:
+        if self._fit_parameters["penalty"] == "l1":
+            return super()._certificate()
+        return {"objective": self.objective_, "gap_of_last_round": self.gap_}  # no proof of a global optimum
+
+
+@dataclass(eq=False, repr=False)
+class SparseListMLE(Ranker):
+    """min_w (1/q) Σ_queries (1/DCG@k) Σ_j β_j log2(1 + Σ_{t: y_t<y_j} (α_jt/β_j) e^{s_t − s_j}) + α‖w‖₁.
+
+    s = Xw; α_jt and β_j say how much DCG@k suffers when document j slips below document t, or below all that
+    are worse (:class:`ranksieve.losses.CostSensitiveListMLE`). ``alpha=0`` is CS-ListMLE, the dense ranker.
+
+    The paper's iteration is w ← prox(w − ∇f(w)/L). L starts at L0/2⁸, L0 the bound of Theorem 1, and doubles
+    whenever f(w) lies above its quadratic model. It stops when the proximal gradient mapping, L times the
+    step, has fallen to ``tol`` times its norm at w = 0.
+
+    Parameters
+    ----------
+    alpha : float
+        ℓ1 weight λ on the mean loss, ≥ 0. The paper chooses it among 1e-7, 1e-6, …, 1e-1 on validation data;
+        the loss at w = 0 is Σ_j β_j / DCG@k, often far above 1, so larger values are worth trying.
+    k : int
+        The loss aims at NDCG@k. The paper uses 1, 3, 5, 8 and 10.
+    solver : "proximal", "accelerated" or "newton"
+        The paper's iteration; the same with Nesterov's momentum, restarted when the objective rises; or
+        proximal Newton, which reaches the optimum in few steps and needs ``alpha`` > 0.
+    max_iter : int
+        Most iterations. The paper's iteration often ends here, and then stops short of the optimum: ``gap_``
+        tells how far.
+    tol : float
+        Share of the first gradient mapping at which to stop; for "newton" the largest ``gap_`` as a share of
+        the objective.
+    warm_start : bool
+        Start from the previous fit's weights.
+
+    Attributes
+    ----------
+    gap_ : float
+        F(w) − c(f(w) − ⟨g, w⟩) with g = ∇f(w), c = min(1, α/‖g‖_∞): F(w) is at most this far above the
+        minimum, because f is convex and not negative. NaN for ``alpha=0``, where nothing is proven.
+    trace_ : Trace
+        One entry an iteration, the start included; the gap is NaN before the last, except with "newton".
+
+    References
+    ----------
+    F. Zhou et al.: Cost-Sensitive ListMLE Ranking Approach Based on Sparse Representation. The dense loss:
+    M. Lu, M. Xie, Y. Wang, J. Liu, Y. Huang: Cost-Sensitive Listwise Ranking Approach, PAKDD 2010.
+    Sums over t = j+1, … take documents as sorted by label. Theorem 1 lacks the 1/ln 2 of log2 and holds for
+    feature ranges, not for largest values. A stopping rule on ‖∇f(w)‖ cannot hold at an ℓ1 optimum, where
+    ∇f does not vanish; hence the mapping. L0/γᵖ, p the number of iterations, cannot be the start of L;
+    hence 2⁸.
+    """
+
+    alpha: NotNegative = 1e-3
+    k: Count = 10
+    _: KW_ONLY
+    solver: Annotated[str, one_of(("proximal", "accelerated", "newton"))] = "proximal"
+    max_iter: Count = 1000
+    tol: Positive = 1e-4
+    warm_start: bool = False
+
+    def _loss(self) -> Loss:
+        return CostSensitiveListMLE(self.k)
+
+    def _penalty(self, objective: Objective) -> Penalty:
+        if self.solver == "newton" and self.alpha == 0:
+            reason = "`solver='newton'` needs alpha > 0; use `solver='proximal'` or `solver='accelerated'`"
+            raise ParameterError("alpha", self.alpha, reason)
+        return L1(self.alpha) if self.alpha > 0 else NoPenalty()
+
+    def _solver(self, problem: Problem, data: Dataset) -> Solver:
+        if self.solver == "newton":
+            return ProxNewton(self.tol, self.max_iter)
+        first = FIRST_LIPSCHITZ_SHARE * problem.objective.loss.lipschitz_bound(squared_radii(data))
+        accelerated = self.solver == "accelerated"
+        # L is 0 if no feature varies, and then any other will do.
+        return ProximalGradient(self.tol, self.max_iter, accelerated, stop="mapping", lipschitz=first or 1.0)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.positive_only = True
+        return tags
+
+
+def squared_radii(data: Dataset) -> FloatArray:
+    """Per query ¼ Σ_f (max − min of feature f)²: the ball around the middle that holds all its documents."""
+    return data.for_queries(_squared_radii)
+
+
+def _squared_radii(data: Dataset) -> FloatArray:
+    queries = data.queries
+    rows_of_query = np.split(queries.order, queries.offsets[1:-1])
+    return np.array([_squared_diameter(data.X[rows]) / 4.0 for rows in rows_of_query])
+
+
+def _squared_diameter(X: Matrix) -> float:
+    ranges = (X.max(axis=0) - X.min(axis=0)).astype(np.float64)
+    return float((ranges * ranges).sum())
