@@ -230,7 +230,7 @@ def smoothed_values(families: Sequence[Family]) -> FloatArray:
 
 
 def allowed(families: Sequence[Family], budget: Budget) -> BoolArray:
-    """Which candidates may be chosen: those within the budget that have all neighbours to be averaged with."""
+    """Which candidates may be chosen: those within the budget that have all their neighbours."""
     complete = [np.arange(len(family)) < family.complete for family in families]
     within = budget.allows(np.concatenate([family.coefs for family in families]))
     return within & np.concatenate(complete)

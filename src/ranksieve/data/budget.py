@@ -111,7 +111,8 @@ class Budget:
 
     def l1_weights(self, weights: Sequence[float] | FloatArray | None) -> FloatArray | None:
         """ℓ1 weights with 0 for ``must_have`` and infinity for ``must_not``; None if all are 1."""
-        assert self.must_have is not None and self.must_not is not None
+        assert self.must_have is not None
+        assert self.must_not is not None
         if weights is None and not (self.must_have.any() or self.must_not.any()):
             return None
         try:
@@ -183,7 +184,7 @@ class Budget:
         return free if self.signs is None else free & (self.signs * g <= 0)
 
     def may_replace(self, slopes: FloatArray, chosen: Sequence[int]) -> BoolArray:
-        """Which columns may take the place of each of the set (columns × set), with the slopes after it left."""
+        """Which columns may replace each one of the set (columns × set); ``slopes`` are those after it left."""
         allowed = np.repeat(self.usable[:, None], len(chosen), axis=1)
         allowed[list(chosen)] = False
         if self.signs is not None:

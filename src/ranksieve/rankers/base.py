@@ -182,7 +182,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         return self._learn(X, y, qid, **weights, callback=callback)
 
     def _learn(self, X: Any, y: Any, qid: Any, **options: Any) -> Self:
-        """Check and prepare the data, fit, and set the fitted attributes: all of them, or after an error none."""
+        """Check and prepare the data, fit, and then set all fitted attributes; after an error none is changed."""
         check_parameters(self)
         with single_threaded_blas():
             task = self._task(X, y, qid, **options)
@@ -282,7 +282,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         }
 
     def _start(self, names: Sequence[str]) -> FloatArray | None:
-        """The weights of the previous fit, found by the names of their features, if ``warm_start`` asks so."""
+        """With ``warm_start`` the weights of the previous fit, found by the names of their features."""
         previous = getattr(self, "coef_", None)
         if not getattr(self, "warm_start", False) or previous is None:
             return None
