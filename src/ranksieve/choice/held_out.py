@@ -220,8 +220,8 @@ def scores_of_models(
 ) -> FloatArray:
     """Scores (documents × models), the bits of ``predict``; a model without features ranks worst of all.
 
-    ``names`` are those of the training data, whose columns the data have. Equal scores would keep the order of
-    the input, which is the best one if the data are sorted by label.
+    ``names`` are those of the training data, whose columns the data have. Equal scores would keep the
+    order of the input, which is the best one if the data are sorted by label.
     """
     used = np.flatnonzero(coefs.any(axis=0))
     model = LinearModel.of(names, used, np.ones(len(used)), preparation)

@@ -184,7 +184,7 @@ class Budget:
         return free if self.signs is None else free & (self.signs * g <= 0)
 
     def may_replace(self, slopes: FloatArray, chosen: Sequence[int]) -> BoolArray:
-        """Which columns may replace each one of the set (columns × set); ``slopes`` are those after it left."""
+        """Which columns may replace each of the set (columns × set); ``slopes`` are those after it left."""
         allowed = np.repeat(self.usable[:, None], len(chosen), axis=1)
         allowed[list(chosen)] = False
         if self.signs is not None:

@@ -182,7 +182,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         return self._learn(X, y, qid, **weights, callback=callback)
 
     def _learn(self, X: Any, y: Any, qid: Any, **options: Any) -> Self:
-        """Check and prepare the data, fit, and then set all fitted attributes; after an error none is changed."""
+        """Check and prepare the data, fit, then set all fitted attributes; an error changes none."""
         check_parameters(self)
         with single_threaded_blas():
             task = self._task(X, y, qid, **options)
@@ -573,10 +573,8 @@ def as_dataset(
     matrix: Matrix, y: Any, qid: Any, names: AnyArray | None = None, document_weight: Any = None
 ) -> Dataset:
     ids = np.zeros(matrix.shape[0], dtype=np.int64) if qid is None else qid
-    labels = one_dimensional(y)
-    return Dataset(
-        matrix, labels, ids, None if names is None else list(names), document_weight=document_weight
-    )
+    columns = None if names is None else list(names)
+    return Dataset(matrix, one_dimensional(y), ids, columns, document_weight=document_weight)
 
 
 def _unknown(value: Any) -> bool:

@@ -135,10 +135,8 @@ class FSMRank(Ranker):
         importance = feature_importance(self.importance, data, query_weight)
         if not np.any(importance > 0):
             raise ParameterError("importance", self.importance, ALL_EXCLUDED)
-        similarity, matrix = (
-            similarity_measure(self.similarity, data.n_features, self.similarity_weight > 0),
-            None,
-        )
+        similarity = similarity_measure(self.similarity, data.n_features, self.similarity_weight > 0)
+        matrix = None
         if self.similarity_weight > 0:
             matrix = settle_definiteness(similarity(data, query_weight), self.psd)
         form = FORMS[self.form](importance_slopes(self.alpha, importance))

@@ -118,10 +118,8 @@ class MinBatSRank(Ranker):
         state = self._previous_state(data.feature_names, self.warm_start)
         alpha = self.l1 / (state.n_pairs + self.n_epochs * objective.loss.normaliser)
         seed = self.random_state if self.shuffle else None
-        problem, solver = (
-            Problem(objective, L1(alpha)),
-            Ftrl(max_iter=self.n_epochs, rule=self._rule(), seed=seed),
-        )
+        problem = Problem(objective, L1(alpha))
+        solver = Ftrl(max_iter=self.n_epochs, rule=self._rule(), seed=seed)
         result = solver.solve(problem, state, task.callback)
         return {**self._of_state(state), **self._solution(problem, replace(result, n_iter=state.n_passes))}
 

@@ -25,7 +25,7 @@ LEAST_GAP = 1e-9  # smaller gaps are rounding
 PROMISING = 1.002  # times the best objective: a rounded relaxation below it, after one step, is fitted
 EAGER = 10  # regions whose rounded relaxation is improved by swaps in any case
 FIT_TOL = 1e-10
-RIDGE_SHARE = 1e-2  # of the mean curvature of a feature at w = 0: needed for the bound; negligible effect on the ranking
+RIDGE_SHARE = 1e-2  # of the mean curvature at w = 0: needed for the bound, negligible for the ranking
 
 
 @dataclass(frozen=True)
