@@ -21,7 +21,7 @@ from ranksieve.export import EXPORTS
 from ranksieve.export.base import Product, Target
 from ranksieve.io.load import FILE_FORMATS, FileFormat
 from ranksieve.losses import LOSSES
-from ranksieve.losses.squared_hinge import BoundSquaredHinge
+from ranksieve.losses.squared_hinge import FewLabels
 from ranksieve.methods import METHODS, Method
 from ranksieve.metrics import METRICS, Metric
 from ranksieve.objective import make_objective
@@ -54,7 +54,7 @@ class HalfMargin:
         return BoundHalfMargin(y, queries, query_weight, document_weight)
 
 
-class BoundHalfMargin(BoundSquaredHinge):
+class BoundHalfMargin(FewLabels):
     name: ClassVar[str] = "half_margin"
     offers: ClassVar[frozenset[str]] = frozenset({"hessian"})
 

@@ -9,7 +9,7 @@ import pytest
 
 import ranksieve as rs
 from ranksieve.baselines import modified_huber
-from ranksieve.baselines.huber_kernels import huber_curvature, huber_of_many, huber_pairs
+from ranksieve.baselines.huber_kernels import Documents, huber_curvature, huber_of_many, huber_pairs
 from ranksieve.kernels.concordance import concordances
 from ranksieve.measures import feature_similarity, similarity
 from ranksieve.objective import Objective, make_objective
@@ -178,8 +178,7 @@ def weighted_documents(
     rng = np.random.default_rng(seed)
     level = np.sort(rng.integers(0, n_levels, n))
     starts = np.concatenate([[True], level[1:] != level[:-1]])
-    return (
-        np.round(offset + scale * rng.standard_normal(n), digits),
+    return np.round(offset + scale * rng.standard_normal(n), digits), Documents(
         np.flatnonzero(starts)[np.cumsum(starts) - 1],
         rng.uniform(0.1, 2.0, n) if mass else np.ones(n),
         (2.0 ** np.minimum(level, 12) - 1.0) / 100.0 if gains else np.zeros(n),
@@ -204,18 +203,18 @@ def weighted_documents(
     ],
 )
 def test_sweeps_add_up_all_pairs(how, n_levels, few_pairs):
-    documents = weighted_documents(400, n_levels, seed=n_levels, **how)
+    s, documents = weighted_documents(400, n_levels, seed=n_levels, **how)
     value, slack, gradient = np.empty(1), np.empty(1), np.zeros(400)
-    huber_pairs(*documents, np.array([0, 400]), 0, 1, value, slack, gradient)
+    huber_pairs(documents, s, np.array([0, 400]), 0, 1, value, slack, gradient)
     swept = np.zeros((400, 1))
-    found = huber_of_many(*documents, 0, 400, few_pairs, np.empty((400, 0)), swept)
+    found = huber_of_many(documents, s, few_pairs, np.empty((400, 0)), swept)
     np.testing.assert_allclose(found, [value[0], slack[0]], rtol=1e-12, atol=1e-12 * value[0])
     np.testing.assert_allclose(swept[:, 0], gradient, rtol=0, atol=1e-12 * np.max(np.abs(gradient)))
 
     V = 3.0 + np.random.default_rng(1).standard_normal((400, 2))
     expected, curved = np.zeros((400, 2)), np.zeros((400, 2))
-    huber_curvature(*documents, np.array([0, 400]), 0, 1, V, expected)
-    huber_of_many(*documents, 0, 400, few_pairs, V, curved)
+    huber_curvature(documents, s, np.array([0, 400]), 0, 1, V, expected)
+    huber_of_many(documents, s, few_pairs, V, curved)
     np.testing.assert_allclose(curved, expected, rtol=0, atol=1e-12 * np.max(np.abs(expected)))
 
 
@@ -247,9 +246,9 @@ def test_long_lists_whose_gains_fall_with_the_level_are_visited_pair_by_pair(mon
 def test_no_pair_of_a_long_list_is_visited(monkeypatch):
     data, rows = long_list(5000, 5), []
 
-    def seen(s, floor, *others):
-        rows.append(int(np.sum(floor)))
-        return huber_pairs(s, floor, *others)
+    def seen(documents, *others):
+        rows.append(int(np.sum(documents.floor)))
+        return huber_pairs(documents, *others)
 
     monkeypatch.setattr(modified_huber, "huber_pairs", seen)
     rs.RSRank(n_rounds=1, max_iter=2).fit(data)

@@ -1,9 +1,27 @@
 """The modified Huber loss over the weighted pairs of each query, pair by pair and by sorting."""
 
+from typing import Any, NamedTuple
+
 import numpy as np
 
 from ranksieve.kernels.compiling import helper, kernel
 from ranksieve.kernels.pairs import mass_of
+
+
+class Documents(NamedTuple):
+    """Documents by ascending level within each query.
+
+    The pairs of i are those with the documents from the first of its query up to floor[i], and weigh
+    (gain_floor + |gain_i − gain_j|)(discount_floor + |discount_i − discount_j|) times both masses
+    (None: 1).
+    """
+
+    floor: Any
+    mass: Any
+    gain: Any
+    discount: Any
+    gain_floor: float
+    discount_floor: float
 
 
 @kernel(fastmath={"reassoc", "nsz"})  # sums in any, but a fixed, order: vectorised
@@ -12,7 +30,8 @@ def lower_partners(
 ):  # fmt: skip
     """Of one upper document, Σ ωψ, Σ ωh(2 − h), which is Σ ω(ψ − tψ′), and Σ 2ωh, each also put to its j.
 
-    It is the document i, and the others are lo, lo + 1, …
+    It is the document i, and the others are lo, lo + 1, … in ``mass``. Arguments come one by one, since
+    LLVM reorders these sums otherwise if they come in tuples.
     """
     total, dual, upper_slope = 0.0, 0.0, 0.0
     for j in range(len(lower)):
@@ -29,10 +48,9 @@ def lower_partners(
 
 
 @kernel
-def huber_pairs(
-    s, floor, mass, gain, discount, gain_floor, discount_floor, offsets, first, last, value, slack, gradient
-):  # fmt: skip
+def huber_pairs(documents, s, offsets, first, last, value, slack, gradient):
     """Per query Σ ωψ and Σ ω(ψ − tψ′) without the query's weight; the gradient, which comes in as zeros."""
+    floor, mass, gain, discount, gain_floor, discount_floor = documents
     for q in range(first, last):
         lo = offsets[q]
         value[q], slack[q] = 0.0, 0.0
@@ -48,7 +66,7 @@ def huber_pairs(
 
 
 @kernel
-def huber_curvature(s, floor, mass, gain, discount, gain_floor, discount_floor, offsets, first, last, V, R):
+def huber_curvature(documents, s, offsets, first, last, V, R):
     """R = Σ ω (e_i − e_j)(V_i − V_j) over the pairs on the parabola, |s_i − s_j| < 1; comes in as zeros.
 
     V and R hold the documents of the queries first..last only.
@@ -56,15 +74,26 @@ def huber_curvature(s, floor, mass, gain, discount, gain_floor, discount_floor, 
     base = offsets[first]
     for q in range(first, last):
         for i in range(offsets[q], offsets[q + 1]):
-            for j in range(offsets[q], floor[i]):
+            for j in range(offsets[q], documents.floor[i]):
                 if abs(s[i] - s[j]) < 1.0:
-                    omega = gain_floor + abs(gain[i] - gain[j])
-                    omega *= discount_floor + abs(discount[i] - discount[j])
-                    omega = mass_of(mass, i) * mass_of(mass, j) * omega
-                    for c in range(V.shape[1]):
-                        change = omega * (V[i - base, c] - V[j - base, c])
-                        R[i - base, c] += change
-                        R[j - base, c] -= change
+                    _add_change(_pair_weight(documents, i, j), i - base, j - base, V, R)
+
+
+@helper
+def _pair_weight(documents, i, j):
+    """ω of two documents."""
+    omega = documents.gain_floor + abs(documents.gain[i] - documents.gain[j])
+    omega *= documents.discount_floor + abs(documents.discount[i] - documents.discount[j])
+    return mass_of(documents.mass, i) * mass_of(documents.mass, j) * omega
+
+
+@helper
+def _add_change(omega, i, j, V, R):
+    """Add ω (e_i − e_j)(V_i − V_j)."""
+    for c in range(V.shape[1]):
+        change = omega * (V[i, c] - V[j, c])
+        R[i, c] += change
+        R[j, c] -= change
 
 
 TERMS = 4  # products in a pair's weight
@@ -81,20 +110,11 @@ def _gather(values, rows):
 
 
 @helper
-def _reversed(members):
-    """A copy, the last first."""
-    found, n = np.empty_like(members), len(members)
+def _reversed(values, sign):
+    """A copy times the sign, the last first."""
+    found, n = np.empty_like(values), len(values)
     for k in range(n):
-        found[k] = members[n - 1 - k]
-    return found
-
-
-@helper
-def _negated(scores):
-    """A copy with the other sign, the last first."""
-    found, n = np.empty_like(scores), len(scores)
-    for k in range(n):
-        found[k] = -scores[n - 1 - k]
+        found[k] = sign * values[n - 1 - k]
     return found
 
 
@@ -185,53 +205,67 @@ def sweep(s, factors, partner_s, terms, near, far):
         _weighted(beyond, factors, i, c, far)
 
 
+class Group(NamedTuple):
+    """Documents by ascending score: factors of these times terms of their partners are the pairs' weights."""
+
+    members: Any
+    s: Any
+    factors: Any
+    terms: Any
+
+
 @helper
-def _uppers_described(uppers, sign, documents, floors):
-    """Scores, factors and terms of uppers: their factors times the terms of a lower are the pair's weight."""
-    s, mass, gain, discount = documents
+def _as_uppers(uppers, sign, documents, s):
     n = len(uppers)
     factors, terms = np.empty((n, TERMS)), np.empty((n, TERMS))
     for k in range(n):
         i = uppers[k]
-        g, b = floors[0] + gain[i], floors[1] + sign * discount[i]
+        g = documents.gain_floor + documents.gain[i]
+        b = documents.discount_floor + sign * documents.discount[i]
         factors[k, 0], factors[k, 1], factors[k, 2], factors[k, 3] = g * b, -sign * g, -b, sign
-        terms[k, 0], terms[k, 1] = mass[i] * g * b, mass[i] * g
-        terms[k, 2], terms[k, 3] = mass[i] * b, mass[i]
-    return _gather(s, uppers), factors, terms
+        mass = documents.mass[i]
+        terms[k, 0], terms[k, 1], terms[k, 2], terms[k, 3] = mass * g * b, mass * g, mass * b, mass
+    return Group(uppers, _gather(s, uppers), factors, terms)
 
 
 @helper
-def _lowers_described(lowers, sign, documents):
-    """The same of lowers: their factors times the terms of an upper."""
-    s, mass, gain, discount = documents
+def _as_lowers(lowers, sign, documents, s):
     n = len(lowers)
     factors, terms = np.empty((n, TERMS)), np.empty((n, TERMS))
     for k in range(n):
         j = lowers[k]
-        g, b = gain[j], discount[j]
+        g, b, mass = documents.gain[j], documents.discount[j], documents.mass[j]
         factors[k, 0], factors[k, 1], factors[k, 2], factors[k, 3] = 1.0, -sign * b, -g, sign * g * b
-        terms[k, 0], terms[k, 1] = mass[j], mass[j] * b
-        terms[k, 2], terms[k, 3] = mass[j] * g, mass[j] * g * b
-    return _gather(s, lowers), factors, terms
+        terms[k, 0], terms[k, 1], terms[k, 2], terms[k, 3] = mass, mass * b, mass * g, mass * g * b
+    return Group(lowers, _gather(s, lowers), factors, terms)
 
 
 @helper
-def _one_side(members, s, factors, partners, partner_s, terms, sign, mass, V, out):
+def _mirrored(group):
+    """The group with all scores negated."""
+    return Group(
+        _reversed(group.members, 1), _reversed(group.s, -1.0), _reversed_rows(group.factors),
+        _reversed_rows(group.terms),
+    )  # fmt: skip
+
+
+@helper
+def _one_side(group, partners, sign, mass, V, out):
     """What one group's members get of their partners; Σ ωψ and Σ ωh(2 − h).
 
     Without columns of V, sign·Σ 2ωh is added to ``out`` of each member i, else Σ ω(V_i − V_j) over the
     partners j on the parabola, for which Σ ω is found first.
     """
-    n, value, slack = len(s), 0.0, 0.0
-    near, far, degree, scaled = np.empty((n, 3)), np.empty((n, 3)), np.empty(n), terms.copy()
+    n, value, slack = len(group.s), 0.0, 0.0
+    near, far, degree, scaled = np.empty((n, 3)), np.empty((n, 3)), np.empty(n), partners.terms.copy()
     for c in range(-1, V.shape[1]):
         if c >= 0:
-            for k in range(len(partners)):
+            for k in range(len(scaled)):
                 for t in range(TERMS):
-                    scaled[k, t] = V[partners[k], c] * terms[k, t]
-        sweep(s, factors, partner_s, scaled, near, far)
+                    scaled[k, t] = V[partners.members[k], c] * partners.terms[k, t]
+        sweep(group.s, group.factors, partners.s, scaled, near, far)
         for k in range(n):
-            i = members[k]
+            i = group.members[k]
             if c >= 0:
                 out[i, c] += mass[i] * (degree[k] * V[i, c] - near[k, 0])
             elif V.shape[1]:
@@ -244,43 +278,29 @@ def _one_side(members, s, factors, partners, partner_s, terms, sign, mass, V, ou
 
 
 @helper
-def _sweep_groups(uppers, lowers, sign, documents, floors, V, out):
+def _sweep_groups(uppers, lowers, sign, documents, s, V, out):
     """As :func:`huber_of_many` of two groups in which sign·(discount_i − discount_j) ≥ 0 throughout.
 
-    Both are given by ascending score. Seen from the lowers, all scores are negated: x stays the same.
+    Both are given by ascending score. Seen from the lowers, all scores are negated: x stays the same. Both
+    sides have the same sums, but for rounding.
     """
-    s, factors, terms = _uppers_described(uppers, sign, documents, floors)
-    partner_s, partner_factors, partner_terms = _lowers_described(lowers, sign, documents)
-    found = (0.0, 0.0)
-    for side in (-1.0, 1.0):
-        found = _one_side(
-            uppers, s, factors, lowers, partner_s, partner_terms, side, documents[1], V, out
-        )  # of both sides the same, but for rounding
-        uppers, lowers = _reversed(lowers), _reversed(uppers)
-        s, partner_s = _negated(partner_s), _negated(s)
-        factors, partner_factors = _reversed_rows(partner_factors), _reversed_rows(factors)
-        terms, partner_terms = _reversed_rows(partner_terms), _reversed_rows(terms)
-    return found
+    above, below = _as_uppers(uppers, sign, documents, s), _as_lowers(lowers, sign, documents, s)
+    _one_side(above, below, -1.0, documents.mass, V, out)
+    return _one_side(_mirrored(below), _mirrored(above), 1.0, documents.mass, V, out)
 
 
 @helper
-def _pair_by_pair(uppers, lowers, documents, floors, V, out):
+def _pair_by_pair(uppers, lowers, documents, s, V, out):
     """As :func:`huber_of_many` of two groups of any discounts."""
-    s, mass, gain, discount = documents
-    value, slack, m = 0.0, 0.0, len(lowers)
+    value, slack = 0.0, 0.0
     if V.shape[1]:
         for i in uppers:
             for j in lowers:
                 if abs(s[i] - s[j]) < 1.0:
-                    omega = (floors[0] + abs(gain[i] - gain[j])) * (
-                        floors[1] + abs(discount[i] - discount[j])
-                    )
-                    omega *= mass[i] * mass[j]
-                    for c in range(V.shape[1]):
-                        change = omega * (V[i, c] - V[j, c])
-                        out[i, c] += change
-                        out[j, c] -= change
+                    _add_change(_pair_weight(documents, i, j), i, j, V, out)
         return value, slack
+    _, mass, gain, discount, gain_floor, discount_floor = documents
+    m = len(lowers)
     masses, slopes = np.empty(m + 1), np.zeros(m)
     for k in range(m):
         masses[k] = mass[lowers[k]]
@@ -288,7 +308,7 @@ def _pair_by_pair(uppers, lowers, documents, floors, V, out):
     for i in uppers:
         masses[m] = mass[i]
         total, dual, slope = lower_partners(
-            s[i], gain[i], discount[i], floors[0], floors[1], masses, m, 0,
+            s[i], gain[i], discount[i], gain_floor, discount_floor, masses, m, 0,
             lower_s, lower_gain, lower_discount, slopes,
         )  # fmt: skip
         value, slack = value + total, slack + dual
@@ -315,9 +335,9 @@ def _part(group, place, middle, room):
 
 
 @helper
-def _two_groups(uppers, lowers, place, documents, floors, room, few_pairs, V, out):
+def _two_groups(uppers, lowers, place, documents, s, room, few_pairs, V, out):
     """As :func:`huber_of_many` of two groups; ``place`` orders documents by discount."""
-    value, slack, discount = 0.0, 0.0, documents[3]
+    value, slack, discount = 0.0, 0.0, documents.discount
     waiting, n_waiting = np.empty((DEPTH, 7), dtype=np.int64), 1
     _push(waiting, 0, 0, len(uppers), 0, len(lowers), 0, len(place), 0)
     while n_waiting:
@@ -331,9 +351,9 @@ def _two_groups(uppers, lowers, place, documents, floors, room, few_pairs, V, ou
         if sign == 0 and _all_equal(discount, up) and _all_equal(discount, down):
             sign = 1 if discount[up[0]] >= discount[down[0]] else -1
         if len(up) * len(down) <= few_pairs:
-            found = _pair_by_pair(up, down, documents, floors, V, out)
+            found = _pair_by_pair(up, down, documents, s, V, out)
         elif sign != 0:
-            found = _sweep_groups(up, down, float(sign), documents, floors, V, out)
+            found = _sweep_groups(up, down, float(sign), documents, s, V, out)
         else:
             middle = (low + high) // 2
             u, v = a + _part(up, place, middle, room), c + _part(down, place, middle, room)
@@ -347,21 +367,18 @@ def _two_groups(uppers, lowers, place, documents, floors, room, few_pairs, V, ou
 
 
 @kernel
-def huber_of_many(s, floor, mass, gain, discount, gain_floor, discount_floor, lo, hi, few_pairs, V, out):
-    """Of the documents lo..hi of one query: Σ ωψ and Σ ω(ψ − tψ′), the gradient added to ``out``.
+def huber_of_many(documents, s, few_pairs, V, out):
+    """Of the documents of one query: Σ ωψ and Σ ω(ψ − tψ′), the gradient added to ``out``.
 
-    If V has columns: Σ ω (e_i − e_j)(V_i − V_j) over the pairs on the parabola, added to ``out``. Both arrays
-    hold these documents only, which stand by ascending level; no gain is smaller than one of a lower level.
-    Groups of at most ``few_pairs`` pairs are added up pair by pair.
+    If V has columns: Σ ω (e_i − e_j)(V_i − V_j) over the pairs on the parabola, added to ``out``. Documents
+    have masses, and no gain is smaller than one of a lower level. Groups of at most ``few_pairs`` pairs are
+    added up pair by pair.
     """
-    n = hi - lo
-    level_start, place = np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int64)
-    by_discount = np.argsort(discount[lo:hi], kind="mergesort")
+    n, level_start = len(s), documents.floor
+    place, by_discount = np.empty(n, dtype=np.int64), np.argsort(documents.discount, kind="mergesort")
     for i in range(n):
         place[by_discount[i]] = i
-        level_start[i] = floor[lo + i] - lo
-    documents = (s[lo:hi], mass[lo:hi], gain[lo:hi], discount[lo:hi])
-    order, everyone = np.argsort(s[lo:hi], kind="mergesort"), np.arange(n)
+    order, everyone = np.argsort(s, kind="mergesort"), np.arange(n)
     room, value, slack = np.empty(n, dtype=np.int64), 0.0, 0.0
     waiting, n_waiting = np.empty((DEPTH, 2), dtype=np.int64), 1
     waiting[0, 0], waiting[0, 1] = 0, n
@@ -376,9 +393,7 @@ def huber_of_many(s, floor, mass, gain, discount, gain_floor, discount_floor, lo
             continue
         _part(order[a:b], everyone, middle, room)
         uppers, lowers = order[middle:b].copy(), order[a:middle].copy()
-        found = _two_groups(
-            uppers, lowers, place, documents, (gain_floor, discount_floor), room, few_pairs, V, out
-        )
+        found = _two_groups(uppers, lowers, place, documents, s, room, few_pairs, V, out)
         value, slack = value + found[0], slack + found[1]
         waiting[n_waiting, 0], waiting[n_waiting, 1] = a, middle
         waiting[n_waiting + 1, 0], waiting[n_waiting + 1, 1] = middle, b

@@ -3,7 +3,7 @@
 import numpy as np
 
 from ranksieve.kernels.compiling import kernel
-from ranksieve.kernels.pairs import mass_of
+from ranksieve.kernels.pairs import longest, mass_of
 
 FARTHEST = 700.0  # from the middle of a query's scores: beyond it e^x overflows
 
@@ -14,16 +14,14 @@ def pair_potentials(s, level, offsets, weight, mass, first, last, potential, los
 
     D_ij = weight_q mass_i mass_j e^{s_j − s_i} for level_i > level_j; ``level`` is dense within each query.
     """
-    longest = 0
-    for q in range(first, last):
-        longest = max(longest, offsets[q + 1] - offsets[q])
-    rising, falling = np.empty(longest + 1), np.empty(longest + 1)  # e^s of lower, e^−s of upper levels
+    most = longest(offsets, first, last)
+    rising, falling = np.empty(most + 1), np.empty(most + 1)  # e^s of lower, e^−s of upper levels
     for q in range(first, last):
         lo, hi = offsets[q], offsets[q + 1]
-        least, most, top = s[lo], s[lo], 0
+        lowest, highest, top = s[lo], s[lo], 0
         for i in range(lo, hi):
-            least, most, top = min(least, s[i]), max(most, s[i]), max(top, level[i])
-        middle = 0.5 * (least + most)
+            lowest, highest, top = min(lowest, s[i]), max(highest, s[i]), max(top, level[i])
+        middle = 0.5 * (lowest + highest)
         for a in range(top + 2):
             rising[a], falling[a] = 0.0, 0.0
         for i in range(lo, hi):
@@ -121,12 +119,11 @@ def _put_shared(values, scores, documents, target):
 
 
 @kernel
-def violated_rankings(t, relevant, order, offsets, first, last, gradient, missed, value):
+def violated_rankings(ranked, relevant, offsets, first, last, gradient, missed, value):
     """For the queries first..last: 1 − AP of the most violated ranking (``missed``), the hinge
     ``value`` = missed + ⟨gradient, t⟩ and its subgradient; 0 where all documents are alike.
-
-    ``order`` is sorted by ``t`` within each query, ascending.
     """
+    t, order = ranked
     for q in range(first, last):
         lo, hi = offsets[q], offsets[q + 1]
         n_up = 0

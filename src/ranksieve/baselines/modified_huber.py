@@ -9,7 +9,7 @@ import numpy as np
 
 from ranksieve._parallel import map_blocks, split_blocks
 from ranksieve._types import FloatArray, IntArray
-from ranksieve.baselines.huber_kernels import huber_curvature, huber_of_many, huber_pairs
+from ranksieve.baselines.huber_kernels import Documents, huber_curvature, huber_of_many, huber_pairs
 from ranksieve.data.dataset import checked_query_weight
 from ranksieve.data.queries import Queries, local_levels, pair_weights
 from ranksieve.errors import DataError, ParameterError
@@ -80,17 +80,17 @@ class BoundModifiedHuber:
             raise DataError(None, None, NO_PAIRS)
         self._weight, self._row_weight = weight, np.repeat(weight, queries.sizes)
         self._order = np.lexsort((level, queries.query_of_grouped))  # by level within each query
-        factors = [("gain", gain), ("discount", discount)]
-        self._floor = _first_of_level(level[self._order], queries)
-        self._factors = (
-            None if mass is None else mass[self._order],
-            *(_per_document(name, values, queries)[self._order] for name, values in factors),
-            *(float(values is None) for _, values in factors),
-        )
+        floor = _first_of_level(level[self._order], queries)
+        gains = _per_document("gain", gain, queries)[self._order]
+        discounts = _per_document("discount", discount, queries)[self._order]
+        mass = None if mass is None else mass[self._order]
+        floors = float(gain is None), float(discount is None)
+        self._documents = Documents(floor, mass, gains, discounts, *floors)
         self._many = [q for q in np.flatnonzero(queries.sizes > MANY_DOCUMENTS).tolist() if self._ascends(q)]
-        self._visited = self._floor.copy()
+        visited = floor.copy()
         for q in self._many:  # no pair of these is visited
-            self._visited[queries.offsets[q] : queries.offsets[q + 1]] = queries.offsets[q]
+            visited[queries.offsets[q] : queries.offsets[q + 1]] = queries.offsets[q]
+        self._visited = self._documents._replace(floor=visited)
         self.normaliser = self.evaluate(np.zeros(queries.n_rows)).value  # ψ(0) = 1
         if not self.normaliser > 0:
             raise DataError(None, None, NO_WEIGHT)
@@ -100,8 +100,7 @@ class BoundModifiedHuber:
         value, slack = np.empty(self.queries.n_queries), np.empty(self.queries.n_queries)
 
         def work(first: int, last: int) -> None:
-            offsets, factors = self.queries.offsets, self._factors
-            huber_pairs(by_level, self._visited, *factors, offsets, first, last, value, slack, sums)
+            huber_pairs(self._visited, by_level, self.queries.offsets, first, last, value, slack, sums)
             for q in self._many:
                 if first <= q < last:
                     value[q], slack[q] = self._swept(by_level, q, NO_COLUMNS, sums[:, None])
@@ -116,8 +115,7 @@ class BoundModifiedHuber:
         rows = self._order[start:stop] - start
         sums, R = np.zeros_like(V), np.empty_like(V)
         by_level = V[rows]
-        pairs = (self._visited, *self._factors, self.queries.offsets)
-        huber_curvature(at.state, *pairs, first, last, by_level, sums)
+        huber_curvature(self._visited, at.state, self.queries.offsets, first, last, by_level, sums)
         for q in self._many:
             if first <= q < last:
                 self._swept(at.state, q, by_level, sums, start)
@@ -129,16 +127,17 @@ class BoundModifiedHuber:
     ) -> tuple[float, float]:
         """Of one query of many documents, as :func:`huber_of_many`; V and ``out`` begin with ``start``."""
         lo, hi = int(self.queries.offsets[q]), int(self.queries.offsets[q + 1])
+        floor, mass, gain, discount, *floors = self._documents
+        mass = np.ones(hi - lo) if mass is None else mass[lo:hi]
+        documents = Documents(floor[lo:hi] - lo, mass, gain[lo:hi], discount[lo:hi], *floors)
         rows = slice(lo - start, hi - start)
-        mass, *factors = self._factors
-        mass = np.ones(self.queries.n_rows) if mass is None else mass
-        value, slack = huber_of_many(s, self._floor, mass, *factors, lo, hi, FEW_PAIRS, V[rows], out[rows])
+        value, slack = huber_of_many(documents, s[lo:hi], FEW_PAIRS, V[rows], out[rows])
         return value, slack
 
     def _ascends(self, q: int) -> bool:
         """Whether no gain of a query is smaller than one of a lower level."""
         rows = slice(self.queries.offsets[q], self.queries.offsets[q + 1])
-        gain, below = np.asarray(self._factors[1])[rows], self._floor[rows] - rows.start
+        gain, below = self._documents.gain[rows], self._documents.floor[rows] - rows.start
         largest = np.concatenate([[-np.inf], np.maximum.accumulate(gain)])  # of the documents before each
         return bool(np.all(gain >= largest[below]))
 
