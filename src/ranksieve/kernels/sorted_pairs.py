@@ -149,15 +149,18 @@ def _sort_list(k, q, documents, t, lists, uppers, room):
 
     ``t`` has the scores of the query's documents.
     """
-    begin, end = lists.begin[lists.first[q]], lists.begin[lists.first[q] + 1]
-    if k == lists.first[q]:
+    lo, level = documents.offsets[q], documents.level
+    first = lists.first[q]
+    begin, end = lists.begin[first], lists.begin[first + 1]
+    if k == first:
+        key, key_buffer, item_buffer = room
         for p in range(begin, end):
-            room.key[p - begin] = t[uppers[p] - documents.offsets[q]]
-        sort_by_key(room.key[: end - begin], uppers[begin:end], room.key_buffer, room.item_buffer)
+            key[p - begin] = t[uppers[p] - lo]
+        sort_by_key(key[: end - begin], uppers[begin:end], key_buffer, item_buffer)
         return
     at = lists.begin[k]
     for p in range(begin, end):
-        if documents.level[uppers[p]] > k - lists.first[q]:
+        if level[uppers[p]] > k - first:
             uppers[at] = uppers[p]
             at += 1
 
@@ -172,7 +175,7 @@ def squared_hinge(documents, lists, s, first, last, arrays, sums):
 
     On entry ``uppers`` and ``above`` are those of other scores, best of some nearby.
     """
-    offsets, weight, mass = documents.offsets, documents.weight, documents.mass
+    offsets, mass = documents.offsets, documents.mass
     uppers, above, active, gradient = arrays
     most = _longest_list(lists, first, last)
     room = _room(most, uppers)
@@ -189,7 +192,7 @@ def squared_hinge(documents, lists, s, first, last, arrays, sums):
         centre(s[lo:hi], t)
         if hi - lo == 2 and lists.first[q + 1] - lists.first[q] == 1:
             slack = _pair_alone(documents, lists, t, q, arrays)
-            _add_up(weight[q], slack, t[:2], active[lo:hi], gradient[lo:hi], sums[q])
+            _add_up(documents, q, slack, t, active, gradient, sums)
             continue
         for i in range(lo, hi):
             active[i], gradient[i] = 0, 0.0
@@ -223,21 +226,22 @@ def squared_hinge(documents, lists, s, first, last, arrays, sums):
                 i = uppers[begin + a]
                 active[i] += _mass_of_pairs(mass, i, m)
                 gradient[i] -= mass_of(mass, i) * (m * (1.0 - t[i - lo]) + sum_)
-        _add_up(weight[q], slack, t[: hi - lo], active[lo:hi], gradient[lo:hi], sums[q])
+        _add_up(documents, q, slack, t, active, gradient, sums)
 
 
 @helper
-def _add_up(weight, slack, t, active, gradient, sums):
-    """The sums of a query, its slack known and its gradient not yet times 2 and its weight, as it becomes."""
+def _add_up(documents, q, slack, t, active, gradient, sums):
+    """The sums of a query from its slack and half its gradient without its weight; the whole gradient."""
+    lo, weight = documents.offsets[q], documents.weight[q]
     product, terms, squares = 0.0, 0.0, 0.0
-    for i in range(len(t)):
-        product += t[i] * gradient[i]
+    for i in range(lo, documents.offsets[q + 1]):
+        product += t[i - lo] * gradient[i]
         gradient[i] *= 2.0 * weight
-        size = 1.0 + abs(t[i])
+        size = 1.0 + abs(t[i - lo])
         terms += active[i] * size
         squares += active[i] * size * size
-    sums[0], sums[1] = weight * slack, weight * (slack + product)
-    sums[2], sums[3] = weight * terms, weight * squares
+    sums[q, 0], sums[q, 1] = weight * slack, weight * (slack + product)
+    sums[q, 2], sums[q, 3] = weight * terms, weight * squares
 
 
 @helper
