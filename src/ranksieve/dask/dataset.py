@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Generic, TypeVar
 
 import numpy as np
 from distributed import Future
 
-from ranksieve._types import AnyArray, IntArray
+from ranksieve._types import AnyArray, BoolArray, FloatArray, IntArray
 from ranksieve.dask.cluster import Cluster, Traffic
-from ranksieve.data.dataset import Dataset, Parts
-from ranksieve.data.remote import RemoteDataset
-from ranksieve.errors import ParameterError
+from ranksieve.data.dataset import Dataset
+from ranksieve.data.parts import ELSEWHERE, Parts, RemoteRows, changed, for_queries
+from ranksieve.errors import DataError, ParameterError
+
+ROWS = ("X", "y", "qid", "doc_ids", "comments")
 
 Origin = tuple[IntArray, IntArray]
 """The piece of the source that each row of a part comes from, and its row there."""
@@ -142,11 +146,11 @@ class Part:
         return None if per_query is None else np.asarray(per_query)[self.numbers]
 
 
-class DistributedDataset(RemoteDataset):
+class DistributedDataset(Dataset, RemoteRows):
     """Judged documents on the workers of a Dask cluster; made by :func:`ranksieve.distribute`.
 
-    Methods that work in parts take it where a Dataset goes. ``traffic`` counts what went between this process
-    and the workers.
+    Methods that work in parts take it where a Dataset goes. What needs all rows at once is refused.
+    ``traffic`` counts what went between this process and the workers.
     """
 
     def __init__(
@@ -160,8 +164,42 @@ class DistributedDataset(RemoteDataset):
         source: str | None = None,
         profile: str | None = None,
     ) -> None:
-        super().__init__(feature_names, query_ids, source, profile)
+        self.feature_names, self.texts, self.truth, self.document_weight = feature_names, {}, None, None
+        self.source, self.profile, self._query_ids = source, profile, query_ids
         self.cluster, self.held, self._kind, self.layout = cluster, list(pieces), kind, layout
+
+    def __getattr__(self, name: str) -> Any:
+        if name in ROWS:
+            raise DataError(None, None, ELSEWHERE.format(what="this"))
+        raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
+
+    @property
+    def n_features(self) -> int:
+        return len(self.feature_names)
+
+    @property
+    def n_docs(self) -> int:
+        return int(self._query_sizes.sum())
+
+    @property
+    def n_queries(self) -> int:
+        return len(self._query_ids)
+
+    @property
+    def query_ids(self) -> AnyArray:
+        return self._query_ids
+
+    @cached_property
+    def _query_sizes(self) -> IntArray:
+        return for_queries(self, operator.attrgetter("queries.sizes"))
+
+    @cached_property
+    def pairs_per_query(self) -> IntArray:
+        return for_queries(self, operator.attrgetter("pairs_per_query"))
+
+    @cached_property
+    def pair_weights(self) -> FloatArray:
+        return for_queries(self, operator.attrgetter("pair_weights"))
 
     @property
     def traffic(self) -> Traffic:
@@ -198,11 +236,7 @@ class DistributedDataset(RemoteDataset):
         rows = [part.rows for part in self.held]
         return self.cluster.round(self.names, find, rows, *columns, common=common)
 
-    def for_queries(self, find: Callable[..., AnyArray], *per_query: AnyArray | None) -> AnyArray:
-        return self.in_order_of_queries(self.in_parts(find, *per_query))
-
     def in_order_of_queries(self, found: Sequence[AnyArray]) -> AnyArray:
-        """What was found for the queries of each part, as one array for all queries."""
         numbers = np.concatenate([part.numbers for part in self.held])
         values = np.concatenate(found)
         ordered = np.empty_like(values)
@@ -218,7 +252,23 @@ class DistributedDataset(RemoteDataset):
         names, kind = self.cluster.round(self.names, _names_and_kind, rows)[0]
         return self._with(pieces, self.query_ids, names, kind)
 
-    def in_query_order(self, queries: IntArray) -> Dataset:
+    def select_features(self, columns: Any) -> Dataset:
+        return self.changed(operator.methodcaller("select_features", self._columns(columns)))
+
+    def select_queries(self, queries: IntArray | BoolArray) -> Dataset:
+        chosen = np.zeros(self.n_queries, dtype=bool)
+        chosen[queries] = True
+        return self.in_query_order(np.flatnonzero(chosen))
+
+    def without_weightless(self) -> tuple[Dataset, IntArray]:
+        sizes = for_queries(self, _sizes_without_weightless)
+        numbers = np.flatnonzero(sizes)
+        if len(numbers) == 0 or (sizes == self._query_sizes).all():
+            return self, np.arange(self.n_queries)
+        kept = self if len(numbers) == self.n_queries else self.select_queries(numbers)
+        return changed(kept, _without_weightless), numbers
+
+    def in_query_order(self, queries: IntArray) -> DistributedDataset:
         place = np.full(self.n_queries, -1)
         place[queries] = np.arange(len(queries))
         pieces = []
@@ -240,16 +290,14 @@ class DistributedDataset(RemoteDataset):
         return self._with([*self.held, *later], ids)
 
     def objective(self, loss: Any, query_weight: AnyArray | None) -> Any:
-        from ranksieve.dask.objective import PartedObjective
+        from ranksieve.dask.objective import parted_objective
 
-        return PartedObjective(self, loss, query_weight)
+        return parted_objective(self, loss, query_weight)
 
     def predicted(self, score: Callable[[Dataset], AnyArray]) -> Any:
-
         return as_array(self, score)
 
     def measured(self, scores: Any, measure: Callable[[Dataset, AnyArray], T]) -> list[T]:
-
         return self.round(_measured, by_part(self, scores), common=(measure,))
 
     def _with(
@@ -314,3 +362,18 @@ def _measured(rows: Dataset, scores: Any, measure: Callable[[Dataset, AnyArray],
 
 def _names_and_kind(rows: Dataset) -> tuple[tuple[str, ...], str]:
     return rows.feature_names, str(rows.X.dtype.name)
+
+
+def _sizes_without_weightless(part: Dataset) -> IntArray:
+    if part.document_weight is None:
+        return part.queries.sizes
+    present = part.queries.group(part.document_weight) > 0
+    return np.add.reduceat(present, part.queries.offsets[:-1], dtype=np.int64)
+
+
+def _without_weightless(part: Dataset) -> Dataset:
+    """In query order, since a query must not come later because its first document is absent."""
+    if part.document_weight is None:
+        return part
+    order = part.queries.order
+    return part.select_rows(order[part.document_weight[order] > 0])

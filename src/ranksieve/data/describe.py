@@ -15,6 +15,7 @@ from ranksieve._types import AnyArray, BoolArray, IntArray
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.features import column_reader
 from ranksieve.data.matrix import dense_rows, is_sparse, nonzero_entries
+from ranksieve.data.parts import for_queries, in_parts
 from ranksieve.data.queries import Queries
 from ranksieve.errors import ParameterError
 
@@ -177,9 +178,9 @@ def describe(dataset: Dataset) -> Description:
     names, pairs, sizes = (
         np.array(dataset.feature_names),
         dataset.pairs_per_query,
-        dataset.for_queries(_sizes),
+        for_queries(dataset, _sizes),
     )
-    figures = dataset.in_parts(_figures)
+    figures = in_parts(dataset, _figures)
     labels = sum((Counter(one.labels) for one in figures), Counter())
     columns = _merged([one.columns for one in figures])
     missing = {str(names[j]): int(columns.missing[j]) for j in np.flatnonzero(columns.missing)}
@@ -352,7 +353,7 @@ def _duplicates(dataset: Dataset, key: AnyArray) -> list[list[int]]:
         return []
     groups: dict[tuple[int, ...], list[int]] = {}
     columns = [j for run in candidates for j in run]
-    for j, *alike in zip(columns, *dataset.in_parts(partial(_alike, candidates=candidates)), strict=True):
+    for j, *alike in zip(columns, *in_parts(dataset, partial(_alike, candidates=candidates)), strict=True):
         groups.setdefault(tuple(alike), []).append(j)
     return sorted(group for group in groups.values() if len(group) > 1)
 

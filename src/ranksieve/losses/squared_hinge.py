@@ -70,7 +70,8 @@ class SortedLoss:
         """0: a hinge is linear between its kinks."""
         return Curvature(None, V[:0], V[:0])
 
-    def dual(self, value: float, slack: float, scale: float) -> float:
+    @staticmethod
+    def dual(value: float, slack: float, scale: float) -> float:
         """D = c·slack for a share c ≤ 1 of the active linear pieces, whose constants sum to ``slack``."""
         return scale * slack
 
@@ -142,6 +143,12 @@ class SquaredHinge:
             return WeightedSquaredHinge(y, queries, query_weight, document_weight, self.level_weights)
         kind = BoundSquaredHinge if len(np.unique(y)) <= FEW_LABELS else ManyLabels
         return kind(y, queries, query_weight, document_weight)
+
+    def normaliser_without_pairs(
+        self, queries: Queries, query_weight: FloatArray | None, document_weight: FloatArray | None
+    ) -> float:
+        """What documents without pairs add to the normaliser of data that they are a part of."""
+        return 0.0
 
 
 @dataclass(frozen=True)
@@ -322,7 +329,8 @@ class BoundSquaredHinge(PairLoss):
         mass = None if self.mass is None else self.mass[rows]
         return type(self)(self.level[rows].astype(np.float64), queries, self.weight[chosen], mass)
 
-    def dual(self, value: float, slack: float, scale: float) -> float:
+    @staticmethod
+    def dual(value: float, slack: float, scale: float) -> float:
         """D = 2c·(1/p)Σξ − c²·(1/p)Σξ² for the dual point 2cξ."""
         return 2.0 * scale * slack - scale**2 * value
 
