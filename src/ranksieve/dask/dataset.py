@@ -23,6 +23,37 @@ Origin = tuple[IntArray, IntArray]
 """The piece of the source that each row of a part comes from, and its row there."""
 
 
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """One part: its name in messages, its rows on a worker, and the numbers of its queries, ascending.
+
+    ``pieces`` of the source are those that its rows are from, if that is known; ``origin`` is a future of
+    each row's (piece, row), or None if they are all rows of these pieces, in order.
+    """
+
+    name: str
+    rows: Future
+    numbers: IntArray
+    pieces: Sequence[int] = ()
+    origin: Future | None = None
+
+    def share(self, per_query: AnyArray | None) -> AnyArray | None:
+        """The entries of its own queries."""
+        return None if per_query is None else np.asarray(per_query)[self.numbers]
+
+
+@dataclass(frozen=True, eq=False)
+class Layout:
+    """How many rows each piece of the source has, and the Dask DataFrame that they are from, if any."""
+
+    sizes: list[int]
+    frame: Any
+
+
 def as_array(data: DistributedDataset, score: Callable[[Dataset], AnyArray]) -> Any:
     """A Dask array with one chunk per piece of the source; of a Dask DataFrame a Series with its index."""
     import dask.array as da
@@ -33,35 +64,38 @@ def as_array(data: DistributedDataset, score: Callable[[Dataset], AnyArray]) -> 
     sizes = cluster.round(data.names, len, chunks)  # where a score cannot be had, this says why
     if layout is not None:
         sizes = layout.sizes
-        chunks = [cluster.submit(chunk, k, size, _held(data, chunks, k)) for k, size in enumerate(sizes)]
-    if layout is not None and layout.frame is not None:
-        return _as_series(data, chunks)
+        chunks = [
+            cluster.submit(chunk, k, size, _held(data, chunks, k, sizes)) for k, size in enumerate(sizes)
+        ]
+        if layout.frame is not None:
+            return _as_series(cluster, layout.frame, chunks)
     return da.concatenate(
         [da.from_delayed(delayed(one), (size,), np.float64) for one, size in zip(chunks, sizes, strict=True)]
     )
 
 
-def _as_series(data: DistributedDataset, chunks: list[Future]) -> Any:
+def _as_series(cluster: Cluster, frame: Any, chunks: list[Future]) -> Any:
     """The scores of a Dask DataFrame's rows, with its index."""
     import dask.dataframe as dd
     import pandas as pd
 
-    frame = data.layout.frame
-    with data.cluster.plain_faults():
-        indexes = data.cluster.client.compute(list(frame.index.to_delayed()), sync=False)
-    parts = [data.cluster.submit(pd.Series, *pair) for pair in zip(chunks, indexes, strict=True)]
+    with cluster.plain_faults():
+        indexes = cluster.client.compute(list(frame.index.to_delayed()), sync=False)
+    parts = [cluster.submit(pd.Series, *pair) for pair in zip(chunks, indexes, strict=True)]
     return dd.from_delayed(
         parts, meta=pd.Series(dtype=np.float64), divisions=frame.divisions, verify_meta=False
     )
 
 
-def _held(data: DistributedDataset, scores: list[Future], piece: int) -> list[tuple[Future, Any]]:
+def _held(
+    data: DistributedDataset, scores: list[Future], piece: int, sizes: list[int]
+) -> list[tuple[Future, Any]]:
     """The scores of the parts that have rows of a piece, and where in them its rows are."""
     held = []
-    for values, (sources, origin) in zip(scores, data.layout.origins, strict=True):
-        if piece in sources:
-            begin = sum(data.layout.sizes[k] for k in sources if k < piece)
-            held.append((values, begin if origin is None else origin))
+    for values, part in zip(scores, data.held, strict=True):
+        if piece in part.pieces:
+            begin = sum(sizes[k] for k in part.pieces if k < piece)
+            held.append((values, begin if part.origin is None else part.origin))
     return held
 
 
@@ -104,8 +138,8 @@ def by_part(data: DistributedDataset, scores: Any) -> list[Any]:
             )
         chunks = np.split(values, np.cumsum(sizes)[:-1])
     return [
-        data.cluster.submit(of_part, [chunks[k] for k in sources], sources, origin)
-        for sources, origin in data.layout.origins
+        data.cluster.submit(of_part, [chunks[k] for k in part.pieces], part.pieces, part.origin)
+        for part in data.held
     ]
 
 
@@ -117,33 +151,16 @@ def _light(ranker: Any) -> Any:
         return ranker
 
 
-def of_part(chunks: list[Any], sources: list[int], origin: Origin | None) -> AnyArray:
+def of_part(chunks: list[Any], pieces: Sequence[int], origin: Origin | None) -> AnyArray:
     """The scores of a part's rows, from those of the pieces that its rows come from."""
     values = [np.asarray(one) for one in chunks]
     if origin is None:
         return np.concatenate(values)
     scores = np.empty(len(origin[0]))
-    for piece, of_piece in zip(sources, values, strict=True):
+    for piece, of_piece in zip(pieces, values, strict=True):
         mine = origin[0] == piece
         scores[mine] = of_piece[origin[1][mine]]
     return scores
-
-
-T = TypeVar("T")
-R = TypeVar("R")
-
-
-@dataclass(frozen=True, eq=False)
-class Part:
-    """One part: its name in messages, its rows on a worker, and the numbers of its queries, ascending."""
-
-    name: str
-    rows: Future
-    numbers: IntArray
-
-    def share(self, per_query: AnyArray | None) -> AnyArray | None:
-        """The entries of its own queries."""
-        return None if per_query is None else np.asarray(per_query)[self.numbers]
 
 
 class DistributedDataset(Dataset, RemoteRows):
@@ -160,7 +177,7 @@ class DistributedDataset(Dataset, RemoteRows):
         feature_names: tuple[str, ...],
         query_ids: AnyArray,
         kind: str,
-        layout: Any = None,
+        layout: Layout | None = None,
         source: str | None = None,
         profile: str | None = None,
     ) -> None:

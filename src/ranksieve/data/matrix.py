@@ -251,15 +251,6 @@ def in_rows(X: Matrix) -> AnyArray | None:
 # What is known of each column
 
 
-def largest_of_columns(X: Matrix) -> AnyArray:
-    """max_i |x_ij| of each column."""
-    if is_streamed(X):
-        return np.asarray(np.max([largest_of_columns(rows) for _, rows in _row_slices(X)], axis=0))
-    ends = (X.max(axis=0), X.min(axis=0))
-    high, low = (end.toarray().ravel() if is_sparse(end) else np.asarray(end) for end in ends)
-    return np.asarray(np.maximum(high, -low))
-
-
 def spread_and_largest(X: Matrix, queries: Queries, cuts: IntArray) -> tuple[FloatArray, FloatArray]:
     """Of each column the largest max − min within a query, and the largest |x|.
 
