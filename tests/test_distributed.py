@@ -32,7 +32,7 @@ from typer.testing import CliRunner
 
 import ranksieve as rs
 from ranksieve.cli.app import app
-from ranksieve.dask.cluster import Cluster, ClusterError, Traffic, told
+from ranksieve.dask.cluster import Cluster, ClusterError, told
 from ranksieve.dask.objective import LinearScores
 from ranksieve.dask.sources import Piece, Source, lay_out
 from ranksieve.errors import DataError
@@ -139,7 +139,6 @@ def test_a_step_is_one_round(parted):
     assert 0 < spent.sent < 10_000
     assert 0 < spent.received < 10_000
     assert "1 rounds, 2 tasks" in repr(spent)
-    assert "2.5 MB sent" in repr(Traffic(1, 1, 2_500_000, 1))
 
 
 def test_scores_are_their_weights():

@@ -196,7 +196,7 @@ class DistributedDataset(Dataset, RemoteRows):
 
     @property
     def n_docs(self) -> int:
-        return int(self._query_sizes.sum())
+        return int(self.query_sizes.sum())
 
     @property
     def n_queries(self) -> int:
@@ -207,7 +207,7 @@ class DistributedDataset(Dataset, RemoteRows):
         return self._query_ids
 
     @cached_property
-    def _query_sizes(self) -> IntArray:
+    def query_sizes(self) -> IntArray:
         return for_queries(self, operator.attrgetter("queries.sizes"))
 
     @cached_property
@@ -280,7 +280,7 @@ class DistributedDataset(Dataset, RemoteRows):
     def without_weightless(self) -> tuple[Dataset, IntArray]:
         sizes = for_queries(self, _sizes_without_weightless)
         numbers = np.flatnonzero(sizes)
-        if len(numbers) == 0 or (sizes == self._query_sizes).all():
+        if len(numbers) == 0 or (sizes == self.query_sizes).all():
             return self, np.arange(self.n_queries)
         kept = self if len(numbers) == self.n_queries else self.select_queries(numbers)
         return changed(kept, _without_weightless), numbers

@@ -210,6 +210,11 @@ class Dataset:
         return self.queries.n_queries
 
     @property
+    def query_sizes(self) -> IntArray:
+        """Documents per query."""
+        return self.queries.sizes
+
+    @property
     def query_ids(self) -> AnyArray:
         """One id per query, in order of first appearance."""
         return self.queries.ids

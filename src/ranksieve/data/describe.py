@@ -15,7 +15,7 @@ from ranksieve._types import AnyArray, BoolArray, IntArray
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.features import column_reader
 from ranksieve.data.matrix import dense_rows, is_sparse, nonzero_entries
-from ranksieve.data.parts import for_queries, in_parts
+from ranksieve.data.parts import in_parts
 from ranksieve.data.queries import Queries
 from ranksieve.errors import ParameterError
 
@@ -175,14 +175,10 @@ class Description:
 
 def describe(dataset: Dataset) -> Description:
     """Count documents, queries, pairs and labels; find constant, duplicate and missing features."""
-    names, pairs, sizes = (
-        np.array(dataset.feature_names),
-        dataset.pairs_per_query,
-        for_queries(dataset, _sizes),
-    )
-    figures = in_parts(dataset, _figures)
-    labels = sum((Counter(one.labels) for one in figures), Counter())
-    columns = _merged([one.columns for one in figures])
+    names, pairs, sizes = np.array(dataset.feature_names), dataset.pairs_per_query, dataset.query_sizes
+    parts = in_parts(dataset, _figures)
+    labels = sum((Counter(one.labels) for one in parts), Counter())
+    columns = _merged([one.columns for one in parts])
     missing = {str(names[j]): int(columns.missing[j]) for j in np.flatnonzero(columns.missing)}
     return Description(
         n_docs=dataset.n_docs,
@@ -195,7 +191,7 @@ def describe(dataset: Dataset) -> Description:
         n_pairs=int(pairs.sum()),
         n_queries_without_pairs=int(np.sum(pairs == 0)),
         n_single_document_queries=int(np.sum(sizes == 1)),
-        n_scattered_queries=sum(one.n_scattered for one in figures),
+        n_scattered_queries=sum(one.n_scattered for one in parts),
         constant_features=tuple(names[~columns.varies].tolist()),
         constant_within_queries=tuple(names[~columns.varies_within].tolist()),
         duplicate_features=tuple(tuple(names[group].tolist()) for group in _duplicates(dataset, columns.key)),
@@ -224,10 +220,6 @@ def _figures(part: Dataset) -> Figures:
     labels, counts = np.unique(part.y, return_counts=True)
     counted = dict(zip(labels.tolist(), counts.tolist(), strict=True))
     return Figures(Columns.of(part), counted, _n_scattered(part.queries))
-
-
-def _sizes(part: Dataset) -> IntArray:
-    return part.queries.sizes
 
 
 def _n_scattered(queries: Queries) -> int:

@@ -33,18 +33,18 @@ def as_matrix(X: Any) -> tuple[Matrix, list[str] | None]:
     if is_frame(X):
         X, names = _frame_values(X)
     matrix = np.asanyarray(X)
-    if matrix.ndim != 2:
-        raise ParameterError(
-            "X", matrix, f"must be two-dimensional (documents × features), got shape {matrix.shape}"
-        )
-    if matrix.dtype not in FLOATS:
-        matrix = _as_float(matrix)
-    if 0 in matrix.shape:
-        reason = (
-            f"there are {matrix.shape[0]} documents and {matrix.shape[1]} features; each must be at least 1"
-        )
+    check_shape(matrix)
+    return matrix if matrix.dtype in FLOATS else _as_float(matrix), names
+
+
+def check_shape(X: Any) -> None:
+    """Refuse features that are no matrix, or an empty one."""
+    shape = tuple(X.shape)
+    if len(shape) != 2:
+        raise ParameterError("X", X, f"must be two-dimensional (documents × features), got shape {shape}")
+    if 0 in shape:
+        reason = f"there are {shape[0]} documents and {shape[1]} features; each must be at least 1"
         raise DataError(None, None, reason)
-    return matrix, names
 
 
 def as_labels(y: Any, n_rows: int, first: int = 0) -> FloatArray:

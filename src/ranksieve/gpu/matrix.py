@@ -12,10 +12,11 @@ from ranksieve._types import AnyArray, FloatArray, IntArray, Matrix
 from ranksieve._util.messages import warn_caller
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.feature_matrix import FAR
+from ranksieve.data.inputs import check_shape
 from ranksieve.data.matrix import StreamedMatrix, dense_block, dense_rows, spread_and_largest
 from ranksieve.data.parts import RemoteRows
 from ranksieve.data.queries import Queries, queries_in_order
-from ranksieve.errors import DataError, ParameterError
+from ranksieve.errors import ParameterError
 from ranksieve.gpu.device import check_memory, find_device
 
 if TYPE_CHECKING:
@@ -92,15 +93,7 @@ def from_gpu(X: Any) -> DeviceMatrix:
     import torch
 
     values = X if isinstance(X, torch.Tensor) else torch.from_dlpack(X)
-    if values.ndim != 2:
-        raise ParameterError(
-            "X", values, f"must be two-dimensional (documents × features), got shape {tuple(values.shape)}"
-        )
-    if 0 in values.shape:
-        reason = (
-            f"there are {values.shape[0]} documents and {values.shape[1]} features; each must be at least 1"
-        )
-        raise DataError(None, None, reason)
+    check_shape(values)
     if values.dtype == torch.float64:
         warn_caller(ROUNDED)
     return DeviceMatrix(values.detach().to(torch.float32).contiguous())

@@ -18,7 +18,7 @@ from ranksieve.gpu.loss import DeviceSquaredHinge, DeviceValue, Hessians
 from ranksieve.gpu.matrix import DeviceMatrix
 from ranksieve.losses import SquaredHinge
 from ranksieve.losses.base import NO_PAIRS, Loss
-from ranksieve.losses.squared_hinge import checked_levels, checked_table
+from ranksieve.losses.squared_hinge import BoundSquaredHinge, checked_levels, checked_table
 from ranksieve.objective import DocumentObjective, HessianBlock, Point
 
 OFFERS = frozenset({"hessian", "hessian_product", "largest_at_zero", "line", "part"})
@@ -28,7 +28,7 @@ ON_GPU = "the loss {name} does not run on a GPU, squared_hinge does; choose `dev
 class DeviceLoss:
     """What solvers ask of the loss."""
 
-    name, offers = SquaredHinge.name, OFFERS
+    name, offers, dual = SquaredHinge.name, OFFERS, staticmethod(BoundSquaredHinge.dual)
 
     def __init__(self, sums: DeviceSquaredHinge, queries: Queries) -> None:
         if not sums.normaliser > 0:
@@ -42,10 +42,6 @@ class DeviceLoss:
     def line(self, at: DeviceValue, s: Any, d: Any) -> Callable[[float], tuple[float, float]]:
         """A function of μ: both derivatives of the loss along d at s + μd."""
         return self.sums.line(s, d)
-
-    def dual(self, value: float, slack: float, scale: float) -> float:
-        """D = 2c·(1/p)Σξ − c²·(1/p)Σξ² for the dual point 2cξ."""
-        return 2.0 * scale * slack - scale**2 * value
 
 
 class DeviceObjective(DocumentObjective):

@@ -25,7 +25,7 @@ from ranksieve.data.matrix import dense_block, value_blocks
 from ranksieve.data.parts import RemoteRows
 from ranksieve.data.queries import Queries, group_queries, one_query
 from ranksieve.errors import DataError, ParameterError
-from ranksieve.gpu.models import scorer_on_gpu
+from ranksieve.gpu.scoring import scorer_on_gpu
 from ranksieve.kernels.linear import weighted_sums, weighted_sums_of_models
 from ranksieve.prepare import NOT_NORMALISED, UNPREPARED, MissingPolicy, Normalisation, Preparation
 
