@@ -60,12 +60,12 @@ def as_array(data: DistributedDataset, score: Callable[[Dataset], AnyArray]) -> 
     from dask import delayed
 
     cluster, layout = data.cluster, data.layout
-    chunks = [cluster.submit(score, part.rows) for part in data.held]
+    chunks = [cluster.submit(score, part.rows) for part in data.members]
     sizes = cluster.round(data.names, len, chunks)  # where a score cannot be had, this says why
     if layout is not None:
         sizes = layout.sizes
         chunks = [
-            cluster.submit(chunk, k, size, _held(data, chunks, k, sizes)) for k, size in enumerate(sizes)
+            cluster.submit(chunk, k, size, _sources(data, chunks, k, sizes)) for k, size in enumerate(sizes)
         ]
         if layout.frame is not None:
             return _as_series(cluster, layout.frame, chunks)
@@ -87,22 +87,22 @@ def _as_series(cluster: Cluster, frame: Any, chunks: list[Future]) -> Any:
     )
 
 
-def _held(
+def _sources(
     data: DistributedDataset, scores: list[Future], piece: int, sizes: list[int]
 ) -> list[tuple[Future, Any]]:
     """The scores of the parts that have rows of a piece, and where in them its rows are."""
-    held = []
-    for values, part in zip(scores, data.held, strict=True):
+    sources: list[tuple[Future, Any]] = []
+    for values, part in zip(scores, data.members, strict=True):
         if piece in part.pieces:
             begin = sum(sizes[k] for k in part.pieces if k < piece)
-            held.append((values, begin if part.origin is None else part.origin))
-    return held
+            sources.append((values, begin if part.origin is None else part.origin))
+    return sources
 
 
-def chunk(piece: int, size: int, held: list[tuple[AnyArray, int | Origin]]) -> AnyArray:
+def chunk(piece: int, size: int, sources: list[tuple[AnyArray, int | Origin]]) -> AnyArray:
     """The scores of a piece: a run of those of one part, or rows of several."""
     scores = np.empty(size)
-    for values, origin in held:
+    for values, origin in sources:
         if isinstance(origin, int):
             return values[origin : origin + size]
         mine = origin[0] == piece
@@ -139,7 +139,7 @@ def by_part(data: DistributedDataset, scores: Any) -> list[Any]:
         chunks = np.split(values, np.cumsum(sizes)[:-1])
     return [
         data.cluster.submit(of_part, [chunks[k] for k in part.pieces], part.pieces, part.origin)
-        for part in data.held
+        for part in data.members
     ]
 
 
@@ -183,7 +183,7 @@ class DistributedDataset(Dataset, RemoteRows):
     ) -> None:
         self.feature_names, self.texts, self.truth, self.document_weight = feature_names, {}, None, None
         self.source, self.profile, self._query_ids = source, profile, query_ids
-        self.cluster, self.held, self._kind, self.layout = cluster, list(pieces), kind, layout
+        self.cluster, self.members, self._kind, self.layout = cluster, list(pieces), kind, layout
 
     def __getattr__(self, name: str) -> Any:
         if name in ROWS:
@@ -225,7 +225,7 @@ class DistributedDataset(Dataset, RemoteRows):
 
     @property
     def n_parts(self) -> int:
-        return len(self.held)
+        return len(self.members)
 
     def __repr__(self) -> str:
         return (
@@ -236,12 +236,12 @@ class DistributedDataset(Dataset, RemoteRows):
     @property
     def names(self) -> list[str]:
         """What parts are called in messages."""
-        return [part.name for part in self.held]
+        return [part.name for part in self.members]
 
     def parts(self, make: Callable[..., T], *per_query: AnyArray | None) -> Parts[T]:
         kept = [
             self.cluster.submit(_settled, part.rows, make, tuple(map(part.share, per_query)))
-            for part in self.held
+            for part in self.members
         ]
         return PartsOnWorkers(self, kept)
 
@@ -250,22 +250,22 @@ class DistributedDataset(Dataset, RemoteRows):
 
     def round(self, find: Callable[..., T], *columns: Sequence[Any], common: tuple[Any, ...] = ()) -> list[T]:
         """One task per part: ``find(rows, its entry of each column, *common)``."""
-        rows = [part.rows for part in self.held]
+        rows = [part.rows for part in self.members]
         return self.cluster.round(self.names, find, rows, *columns, common=common)
 
     def in_order_of_queries(self, found: Sequence[AnyArray]) -> AnyArray:
-        numbers = np.concatenate([part.numbers for part in self.held])
+        numbers = np.concatenate([part.numbers for part in self.members])
         values = np.concatenate(found)
         ordered = np.empty_like(values)
         ordered[numbers] = values
         return ordered
 
     def _shares(self, per_query: Sequence[AnyArray | None]) -> list[tuple[AnyArray | None, ...]]:
-        return [tuple(map(part.share, per_query)) for part in self.held]
+        return [tuple(map(part.share, per_query)) for part in self.members]
 
     def changed(self, change: Callable[[Dataset], Dataset]) -> Dataset:
-        rows = [self.cluster.submit(change, part.rows) for part in self.held]
-        pieces = [Part(part.name, new, part.numbers) for part, new in zip(self.held, rows, strict=True)]
+        rows = [self.cluster.submit(change, part.rows) for part in self.members]
+        pieces = [Part(part.name, new, part.numbers) for part, new in zip(self.members, rows, strict=True)]
         names, kind = self.cluster.round(self.names, _names_and_kind, rows)[0]
         return self._with(pieces, self.query_ids, names, kind)
 
@@ -289,7 +289,7 @@ class DistributedDataset(Dataset, RemoteRows):
         place = np.full(self.n_queries, -1)
         place[queries] = np.arange(len(queries))
         pieces = []
-        for part in self.held:
+        for part in self.members:
             here = np.flatnonzero(place[part.numbers] >= 0)
             here = here[np.argsort(place[part.numbers[here]])]
             if len(here):
@@ -302,9 +302,9 @@ class DistributedDataset(Dataset, RemoteRows):
     def joined(self, other: Dataset) -> Dataset:
         if not isinstance(other, DistributedDataset):
             raise ParameterError("other", other, "must be distributed too")
-        later = [Part(part.name, part.rows, part.numbers + self.n_queries) for part in other.held]
+        later = [Part(part.name, part.rows, part.numbers + self.n_queries) for part in other.members]
         ids = np.arange(self.n_queries + other.n_queries)
-        return self._with([*self.held, *later], ids)
+        return self._with([*self.members, *later], ids)
 
     def objective(self, loss: Any, query_weight: AnyArray | None) -> Any:
         from ranksieve.dask.objective import parted_objective

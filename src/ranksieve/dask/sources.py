@@ -480,29 +480,23 @@ def _stacked(parts: Sequence[Dataset]) -> Dataset:
     )  # fmt: skip
 
 
-def _with_origin(pieces: list[Dataset | None], columns: tuple[tuple[str, ...], str], first: int) -> Rows:
-    """All rows of a run of pieces, of which ``first`` is the number of the first."""
-    data = whole(pieces, columns)
-    sizes = [0 if one is None else one.n_docs for one in pieces]
-    piece = np.repeat(np.arange(first, first + len(sizes)), sizes)
-    return data, (piece, np.concatenate([np.arange(size) for size in sizes]))
-
-
 def taken(
-    pieces: list[Dataset | None], columns: tuple[tuple[str, ...], str], queries: list[Any], first: int
+    pieces: list[Dataset | None],
+    columns: tuple[tuple[str, ...], str],
+    queries: list[Any],
+    first: int,
+    inside: bool = True,
 ) -> Rows:
-    """The rows of some queries."""
-    return _chosen(*_with_origin(pieces, columns, first), set(queries), True)
-
-
-def _chosen(data: Dataset, origin: tuple[IntArray, IntArray], queries: set[Any], inside: bool) -> Rows:
-    rows = np.flatnonzero(_among(data.qid, queries) == inside)
-    return data.select_rows(rows), (origin[0][rows], origin[1][rows])
+    """The rows of some queries of a run of pieces, or all others; ``first`` is the number of the first."""
+    data, sizes = whole(pieces, columns), [0 if one is None else one.n_docs for one in pieces]
+    rows = np.flatnonzero(_among(data.qid, set(queries)) == inside)
+    piece = np.repeat(np.arange(first, first + len(sizes)), sizes)
+    return data.select_rows(rows), (piece[rows], np.concatenate([np.arange(size) for size in sizes])[rows])
 
 
 def _among(qid: AnyArray, queries: set[Any]) -> BoolArray:
     """Which rows are of these queries."""
-    if qid.dtype == object:
+    if qid.dtype == object or not queries:
         return np.array([query in queries for query in qid])
     return np.isin(qid, as_id_array(list(queries)))
 
@@ -515,9 +509,6 @@ def arranged(
     first: int,
 ) -> Rows:
     """The rows of a run of pieces without those of some queries, and below them rows from elsewhere."""
-    data, origin = _with_origin(pieces, columns, first)
-    if gone:
-        data, origin = _chosen(data, origin, set(gone), False)
-    own = [(data, origin), *coming]
-    rows = [np.concatenate([one[1][k] for one in own]) for k in (0, 1)]
-    return _stacked([one[0] for one in own]), (rows[0], rows[1])
+    own = [taken(pieces, columns, gone, first, inside=False), *coming]
+    piece, row = (np.concatenate([origin[k] for _, origin in own]) for k in (0, 1))
+    return _stacked([data for data, _ in own]), (piece, row)
