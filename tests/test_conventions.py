@@ -12,7 +12,6 @@ from typer.testing import CliRunner
 
 import ranksieve as rs
 from ranksieve.cli import app
-from ranksieve.data.dataset import joined
 from ranksieve.experiment.benching import fitting_profile
 from ranksieve.measures.importance import single_feature
 from ranksieve.metrics import PROFILES, Evaluator, Profile, evaluate_many, parse, profile_for
@@ -314,7 +313,7 @@ def test_short_lists_in_a_sentence():
 
 def test_fit_and_its_page_count_short_lists_out_loud(root, tmp_path):
     fold, page = root / "TOY" / "Fold1", tmp_path / "page.html"
-    held_out = joined(rs.read_letor(fold / "train.txt"), rs.read_letor(fold / "vali.txt"))  # folds, and valid
+    held_out = rs.read_letor(fold / "train.txt").joined(rs.read_letor(fold / "vali.txt"))  # folds, and valid
     sentence = short_lists(rs.evaluate(np.zeros(held_out.n_docs), held_out, "ndcg@10"))
     assert sentence.endswith("the letor profile counts their NDCG@10 as 0 (standard does not).")
     command = ("fit", fold / "train.txt", "--valid", fold / "vali.txt", *QUICK, "-o", tmp_path / "m.json")

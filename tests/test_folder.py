@@ -28,7 +28,6 @@ from ranksieve.data.disk import DiskMatrix
 from ranksieve.data.features import column_blocks, dense_columns
 from ranksieve.data.matrix import (
     dense_block,
-    largest_of_columns,
     missing_per_column,
     spread_and_largest,
 )
@@ -345,7 +344,6 @@ def test_functions_of_matrices(pair, monkeypatch):
     monkeypatch.setattr("ranksieve.data.features.CELLS_AT_ONCE", 40)
     monkeypatch.setattr(DiskMatrix, "__array__", None)  # nothing may ask for all of it
     np.testing.assert_array_equal(list(dense_columns(opened.X)), list(dense_columns(data.X)))
-    np.testing.assert_array_equal(largest_of_columns(opened.X), largest_of_columns(data.X))
     np.testing.assert_array_equal(missing_per_column(opened.X), missing_per_column(data.X))
     rows, columns = np.array([3, 70, 5]), np.array([1, 3])
     np.testing.assert_array_equal(dense_block(opened.X, rows, columns), data.X[rows][:, columns])

@@ -17,7 +17,7 @@ from ranksieve.io.folds import load_letor_folds
 from ranksieve.losses import CostSensitiveListMLE
 from ranksieve.measures import feature_importance, feature_similarity
 from ranksieve.metrics import evaluate
-from ranksieve.objective import Objective, make_objective
+from ranksieve.objective import LocalObjective, make_objective
 from ranksieve.path import sparse_path
 from ranksieve.penalties.similarity import nearest_positive_semidefinite
 from ranksieve.rankers import FSMRank, RankSVM, SparseRankSVM
@@ -209,7 +209,8 @@ def test_fsmsvm_with_measures_of_wrong_shape(data, name, shape):
 
 def joint(data, C=1.0, loss=None):
     A = nearest_positive_semidefinite(feature_similarity("pearson", data))
-    objective = make_objective(data) if loss is None else Objective(data.X, loss.bind(data.y, data.queries))
+    bound = None if loss is None else loss.bind(data.y, data.queries)
+    objective = make_objective(data) if bound is None else LocalObjective(data.X, bound)
     return JointMinimum(objective, C, A)
 
 

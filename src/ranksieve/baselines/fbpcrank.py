@@ -15,7 +15,7 @@ from ranksieve.baselines.selector import FeatureSelector, fit_on, fresh_base
 from ranksieve.data.dataset import Dataset
 from ranksieve.losses import LOSSES
 from ranksieve.measures import similarity_measure
-from ranksieve.objective import Objective, Point, make_objective
+from ranksieve.objective import LocalObjective, Objective, Point, make_objective
 from ranksieve.penalties import Quadratic
 from ranksieve.penalties.similarity import settle_definiteness
 from ranksieve.rankers.parameters import Count, NotNegative, Positive
@@ -107,7 +107,7 @@ class JointMinimum(Criterion):
             return self.empty
         X = np.column_stack([self.objective.features.column(j) for j in columns])
         A = self.similarity[np.ix_(columns, columns)]
-        point, value = minimise(Objective(X, self.objective.loss), self.C, A, start)
+        point, value = minimise(LocalObjective(X, self.objective.loss), self.C, A, start)
         return Subset(columns, point.w, value, point)
 
 
@@ -141,7 +141,7 @@ class AlongBase(Criterion):
         base = fit_on(fresh_base(self.base), self.data, order, self.query_weight)
         w = base.coef_[np.searchsorted(order, columns)]
         scores = sum(weight * self.objective.features.column(j) for weight, j in zip(w, columns, strict=True))
-        line = Objective(np.reshape(scores, (-1, 1)), self.objective.loss)
+        line = LocalObjective(np.reshape(scores, (-1, 1)), self.objective.loss)
         size = w @ self.similarity[np.ix_(columns, columns)] @ w
         point, value = minimise(line, self.C, np.array([[size]]), np.zeros(1))
         scale = point.w[0]

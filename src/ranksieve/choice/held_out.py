@@ -16,6 +16,7 @@ from ranksieve.choice.families import Fitted
 from ranksieve.choice.leave_out import Folds
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.matrix import dense_rows
+from ranksieve.data.parts import for_queries, parts
 from ranksieve.errors import DataError
 from ranksieve.metrics import PROFILES, Evaluator, Profile, parse
 
@@ -115,10 +116,10 @@ class HeldOut:
         self.metric, self.profile, self._folds = metric, profile, folds
         rankings = partial(Rankings, score=score, metric=metric, profile=profile)
         self._valid = train if valid is None and folds is None else valid
-        self._seen = None if self._valid is None else self._valid.parts(rankings)
+        self._seen = None if self._valid is None else parts(self._valid, rankings)
         given = [data for data in (train if folds else None, self._valid) if data is not None]
         if folds is not None:
-            self._crossed = train.parts(rankings, *(_fold_of_queries(folds, one) for one in folds.dealings))
+            self._crossed = parts(train, rankings, *(_fold_of_queries(folds, one) for one in folds.dealings))
         self.query_ids: AnyArray = np.concatenate([data.query_ids for data in given])
         self._known: dict[bytes, FloatArray] = {}  # selections within two limits begin alike
 
@@ -253,7 +254,7 @@ def _digests_of(data: Dataset, queries: Sequence[int]) -> AnyArray:
     """Short names for the content of some queries: labels and features, in order."""
     wanted = np.zeros(data.n_queries, dtype=bool)
     wanted[list(queries)] = True
-    return data.for_queries(_digests, wanted)[list(queries)]
+    return for_queries(data, _digests, wanted)[list(queries)]
 
 
 def _digests(data: Dataset, wanted: BoolArray) -> AnyArray:

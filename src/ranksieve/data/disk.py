@@ -15,10 +15,10 @@ from weakref import finalize
 import numpy as np
 
 from ranksieve._types import AnyArray, BoolArray, FloatArray, IntArray, Matrix, PathLike
-from ranksieve.data.dataset import Dataset, Parts, take_rows
-from ranksieve.data.matrix import is_streamed
+from ranksieve.data.dataset import Dataset, take_rows
+from ranksieve.data.matrix import RowRange, StreamedMatrix, is_streamed
+from ranksieve.data.parts import InParts, Parts
 from ranksieve.data.queries import Queries, few_queries, queries_in_order
-from ranksieve.data.streamed import RowRange, StreamedMatrix
 from ranksieve.errors import DataError, ParameterError
 
 
@@ -166,7 +166,7 @@ IN_MEMORY = 2**28  # bytes of chosen rows that are held in memory
 PART_ROWS = 2**16  # documents that are looked at together where a part is enough
 
 
-class DiskDataset(Dataset):
+class DiskDataset(Dataset, InParts):
     """Judged documents on disk, query by query; only what is asked for is read.
 
     ``X`` is a :class:`StreamedMatrix`. Rows of one query are together, so ``queries`` needs sizes alone, and

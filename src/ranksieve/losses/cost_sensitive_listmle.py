@@ -54,6 +54,12 @@ class CostSensitiveListMLE:
     ) -> BoundCostSensitiveListMLE:
         return BoundCostSensitiveListMLE(y, queries, int(self.k), query_weight, document_weight)
 
+    def normaliser_without_pairs(
+        self, queries: Queries, query_weight: FloatArray | None, document_weight: FloatArray | None
+    ) -> float:
+        """What documents without pairs add to the normaliser: the weight of their queries."""
+        return float(list_weights(queries, query_weight, document_weight)[0].sum())
+
 
 class BoundCostSensitiveListMLE:
     """The loss of one data set: O(n) value and gradient, O(n·c) curvature of c columns."""
@@ -105,7 +111,8 @@ class BoundCostSensitiveListMLE:
         list_curvature(self._lists, at.state, first, last, V, R)
         return Curvature(None, V, R)
 
-    def dual(self, value: float, slack: float, scale: float) -> float:
+    @staticmethod
+    def dual(value: float, slack: float, scale: float) -> float:
         """D = c·(f − ⟨s, ∇f⟩), a lower bound of the dual value −f*(c∇f).
 
         f*(∇f) = ⟨s, ∇f⟩ − f, f*(0) = −inf f ≤ 0, and f* is convex: f*(c∇f) ≤ c·f*(∇f) for 0 ≤ c ≤ 1.

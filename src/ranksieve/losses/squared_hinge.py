@@ -68,7 +68,8 @@ class SortedLoss:
         """0: a hinge is linear between its kinks."""
         return Curvature(None, V[:0], V[:0])
 
-    def dual(self, value: float, slack: float, scale: float) -> float:
+    @staticmethod
+    def dual(value: float, slack: float, scale: float) -> float:
         """D = c·slack for a share c ≤ 1 of the active linear pieces, whose constants sum to ``slack``."""
         return scale * slack
 
@@ -147,6 +148,12 @@ class SquaredHinge:
         few = len(np.unique(y)) <= FEW_LABELS
         return (FewLabels if few else ManyLabels)(y, queries, query_weight, document_weight)
 
+    def normaliser_without_pairs(
+        self, queries: Queries, query_weight: FloatArray | None, document_weight: FloatArray | None
+    ) -> float:
+        """What documents without pairs add to the normaliser of data that they are a part of."""
+        return 0.0
+
 
 class BoundSquaredHinge(PairLoss):
     """The squared hinge of one data set: O(n log n) value and gradient."""
@@ -158,7 +165,8 @@ class BoundSquaredHinge(PairLoss):
         mass = None if self.mass is None else self.mass[rows]
         return type(self)(self.level[rows].astype(np.float64), queries, self.weight[chosen], mass)
 
-    def dual(self, value: float, slack: float, scale: float) -> float:
+    @staticmethod
+    def dual(value: float, slack: float, scale: float) -> float:
         """D = 2c·(1/p)Σξ − c²·(1/p)Σξ² for the dual point 2cξ."""
         return 2.0 * scale * slack - scale**2 * value
 

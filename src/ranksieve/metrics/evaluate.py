@@ -14,8 +14,8 @@ from ranksieve._types import AnyArray, BoolArray, FloatArray, IntArray
 from ranksieve._util.json_values import plain
 from ranksieve._util.messages import shortened
 from ranksieve.data.dataset import Dataset
+from ranksieve.data.parts import RemoteRows
 from ranksieve.data.queries import Queries, text_array
-from ranksieve.data.remote import RemoteDataset
 from ranksieve.errors import DataError, ParameterError
 from ranksieve.gpu.matrix import as_host_array
 from ranksieve.metrics.profiles import Empty, Profile, as_profile, check_empty, profile_for
@@ -123,7 +123,7 @@ def evaluate(
     device : "cpu" or "cuda"
         Where documents are sorted; the values are the same to the last bit.
     """
-    if isinstance(dataset, RemoteDataset):
+    if isinstance(dataset, RemoteRows):
         by = (parse_all(metrics), profile_for(profile, dataset), empty)
         return merged(dataset.measured(scores, partial(_evaluate_part, by=by)), dataset)
     return Evaluator(dataset, profile, empty, device).evaluate(scores_of(scores, dataset), metrics)
@@ -141,7 +141,7 @@ def _evaluate_part(
     return Evaluator(part, profile, empty).evaluate(scores, specs)
 
 
-def merged(parts: Sequence[Evaluation], data: RemoteDataset) -> Evaluation:
+def merged(parts: Sequence[Evaluation], data: RemoteRows) -> Evaluation:
     """The evaluation of all parts of a data set, whose queries may be in another order than in the parts."""
     whole = together(parts)
     ordered = {

@@ -17,7 +17,7 @@ from ranksieve._util.json_values import checked, plain
 from ranksieve._util.messages import lookup
 from ranksieve._version import __version__
 from ranksieve.data.dataset import Dataset
-from ranksieve.data.remote import RemoteDataset
+from ranksieve.data.parts import RemoteRows
 from ranksieve.errors import DataError
 from ranksieve.model.lightgbm_text import CELLS_AT_ONCE, TextModel, booster_of, booster_scores, read_text
 from ranksieve.model.linear import (
@@ -206,7 +206,7 @@ class BoostedModel(ModelInputs):
 
         ``qid`` is needed if X is not a Dataset and features are prepared within each query.
         """
-        if isinstance(X, RemoteDataset):
+        if isinstance(X, RemoteRows):
             return X.predicted(self.predict)  # type: ignore[no-any-return]
         matrix, columns = self._located(X)
         prepare, rows_at_once = self._prepare(X, qid, matrix.shape[0])

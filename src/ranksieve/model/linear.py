@@ -22,10 +22,10 @@ from ranksieve._version import __version__
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.inputs import as_matrix, frame_columns, frame_names, is_frame, names_advice
 from ranksieve.data.matrix import dense_block, value_blocks
+from ranksieve.data.parts import RemoteRows
 from ranksieve.data.queries import Queries, group_queries, one_query
-from ranksieve.data.remote import RemoteDataset
 from ranksieve.errors import DataError, ParameterError
-from ranksieve.gpu.models import scorer_on_gpu
+from ranksieve.gpu.scoring import scorer_on_gpu
 from ranksieve.kernels.linear import weighted_sums, weighted_sums_of_models
 from ranksieve.prepare import NOT_NORMALISED, UNPREPARED, MissingPolicy, Normalisation, Preparation
 
@@ -330,7 +330,7 @@ class LinearModel(ModelInputs):
         X is not a Dataset and the model normalises, or fills missing values, within each query. ``device``
         says where to score; features that are on a GPU are scored there.
         """
-        if isinstance(X, RemoteDataset):
+        if isinstance(X, RemoteRows):
             return X.predicted(self.predict)  # type: ignore[no-any-return]
         matrix, columns = self._located(X)
         on_gpu = scorer_on_gpu(self.preparation, matrix, columns, device)

@@ -14,6 +14,7 @@ from ranksieve._util.messages import shortened, warn_caller
 from ranksieve.data.dataset import Dataset, check_finite
 from ranksieve.data.features import column_blocks
 from ranksieve.data.matrix import (
+    StreamedMatrix,
     first_place,
     is_streamed,
     mark_missing,
@@ -22,8 +23,8 @@ from ranksieve.data.matrix import (
     replace_missing,
     value_range,
 )
+from ranksieve.data.parts import in_parts
 from ranksieve.data.queries import Queries, queries_in_order
-from ranksieve.data.streamed import StreamedMatrix
 from ranksieve.errors import DataError, ParameterError
 
 Prepare: TypeAlias = Callable[[Sequence[str], FloatArray, Queries], FloatArray]
@@ -236,11 +237,11 @@ def learn_missing(data: Dataset, policy: str, query_weight: FloatArray | None = 
     "auto" is "column_mean" with a word about it where values are missing, else "error". A row counts as
     often as its document's weight times ``query_weight`` of its query says (each 1 without).
     """
-    if policy == "auto" and not any(data.in_parts(_has_missing)):
+    if policy == "auto" and not any(in_parts(data, _has_missing)):
         return MissingPolicy("error")
     if policy not in (*LEARNED, "auto"):
         return MissingPolicy(policy)
-    holes = np.sum(data.in_parts(_holes), axis=0)
+    holes = np.sum(in_parts(data, _holes), axis=0)
     if holes.min() == data.n_docs:
         reason = f"all {data.n_features} features are missing in all {data.n_docs} rows"
         raise DataError(None, None, f"{reason}; check how the data were read")
@@ -290,7 +291,7 @@ def _count(some: Sequence[object], data: Dataset) -> str:
 
 
 def _means_of(data: Dataset, query_weight: FloatArray | None = None) -> FloatArray:
-    total, count = np.sum(data.in_parts(_present_sums, query_weight), axis=0)
+    total, count = np.sum(in_parts(data, _present_sums, query_weight), axis=0)
     means = np.asarray(np.divide(total, count, out=np.zeros_like(total), where=count > 0))
     if not np.isfinite(means).all():
         check_finite(data, allow_missing=True)

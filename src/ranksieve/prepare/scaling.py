@@ -13,8 +13,9 @@ from ranksieve._types import FloatArray, IntArray
 from ranksieve._util.messages import warn_caller
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.features import map_column_blocks
-from ranksieve.data.magnitudes import check_features, check_labels
+from ranksieve.data.inputs import check_features, check_labels
 from ranksieve.data.matrix import divided_columns, is_sparse, is_streamed, spread_and_largest, value_range
+from ranksieve.data.parts import changed, in_parts
 from ranksieve.data.queries import Queries
 from ranksieve.errors import DataError, ParameterError
 from ranksieve.prepare.missing import PreparedMatrix, check_same_features
@@ -47,8 +48,8 @@ def warn_of_scales(data: Dataset) -> None:
 
 def check_scales(data: Dataset) -> None:
     """Refuse labels or a feature too large to learn from, and a feature that varies too little."""
-    check_labels(np.ravel(data.in_parts(_ends_of_labels)))
-    spread, largest = np.max(data.in_parts(_spread_and_largest), axis=0)
+    check_labels(np.ravel(in_parts(data, _ends_of_labels)))
+    spread, largest = np.max(in_parts(data, _spread_and_largest), axis=0)
     check_features(spread, largest, data.feature_names)
 
 
@@ -59,7 +60,7 @@ def scales_differ(data: Dataset) -> bool:
 
 def _extremes_of_blocks(data: Dataset) -> tuple[FloatArray, int, int] | None:
     """(scales, the feature with the largest, the one with the smallest) if these differ too much."""
-    spread = np.max(data.in_parts(_spread_and_largest), axis=0)[0]
+    spread = np.max(in_parts(data, _spread_and_largest), axis=0)[0]
     varying = np.flatnonzero(spread > 0)
     if not len(varying):
         return None
@@ -181,7 +182,7 @@ class Learned:
     def of(self, data: Dataset, query_weight: FloatArray | None) -> tuple[FloatArray, FloatArray]:
         """Centre and scale of each feature."""
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-            found = reduce(self.merge, data.in_parts(self._of_part, query_weight))
+            found = reduce(self.merge, in_parts(data, self._of_part, query_weight))
             centre, scale = self.finish(*found)
         return centre[0], scale[0]
 
@@ -262,7 +263,7 @@ def kind_for(data: Dataset) -> str:
     Features of [0, 1] whose ranges differ at most a thousandfold, as LETOR's, have been scaled before; others
     are brought to one scale by "within_z": by the deviations that rankings are made of.
     """
-    scaled = all(data.in_parts(_within_0_and_1))
+    scaled = all(in_parts(data, _within_0_and_1))
     return "none" if scaled and not scales_differ(data) else "within_z"
 
 
@@ -334,7 +335,7 @@ class Normalisation:
 
     def apply(self, data: Dataset) -> Dataset:
         """The data normalised; the result is dense also for a sparse matrix, because 0 does not stay 0."""
-        return data if self.kind == "none" else data.changed(self._apply)
+        return data if self.kind == "none" else changed(data, self._apply)
 
     def _apply(self, data: Dataset) -> Dataset:
         if self.learns:
@@ -366,7 +367,7 @@ class Normalisation:
         A sparse matrix stays sparse if the kind works column by column: x → x / scale, because a centre moves
         all documents alike. Within queries it becomes dense.
         """
-        return data if self.kind == "none" else data.changed(self._for_learning)
+        return data if self.kind == "none" else changed(data, self._for_learning)
 
     def _for_learning(self, data: Dataset) -> Dataset:
         if not self.learns or not is_sparse(data.X):

@@ -34,11 +34,10 @@ from ranksieve.data.inputs import (
     numbered_names,
     refuse_text,
 )
-from ranksieve.data.remote import ELSEWHERE, RemoteDataset
+from ranksieve.data.parts import ELSEWHERE, RemoteRows
 from ranksieve.errors import DataError, ParameterError
 from ranksieve.gpu import check_device
-from ranksieve.gpu.matrix import from_gpu, is_on_gpu
-from ranksieve.gpu.transfer import on_device
+from ranksieve.gpu.matrix import from_gpu, is_on_gpu, on_device
 from ranksieve.losses.base import NO_PAIRS
 from ranksieve.metrics import evaluate
 from ranksieve.model.boosted import BoostedModel
@@ -306,7 +305,7 @@ class Ranker(Prepared):
         a device.
         """
         check_is_fitted(self)
-        if isinstance(X, RemoteDataset):
+        if isinstance(X, RemoteRows):
             return X.predicted(self._scorer())  # type: ignore[no-any-return]
         features = self._checked_features(X, self._columns_read())
         scores = self._scores_in_queries(features, X.qid if isinstance(X, Dataset) else qid)
@@ -415,7 +414,7 @@ class Ranker(Prepared):
                     raise ParameterError(name, given, "must be None, because the Dataset has its own")
             if X.document_weight is not None:
                 self._check_weighing(X.document_weight)
-            if isinstance(X, RemoteDataset) and not self.works_in_parts:
+            if isinstance(X, RemoteRows) and not self.works_in_parts:
                 raise DataError(None, None, ELSEWHERE.format(what=type(self).__name__))
             self.n_features_in_ = X.n_features
             self.feature_names_in_ = np.array(X.feature_names, dtype=object)

@@ -11,6 +11,7 @@ import numpy as np
 
 from ranksieve._types import FloatArray, Matrix
 from ranksieve.data.dataset import Dataset
+from ranksieve.data.parts import for_queries
 from ranksieve.errors import ParameterError
 from ranksieve.losses import CostSensitiveListMLE
 from ranksieve.objective import make_objective
@@ -117,7 +118,7 @@ PENALISED_SOLVERS: dict[str, Callable[[float, int, float], Solver]] = {
 
 def squared_radii(data: Dataset) -> FloatArray:
     """Per query ¼ Σ_f (max − min of feature f)²: the ball around the middle that holds all its documents."""
-    return data.for_queries(_squared_radii)
+    return for_queries(data, _squared_radii)
 
 
 def _squared_radii(data: Dataset) -> FloatArray:

@@ -50,7 +50,7 @@ from ranksieve.choice.update import (
 )
 from ranksieve.data.dataset import Dataset, QueryWeight
 from ranksieve.errors import DataError, ParameterError
-from ranksieve.gpu.transfer import on_device
+from ranksieve.gpu.matrix import on_device
 from ranksieve.metrics import Profile, profile_for
 from ranksieve.model.linear import FittedRanker, LinearModel
 from ranksieve.objective import make_objective

@@ -15,11 +15,11 @@ from ranksieve._types import FloatArray, IntArray
 from ranksieve._util.json_values import plain
 from ranksieve._util.messages import shortened
 from ranksieve.budgeted import BudgetedRanker
-from ranksieve.data.dataset import Dataset, counted, joined
+from ranksieve.data.dataset import Dataset, counted
 from ranksieve.data.features import named_signs
 from ranksieve.errors import DataError, ParameterError, in_python
 from ranksieve.gpu import check_device
-from ranksieve.gpu.transfer import rounded
+from ranksieve.gpu.matrix import rounded
 from ranksieve.methods import METHODS, ranker_classes
 from ranksieve.metrics import PROFILES
 from ranksieve.model.linear import LinearModel, model_from_dict
@@ -463,5 +463,5 @@ def _with_valid(data: Dataset, valid: Dataset | None, weight: FloatArray) -> tup
     place = {name: j for j, name in enumerate(valid.feature_names)}
     if valid.feature_names != data.feature_names and place.keys() == set(data.feature_names):
         valid = valid.select_features(np.array([place[name] for name in data.feature_names]))
-    both = joined(data, valid)
+    both = data.joined(valid)
     return both, np.concatenate([weight, np.ones(valid.n_queries)])
