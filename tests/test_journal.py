@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from filelock import FileLock, Timeout
 
-from ranksieve._util.json_values import plain
+from ranksieve._util.files import plain
 from ranksieve.experiment.journal import Journal, check_begun, only_writer, read_journal
 from tests.refusals import refused_data
 

@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 import ranksieve
-from ranksieve._util.files import MOST_BYTES
-from ranksieve._util.json_values import LONGEST
+from ranksieve._util.files import LONGEST, MOST_BYTES
 from ranksieve.io import text_files
 from ranksieve.io import text_files as unpacking
 from tests.conftest import ROOT

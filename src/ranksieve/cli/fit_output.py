@@ -23,7 +23,7 @@ SHOWN_QUERIES = 3
 
 def settings_of(old: rs.LinearModel) -> dict[str, Any]:
     """The parameters of the model before that are not the defaults of SparseRanker, which learns again."""
-    from ranksieve._util.json_values import plain
+    from ranksieve._util.files import plain
     from ranksieve._util.messages import warn_caller
     from ranksieve.verification.case import NotChecked, chooser_of
 

@@ -16,8 +16,7 @@ from typing import Any
 
 from filelock import FileLock
 
-from ranksieve._util.files import check_inside
-from ranksieve._util.json_values import decode_json, plain
+from ranksieve._util.files import check_inside, decode_json, plain
 from ranksieve._version import __version__
 from ranksieve.errors import DataError
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from ranksieve._parallel import single_threaded_blas
 from ranksieve._types import FloatArray, IntArray
-from ranksieve._util.json_values import plain
+from ranksieve._util.files import plain
 from ranksieve._util.messages import shortened
 from ranksieve.budgeted import BudgetedRanker
 from ranksieve.data.dataset import Dataset, counted, joined
