@@ -710,7 +710,7 @@ def test_missing_model_and_scores(home, here):
         ('{"format": "rank', "JSON"),
         ("{}", "ranksieve model"),
         ('{"format": "ranksieve-linear-model", "format_version": 99}', "99"),
-        ('{"format": "ranksieve-linear-model", "format_version": 1, "n_features": 1}', "damaged"),
+        ('{"format": "ranksieve-linear-model", "format_version": 4, "n_features": 1}', "damaged"),
     ],
 )
 def test_damaged_model(content, words, home, here):

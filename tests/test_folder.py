@@ -423,8 +423,8 @@ def test_damaged_folders():
         assert reason().startswith(f"{name} is missing")
     header = json.loads(Path("safe/dataset.json").read_text())
     for change, word in {
-        "n_docs": "block_starts", "n_queries": "query_sizes.bin", "dtype": "dtype is 0", "format": "format",
-        "format_version": "version 0", "feature_names": "feature_names is 0", "query_ids": "query_ids is 0",
+        "n_docs": "block_starts", "n_queries": "query_sizes.bin", "dtype": "dtype: expected 'str'", "format": "format",
+        "format_version": "version 0", "feature_names": "feature_names: expected 'array'", "query_ids": "query_ids: expected 'str'",
     }.items():  # fmt: skip
         value = header["n_docs"] + 1 if change.startswith("n_") else 0
         Path("out.ranksieve/dataset.json").write_text(json.dumps(header | {change: value}))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import signal
@@ -59,6 +60,17 @@ def leave_soon_if_ended(code: object) -> None:
         last.start()
 
 
+class StandardOutput(io.FileIO):
+    """Standard output whose errors name it."""
+
+    def write(self, content: Any) -> Any:
+        try:
+            return super().write(content)
+        except OSError as error:
+            reason = f"cannot be written ({error.strerror})"
+            raise OSError(error.errno, reason, "standard output") from None
+
+
 def open_streams() -> None:
     """Let closed standard streams be devices, so that no other file gets their numbers.
 
@@ -69,8 +81,11 @@ def open_streams() -> None:
         if getattr(sys, name) is None:
             handle = os.open(os.devnull, access)
             setattr(sys, name, open(handle, mode, encoding="utf-8", closefd=False))  # noqa: SIM115
-    sys.stdout.reconfigure(errors=ESCAPES)  # type: ignore[union-attr]
-    sys.stderr.reconfigure(errors=ESCAPES)  # type: ignore[union-attr]
+    if not sys.stdout.isatty():
+        raw = io.BufferedWriter(StandardOutput(1, "w", closefd=False))
+        sys.stdout = io.TextIOWrapper(raw, sys.stdout.encoding)
+    for stream in (sys.stdout, sys.stderr):
+        stream.reconfigure(errors=ESCAPES)  # type: ignore[union-attr]
 
 
 STREAMS = (("stdin", os.O_WRONLY, "r"), ("stdout", os.O_RDONLY, "w"), ("stderr", os.O_WRONLY, "w"))
@@ -216,9 +231,9 @@ def run_command(command: Callable[[], object], options: Mapping[str, str]) -> in
     except Exception as error:
         if os.environ.get("RANKSIEVE_TRACEBACK"):
             traceback.print_exc()
-        fault = _give_up_stdout() if isinstance(error, OSError) else None
-        stdout = f"standard output: cannot be written ({fault.strerror})" if fault else ""
-        say(stdout or sentence(error, options))
+        if isinstance(error, OSError):
+            _give_up_stdout()
+        say(sentence(error, options))
         code = FAILURE
     return code
 
@@ -292,11 +307,9 @@ SENTENCES: dict[type[Exception], Callable[[Any], str]] = {
 }
 
 
-def _give_up_stdout() -> OSError | None:
-    """Why stdout cannot be written, if so; the interpreter's exit then writes the rest to no file."""
+def _give_up_stdout() -> None:
+    """Redirect a broken stdout to /dev/null so that the interpreter's exit does not fail."""
     try:
         sys.stdout.flush()
-    except OSError as error:
+    except OSError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return error
-    return None
