@@ -22,20 +22,19 @@ from ranksieve.errors import DataError
 from ranksieve.model.lightgbm_text import CELLS_AT_ONCE, TextModel, booster_of, booster_scores, read_text
 from ranksieve.model.linear import (
     BOOSTED_FORMAT,
-    Entry,
-    MissingEntry,
     ModelInputs,
-    NormalisationEntry,
+    check_entries,
     check_features,
     input_blocks,
 )
-from ranksieve.prepare import UNPREPARED, Preparation
-
-
-class StepsEntry(Entry):
-    inputs: tuple[int, ...]
-    thresholds: tuple[Finite, ...]
-    weights: tuple[Finite, ...]
+from ranksieve.prepare import (
+    KEPT,
+    NOT_NORMALISED,
+    UNPREPARED,
+    MissingPolicy,
+    Normalisation,
+    Preparation,
+)
 
 
 @dataclass(frozen=True)
@@ -44,8 +43,8 @@ class Steps:
 
     kind: ClassVar[str] = "steps"
     inputs: tuple[int, ...]
-    thresholds: tuple[float, ...]
-    weights: tuple[float, ...]
+    thresholds: tuple[Finite, ...]
+    weights: tuple[Finite, ...]
 
     @property
     def words(self) -> str:
@@ -71,16 +70,17 @@ class Steps:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON."""
-        return {name: list(getattr(self, name)) for name in StepsEntry.__struct_fields__}
+        return {name: list(values) for name, values in asdict(self).items()}
 
     @classmethod
     def from_dict(cls, content: dict[str, Any]) -> Steps:
         """The inverse of :meth:`to_dict`."""
-        parts = msgspec.structs.asdict(converted(content, StepsEntry, "ensemble"))
-        if len({len(part) for part in parts.values()}) > 1:
-            lengths = ", ".join(f"{len(part)} {name}" for name, part in parts.items())
-            raise DataError(None, None, f"the ensemble has {lengths}; expected as many of each")
-        return cls(**parts)
+        steps = converted(content, cls, "ensemble")
+        lengths = {name: len(part) for name, part in asdict(steps).items()}
+        if len(set(lengths.values())) > 1:
+            counts = ", ".join(f"{length} {name}" for name, length in lengths.items())
+            raise DataError(None, None, f"the ensemble has {counts}; expected as many of each")
+        return steps
 
     def check(self, n_features: int) -> None:
         """Refuse steps of features that the model does not have."""
@@ -88,7 +88,7 @@ class Steps:
             raise DataError(None, None, f"a step is about feature {max(self.inputs)} of {n_features}")
 
 
-class TreesEntry(Entry):
+class TreesEntry(msgspec.Struct, forbid_unknown_fields=True):
     inputs: tuple[int, ...]
     text: list[str]
 
@@ -153,27 +153,7 @@ class Trees:
 
 
 FORMAT_VERSION = 1
-
-
-class FeatureEntry(Entry):
-    name: str
-    index: int
-
-
-class BoostedModelFile(Entry):
-    format: str
-    format_version: int
-    features: list[FeatureEntry]
-    n_features: int
-    ensemble: dict[str, Any]
-    normalisation: NormalisationEntry | None
-    missing: MissingEntry | None
-    method: str
-    parameters: dict[str, Any]
-    data: dict[str, str]
-    version: str
-
-
+OWN_ENTRIES = ("features", "n_features", "method", "parameters", "data", "version")
 ENSEMBLES: dict[str, Callable[[dict[str, Any]], Steps | Trees]] = {
     Steps.kind: Steps.from_dict,
     Trees.kind: Trees.from_dict,
@@ -186,6 +166,22 @@ class Feature:
 
     name: str
     index: int
+
+
+class BoostedModelFile(msgspec.Struct, forbid_unknown_fields=True):
+    """The content of a model file, in the order in which it is written."""
+
+    format: str
+    format_version: int
+    features: tuple[Feature, ...]
+    n_features: int
+    ensemble: dict[str, Any]
+    normalisation: Normalisation | None
+    missing: MissingPolicy | None
+    method: str
+    parameters: dict[str, Any]
+    data: dict[str, str]
+    version: str
 
 
 @dataclass(frozen=True)
@@ -239,7 +235,7 @@ class BoostedModel(ModelInputs):
         entries = {
             "format": BOOSTED_FORMAT,
             "format_version": FORMAT_VERSION,
-            **{name: getattr(self, name) for name in ("n_features", "method", "data", "version")},
+            **{name: getattr(self, name) for name in OWN_ENTRIES},
             **self.preparation.to_dict(),
             "features": [asdict(feature) for feature in self.features],
             "parameters": plain(self.parameters),
@@ -268,19 +264,19 @@ def boosted_from_dict(content: dict[str, Any], source: str | None = None) -> Boo
         )
         raise DataError(source, None, reason)
     try:
-        return _model(msgspec.to_builtins(converted(content, BoostedModelFile)))
+        model = _model(converted(content, BoostedModelFile))
+        check_entries(content, model.to_dict())
+        return model
     except ValueError as error:
         raise DataError(source, None, f"damaged model file ({error})") from None
 
 
-def _model(content: dict[str, Any]) -> BoostedModel:
-    described = content["ensemble"]
-    kind = converted(described.pop("kind", ""), str, "ensemble.kind")
+def _model(file: BoostedModelFile) -> BoostedModel:
+    kind = converted(file.ensemble.pop("kind", ""), str, "ensemble.kind")
     model = BoostedModel(
-        features=tuple(Feature(**feature) for feature in content["features"]),
-        ensemble=lookup(ENSEMBLES, kind, "kind")(described),
-        preparation=Preparation.from_dict(content),
-        **{name: content[name] for name in ("n_features", "method", "parameters", "data", "version")},
+        ensemble=lookup(ENSEMBLES, kind, "kind")(file.ensemble),
+        preparation=Preparation(file.missing or KEPT, file.normalisation or NOT_NORMALISED),
+        **{name: getattr(file, name) for name in OWN_ENTRIES},
     )
     check_features(model, model.names)
     model.ensemble.check(len(model.features))

@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, field, replace
 from fractions import Fraction
 from numbers import Integral, Real
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, TypedDict
 
 import msgspec
 import numpy as np
@@ -27,7 +27,7 @@ from ranksieve.data.remote import RemoteDataset
 from ranksieve.errors import DataError, ParameterError
 from ranksieve.gpu.models import scorer_on_gpu
 from ranksieve.kernels.linear import weighted_sums, weighted_sums_of_models
-from ranksieve.prepare import NOT_NORMALISED, UNPREPARED, MissingPolicy, Normalisation, Preparation
+from ranksieve.prepare import KEPT, NOT_NORMALISED, UNPREPARED, MissingPolicy, Normalisation, Preparation
 
 MOST_LEVELS = 99
 
@@ -209,69 +209,6 @@ KINDS = ("", "subset", "scorecard")  # of certificates
 MOST_FEATURES = 2**31 - 1  # as many columns as a CSR matrix can number
 
 
-class Entry(msgspec.Struct, forbid_unknown_fields=True):
-    """An object of a model file, in the order in which it is written."""
-
-
-class TermEntry(Entry):
-    name: str
-    index: int
-    weight: Finite
-
-
-class NormalisationEntry(Entry):
-    kind: str
-    features: list[str]
-    centre: list[Finite]
-    scale: list[Finite]
-
-
-class MissingEntry(Entry):
-    policy: str
-    features: list[str]
-    means: list[Finite]
-    indicates: list[str] = []
-
-
-class ChoiceEntry(Entry):
-    metric: str
-    profile: str
-
-
-class CardEntry(Entry):
-    levels: int
-    points: dict[str, int]
-    units: dict[str, Finite]
-
-
-class LinearModelFile(Entry):
-    format: str
-    format_version: int
-    terms: list[TermEntry]
-    n_features: int
-    intercept: Finite
-    normalisation: NormalisationEntry | None
-    method: str
-    parameters: dict[str, Any]
-    certificate: dict[str, Any]
-    metrics: dict[str, Finite]
-    data: dict[str, str]
-    version: str
-    missing: MissingEntry | None
-    chosen_by: ChoiceEntry | None
-    card: CardEntry | None = None
-
-
-class CertificateTexts(msgspec.Struct):
-    """The entries of a certificate that are not numbers; "inf" is the ℓ1 weight of a forbidden feature."""
-
-    kind: str = ""
-    family: str = ""
-    features: list[str] = []
-    weights: dict[str, Finite | Literal["inf"]] = {}
-    proof: list[str] = []
-
-
 @dataclass(frozen=True)
 class Term:
     """One feature in use: its name, its column in the training data (from 0), its weight.
@@ -281,7 +218,7 @@ class Term:
 
     name: str
     index: int
-    weight: float
+    weight: Finite
 
     def __post_init__(self) -> None:
         _set(self, name=str(self.name), index=operator.index(self.index), weight=float(self.weight))
@@ -526,6 +463,41 @@ def linear_model(given: Any, reason: str) -> LinearModel:
     return model
 
 
+class Choice(TypedDict):
+    metric: str
+    profile: str
+
+
+class LinearModelFile(msgspec.Struct, forbid_unknown_fields=True):
+    """The content of a model file, in the order in which it is written."""
+
+    format: str
+    format_version: int
+    terms: tuple[Term, ...]
+    n_features: int
+    intercept: Finite
+    normalisation: Normalisation | None
+    method: str
+    parameters: dict[str, Any]
+    certificate: dict[str, Any]
+    metrics: dict[str, Finite]
+    data: dict[str, str]
+    version: str
+    missing: MissingPolicy | None
+    chosen_by: Choice | None
+    card: Card | None = None
+
+
+class CertificateTexts(msgspec.Struct):
+    """The entries of a certificate that are not numbers; "inf" is the ℓ1 weight of a forbidden feature."""
+
+    kind: str = ""
+    family: str = ""
+    features: list[str] = []
+    weights: dict[str, Finite | Literal["inf"]] = {}
+    proof: list[str] = []
+
+
 def load_model(path: str | os.PathLike[str]) -> LinearModel:
     """Read a file of a linear model; a damaged file or an unknown version is a ValueError."""
     try:
@@ -550,21 +522,18 @@ def model_from_dict(content: Any, source: str | None = None) -> LinearModel:
         reason = f"has model format version {version!r}; this ranksieve reads {FORMAT_VERSION}"
         raise DataError(source, None, reason)
     try:
-        model = _model(msgspec.to_builtins(converted(content, LinearModelFile)))
+        entries = msgspec.structs.asdict(converted(content, LinearModelFile))
+        del entries["format"], entries["format_version"]
+        missing, normalisation = entries.pop("missing") or KEPT, entries.pop("normalisation")
+        preparation = Preparation(missing, normalisation or NOT_NORMALISED)
+        model = LinearModel(**entries, preparation=preparation)
+        check_entries(content, model.to_dict())
         _check(model)
     except RecursionError:
         raise DataError(source, None, "damaged model file (nested too deeply)") from None
     except ValueError as error:
         raise DataError(source, None, f"damaged model file ({error})") from None
     return model
-
-
-def _model(content: dict[str, Any]) -> LinearModel:
-    del content["format"], content["format_version"]
-    steps = {name: content.pop(name) for name in ("normalisation", "missing")}
-    content["terms"] = tuple(Term(**term) for term in content["terms"])
-    content["card"] = None if content["card"] is None else Card(**content["card"])
-    return LinearModel(**content, preparation=Preparation.from_dict(steps))
 
 
 def _check(model: LinearModel) -> None:
@@ -574,6 +543,13 @@ def _check(model: LinearModel) -> None:
         model.card.check(dict(zip(model.names, model.weights.tolist(), strict=True)))
         if model.intercept or model.preparation.normalisation.learns:
             raise DataError(None, None, "a card has no intercept and no scales beside its units")
+
+
+def check_entries(content: Mapping[str, Any], written: Mapping[str, Any]) -> None:
+    """Refuse a file whose objects have other entries than those that are written for its model."""
+    for name, value in plain(written).items():
+        if plain(content[name]) != value:
+            raise DataError(None, None, f"{name}: an entry is missing or unknown")
 
 
 def check_features(model: ModelInputs, columns: Collection[Any]) -> None:
