@@ -89,7 +89,7 @@ def test_a_header_that_lacks_something_is_named(tmp_path, lacking):
     path.write_text(json.dumps(header) + "\n")
     with refused_data(path, 1) as info:
         make(path)
-    assert f"no {lacking}" in info.value.reason
+    assert f"missing required field '{lacking}'" in info.value.reason
 
 
 def test_a_file_has_one_writer_at_a_time(tmp_path):

@@ -437,6 +437,18 @@ def _sums_of_models(
     return scores.T
 
 
+INFINITIES = {repr(number): number for number in (np.inf, -np.inf)}  # which JSON holds as text
+
+
+def as_settings(value: Any) -> Any:
+    """Parameters of a model as rankers take them: infinities are numbers again, not text."""
+    if isinstance(value, dict):
+        return {name: as_settings(one) for name, one in value.items()}
+    if isinstance(value, list):
+        return [as_settings(one) for one in value]
+    return INFINITIES.get(value, value) if isinstance(value, str) else value
+
+
 class FittedRanker(Protocol):
     """A ranker that can say what it learned."""
 

@@ -22,7 +22,7 @@ from ranksieve.gpu import check_device
 from ranksieve.gpu.transfer import rounded
 from ranksieve.methods import METHODS, ranker_classes
 from ranksieve.metrics import PROFILES
-from ranksieve.model.linear import LinearModel, model_from_dict
+from ranksieve.model.linear import LinearModel, as_settings, model_from_dict
 from ranksieve.path import Progress
 from ranksieve.penalties import PENALTIES
 from ranksieve.prepare import Preparation
@@ -105,7 +105,6 @@ def _shown(value: object) -> str:
     return f"{value:.10g}" if isinstance(value, int | float) else str(value)
 
 
-INFINITIES = {repr(number): number for number in (np.inf, -np.inf)}  # which JSON holds as text
 NAMED: dict[str, Collection[str]] = {  # parameters that may be objects, and the texts that they may be
     "penalty": PENALTIES, "profile": PROFILES, "base": (), "feature_costs": (),
 }  # fmt: skip
@@ -174,7 +173,7 @@ def _in_words(value: Any) -> str:
     if not isinstance(value, Mapping | list):
         return f"{value:g}" if isinstance(value, float) else str(value)
     named = isinstance(value, Mapping)
-    numbers = [_with_infinities(one) for one in (value.values() if named else value)]
+    numbers = as_settings(list(value.values()) if isinstance(value, Mapping) else value)
     if len(value) > SHOWN and all(isinstance(one, int | float) for one in numbers):
         return f"{len(value)} numbers from {min(numbers):g} to {max(numbers):g}"
     words = [f"{name} {_in_words(value[name])}" if named else _in_words(name) for name in value]
@@ -210,7 +209,7 @@ def _ranker(method: str, parameters: Mapping[str, Any]) -> LinearRanker:
 
 def _revived(parameters: Mapping[str, Any]) -> dict[str, Any]:
     """Parameters as rankers take them; of an object of the caller's own the file holds a text alone."""
-    values = {name: _with_infinities(value) for name, value in parameters.items()}
+    values: dict[str, Any] = as_settings(dict(parameters))
     for name, known in NAMED.items():
         if isinstance(value := values.get(name), str) and value not in known:
             raise NotChecked(f"{name} is an object of the caller's own, which the file does not hold")
@@ -218,12 +217,6 @@ def _revived(parameters: Mapping[str, Any]) -> dict[str, Any]:
         with not_checked_if_damaged("base cannot be made"):
             values["base"] = _ranker(base["method"], base["parameters"])
     return values
-
-
-def _with_infinities(value: Any) -> Any:
-    if isinstance(value, list):
-        return [_with_infinities(one) for one in value]
-    return INFINITIES.get(value, value) if isinstance(value, str) else value
 
 
 def _checked(ranker: LinearRanker) -> LinearRanker:
