@@ -94,13 +94,10 @@ WrongUsage: Any = typer.BadParameter.__base__  # UsageError of the click that ty
 WIDTH_WITHOUT_TERMINAL = 120
 MARKS = " %*†‡"  # what may stand beside a number in a table
 EXTRAS = {
-    "dask": "dask",
-    "distributed": "dask",
-    "narwhals": "frames",
-    "polars": "frames",
-    "pyarrow": "frames",
+    "dask": "dask", "distributed": "dask", "narwhals": "frames", "polars": "frames", "pyarrow": "frames",
     "jinja2": "report",
-}
+}  # fmt: skip
+GPU_IS_FULL = "OutOfMemoryError"  # of PyTorch, which is imported only where it is used
 UNSEEN = ("Cc", "Cf", "Cs", "Zl", "Zp")  # categories: controls, formats, halves of pairs, ends of lines
 
 
@@ -140,7 +137,7 @@ def words(text: str) -> None:
 
 
 def harmless(text: str) -> str:
-    """Text whose characters that command a terminal, turn the direction of reading or hide are codes."""
+    """Escape characters that control a terminal, reverse the direction of reading or are invisible."""
     if text.isprintable():
         return text
     return "".join(ascii(one)[1:-1] if one not in "\t\n" and category(one) in UNSEEN else one for one in text)
@@ -273,38 +270,19 @@ def sentence(error: Exception, options: Mapping[str, str]) -> str:
 
 
 def _sentence(error: Exception) -> str:
-    for kind, say_it in SENTENCES.items():
-        if isinstance(error, kind):
-            return say_it(error)
+    text = str(error)
+    if isinstance(error, MemoryError):
+        return f"not enough memory ({text or 'the data are too large'}); use fewer documents or features"
+    if isinstance(error, ImportError):
+        extra = EXTRAS.get((error.name or "").partition(".")[0])
+        return f"{text}: {advice}" if extra and (advice := how_to_install(extra)) not in text else text
+    if isinstance(error, OSError) and error.strerror is not None:
+        return f"{error.filename or 'a file cannot be read or written'}: {error.strerror}"
+    if isinstance(error, OSError | ValueError):
+        return text
     if type(error).__name__ == GPU_IS_FULL:
         return "not enough memory on the GPU; leave --device out, or fit on a part of the queries"
-    return f"unexpected {type(error).__name__}: {error} (set RANKSIEVE_TRACEBACK=1 to see where)"
-
-
-def _of_file(error: Any) -> str:
-    if error.strerror is None:
-        return str(error)
-    return f"{error.filename or 'a file cannot be read or written'}: {error.strerror}"
-
-
-def _of_import(error: Any) -> str:
-    extra = EXTRAS.get((error.name or "").partition(".")[0])
-    if extra is None or how_to_install(extra) in str(error):
-        return str(error)
-    return f"{error}: {how_to_install(extra)}"
-
-
-def _of_memory(error: Any) -> str:
-    return f"not enough memory ({str(error) or 'the data are too large'}); use fewer documents or features"
-
-
-GPU_IS_FULL = "OutOfMemoryError"  # of PyTorch, which is imported only where it is used
-SENTENCES: dict[type[Exception], Callable[[Any], str]] = {
-    MemoryError: _of_memory,
-    ImportError: _of_import,
-    OSError: _of_file,
-    ValueError: str,
-}
+    return f"unexpected {type(error).__name__}: {text} (set RANKSIEVE_TRACEBACK=1 to see where)"
 
 
 def _give_up_stdout() -> None:
