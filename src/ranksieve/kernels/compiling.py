@@ -1,7 +1,7 @@
 """How the functions of this package are compiled: once, cached on disk, without the interpreter's lock.
 
-A ``kernel`` is called from Python, a ``helper`` only from other compiled functions: each wrapper takes time to
-compile. Where no cache can be written, every process compiles what it needs.
+A ``kernel`` is called from Python, a ``helper`` only from other compiled functions, so it needs no wrapper.
+Where no cache can be written, every process compiles what it needs.
 """
 
 import warnings
