@@ -145,7 +145,7 @@ def changed(content, path, value):
         (("ensemble",), 3, "ensemble"),
         (("ensemble", "kind"), "pickle", "pickle"),
         (("ensemble", "text"), ["tree"], "'end of trees'"),
-        (("ensemble", "text"), "tree", "'tree'"),
+        (("ensemble", "text"), "tree", "ensemble.text: expected 'array'"),
         (("ensemble", "inputs", 0), 77, "inputs"),
         (("missing",), {"policy": "column_mean", "features": ["x"], "means": [1.0]}, "missing"),
         (("extra",), 1, "'extra'"),
@@ -229,7 +229,7 @@ def test_lightgbm_sees_nothing_but_what_was_checked(tree_file):
     [
         ({"inputs": [0], "thresholds": [0.5]}, "weights"),
         ({"inputs": [0], "thresholds": [0.5], "weights": []}, "0 weights"),
-        ({"inputs": [0.5], "thresholds": [0.5], "weights": [1.0]}, "an entry of inputs is 0.5"),
+        ({"inputs": [0.5], "thresholds": [0.5], "weights": [1.0]}, "inputs[0]: expected 'int'"),
         ({"inputs": [3], "thresholds": [0.5], "weights": [1.0]}, "feature 3"),
     ],
 )

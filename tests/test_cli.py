@@ -710,7 +710,7 @@ def test_missing_model_and_scores(home, here):
         ('{"format": "rank', "JSON"),
         ("{}", "ranksieve model"),
         ('{"format": "ranksieve-linear-model", "format_version": 99}', "99"),
-        ('{"format": "ranksieve-linear-model", "format_version": 1, "n_features": 1}', "damaged"),
+        ('{"format": "ranksieve-linear-model", "format_version": 4, "n_features": 1}', "damaged"),
     ],
 )
 def test_damaged_model(content, words, home, here):
@@ -936,31 +936,10 @@ def test_interrupt_leaves_no_output(home, here):
         [sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=False, timeout=120
     )
     assert done.returncode == 130
-    assert done.stderr == "ranksieve: interrupted, the output was not written\n"
+    assert done.stderr == "ranksieve: interrupted\n"
     assert done.stdout == ""
     assert Path("m.json").read_text() == "old"
     assert os.listdir(here) == ["m.json"]
-
-
-@pytest.mark.parametrize(
-    ("name", "how", "code"), [("SIGINT", "interrupted", 130), ("SIGTERM", "ended by SIGTERM", 143)]
-)
-@pytest.mark.full
-def test_a_signal_in_a_destructor_is_not_lost(name, how, code, home, here):
-    wait = (
-        "import os, signal, time, ranksieve.cli.options as options\n"
-        "class Held:\n"
-        f"    def __del__(self): os.kill(os.getpid(), signal.{name}); time.sleep(0)\n"
-        "def read(*args):\n"
-        "    held = Held(); del held; time.sleep(100)\n"
-        "options.read_data = read\n" + MAIN
-    )
-    arguments = ["fit", str(home / "train.txt"), "-o", "m.json"]
-    done = subprocess.run(
-        [sys.executable, "-c", wait, *arguments], capture_output=True, text=True, check=False, timeout=90
-    )
-    assert (done.returncode, done.stderr) == (code, f"ranksieve: {how}, the output was not written\n")
-    assert os.listdir(here) == []
 
 
 @pytest.mark.parametrize(
@@ -975,7 +954,7 @@ def test_a_signal_while_waiting_for_standard_input(here, stop, how, code):
         waiting.send_signal(stop)
         _, said = waiting.communicate(timeout=60)
     assert waiting.returncode == code
-    assert said == f"ranksieve: {how}, the output was not written\n"
+    assert said == f"ranksieve: {how}\n"
     assert os.listdir(here) == []
 
 

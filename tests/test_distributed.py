@@ -655,7 +655,7 @@ def test_an_interrupted_command_leaves_nothing_behind(client, folder):
         finally:
             command.kill()
     assert command.returncode == 130, words
-    assert "interrupted, the output was not written" in words
+    assert "interrupted" in words
     until(lambda: not others())
 
 

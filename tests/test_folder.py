@@ -22,7 +22,8 @@ import pytest
 import scipy.sparse as sp
 
 import ranksieve as rs
-from ranksieve._util import atomic_folder as atomic
+from ranksieve._util import files
+from ranksieve._util.files import atomic_folder
 from ranksieve.data.dataset import check_finite, fingerprint
 from ranksieve.data.disk import DiskMatrix
 from ranksieve.data.features import column_blocks, dense_columns
@@ -420,8 +421,8 @@ def test_damaged_folders():
         assert reason().startswith(f"{name} is missing")
     header = json.loads(Path("safe/dataset.json").read_text())
     for change, word in {
-        "n_docs": "block_starts", "n_queries": "query_sizes.bin", "dtype": "dtype is 0", "format": "format",
-        "format_version": "version 0", "feature_names": "feature_names is 0", "query_ids": "query_ids is 0",
+        "n_docs": "block_starts", "n_queries": "query_sizes.bin", "dtype": "dtype:", "format": "format",
+        "format_version": "version 0", "feature_names": "feature_names:", "query_ids": "query_ids:",
     }.items():  # fmt: skip
         value = header["n_docs"] + 1 if change.startswith("n_") else 0
         Path("out.ranksieve/dataset.json").write_text(json.dumps(header | {change: value}))
@@ -598,14 +599,15 @@ rs.convert_dataset("a.txt", "out.ranksieve")
 
 
 @pytest.mark.full
-def test_a_killed_conversion_leaves_the_old_and_is_tidied_up():
+def test_a_killed_conversion_leaves_the_old():
     Path("a.txt").write_text(letor_text(0))
     Path("b.txt").write_text(GOOD)
     rs.convert_dataset("b.txt", "out.ranksieve")
     done = subprocess.run([sys.executable, "-c", KILLED], check=False, capture_output=True)
     assert done.returncode == -signal.SIGKILL, done.stderr
     assert fingerprint(rs.open_dataset("out.ranksieve")) == fingerprint(rs.read_letor("b.txt"))
-    assert len(list(Path().glob(HIDDEN))) == 2  # the folder and its lock
+    for hidden in Path().glob(HIDDEN):
+        shutil.rmtree(hidden)
     assert_same(rs.convert_dataset("a.txt", "out.ranksieve"), rs.read_letor("a.txt"))
 
 
@@ -644,20 +646,35 @@ def test_two_writers_do_not_harm_each_other(monkeypatch):
 
 def test_a_folder_that_is_being_written_is_left_alone():
     Path("a.txt").write_text(GOOD)
-    with atomic.atomic_folder("out.ranksieve", lambda _: True) as hidden:
+    with atomic_folder("out.ranksieve", lambda _: True) as hidden:
         (hidden / "x").write_text("x")
         rs.convert_dataset("a.txt", "out.ranksieve")
         assert (hidden / "x").exists()
-        (hidden / "young").mkdir()
-    abandoned = Path(".out.ranksieve.0123456789abcdef")
-    abandoned.mkdir()
-    shutil.rmtree("out.ranksieve")
+    assert os.listdir("out.ranksieve") == ["x"]
+    assert not list(Path().glob(HIDDEN))
+
+
+@pytest.mark.parametrize("killed", [False, True])
+def test_without_an_exchange_of_folders_the_old_one_is_never_lost(monkeypatch, killed):
+    Path("a.txt").write_text(GOOD)
+    Path("b.txt").write_text(letor_text(1, n=20))
     rs.convert_dataset("a.txt", "out.ranksieve")
-    assert abandoned.exists()  # too young to be sure
-    long_ago = time.time() - 3600
-    os.utime(abandoned, (long_ago, long_ago))
-    rs.convert_dataset("a.txt", "out.ranksieve")
-    assert not abandoned.exists()
+    monkeypatch.setattr(files, "_exchange", lambda *_: False)
+    if killed:  # between the two renames
+
+        def rename(one, other, real=os.rename):
+            if Path(other).name == "out.ranksieve" and not str(one).endswith(files.ASIDE):
+                raise KeyboardInterrupt
+            real(one, other)
+
+        monkeypatch.setattr(os, "rename", rename)
+        with pytest.raises(KeyboardInterrupt):
+            rs.convert_dataset("b.txt", "out.ranksieve")
+    else:
+        rs.convert_dataset("b.txt", "out.ranksieve")
+    expected = rs.read_letor("a.txt" if killed else "b.txt")
+    assert fingerprint(rs.open_dataset("out.ranksieve")) == fingerprint(expected)
+    assert not list(Path().glob(HIDDEN))
 
 
 def test_progress_ends_at_the_end():
@@ -795,7 +812,7 @@ def test_ctrl_c_on_the_command_line(trained):
     child.send_signal(signal.SIGINT)
     _, said = child.communicate(timeout=30)
     assert child.returncode == 130
-    assert said.decode() == "ranksieve: interrupted, the output was not written\n"
+    assert said.decode() == "ranksieve: interrupted\n"
     assert not list(Path().glob("*x.ranksieve*"))
 
 

@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 import ranksieve
-from ranksieve._util.files import MOST_BYTES
-from ranksieve._util.json_values import LONGEST
+from ranksieve._util.files import LONGEST, MOST_BYTES
 from ranksieve.io import text_files
 from ranksieve.io import text_files as unpacking
 from tests.conftest import ROOT
@@ -30,7 +29,7 @@ KEYWORDS = {"allow_pickle", "shell"}
 LOADS = {("pickle", "load"), ("pickle", "loads"), ("joblib", "load"), ("np", "load"), ("numpy", "load")}
 LOADS |= {("marshal", "loads"), ("yaml", "load")}
 PERMITTED = {
-    "_util/atomic_folder.py": {"ctypes": "lets two folders change places"},
+    "_util/files.py": {"ctypes": "lets two folders change places"},
     "objective.py": {"ctypes": "asks the C library to keep freed memory"},
     "model/lightgbm_text.py": {
         "importlib": "the optional package lightgbm, by a fixed name",

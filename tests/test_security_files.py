@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import ranksieve as rs
-from ranksieve._util.json_values import decode_json
+from ranksieve._util.files import decode_json
 from ranksieve.errors import DataError
 from ranksieve.io import text_files
 from ranksieve.io import text_files as unpacking

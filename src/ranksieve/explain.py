@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ranksieve._types import AnyArray, FloatArray, IntArray
-from ranksieve._util.json_values import plain
+from ranksieve._util.files import plain
 from ranksieve.data.costs import FeatureCosts
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.describe import Names, document_words, find_document, plain_id, query_number

@@ -10,7 +10,7 @@ import numpy as np
 
 from ranksieve._parallel import single_threaded_blas
 from ranksieve._types import BoolArray, FloatArray, IntArray
-from ranksieve._util.json_values import plain
+from ranksieve._util.files import plain
 from ranksieve.data.dataset import Dataset, QueryWeight, counted, query_weights
 from ranksieve.data.feature_matrix import Passes
 from ranksieve.errors import DataError, ParameterError

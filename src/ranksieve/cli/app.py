@@ -19,35 +19,25 @@ from typer.core import TyperCommand, TyperGroup
 
 from ranksieve._util.program import run_as_program
 from ranksieve._version import __version__
-from ranksieve.cli.output import WrongUsage, end_orderly, leave_soon_if_ended, one_sentence, open_streams, say
+from ranksieve.cli.output import end_orderly, leave_soon_if_ended, open_streams, run_command
 
 CYCLE_SEARCH = 50_000  # new objects before Python looks for cycles; with its own 700 a tenth of a short run
 
 
 class Commands(TyperGroup):
-    """Commands whose wrong usage, too, is answered with one sentence; without a command, with the help."""
+    """Commands whose failures become one sentence; without a command, the help."""
 
-    def make_context(self, *args: Any, **options: Any) -> Any:
-        with one_sentence({}):
-            return super().make_context(*args, **options)
+    option_names: dict[str, str]
 
-    def invoke(self, ctx: Any) -> Any:
-        with one_sentence({}):
-            return super().invoke(ctx)
+    def main(self, args: Any = None, prog_name: str | None = None, **_: Any) -> Any:  # type: ignore[override]
+        given = list(sys.argv[1:] if args is None else args)
+        self.option_names = {}
 
-    def main(self, *args: Any, **options: Any) -> Any:
-        try:
-            code = super().main(*args, **{**options, "standalone_mode": False})
-        except WrongUsage as error:
-            message = error.format_message()
-            if "\n" in message:
-                typer.echo(message, err=True)
-            else:
-                say(
-                    f"{message.rstrip('.')} (see {error.ctx.command_path if error.ctx else self.name} --help)"
-                )
-            code = error.exit_code
-        sys.exit(code)
+        def call() -> None:
+            with self.make_context(prog_name or "ranksieve", given) as context:
+                self.invoke(context)
+
+        sys.exit(run_command(call, self.option_names))
 
 
 def _methods() -> list[str]:
@@ -79,7 +69,7 @@ TABLES = {"{methods}": _methods, "{targets}": _targets}  # what help texts list,
 
 
 class Command(TyperCommand):
-    """A command whose failures become one sentence, in words of its options."""
+    """A command whose errors name its options."""
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         for option in self.params:
@@ -89,9 +79,10 @@ class Command(TyperCommand):
         super().format_help(ctx, formatter)
 
     def invoke(self, ctx: Any) -> Any:
-        advised = ctx.parent.command.commands["fit"].options()  # in "fit with …" of another command
-        with one_sentence(advised | self.options(ctx.params.get("settings") or ())):
-            return super().invoke(ctx)
+        names, commands = ctx.parent.command.option_names, ctx.parent.command.commands
+        names |= commands["fit"].options()  # in "fit with …" of another command
+        names |= self.options(ctx.params.get("settings") or ())
+        return super().invoke(ctx)
 
     def options(self, settings: Sequence[str] = ()) -> dict[str, str]:
         """The option that sets each parameter; ``settings`` are those of --set."""

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 import ranksieve as rs
-from ranksieve._util.files import make_folder
 from ranksieve.cli.app import command
 from ranksieve.cli.options import check_outputs
 from ranksieve.cli.output import progress, table, words
@@ -38,6 +37,7 @@ def demo(
     """
     import numpy as np
 
+    from ranksieve._util.files import make_folder
     from ranksieve.cli.fit_output import feature_strength, how_chosen
     from ranksieve.report import build_content, require_extra, write_report
 

@@ -114,7 +114,7 @@ def export(
 
 def read_json(path: str) -> Any:
     """The content of a JSON file."""
-    from ranksieve._util.json_values import decode_json
+    from ranksieve._util.files import decode_json
 
     try:
         return decode_json(Path(path).read_text(encoding="utf-8"))

@@ -23,19 +23,24 @@ SHOWN_QUERIES = 3
 
 def settings_of(old: rs.LinearModel) -> dict[str, Any]:
     """The parameters of the model before that are not the defaults of SparseRanker, which learns again."""
-    from ranksieve._util.json_values import plain
+    from ranksieve._util.files import plain
     from ranksieve._util.messages import warn_caller
-    from ranksieve.verification.case import NotChecked, chooser_of
+    from ranksieve.errors import DataError
+    from ranksieve.model.linear import as_settings
+    from ranksieve.rankers.parameters import check_parameters
 
     if old.method != rs.SparseRanker.__name__:
         return dict(old.chosen_by or {})
+    settings, usual = as_settings(old.parameters), rs.SparseRanker().get_params(deep=False)
     try:
-        held = chooser_of(old).get_params(deep=False)
-    except NotChecked as reason:
-        warn_caller(f"the settings of the model before are not used again: {reason}")
+        if old.chosen_by is None:
+            raise DataError(None, None, "its profile is an object that the file does not hold")
+        settings["profile"] = old.chosen_by["profile"]
+        check_parameters(rs.SparseRanker(**settings))
+    except (TypeError, ValueError) as error:
+        warn_caller(f"the settings of the model before are not used again: {error}")
         return {}
-    usual = rs.SparseRanker().get_params(deep=False)
-    return {name: value for name, value in held.items() if plain(value) != plain(usual[name])}
+    return {name: value for name, value in settings.items() if plain(value) != plain(usual[name])}
 
 
 def settings_in_words(settings: Mapping[str, Any], file: str) -> str:

@@ -17,7 +17,6 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from ranksieve._types import FloatArray
-from ranksieve._util.json_values import nonzero_weights
 from ranksieve.baselines.selector import FeatureSelector
 from ranksieve.data.dataset import fingerprint
 from ranksieve.data.describe import varying_columns
@@ -26,7 +25,7 @@ from ranksieve.experiment.results import STUDIES_FOLDER, TABLE_METRICS, best_on_
 from ranksieve.io.folds import Fold
 from ranksieve.methods import Method
 from ranksieve.metrics import Evaluator, Profile
-from ranksieve.model.linear import linear_scores, linear_scores_of_models
+from ranksieve.model.linear import linear_scores, linear_scores_of_models, nonzero_weights
 from ranksieve.prepare.scaling import ScaleWarning
 from ranksieve.rankers.base import LinearRanker, Ranker
 

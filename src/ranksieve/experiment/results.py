@@ -315,7 +315,7 @@ def _pool(parts: Sequence[Evaluation]) -> Evaluation:
 
 
 def dense(weights: Mapping[str, float] | None, names: Sequence[str]) -> FloatArray:
-    """The inverse of :func:`ranksieve._util.json_values.nonzero_weights`; NaN without weights."""
+    """The inverse of :func:`ranksieve.model.linear.nonzero_weights`; NaN without weights."""
     if weights is None:
         return np.full(len(names), np.nan)
     return np.array([weights.get(name, 0.0) for name in names])

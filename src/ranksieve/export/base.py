@@ -13,7 +13,7 @@ import numpy as np
 
 from ranksieve._types import FloatArray
 from ranksieve._util.files import fault_of_file_name
-from ranksieve._util.messages import told, warn_caller
+from ranksieve._util.messages import safe, warn_caller
 from ranksieve.errors import DataError, ParameterError, shown
 
 if TYPE_CHECKING:
@@ -107,11 +107,11 @@ def exportable(
     left = folded.preparation.missing.indicators
     if left and not indicators:
         source = next(iter(left.values()))
-        alone = "" if scales_vary else f" but not {told(source)} itself"
+        alone = "" if scales_vary else f" but not {safe(source)} itself"
         raise DataError(
             None,
             None,
-            f"the model uses whether {told(source)} is missing{alone}, which {engine} cannot compute; export "
+            f"the model uses whether {safe(source)} is missing{alone}, which {engine} cannot compute; export "
             "to python, onnx or json, or fit with `missing='column_mean'`",
         )
     return folded
@@ -147,7 +147,7 @@ def warn_of_means(model: LinearModel, engine: str, cure: str = "") -> None:
     if not missing.learns:
         return
     pairs = zip(model.names, missing.means, strict=True)
-    means = ", ".join(f"{told(name)} {mean:.6g}" for name, mean in pairs)
+    means = ", ".join(f"{safe(name)} {mean:.6g}" for name, mean in pairs)
     cure = cure or f"give each feature this default value in its own definition ({means})"
     warn_caller(
         f"the model replaces a missing feature by a number that it learned, but {engine} uses 0; {cure}"
@@ -229,19 +229,19 @@ def float32(value: float, what: str) -> float:
 
 def scale32(scale: float, name: str) -> float:
     """A scale in float32; one that becomes 0 is refused."""
-    rounded = float32(scale, f"the scale of {told(name)}")
+    rounded = float32(scale, f"the scale of {safe(name)}")
     if rounded == 0:
         raise DataError(
-            None, None, f"the scale of {told(name)} is {scale:.6g}, 0 in 32-bit numbers; rescale the feature"
+            None, None, f"the scale of {safe(name)} is {scale:.6g}, 0 in 32-bit numbers; rescale the feature"
         )
     return rounded
 
 
 def weight32(weight: float, name: str) -> float:
     """A weight in float32; a warning names one that becomes 0."""
-    rounded = float32(weight, f"the weight of {told(name)}")
+    rounded = float32(weight, f"the weight of {safe(name)}")
     if rounded == 0 != weight:
-        warn_caller(f"the weight of {told(name)} is {weight:.6g}, 0 in 32-bit numbers; rescale the feature")
+        warn_caller(f"the weight of {safe(name)} is {weight:.6g}, 0 in 32-bit numbers; rescale the feature")
     return rounded
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ranksieve._util.messages import told
+from ranksieve._util.messages import safe
 from ranksieve.errors import DataError
 from ranksieve.export.base import (
     ANY_NAME,
@@ -72,7 +72,7 @@ def hybrid(model: LinearModel, options: Options, engine: str, query_of: Callable
             raise DataError(
                 None,
                 None,
-                f"the weight of {told(term.name)} is {term.weight:.6g}, but {engine} takes no negative "
+                f"the weight of {safe(term.name)} is {term.weight:.6g}, but {engine} takes no negative "
                 "weights; fit with its sign + in `signs`, or without it by `must_not`",
             )
     queries = [query_of(name) for name in names]
@@ -123,7 +123,7 @@ def _queries_of(queries: dict[str, Any], names: Sequence[str]) -> list[Any]:
         raise DataError(
             None,
             None,
-            f"there is no query for {', '.join(map(told, lacking))}, which the model uses; add them, or give "
+            f"there is no query for {', '.join(map(safe, lacking))}, which the model uses; add them, or give "
             "`names` if they have other names there",
         )
     return [queries[name] for name in names]

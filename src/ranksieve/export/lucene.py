@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ranksieve._util.messages import told, warn_caller
+from ranksieve._util.messages import safe, warn_caller
 from ranksieve.errors import DataError
 from ranksieve.export.base import (
     ANY_NAME,
@@ -71,7 +71,7 @@ def lucene_terms(
         normalisers[carrier] = _carrying(model, carrier, constant, names[carrier])
         notes = (
             *notes,
-            f"The constant {constant:.6g} is in the normaliser of {told(names[carrier])}: a linear model in "
+            f"The constant {constant:.6g} is in the normaliser of {safe(names[carrier])}: a linear model in "
             f"{engine} has no intercept.",
         )
     weights = [weight32(term.weight, name) for term, name in zip(model.terms, names, strict=True)]
@@ -128,7 +128,7 @@ def _normalisers(model: LinearModel, names: Sequence[str]) -> list[Normaliser | 
 
 def _normaliser(ranged: bool, centre: float, scale: float, name: str) -> Normaliser:
     """In float32; "standard" also for a range that the difference of least and greatest would not give."""
-    standard = Normaliser("standard", float32(centre, f"the centre of {told(name)}"), scale32(scale, name))
+    standard = Normaliser("standard", float32(centre, f"the centre of {safe(name)}"), scale32(scale, name))
     if not ranged:
         return standard
     by_range = replace(standard, kind="min_max")
@@ -175,7 +175,7 @@ def trimmed(features: Sequence[dict[str, Any]], wanted: Sequence[str]) -> list[d
         raise DataError(
             None,
             None,
-            f"the feature set lacks {', '.join(map(told, lacking))}, which the model uses; add them, or give "
+            f"the feature set lacks {', '.join(map(safe, lacking))}, which the model uses; add them, or give "
             "`names` if they have other names there",
         )
     kept: set[str] = set()

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ranksieve._types import AnyArray
-from ranksieve._util.messages import how_to_install, lookup, told
+from ranksieve._util.messages import how_to_install, lookup, safe
 from ranksieve._version import __version__
 from ranksieve.export.base import (
     ANY_NAME,
@@ -54,7 +54,7 @@ def onnx(model: LinearModel, options: Options) -> Product:
 def _check_float32(model: LinearModel) -> None:
     for term, centre, scale in zip(model.terms, *columnwise(model), strict=True):
         weight32(term.weight, term.name)
-        float32(centre, f"the centre of {told(term.name)}")
+        float32(centre, f"the centre of {safe(term.name)}")
         scale32(scale, term.name)
     float32(model.intercept, "the intercept")
     for mean in model.preparation.missing.means:

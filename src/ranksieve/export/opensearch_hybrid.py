@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ranksieve._util.messages import told
+from ranksieve._util.messages import safe
 from ranksieve.errors import DataError
 from ranksieve.export.base import Options, Product, as_json, check_model_name, float32
 from ranksieve.export.elasticsearch import MODEL_NAME
@@ -69,7 +69,7 @@ def _check_normalisation(model: LinearModel) -> None:
 
 
 def _pipeline(search: Hybrid, total: float) -> dict[str, Any]:
-    shares = [(clause.weight / total, told(clause.name)) for clause in search.clauses]
+    shares = [(clause.weight / total, safe(clause.name)) for clause in search.clauses]
     weights = [float32(share, f"the weight of {name}") for share, name in shares]
     processor = {
         "normalization": {"technique": "min_max"},

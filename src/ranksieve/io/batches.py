@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 
 from ranksieve._types import AnyArray, IntArray, PathLike
-from ranksieve._util.atomic_folder import atomic_folder
-from ranksieve._util.files import FULL
+from ranksieve._util.files import FULL, atomic_folder
 from ranksieve._util.messages import warn_caller
 from ranksieve.data.dataset import Dataset, TextColumn, WithGaps, take_rows
 from ranksieve.data.inputs import as_document_weight, as_labels, numbered_names

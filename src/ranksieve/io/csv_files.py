@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from ranksieve._types import PathLike
 from ranksieve._util.files import atomic_write
-from ranksieve._util.messages import shortened, told, warn_caller
+from ranksieve._util.messages import safe, shortened, warn_caller
 from ranksieve.data.dataset import Dataset
 from ranksieve.errors import DataError, shown
 from ranksieve.io.frames import (
@@ -173,7 +173,7 @@ def _warn_of_text(layout: Layout, choice: ColumnChoice, name: str) -> None:
     others = {choice.qid, choice.label, choice.doc_id or DOC_ID, choice.document_weight, COMMENT, ""}
     others |= set(columns_matching(choice.ignore, names, "ignore"))
     texts = {column.strip(): cell for column, cell in layout.like_numbers.items()}
-    left = [f"{told(one)} (such as {shown(cell)})" for one, cell in texts.items() if one not in others]
+    left = [f"{safe(one)} (such as {shown(cell)})" for one, cell in texts.items() if one not in others]
     if left:
         warn_caller(
             f"{name}: columns of text are not features, but these look like numbers: "

@@ -13,7 +13,7 @@ from typing import IO, Any, NamedTuple
 import numpy as np
 
 from ranksieve._types import AnyArray, FloatArray, IntArray
-from ranksieve._util.json_values import decode_json
+from ranksieve._util.files import decode_json
 from ranksieve._version import __version__
 from ranksieve.data.dataset import TextColumn, WithGaps
 from ranksieve.data.disk import DiskMatrix

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ranksieve._types import PathLike
-from ranksieve._util.atomic_folder import check_replaceable
+from ranksieve._util.files import check_replaceable
 from ranksieve.data.dataset import Dataset
 from ranksieve.errors import DataError, ParameterError
 from ranksieve.io.batches import (

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ranksieve._types import FloatArray, PathLike
-from ranksieve._util.json_values import decode_json
+from ranksieve._util.files import decode_json
 from ranksieve._util.messages import warn_caller
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.queries import ids_from_text

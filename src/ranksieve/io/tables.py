@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ranksieve._types import PathLike
-from ranksieve._util.json_values import decode_json
+from ranksieve._util.files import decode_json
 from ranksieve._util.messages import warn_caller
 from ranksieve.data.costs import FeatureCosts, as_cost, make_costs
 from ranksieve.data.dataset import Dataset

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ranksieve._types import AnyArray, BoolArray, FloatArray, IntArray
-from ranksieve._util.json_values import plain
+from ranksieve._util.files import plain
 from ranksieve._util.messages import shortened
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.parts import RemoteRows

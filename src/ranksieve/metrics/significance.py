@@ -11,7 +11,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 
 from ranksieve._types import AnyArray, FloatArray
-from ranksieve._util.json_values import plain
+from ranksieve._util.files import plain
 from ranksieve.errors import DataError, ParameterError
 from ranksieve.metrics.evaluate import Evaluation, parse_all
 from ranksieve.metrics.table import MetricSpec

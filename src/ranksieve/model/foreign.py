@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from ranksieve._types import FloatArray, IntArray, Matrix, PathLike
-from ranksieve._util.json_values import decode_json
+from ranksieve._util.files import decode_json
 from ranksieve._util.messages import how_to_install, shortened
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.inputs import as_matrix, numbered_names

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ranksieve._util.json_values import checked
+from ranksieve._util.files import converted
 from ranksieve.errors import DataError
 from ranksieve.io.text_files import NUMBER
 
@@ -109,7 +109,10 @@ def decode_ubjson(content: bytes) -> Any:
 
 WHOLE = re.compile("-?[0-9]{1,10}")
 LEAF, NO_PARENT = -1, 2**31 - 1
-NODES = {"left_children": [int], "right_children": [int], "split_indices": [int], "default_left": list}
+NODES: dict[str, Any] = {
+    "left_children": list[int], "right_children": list[int], "split_indices": list[int],
+    "default_left": list[Any],
+}  # fmt: skip
 
 STATISTICS = ("base_weights", "loss_changes", "sum_hessian")  # of training: scores do without
 CATEGORIES = ("categories", "categories_nodes", "categories_segments", "categories_sizes")
@@ -133,7 +136,7 @@ def read_content(decoded: Any) -> Content:
     if _whole(shape, "num_class") > 1 or _whole(shape, "num_target", 1) > 1:
         raise DataError(None, None, "it gives several scores per document; expected one")
     n_features = _whole(shape, "num_feature")
-    names = checked(learner.get("feature_names", []), [str], "feature_names")
+    names = converted(learner.get("feature_names", []), list[str], "feature_names")
     if len(names) not in (0, n_features):
         raise DataError(None, None, f"it has {len(names)} names for {n_features} features")
     objective = _entry(learner, "objective")
@@ -153,11 +156,11 @@ def read_content(decoded: Any) -> Content:
         },
         "objective": {name: _settings(value, name) for name, value in objective.items()},
     }
-    model = {"learner": plain, "version": checked(decoded.get("version", [2, 0, 0]), [int], "version")}
+    model = {"learner": plain, "version": converted(decoded.get("version", [2, 0, 0]), list[int], "version")}
     rounds = _whole(attributes, "best_iteration", -1) + 1  # if training stopped early
     if rounds > len(booster.get("gbtree", booster)["model"].get("iteration_indptr", range(rounds + 1))) - 1:
         raise DataError(None, None, f"its best iteration, {rounds - 1}, does not exist")
-    name = checked(objective.get("name"), str, "objective")
+    name = converted(objective.get("name"), str, "objective")
     return Content(model, tuple(names), n_features, name, rounds)
 
 
@@ -180,11 +183,11 @@ def _booster(booster: Mapping[str, Any], n_features: int) -> dict[str, Any]:
 
 
 def _forest(model: Mapping[str, Any], n_features: int) -> dict[str, Any]:
-    trees = checked(model.get("trees"), [dict], "trees")
-    groups = checked(model.get("tree_info"), [int], "tree_info")
+    trees = converted(model.get("trees"), list[dict[str, Any]], "trees")
+    groups = converted(model.get("tree_info"), list[int], "tree_info")
     parallel = _whole(_entry(model, "gbtree_model_param"), "num_parallel_tree", 1)
     every = [*range(0, len(trees), max(1, parallel)), len(trees)]
-    bounds = checked(model.get("iteration_indptr", every), [int], "iteration_indptr")
+    bounds = converted(model.get("iteration_indptr", every), list[int], "iteration_indptr")
     ends = [*bounds[:1], *bounds[-1:]]
     if groups != [0] * len(trees) or sorted(bounds) != bounds or ends != [0, len(trees)]:
         raise DataError(None, None, f"tree_info or iteration_indptr are not those of {len(trees)} trees")
@@ -198,11 +201,13 @@ def _forest(model: Mapping[str, Any], n_features: int) -> dict[str, Any]:
 
 def _tree(tree: Mapping[str, Any], n_features: int, number: int) -> dict[str, Any]:
     """The nodes that a document can reach, numbered anew from the root."""
-    nodes = checked({name: tree.get(name) for name in NODES}, NODES, f"tree {number}")
+    nodes = {
+        name: converted(tree.get(name), kind, f"{name} of tree {number}") for name, kind in NODES.items()
+    }
     values = _numbers(tree.get("split_conditions"), f"split_conditions of tree {number}")
     if {len(part) for part in nodes.values()} != {len(values)}:
         raise DataError(None, None, f"tree {number} does not have one value of each kind per node")
-    if any(checked(tree.get("split_type", []), list, f"split_type of tree {number}")):
+    if any(converted(tree.get("split_type", []), list[Any], f"split_type of tree {number}")):
         raise DataError(None, None, f"tree {number} splits by categories, which cannot be read here")
     order, parents, left, right = [0], [NO_PARENT], [], []
     for place, node in enumerate(order):  # which grows on the way
@@ -243,8 +248,7 @@ def _tree(tree: Mapping[str, Any], n_features: int, number: int) -> dict[str, An
 def _entry(content: Any, name: str) -> Mapping[str, Any]:
     if not isinstance(content, dict) or name not in content:
         raise DataError(None, None, f"it has no {name}")
-    found: Mapping[str, Any] = checked(content[name], dict, name)
-    return found
+    return converted(content[name], dict[str, Any], name)
 
 
 def _whole(content: Mapping[str, Any], name: str, default: int = 0) -> int:
@@ -256,7 +260,7 @@ def _whole(content: Mapping[str, Any], name: str, default: int = 0) -> int:
 
 
 def _numbers(values: Any, what: str) -> list[float]:
-    numbers = checked(values, list, what)
+    numbers = converted(values, list[Any], what)
     if not all(type(one) in (int, float) and not math.isnan(one) for one in numbers):
         raise DataError(None, None, f"{what} holds a value that is not a number")
     return [float(one) for one in numbers]
@@ -275,6 +279,4 @@ def _settings(value: Any, name: str) -> Any:
     """The objective's name, or its settings, which are texts."""
     if isinstance(value, str):
         return value
-    settings = checked(value, dict, name)
-    checked(list(settings.values()), [str], name)
-    return settings
+    return converted(value, dict[str, str], name)

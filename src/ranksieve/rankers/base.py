@@ -13,7 +13,7 @@ import numpy as np
 
 from ranksieve._parallel import single_threaded_blas
 from ranksieve._types import AnyArray, FloatArray, IntArray, Matrix
-from ranksieve._util.json_values import plain
+from ranksieve._util.files import plain
 from ranksieve._util.messages import warn_caller
 from ranksieve._util.program import is_program
 from ranksieve.data.dataset import (

@@ -12,8 +12,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from ranksieve._types import FloatArray, PathLike
-from ranksieve._util.files import atomic_write
-from ranksieve._util.json_values import decode_json
+from ranksieve._util.files import atomic_write, decode_json
 from ranksieve._util.messages import warn_caller
 from ranksieve.data.dataset import Dataset, QueryWeight, check_finite, query_weights
 from ranksieve.data.inputs import numbered_names

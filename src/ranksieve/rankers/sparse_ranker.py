@@ -413,7 +413,7 @@ class SparseRanker(WithinBudget):
     def stated_problem(
         self, data: Dataset, query_weight: FloatArray | None, certificate: Mapping[str, Any]
     ) -> Problem | None:
-        """That of one of our own families; without a family (in older files) ℓ1 weights are unknown."""
+        """That of one of our own families; None for others."""
         if certificate.get("family", "").partition(" ")[0] not in (PATH, "log", *RIDGED):
             return None
         names, signs, weights = data.feature_names, None, None

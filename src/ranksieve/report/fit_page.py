@@ -11,10 +11,9 @@ import numpy as np
 
 from ranksieve._types import AnyArray, FloatArray
 from ranksieve._util.files import atomic_write
-from ranksieve._util.json_values import nonzero_weights
 from ranksieve.choice.budget import DRAWS
 from ranksieve.choice.families import SIZED
-from ranksieve.model.linear import LinearModel, model_from_dict
+from ranksieve.model.linear import LinearModel, model_from_dict, nonzero_weights
 from ranksieve.rankers.sparse_ranker import SparseRanker
 from ranksieve.report.card_words import card_text
 from ranksieve.report.choice_words import CHOSEN_AGAIN, choice_sentences, family_title, optimality
