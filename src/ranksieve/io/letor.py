@@ -8,14 +8,13 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import accumulate
+from operator import add
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import DTypeLike
 
-from ranksieve._parallel import map_blocks
 from ranksieve._types import AnyArray, FloatArray, IntArray, Matrix, PathLike
 from ranksieve._util.files import atomic_write, destination
 from ranksieve.data.dataset import Dataset, TextColumn
@@ -39,15 +38,12 @@ from ranksieve.kernels.letor_text import (
     BAD_LABEL,
     GOOD,
     INDEX_TOO_LARGE,
-    LONGEST,
     NO_QUERY,
     SAFE_DIGITS,
-    Lines,
     Parsed,
     Rows,
     parse_lines,
     scatter_rows,
-    write_lines,
 )
 from ranksieve.prepare.missing import OTHER_POLICIES, MissingPolicy, check_policy
 
@@ -554,76 +550,71 @@ class GrowingArray:
         self._room.resize((length, *self._room.shape[1:]), refcheck=False)
 
 
-ROWS_AT_ONCE, CELLS_AT_ONCE = 1024, 1 << 15  # of a piece: so few that its text stays in the cache
-PIECES_AT_ONCE = 8  # which threads share
-AROUND_LABEL = len(" qid:") + len("\n")
-AROUND_VALUE = len(" ") + len(":")
+CELLS_AT_ONCE = 1 << 16  # of the rows that are written together
+PLAIN = (1e-4, 1e16)  # numbers from here to there have no exponent in their text
 
 
-def letor_lines(dataset: Dataset) -> Iterator[memoryview]:
-    """The text in pieces of whole lines; a piece is to be used before the next is asked for."""
-    queries = _one_block([text.encode() for text in _query_texts(dataset)])
-    query_of_row = dataset.queries.of_rows(np.arange(dataset.n_queries))
-    rooms, step = [_Room() for _ in range(PIECES_AT_ONCE)], _rows_at_once(dataset)
-    for first in range(0, dataset.n_docs, step * PIECES_AT_ONCE):
-        starts = range(first, min(first + step * PIECES_AT_ONCE, dataset.n_docs), step)
-        for room, start in zip(rooms, starts, strict=False):
-            room.prepare(dataset, start, min(start + step, dataset.n_docs), query_of_row, queries)
-        yield from map_blocks(lambda k, _: rooms[k].write(), np.arange(len(starts) + 1))
-
-
-class _Room:
-    """Some rows and their text; used again for other rows, because fresh memory costs time."""
-
-    def __init__(self) -> None:
-        self._values: AnyArray = np.empty(0)
-        self._text: AnyArray = np.empty(0, dtype=np.uint8)
-
-    def prepare(
-        self,
-        dataset: Dataset,
-        start: int,
-        stop: int,
-        query_of_row: IntArray,
-        queries: tuple[AnyArray, IntArray],
-    ) -> None:
-        """Take some rows in; refuse them if LETOR text cannot hold them."""
-        block = dataset.X[start:stop]
-        _check_finite(dataset, start, block)
-        starts, places, columns, stored = stored_rows(block)
-        self._values = _with_room(self._values, len(stored))
-        self._values[: len(stored)] = stored
-        self._lines = Lines(
-            dataset.y[start:stop], starts, places, columns, self._values, dataset.X.dtype == np.float32,
-            query_of_row[start:stop], *queries, *_tails(dataset, start, stop),
-        )  # fmt: skip
-        self._text = _with_room(self._text, _most_bytes(self._lines, dataset.n_features))
-
-    def write(self) -> memoryview:
-        """The text of these rows."""
-        return self._text[: write_lines(self._lines, self._text)].data
-
-
-def _with_room(array: AnyArray, size: int) -> AnyArray:
-    return array if len(array) >= size else np.empty(size, dtype=array.dtype)
-
-
-def _rows_at_once(dataset: Dataset) -> int:
+def letor_lines(dataset: Dataset) -> Iterator[bytes]:
+    """The text, some whole lines at a time."""
+    queries = [text.encode() for text in _query_texts(dataset)]
+    query_of_row = dataset.queries.of_rows(np.arange(dataset.n_queries)).tolist()
     cells = max(dataset.X.size, 1)  # of a sparse matrix the stored ones
-    return int(np.clip(CELLS_AT_ONCE * dataset.n_docs // cells, 1, ROWS_AT_ONCE))
+    step = max(1, CELLS_AT_ONCE * dataset.n_docs // cells)
+    for first in range(0, dataset.n_docs, step):
+        rows = slice(first, min(first + step, dataset.n_docs))
+        block = dataset.X[rows]
+        _check_finite(dataset, first, block)
+        starts, places, columns, values = stored_rows(block)
+        labels, numbers = shortest_texts(dataset.y[rows]), shortest_texts(values)
+        indices = [b" %d:" % (column + 1) for column in columns.tolist()]
+        lines = []
+        for k, row in enumerate(range(rows.start, rows.stop)):
+            begin, end, place = starts[k], starts[k + 1], places[k]
+            pairs = b"".join(map(add, indices[place : place + end - begin], numbers[begin:end]))
+            lines.append(
+                b"%b qid:%b%b%b\n" % (labels[k], queries[query_of_row[row]], pairs, _tail(dataset, row))
+            )
+        yield b"".join(lines)
 
 
-def _most_bytes(lines: Lines, n_features: int) -> int:
-    entry = AROUND_VALUE + len(str(n_features)) + LONGEST
-    queries = np.diff(lines.query_starts)[lines.query_of_row].sum()
-    row = LONGEST + AROUND_LABEL
-    return int(lines.starts[-1] * entry + len(lines.labels) * row + queries + len(lines.tails))
+def shortest_texts(values: FloatArray) -> list[bytes]:
+    """The shortest text of each number that reads back to its bits, with Python's exponents; NULL for NaN."""
+    from msgspec.json import encode  # only writing needs it
+
+    if not len(values):
+        return []
+    decimals = _shortest_decimals(values) if values.dtype == np.float32 else values
+    plain = encode(decimals.tolist())[1:-1] + b","  # eight times as fast as repr
+    texts = plain.replace(b"null", b"NULL").replace(b".0,", b",")[:-1].split(b",")
+    size = np.abs(values)
+    for k in np.flatnonzero((values != 0) & ((size < PLAIN[0]) | (size >= PLAIN[1]))).tolist():
+        texts[k] = _text_with_exponent(values[k]).encode()
+    return texts
 
 
-def _one_block(texts: Sequence[bytes]) -> tuple[AnyArray, IntArray]:
-    """Texts one after another, and where each begins, with the end of the last."""
-    starts = np.fromiter(accumulate(map(len, texts), initial=0), dtype=np.int64, count=len(texts) + 1)
-    return np.frombuffer(bytearray(b"".join(texts)), dtype=np.uint8), starts
+def _shortest_decimals(values: AnyArray) -> FloatArray:
+    """Of each float32 the float64 nearest to the decimal of fewest digits that reads back to it.
+
+    A decimal of six digits comes back from float32, and nine digits tell all float32 apart. Products with
+    powers of ten round once here, where texts have no exponent; other numbers are left as they are.
+    """
+    exact, size = values.astype(np.float64), np.abs(values)
+    open_ones, decimals = np.flatnonzero((size >= PLAIN[0]) & (size < PLAIN[1])), exact.copy()
+    for digits in range(6, 10):
+        value = exact[open_ones]
+        power = digits - 1 - np.floor(np.log10(np.abs(value)))
+        ten = 10.0 ** np.abs(power)
+        rounded = np.where(power >= 0, np.rint(value * ten) / ten, np.rint(value / ten) * ten)
+        same = rounded.astype(np.float32) == values[open_ones]
+        decimals[open_ones[same]] = rounded[same]
+        open_ones = open_ones[~same]
+    return decimals
+
+
+def _text_with_exponent(value: np.floating) -> str:
+    """NumPy's text; eight digits of the one float32 that is so near a midpoint that it would round twice."""
+    text = str(value)
+    return text if type(value)(float(text)) == value else f"{value:.8g}"
 
 
 def _query_texts(dataset: Dataset) -> list[str]:
@@ -649,14 +640,8 @@ def _check_finite(dataset: Dataset, start: int, block: Matrix) -> None:
         )
 
 
-def _tails(dataset: Dataset, start: int, stop: int) -> tuple[AnyArray, IntArray]:
-    """What follows the features of each row: its comment, else its document id."""
-    if dataset.comments is None and dataset.doc_ids is None:
-        return np.empty(0, dtype=np.uint8), np.zeros(stop - start + 1, dtype=np.int64)
-    return _one_block([_tail(dataset, row) for row in range(start, stop)])
-
-
 def _tail(dataset: Dataset, row: int) -> bytes:
+    """What follows the features of a row: its comment, else its document id."""
     comment = _raw(dataset.comments, row)
     if comment or dataset.doc_ids is None:
         end = b"\r" if comment.endswith(b"\r") else b""  # readers take one away, as part of the line's end
