@@ -39,9 +39,9 @@ from ranksieve.io.frames import (
 from ranksieve.io.letor import (
     CHUNK_BYTES,
     NO_FEATURE,
-    Entries,
-    LetorRows,
-    check_dense,
+    Density,
+    Documents,
+    letor_documents,
     names_for,
 )
 from ranksieve.io.text_files import (
@@ -50,7 +50,6 @@ from ranksieve.io.text_files import (
     in_file,
     profile_of_files,
     source_name,
-    text_chunks,
 )
 from ranksieve.prepare.missing import FILLS, OTHER_POLICIES, has_missing
 
@@ -118,72 +117,27 @@ def _letor_batches(
     progress: Progress | None,
     least: int,
 ) -> Iterator[Batch]:
-    total, done, share, room = _plain_bytes(paths), 0, _DenseShare(n_features or 0), None
-    for path in paths:
-        name, line = source_name(path), 0
-        for chunk in text_chunks(path, CHUNK_BYTES):
-            features = _Kept()
-            rows = LetorRows(features, n_features, dtype)
-            rows.room = rows.room if room is None else room
-            line = rows.add(name, line, chunk, refuse_missing)
-            room = rows.room
-            if features.entries is not None:
-                share.add(name, features.entries)
-                yield from _slices(rows, features.entries, n_features, least)
-            done += chunk.end - chunk.begin
-            if progress is not None and total:
-                progress(done, total)
-    if share.rows and not share.width:
+    total, density = _plain_bytes(paths), Density(n_features or 0, "use read_letor with `sparse=True`")
+    for part in letor_documents(paths, n_features, dtype, refuse_missing, CHUNK_BYTES):
+        density.add(part)
+        yield from _slices(part, n_features or max(part.width, least), dtype)
+        if progress is not None and total:
+            progress(part.bytes_read, total)
+    if density.rows and not density.width:
         raise DataError(_names_of(paths), None, NO_FEATURE)
 
 
-class _Kept:
-    """The features of one chunk as the parser gives them."""
-
-    entries: Entries | None = None
-
-    def add(self, name: str, entries: Entries) -> None:
-        self.entries = entries
-
-    def finish(self) -> Any:
-        return None
-
-
-class _DenseShare:
-    """Refuses text so sparse that its rows would be written as zeros nearly everywhere."""
-
-    def __init__(self, width: int) -> None:
-        self.rows, self.stored, self.width = 0, 0, width
-
-    def add(self, name: str, entries: Entries) -> None:
-        self.rows += len(entries.starts) - 1
-        self.stored += len(entries.values)
-        self.width = max(self.width, entries.width)
-        check_dense(name, self.stored, self.rows, self.width, "use read_letor with `sparse=True`")
-
-
-def _slices(rows: LetorRows, entries: Entries, n_features: int | None, least: int) -> Iterator[Batch]:
-    """The documents of one chunk, with at least so many features, fewer at a time if they are wide."""
-    width, y = n_features or max(entries.width, least), rows.labels.held
-    starts = np.append(rows.queries.first_rows.held, len(y))
-    names = [rows.queries.names[token] for token in rows.queries.tokens]
-    comments, doc_ids = _comments(rows)
-    step = rows_of_batch(width)
-    for first in range(0, len(y), step):
-        last = min(first + step, len(y))
-        X = np.zeros((last - first, width), rows.dtype)
-        entries.fill(X, first)
+def _slices(part: Documents, width: int, dtype: np.dtype[Any]) -> Iterator[Batch]:
+    """The documents of one chunk, fewer at a time if they are wide."""
+    step, starts = rows_of_batch(width), np.append(part.first_rows, part.n_rows)
+    for first in range(0, part.n_rows, step):
+        last = min(first + step, part.n_rows)
+        X = np.zeros((last - first, width), dtype)
+        part.fill(X, first)
         runs = slice(int(np.searchsorted(starts, first, "right")) - 1, int(np.searchsorted(starts, last)))
-        sizes = np.diff(np.clip(starts[runs.start : runs.stop + 1], first, last))
-        yield Batch(X, y[first:last], names[runs], sizes.tolist(), comments[first:last], doc_ids[first:last])
-
-
-def _comments(rows: LetorRows) -> tuple[TextColumn, TextColumn]:
-    """Comments and the document ids in them, also if all are empty."""
-    text = rows.comments
-    block, ends = text.block.held, text.ends.held
-    begins = np.concatenate((np.zeros(1, dtype=np.int64), ends[:-1]))
-    return TextColumn(block, begins, ends), TextColumn(block, text.id_begins.held, text.id_ends.held)
+        sizes = np.diff(np.clip(starts[runs.start : runs.stop + 1], first, last)).tolist()
+        rows = slice(first, last)
+        yield Batch(X, part.labels[rows], part.queries[runs], sizes, part.comments[rows], part.doc_ids[rows])
 
 
 def _plain_bytes(paths: Sequence[PathLike]) -> int:
