@@ -51,7 +51,7 @@ from ranksieve.io.text_files import (
     profile_of_files,
     source_name,
 )
-from ranksieve.prepare.missing import FILLS, OTHER_POLICIES, has_missing
+from ranksieve.prepare.missing import OTHER_POLICIES
 
 BATCH_CELLS, BATCH_ROWS = 2**20, 8192
 Progress = Callable[[int, int], None]
@@ -469,8 +469,6 @@ def write_source(source: Source, path: PathLike, missing: str) -> None:
 
 def _fill(writer: FolderWriter, source: Source, missing: str) -> None:
     for batch in source.batches:
-        if missing in FILLS and not writer.has_missing:
-            writer.has_missing = has_missing(batch.X)
         writer.add(batch)
     if writer.n_docs == 0:
         raise DataError(source.about["source"], None, "holds no documents")

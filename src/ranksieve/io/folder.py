@@ -25,7 +25,7 @@ from ranksieve.data.queries import queries_in_order, text_array
 from ranksieve.errors import DataError, shown
 from ranksieve.prepare.missing import OTHER_POLICIES, check_policy, fill_missing
 
-FORMAT, FORMAT_VERSION = "ranksieve-dataset", 1
+FORMAT, FORMAT_VERSION = "ranksieve-dataset", 2
 SUFFIX = ".ranksieve"
 HEADER = "dataset.json"
 FEATURES, LABELS, SIZES, QUERY_IDS = "features.bin", "labels.bin", "query_sizes.bin", "query_ids.bin"
@@ -47,7 +47,6 @@ SHAPE = {
     "query_ids": str,
     "doc_ids": (str, None),
     "text_columns": ([str], ()),
-    "label_counts": (dict, None),
     "truth": ([float], None),
     "profile": (str, None),
     "source": (str, None),
