@@ -12,7 +12,6 @@ import numpy as np
 
 from ranksieve._types import AnyArray, IntArray, PathLike
 from ranksieve._util.atomic_folder import atomic_folder
-from ranksieve._util.files import FULL
 from ranksieve._util.messages import warn_caller
 from ranksieve.data.dataset import Dataset, TextColumn, WithGaps, take_rows
 from ranksieve.data.inputs import as_document_weight, as_labels, numbered_names
@@ -62,8 +61,8 @@ class Source:
     """Batches of documents, and what is to be known of them.
 
     ``names`` gives the names of so many features, and ``ids`` makes the array of query ids from what the
-    batches call them. ``about`` goes into the header. ``n_docs`` is how many documents will come, if that is
-    known before. Without ``empty_comments``, comments that are all empty are no comments.
+    batches call them. ``about`` goes into the header. Without ``empty_comments``, comments that are all empty
+    are no comments.
     """
 
     batches: Iterator[Batch]
@@ -71,7 +70,6 @@ class Source:
     names: Callable[[int], Sequence[str]]
     ids: Callable[[list[Any]], AnyArray]
     about: Mapping[str, Any]
-    n_docs: int | None = None
     empty_comments: bool = True
 
 
@@ -168,7 +166,6 @@ def dataset_source(data: Dataset, dtype: Any, progress: Progress | None = None) 
         lambda _: data.feature_names,
         ids_like(data.queries.ids),
         about,
-        n_docs=data.n_docs,
     )
 
 
@@ -296,7 +293,6 @@ def parquet_source(
         lambda _: columns.features,
         ids_like(np.empty(0, dtype=query_kind)),
         {"source": ", ".join(source_name(path) for path in paths), "profile": None},
-        n_docs=sum(part.n_rows for part in parts),
     )
 
 
@@ -447,10 +443,6 @@ def _parquet_texts(column: Any) -> TextColumn:
     return TextColumn(data, begins[:-1], begins[1:])
 
 
-GIGABYTE, MEGABYTE = 1e9, 1e6
-LABEL_BYTES = 8
-
-
 def write_folder(dataset: Dataset, path: PathLike) -> None:
     """Write a data set into a folder; one that holds a data set already is replaced, any other refused."""
     write_source(dataset_source(dataset, None), path, "keep")
@@ -458,39 +450,15 @@ def write_folder(dataset: Dataset, path: PathLike) -> None:
 
 def write_source(source: Source, path: PathLike, missing: str) -> None:
     """Write all documents of a source into a folder."""
+    name = source.about["source"]
     with atomic_folder(path, is_folder_dataset) as place, FolderWriter(place, source.dtype) as writer:
-        try:
-            _fill(writer, source, missing)
-        except OSError as error:
-            if error.errno not in FULL:
-                raise
-            raise OSError(f"{path}: {_full(writer, source)}; make room or choose another place") from None
-
-
-def _fill(writer: FolderWriter, source: Source, missing: str) -> None:
-    for batch in source.batches:
-        writer.add(batch)
-    if writer.n_docs == 0:
-        raise DataError(source.about["source"], None, "holds no documents")
-    if writer.scattered:
-        name = source.about["source"] or "the data"
-        warn_caller(
-            f"{name}: the rows of some queries are not together; the folder has them query by query, in "
-            "another order"
-        )
-    writer.finish(source.names(writer.width), source.ids, missing, source.about, source.empty_comments)
-
-
-def _full(writer: FolderWriter, source: Source) -> str:
-    """What a full disk lacks, as far as that is known."""
-    written = f"the disk is full after {_size(writer.bytes_written)}"
-    if writer.scattered:
-        written += " (rows are brought together in a second copy)"
-    if source.n_docs is None:
-        return written
-    needed = source.n_docs * (writer.width * source.dtype.itemsize + LABEL_BYTES)
-    return f"{written}, and the data set needs about {_size(needed)}"
-
-
-def _size(count: int) -> str:
-    return f"{count / GIGABYTE:.3g} GB" if count >= GIGABYTE else f"{count / MEGABYTE:.3g} MB"
+        for batch in source.batches:
+            writer.add(batch)
+        if writer.n_docs == 0:
+            raise DataError(name, None, "holds no documents")
+        if writer.scattered:
+            warn_caller(
+                f"{name or 'the data'}: the rows of some queries are not together; the folder has them query "
+                "by query, in another order"
+            )
+        writer.finish(source.names(writer.width), source.ids, missing, source.about, source.empty_comments)

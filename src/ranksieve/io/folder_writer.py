@@ -77,10 +77,6 @@ class FolderWriter:
         return len(self._run_queries) > len(self._codes)
 
     @property
-    def bytes_written(self) -> int:
-        return sum(path.stat().st_size for path in self._folder.iterdir())
-
-    @property
     def _pending(self) -> int:
         """Rows that are not written yet."""
         return self.n_docs - self._starts[-1]
@@ -159,15 +155,10 @@ class FolderWriter:
     # --- Comments and document ids ---------------------------------------------------------------------
 
     def _add_names(self, batch: Batch) -> None:
-        comments, names = batch.comments, batch.doc_ids
-        begin = self._n_texts
-        if comments is not None:
-            self._append(layout.COMMENTS, self._add_texts(comments))
-        if isinstance(comments, TextColumn) and isinstance(names, TextColumn) and _is_inside(names, comments):
-            shift = begin - int(comments.begins[0])
-            self._append(layout.DOC_IDS, _places(names.begins + shift, names.ends + shift))
-        elif names is not None:
-            self._add_doc_ids(names)
+        if batch.comments is not None:
+            self._append(layout.COMMENTS, self._add_texts(batch.comments))
+        if batch.doc_ids is not None:
+            self._add_doc_ids(batch.doc_ids)
         self._text_columns = list(batch.texts)
         for number, column in enumerate(batch.texts.values()):
             self._append(layout.text_file(number), self._add_texts(column))
@@ -186,16 +177,10 @@ class FolderWriter:
 
     def _add_texts(self, column: TextColumn) -> IntArray:
         """Append the bytes of all entries; their places in the file of texts."""
-        if _is_run(column):
-            first, before = int(column.begins[0]), self._n_texts
-            text = column.block[first : column.ends[-1]].tobytes()
-            places = _places(column.begins - first + before, column.ends - first + before)
-        else:
-            parts = [column.raw(row) for row in range(len(column))]
-            text, ends = b"".join(parts), self._n_texts + np.cumsum([len(part) for part in parts])
-            places = _places(np.concatenate(([self._n_texts], ends[:-1])), ends)
-        self._append(layout.TEXTS, text)
-        return places
+        block, pairs = column.block.data, zip(column.begins.tolist(), column.ends.tolist(), strict=True)
+        ends = self._n_texts + np.cumsum(column.ends - column.begins)
+        self._append(layout.TEXTS, b"".join(block[begin:end] for begin, end in pairs))
+        return np.stack([ends - column.ends + column.begins, ends], axis=1).astype("<i8")
 
     # --- The end ---------------------------------------------------------------------------------------
 
@@ -384,22 +369,6 @@ def text_column(texts: Sequence[str]) -> TextColumn:
     ends = np.cumsum([len(part) for part in parts], dtype=np.int64)
     block = np.frombuffer(b"".join(parts), dtype=np.uint8)
     return TextColumn(block, np.concatenate(([0], ends[:-1])), ends)
-
-
-def _is_run(column: TextColumn) -> bool:
-    """Whether each entry begins where the one before ends."""
-    return bool(np.array_equal(column.begins[1:], column.ends[:-1]) and column.begins[0] <= column.ends[-1])
-
-
-def _is_inside(names: TextColumn, comments: TextColumn) -> bool:
-    """Whether document ids are parts of comments that lie one behind another."""
-    first, last = comments.begins[0], comments.ends[-1]
-    within = (names.begins >= first).all() and (names.ends <= last).all()
-    return names.block is comments.block and _is_run(comments) and bool(within)
-
-
-def _places(begins: IntArray, ends: IntArray) -> IntArray:
-    return np.stack([begins, ends], axis=1).astype("<i8")
 
 
 def _present_mean(matrix: DiskMatrix, column: int) -> float:
