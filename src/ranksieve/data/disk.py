@@ -221,10 +221,14 @@ class DiskDataset(Dataset):
         query = np.searchsorted(self.queries.offsets, rows, side="right") - 1
         starts = np.flatnonzero(np.diff(query, prepend=-1))
         sizes = np.diff(np.append(starts, len(rows)))
+        queries = queries_in_order(self.queries.ids[query[starts]], sizes)
+        return self._part(spooled(self.X, rows), rows, queries)
+
+    def _part(self, X: StreamedMatrix, rows: IntArray | slice, queries: Queries) -> DiskDataset:
+        """Some rows, whose features are X, without their names and texts."""
         return DiskDataset(
-            spooled(self.X, rows), self.y[rows], queries_in_order(self.queries.ids[query[starts]], sizes),
-            self.feature_names, truth=self.truth, source=self.source, profile=self.profile,
-            document_weight=take_rows(self.document_weight, rows),
+            X, self.y[rows], queries, self.feature_names, truth=self.truth, source=self.source,
+            profile=self.profile, document_weight=take_rows(self.document_weight, rows),
         )  # fmt: skip
 
     def select_queries(self, queries: IntArray | BoolArray) -> Dataset:
@@ -238,12 +242,8 @@ class DiskDataset(Dataset):
     def part(self, first: int, last: int) -> DiskDataset:
         """The queries first..last, still on disk."""
         begin, end = self.queries.offsets[[first, last]].tolist()
-        ids, sizes = self.queries.ids[first:last], self.queries.sizes[first:last]
-        return DiskDataset(
-            RowRange(self.X, begin, end), self.y[begin:end], queries_in_order(ids, sizes), self.feature_names,
-            truth=self.truth, source=self.source, profile=self.profile,
-            document_weight=take_rows(self.document_weight, slice(begin, end)),
-        )  # fmt: skip
+        queries = queries_in_order(self.queries.ids[first:last], self.queries.sizes[first:last])
+        return self._part(RowRange(self.X, begin, end), slice(begin, end), queries)
 
     def select_rows(self, rows: IntArray | BoolArray) -> Dataset:
         """The chosen rows, in the order given, in memory."""

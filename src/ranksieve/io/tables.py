@@ -6,7 +6,7 @@ import json
 import os
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Any, NamedTuple
@@ -308,15 +308,21 @@ def gathered(entries: Iterator[Entry], name: str, what: str) -> NumbersOfDocumen
     return numbers
 
 
+def word_entries(lines: Iterable[tuple[Place, str]], columns: str, kind: str, number: str) -> Iterator[Entry]:
+    """Entries of lines of words, of which ``columns`` tells query, document and ``number``."""
+    names = columns.split()
+    for place, line in lines:
+        words = line.split()
+        if len(words) != len(names):
+            reason = f"has {len(words)} columns; expected the {len(names)} of {kind}: {columns}"
+            raise DataError(*place, reason)
+        row = dict(zip(names, words, strict=True))
+        yield Entry(place, row["query"], row["document"], finite_number(row[number], place, number))
+
+
 def qrels_entries(text: str, name: str) -> Iterator[Entry]:
     """TREC: ``query iteration document grade``."""
-    for place, line in _judged_lines(text, name):
-        words = line.split()
-        if len(words) != 4:
-            raise DataError(
-                *place, f"has {len(words)} columns; expected the four of TREC qrels: query 0 document grade"
-            )
-        yield Entry(place, words[0], words[2], finite_number(words[3], place, "grade"))
+    return word_entries(_judged_lines(text, name), "query 0 document grade", "TREC qrels", "grade")
 
 
 def _ltr_entries(text: str, name: str) -> Iterator[Entry]:
