@@ -399,7 +399,7 @@ def _batch(
 ) -> Batch:
     rows = as_table(table)
     X = as_dtype(features_of(rows, columns.features), dtype, columns.features, first)
-    y = as_labels(labels_of(rows[columns.label]), table.num_rows, first)
+    y = as_labels(labels_of(rows, columns), table.num_rows, first)
     qid = as_id_array(ids_of(rows[columns.qid]), first)
     place = first_place(X, np.isnan) if refuse_missing else None
     if place is not None:
