@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -30,7 +30,7 @@ from ranksieve.io.frames import (
     features_of,
     ids_of,
     is_text,
-    labels_of,
+    numbers_of,
     open_parquet,
     weights_of,
     without_index,
@@ -249,16 +249,16 @@ def as_dtype(X: AnyArray, dtype: np.dtype[Any], names: Sequence[str], first: int
     return cast
 
 
+# --- Parquet -----------------------------------------------------------------------------------------------
+
 TEXT = np.dtype(np.str_)
-ONE_KIND = "make them of one kind"
 DEFAULT_CHOICE = ColumnChoice()
 
 
-@dataclass(frozen=True)
-class _Part:
+class _Part(NamedTuple):
     """One file: its columns, the types of its ids, and how many rows it has."""
 
-    path: PathLike
+    name: str
     columns: Columns
     single: bool
     query_kind: np.dtype[Any]
@@ -269,7 +269,6 @@ class _Part:
 def parquet_source(
     paths: Sequence[PathLike],
     dtype: Any,
-    refuse_missing: bool,
     progress: Progress | None = None,
     choice: ColumnChoice = DEFAULT_CHOICE,
 ) -> Source:
@@ -281,102 +280,71 @@ def parquet_source(
     parts = [_part(path, choice) for path in paths]
     for part in parts[1:]:
         _check_same_columns(parts[0], part)
-    found = np.float32 if all(part.single for part in parts) else np.float64
-    kind = np.dtype(found if dtype is None else dtype)
-    query_kind = _common([part.query_kind for part in parts], "query", parts)
-    doc_kinds = [part.doc_kind for part in parts if part.doc_kind is not None]
-    doc_kind = _common(doc_kinds, "document", parts) if doc_kinds else None
-    columns = parts[0].columns
-    return Source(
-        _batches(parts, columns, kind, doc_kind, refuse_missing, progress),
-        kind,
-        lambda _: columns.features,
-        ids_like(np.empty(0, dtype=query_kind)),
-        {"source": ", ".join(source_name(path) for path in paths), "profile": None},
-    )
+    single = all(part.single for part in parts)
+    kind = np.dtype((np.float32 if single else np.float64) if dtype is None else dtype)
+    query_kind = _common("query", [(part.name, part.query_kind) for part in parts])
+    doc_kinds = [(part.name, part.doc_kind) for part in parts if part.doc_kind is not None]
+    columns, doc_kind = parts[0].columns, _common("document", doc_kinds) if doc_kinds else None
+
+    def batches() -> Iterator[Batch]:
+        done, total = 0, sum(part.n_rows for part in parts)
+        for path, part in zip(paths, parts, strict=True):
+            first = 0
+            with open_parquet(path) as file:
+                for table in _tables(file, columns):
+                    with in_file(part.name):
+                        batch = _batch(table, columns, kind, doc_kind, first)
+                    yield batch
+                    first += table.num_rows
+                    done += table.num_rows
+                    if progress is not None:
+                        progress(done, total)
+
+    about = {"source": _names_of(paths), "profile": None}
+    ids = ids_like(np.empty(0, dtype=query_kind))
+    return Source(batches(), kind, lambda _: columns.features, ids, about)
 
 
 def _part(path: PathLike, choice: ColumnChoice) -> _Part:
-    with open_parquet(path) as file:
-        empty = without_index(file.schema_arrow.empty_table())
-        with in_file(source_name(path)):
-            columns, table = columns_of(empty, choice)
-            weights_of(table, columns)
-            single = features_of(table, columns.features).dtype == np.float32
-            query_kind = _kind_of(table[columns.qid])
-            doc_kind = None if columns.doc_id is None else _kind_of(table[columns.doc_id])
-        return _Part(path, columns, single, query_kind, doc_kind, file.metadata.num_rows)
+    name = source_name(path)
+    with open_parquet(path) as file, in_file(name):
+        columns, table = columns_of(without_index(file.schema_arrow.empty_table()), choice)
+        weights_of(table, columns)
+        single = features_of(table, columns.features).dtype == np.float32
+        doc_kind = None if columns.doc_id is None else _kind_of(table[columns.doc_id])
+        return _Part(name, columns, single, _kind_of(table[columns.qid]), doc_kind, file.metadata.num_rows)
 
 
 def _kind_of(column: Any) -> np.dtype[Any]:
     """The type of the ids of a column."""
-    if is_text(column.dtype):
-        return TEXT
-    kind = ids_of(column).dtype
+    kind = TEXT if is_text(column.dtype) else ids_of(column).dtype
     if kind.kind == "O":
-        raise DataError(
-            None, None, f"the column {column.name!r} holds {column.dtype}; ids must be numbers or text"
-        )
+        reason = f"the column {column.name!r} holds {column.dtype}; ids must be numbers or text"
+        raise DataError(None, None, reason)
     return kind
 
 
 def _check_same_columns(first: _Part, other: _Part) -> None:
-    names = (set(first.columns.all()), set(other.columns.all()))
-    for here, there, lacking, having in ((0, 1, other, first), (1, 0, first, other)):
-        for name in sorted(names[here] - names[there]):
-            reason = (
-                f"has no column {name!r}, but {source_name(having.path)} has; all files need the same ones"
-            )
-            raise DataError(source_name(lacking.path), None, reason)
-    for name in sorted(set(first.columns.features) ^ set(other.columns.features)):
-        text, numbers = (first, other) if name in first.columns.texts else (other, first)
-        reason = (
-            f"the column {name!r} is text, but a feature in {source_name(numbers.path)}; make both the same"
-        )
-        raise DataError(source_name(text.path), None, reason)
+    for lacking, having in ((other, first), (first, other)):
+        for name in sorted(set(having.columns.all()) - set(lacking.columns.all())):
+            reason = f"has no column {name!r}, but {having.name} has; all files need the same ones"
+            raise DataError(lacking.name, None, reason)
+        for name in sorted(set(having.columns.features) - set(lacking.columns.features)):
+            reason = f"the column {name!r} is text, but a feature in {having.name}; make both the same"
+            raise DataError(lacking.name, None, reason)
 
 
-def _common(kinds: Sequence[np.dtype[Any]], what: str, parts: Sequence[_Part]) -> np.dtype[Any]:
+def _common(what: str, kinds: Sequence[tuple[str, np.dtype[Any]]]) -> np.dtype[Any]:
     """The type that holds the ids of all files as they are."""
-    for part, kind in zip(parts, kinds, strict=True):
-        if kind.kind != kinds[0].kind and {kind.kind, kinds[0].kind} != {"i", "u"}:
-            reason = (
-                f"its {what} ids are {_words(kind)}, but those of {source_name(parts[0].path)} are "
-                f"{_words(kinds[0])}; {ONE_KIND}"
-            )
-            raise DataError(source_name(part.path), None, reason)
-    common = np.result_type(*kinds)
-    if common.kind == "f" and kinds[0].kind != "f":
-        raise DataError(
-            source_name(parts[0].path), None, f"no integer type holds the {what} ids of all files; {ONE_KIND}"
-        )
+    first, common = kinds[0]
+    for name, kind in kinds:
+        mixed = {kind.kind, common.kind}
+        if len(mixed) > 1 and (mixed != {"i", "u"} or np.result_type(kind, common).kind == "f"):
+            here, there = ("text" if one == TEXT else one.name for one in (kind, common))
+            reason = f"its {what} ids are {here}, but those of {first} are {there}; make them of one kind"
+            raise DataError(name, None, reason)
+        common = np.result_type(kind, common)
     return TEXT if common.kind == "U" else common
-
-
-def _words(kind: np.dtype[Any]) -> str:
-    return "text" if kind.kind == "U" else kind.name
-
-
-def _batches(
-    parts: Sequence[_Part],
-    columns: Columns,
-    dtype: np.dtype[Any],
-    doc_kind: np.dtype[Any] | None,
-    refuse_missing: bool,
-    progress: Progress | None,
-) -> Iterator[Batch]:
-    done, total = 0, sum(part.n_rows for part in parts)
-    for part in parts:
-        name, first = source_name(part.path), 0
-        with open_parquet(part.path) as file:
-            for table in _tables(file, columns):
-                with in_file(name):
-                    batch = _batch(table, columns, dtype, doc_kind, first, refuse_missing)
-                yield batch
-                first += table.num_rows
-                done += table.num_rows
-                if progress is not None:
-                    progress(done, total)
 
 
 def _tables(file: Any, columns: Columns) -> Iterator[Any]:
@@ -390,26 +358,12 @@ def _tables(file: Any, columns: Columns) -> Iterator[Any]:
 
 
 def _batch(
-    table: Any,
-    columns: Columns,
-    dtype: np.dtype[Any],
-    doc_kind: np.dtype[Any] | None,
-    first: int,
-    refuse_missing: bool,
+    table: Any, columns: Columns, dtype: np.dtype[Any], doc_kind: np.dtype[Any] | None, first: int
 ) -> Batch:
     rows = as_table(table)
     X = as_dtype(features_of(rows, columns.features), dtype, columns.features, first)
-    y = as_labels(labels_of(rows, columns), table.num_rows, first)
-    qid = as_id_array(ids_of(rows[columns.qid]), first)
-    place = first_place(X, np.isnan) if refuse_missing else None
-    if place is not None:
-        row, column = place
-        reason = (
-            f"feature {columns.features[column]} of row {first + row} (query {qid[row]}) is missing; "
-            f"{OTHER_POLICIES}"
-        )
-        raise DataError(None, None, reason)
-    ids, sizes = runs_of(qid)
+    y = as_labels(numbers_of(rows[columns.label], "label"), table.num_rows, first)
+    ids, sizes = runs_of(as_id_array(ids_of(rows[columns.qid]), first))
     comments = None if columns.comment is None else _parquet_texts(table[columns.comment])
     doc_ids = None if doc_kind is None else _doc_ids(table[columns.doc_id], rows[columns.doc_id], doc_kind)
     texts = {name: _parquet_texts(table[name]) for name in columns.texts}
@@ -453,6 +407,8 @@ def write_source(source: Source, path: PathLike, missing: str) -> None:
     name = source.about["source"]
     with atomic_folder(path, is_folder_dataset) as place, FolderWriter(place, source.dtype) as writer:
         for batch in source.batches:
+            if missing == "error":
+                _refuse_missing(batch, writer.n_docs, source)
             writer.add(batch)
         if writer.n_docs == 0:
             raise DataError(name, None, "holds no documents")
@@ -462,3 +418,13 @@ def write_source(source: Source, path: PathLike, missing: str) -> None:
                 "by query, in another order"
             )
         writer.finish(source.names(writer.width), source.ids, missing, source.about, source.empty_comments)
+
+
+def _refuse_missing(batch: Batch, first: int, source: Source) -> None:
+    place = first_place(batch.X, np.isnan)
+    if place is not None:
+        row, column = place
+        feature = source.names(batch.X.shape[1])[column]
+        query = batch.ids[int(np.searchsorted(np.cumsum(batch.sizes), row, side="right"))]
+        reason = f"feature {feature} of row {first + row} (query {query}) is missing; {OTHER_POLICIES}"
+        raise DataError(source.about["source"], None, reason)

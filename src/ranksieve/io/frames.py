@@ -210,11 +210,6 @@ def numbers_of(column: Any, what: str) -> FloatArray:
     return _floats(column)
 
 
-def labels_of(table: Any, columns: Columns) -> FloatArray:
-    """Relevance."""
-    return numbers_of(table[columns.label], "label")
-
-
 def weights_of(table: Any, columns: Columns) -> FloatArray | None:
     """The weights of documents, if there is a column of them."""
     name = columns.document_weight
@@ -336,7 +331,7 @@ def from_frame(
     columns, table = columns_of(frame, choice)
     dataset = Dataset(
         features_of(table, columns.features),
-        labels_of(table, columns),
+        numbers_of(table[columns.label], "label"),
         ids_of(table[columns.qid]),
         columns.features,
         None if columns.doc_id is None else ids_of(table[columns.doc_id]).tolist(),

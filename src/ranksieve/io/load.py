@@ -191,6 +191,5 @@ def _source(
             raise ParameterError(name, value, "is not for LETOR text; leave it out")
         return letor_source(paths, n_features, dtype, missing == "error", progress, names)
     if reader is read_parquet:
-        return parquet_source(paths, dtype, missing == "error", progress, ColumnChoice(**options))
-    read_missing = "error" if missing == "error" else "keep"
-    return dataset_source(reader(paths[0], missing=read_missing, **options), dtype, progress)
+        return parquet_source(paths, dtype, progress, ColumnChoice(**options))
+    return dataset_source(reader(paths[0], **options), dtype, progress)
