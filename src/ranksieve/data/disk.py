@@ -7,6 +7,7 @@ import os
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from itertools import pairwise
 from pathlib import Path
 from threading import Lock
 from typing import IO, Any, TypeVar
@@ -129,9 +130,12 @@ def spooled(X: StreamedMatrix, rows: IntArray) -> DiskMatrix:
     folder, size = tempfile.gettempdir(), len(rows) * X.shape[1] * X.dtype.itemsize
     file = tempfile.TemporaryFile()  # noqa: SIM115 — open for as long as there is the matrix
     try:
-        _write(X, rows, starts, file)
+        for begin, end in pairwise(starts.tolist()):
+            write_block(file, X[rows[begin:end]], X.dtype)
+        file.flush()
     except BaseException as error:
-        _closed(file)
+        with suppress(OSError):  # its last bytes may have no room
+            file.close()
         if not (isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)):
             raise
         raise OSError(
@@ -139,18 +143,6 @@ def spooled(X: StreamedMatrix, rows: IntArray) -> DiskMatrix:
             "order; make room, or name another folder in TMPDIR"
         ) from None
     return SpooledMatrix(folder, starts, X.shape[1], X.dtype, file)
-
-
-def _write(X: StreamedMatrix, rows: IntArray, starts: IntArray, file: IO[bytes]) -> None:
-    for begin, end in zip(starts[:-1].tolist(), starts[1:].tolist(), strict=True):
-        write_block(file, X[rows[begin:end]], X.dtype)
-    file.flush()
-
-
-def _closed(file: IO[bytes]) -> None:
-    """Close a file whose last bytes may have no room."""
-    with suppress(OSError):
-        file.close()
 
 
 class SpooledMatrix(DiskMatrix):

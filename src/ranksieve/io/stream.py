@@ -90,7 +90,11 @@ def _whole_queries(
         goes_on = part.queries == [newest]
         for line, query in zip(part.query_lines.tolist(), part.queries, strict=True):
             if query in seen and query != newest:
-                raise _scattered(part.source, line, query)
+                reason = (
+                    f"query {query} comes back after other queries, but a stream needs its rows together; "
+                    "sort the file by query, or read it whole"
+                )
+                raise DataError(part.source, line, reason)
             seen.add(query)
             newest = query
         matrix = SparseRows(dtype, width) if sparse else DenseRows(dtype, width)
@@ -115,14 +119,6 @@ def _whole_queries(
     if width == 0:
         raise DataError(source_name(path), None, NO_FEATURE)
     yield kept
-
-
-def _scattered(name: str, line: int, query: str) -> DataError:
-    reason = (
-        f"query {query} comes back after other queries, but a stream needs its rows together; sort "
-        "the file by query, or read it whole"
-    )
-    return DataError(name, line, reason)
 
 
 def _joined(parts: list[Rows], path: PathLike, names: FeatureNames | None) -> Dataset:
