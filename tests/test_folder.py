@@ -576,7 +576,7 @@ def test_an_interrupted_conversion_leaves_the_old_or_nothing(
     with pytest.raises(BaseException) as caught:
         rs.convert_dataset("a.txt", "out.ranksieve")
     if isinstance(error, OSError):
-        assert str(caught.value).startswith("out.ranksieve: the disk is full after ")
+        assert "the disk is full" in str(caught.value)
     assert sorted(os.listdir()) == there
     if existing:
         assert_same(rs.open_dataset("out.ranksieve"), rs.read_letor("b.txt"))

@@ -179,7 +179,7 @@ def test_files_of_query_weights(tmp_path, text, found):
         ("query,weight\nq1,much\n", 2, "'much'"),
         ("q1,1\nq2,-1\n", 2, "-1"),
         ("q1,1\nq1,2\n", 2, "once"),
-        (",1\n", 1, "no id"),
+        (",1\n", 1, "query is empty"),
         ("query,weight\n", None, "no weights"),
     ],
 )

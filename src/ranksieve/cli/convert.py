@@ -87,36 +87,25 @@ def convert(
                 reading.queries,
                 f"is not for folders such as {target}; write a .parquet file with the texts first",
             )
-        data = _to_folder(sources, target, dtype=dtype, n_features=n_features, missing=missing, **given)
+        check_inputs(*sources)
+        with progress(f"converting {', '.join(sources)}") as bar:
+            data = rs.convert_dataset(
+                sources, target, progress=bar, dtype=dtype, n_features=n_features, missing=missing, **given
+            )
     else:
         if dtype is not None or n_features is not None:
             name, value = ("dtype", dtype) if dtype is not None else ("n_features", n_features)
             raise ParameterError(
                 name, value, f"is for folders, but {target} is a file; end its name in .ranksieve"
             )
-        inputs = [*sources, judgements, reading.names, reading.queries]
-        data = _to_file(sources, target, inputs, reading, missing=missing, **given)
+        check_inputs(*sources)
+        check_outputs([target], [*sources, judgements, reading.names, reading.queries])
+        if len(sources) > 1 and any(format_of(source).read is not rs.read_letor for source in sources):
+            reason = "inputs that are not all LETOR text can only become a folder; call it NAME.ranksieve"
+            raise DataError(target, None, reason)
+        with progress(f"reading {', '.join(sources)}"):
+            path = sources[0] if len(sources) == 1 else sources
+            data = reading.with_texts(rs.read_dataset(path, missing=missing, **given))
+        rs.write_dataset(data, target)
     with beside(target):
         words(f"Wrote {data.n_docs} documents of {data.n_queries} queries to {target}.")
-
-
-def _to_folder(sources: list[str], target: str, **options: Any) -> rs.Dataset:
-    check_inputs(*sources)
-    with progress(f"converting {', '.join(sources)}") as bar:
-        return rs.convert_dataset(sources, target, progress=bar, **options)
-
-
-def _to_file(
-    sources: list[str], target: str, inputs: list[str | None], reading: ReadingOptions, **options: Any
-) -> rs.Dataset:
-    from ranksieve.io.load import format_of
-
-    check_inputs(*sources)
-    check_outputs([target], inputs)
-    if len(sources) > 1 and any(format_of(source).read is not rs.read_letor for source in sources):
-        reason = "inputs that are not all LETOR text can only become a folder; call it NAME.ranksieve"
-        raise DataError(target, None, reason)
-    with progress(f"reading {', '.join(sources)}"):
-        data = reading.with_texts(rs.read_dataset(sources[0] if len(sources) == 1 else sources, **options))
-    rs.write_dataset(data, target)
-    return data

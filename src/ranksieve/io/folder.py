@@ -20,12 +20,12 @@ from ranksieve._util.files import Finite, converted, decode_json, fault_of_file_
 from ranksieve.data.dataset import Dataset, TextColumn, WithGaps
 from ranksieve.data.disk import DiskDataset, DiskMatrix
 from ranksieve.data.inputs import as_document_weight
-from ranksieve.data.matrix import first_place
 from ranksieve.data.queries import queries_in_order, text_array
 from ranksieve.errors import DataError, shown
-from ranksieve.prepare.missing import OTHER_POLICIES, check_policy, fill_missing
+from ranksieve.io.text_files import in_file
+from ranksieve.prepare.missing import check_policy, fill_missing
 
-FORMAT, FORMAT_VERSION = "ranksieve-dataset", 1
+FORMAT, FORMAT_VERSION = "ranksieve-dataset", 2
 SUFFIX = ".ranksieve"
 HEADER = "dataset.json"
 FEATURES, LABELS, SIZES, QUERY_IDS = "features.bin", "labels.bin", "query_sizes.bin", "query_ids.bin"
@@ -58,7 +58,6 @@ class Header(msgspec.Struct, forbid_unknown_fields=True):
     files: dict[str, FileEntry]
     doc_ids: str | None = None
     text_columns: list[str] = []
-    label_counts: dict[str, Any] | None = None
     truth: list[Finite] | None = None
     profile: str | None = None
     source: str | None = None
@@ -88,20 +87,8 @@ def open_dataset(path: PathLike, *, missing: str = "keep") -> Dataset:
         except (OSError, ValueError, TypeError):
             if identity(folder) == before:  # else another process has just replaced it
                 raise
-    if missing == "error":
-        return _without_missing(data)
-    return fill_missing(data, missing)
-
-
-def _without_missing(data: Dataset) -> Dataset:
-    """The data if no feature is missing, which takes a look at all of them, some rows at a time."""
-    place = first_place(data.X, np.isnan)
-    if place is None:
-        return data
-    row, column = place
-    query = data.queries.ids[np.searchsorted(data.queries.offsets, row, side="right") - 1]
-    reason = f"feature {data.feature_names[column]} of row {row} (query {query}) is missing; {OTHER_POLICIES}"
-    raise DataError(data.source, None, reason)
+    with in_file(str(folder)):
+        return fill_missing(data, missing)
 
 
 def is_folder_dataset(path: PathLike) -> bool:

@@ -167,36 +167,25 @@ class MissingPolicy:
             return data
         if self.policy == "error":
             _refuse(data)
+        about, place = self.indicators, {name: j for j, name in enumerate(data.feature_names)}
         if self.features:
-            indicators = self.indicators
-            given = [name for name in self.features if name not in indicators]
-            check_same_features(given, data, "missing values")
-        if is_streamed(data.X):
-            return self._streamed(data)
-        if not self.indicates:
-            if self.policy == "column_mean" and not self.means:
-                filled = np.flatnonzero(missing_per_column(data.X))
-                check_finite(data.select_features(filled), allow_missing=True)
-            X = own_copy(data.X)
-            self.fill(X, data.queries)
-            return data.replace_features(X)
-        place = {name: j for j, name in enumerate(data.feature_names)}
-        X = data.X[:, [place[indicators.get(name, name)] for name in self.features]]
-        self.fill(X, data.queries)
-        return data.replace_features(X, self.features)
-
-    def _streamed(self, data: Dataset) -> Dataset:
-        """The data with missing values replaced as they are read."""
+            check_same_features([name for name in self.features if name not in about], data, "missing values")
         names = self.features or data.feature_names
-        place, about = {name: j for j, name in enumerate(data.feature_names)}, self.indicators
-        policy = self.with_means_of(data)
-
-        def prepare(some: Sequence[str], values: FloatArray, queries: Queries) -> FloatArray:
-            policy.of(some).fill(values, queries)
-            return values
-
         sources = np.array([place[about.get(name, name)] for name in names])
-        X = PreparedMatrix(data.X, names, sources, prepare, data.queries, self.per_query, data.X.dtype)
+        if is_streamed(data.X):
+            policy = self.with_means_of(data)
+
+            def prepare(some: Sequence[str], values: FloatArray, queries: Queries) -> FloatArray:
+                policy.of(some).fill(values, queries)
+                return values
+
+            X = PreparedMatrix(data.X, names, sources, prepare, data.queries, self.per_query, data.X.dtype)
+            return data.replace_features(X, names)
+        if self.policy == "column_mean" and not self.means:
+            filled = np.flatnonzero(missing_per_column(data.X))
+            check_finite(data.select_features(filled), allow_missing=True)
+        X = data.X[:, sources] if self.indicates else own_copy(data.X)
+        self.fill(X, data.queries)
         return data.replace_features(X, names)
 
     def with_means_of(self, data: Dataset) -> MissingPolicy:
@@ -303,15 +292,13 @@ def _means_of(data: Dataset, query_weight: FloatArray | None = None) -> FloatArr
 
 def _present_sums(data: Dataset, query_weight: FloatArray | None) -> FloatArray:
     """Of each column the weighted sum of the present values, and the weight of their rows."""
-    weight = data.row_weights(query_weight)
-    return np.hstack([_sums_of_present(block, weight) for _, block in column_blocks(data.X)])
-
-
-def _sums_of_present(columns: FloatArray, weight: FloatArray) -> FloatArray:
-    present = ~np.isnan(columns)
-    with np.errstate(over="ignore", invalid="ignore"):
-        total = np.sum(columns * weight[:, None], axis=0, where=present)
-    return np.array([total, weight @ present])
+    weight, sums = data.row_weights(query_weight), []
+    for _, columns in column_blocks(data.X):
+        present = ~np.isnan(columns)
+        with np.errstate(over="ignore", invalid="ignore"):
+            total = np.sum(columns * weight[:, None], axis=0, where=present)
+        sums.append(np.array([total, weight @ present]))
+    return np.hstack(sums)
 
 
 def _holes(data: Dataset) -> IntArray:
