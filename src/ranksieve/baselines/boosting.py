@@ -6,13 +6,15 @@ from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import cached_property
+from importlib import import_module
 from numbers import Integral
 from typing import Annotated, Any
 
 import numpy as np
 
-from ranksieve._parallel import map_blocks, split_blocks
+from ranksieve._parallel import available_threads, map_blocks, split_blocks
 from ranksieve._types import AnyArray, FloatArray, IntArray, Matrix
+from ranksieve._util.messages import how_to_install
 from ranksieve.baselines.kernels import pair_potentials, threshold_margins
 from ranksieve.data.dataset import Dataset, checked_query_weight
 from ranksieve.data.features import dense_columns
@@ -22,7 +24,6 @@ from ranksieve.errors import DataError
 from ranksieve.losses.base import NO_PAIRS, grouped_weights
 from ranksieve.metrics import Evaluator
 from ranksieve.model.boosted import BoostedModel, Feature, Steps, Trees
-from ranksieve.model.lightgbm_text import lightgbm_for, threads_for
 from ranksieve.rankers.base import PlainFit, check_is_fitted
 from ranksieve.rankers.parameters import Count, Interval, NotNegative, Positive, Seed
 from ranksieve.solvers import Callback, Trace
@@ -245,6 +246,15 @@ def feature_thresholds(column: FloatArray, weight: FloatArray, n_thresholds: int
 
 LAMBDARANK = "lambdarank"
 MOST_DOCUMENTS = 10_000  # of one query: LightGBM's limit
+DOCS_PER_THREAD = 4096  # with fewer, LightGBM's threads wait for one another longer than they work
+
+
+def lightgbm_for(what: str) -> Any:
+    """The module lightgbm, which something needs."""
+    try:
+        return import_module("lightgbm")
+    except ImportError:
+        raise ImportError(f"{what} needs lightgbm: {how_to_install('baselines')}") from None
 
 
 @dataclass(eq=False, repr=False)
@@ -338,7 +348,7 @@ class LambdaMART(BoostedRanker):
         }
 
     def _threads(self, n_docs: int) -> int:
-        return threads_for(n_docs) if self.n_jobs is None else self.n_jobs
+        return min(available_threads(), 1 + n_docs // DOCS_PER_THREAD) if self.n_jobs is None else self.n_jobs
 
     @property
     def support_(self) -> IntArray:

@@ -11,7 +11,7 @@ import numpy as np
 
 from ranksieve._parallel import map_blocks
 from ranksieve._types import BoolArray, FloatArray, IntArray
-from ranksieve.baselines import LambdaMART
+from ranksieve.baselines.boosting import LambdaMART, lightgbm_for
 from ranksieve.baselines.filters import greedy
 from ranksieve.baselines.kernels import dcg_along
 from ranksieve.baselines.selector import FeatureSelector, check_size, fit_on, largest
@@ -22,7 +22,6 @@ from ranksieve.losses.base import NO_PAIRS
 from ranksieve.measures import similarity_measure
 from ranksieve.metrics import Evaluator, MetricSpec, parse
 from ranksieve.metrics.table import dcg
-from ranksieve.model.lightgbm_text import lightgbm_for
 from ranksieve.rankers.parameters import Count, Interval, NotNegative, Positive, Seed, Share, one_of
 from ranksieve.solvers import Problem
 

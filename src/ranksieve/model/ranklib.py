@@ -208,7 +208,7 @@ def _boosted(source: Source) -> Scorer:
 def _bags(source: Source) -> Scorer:
     """The mean of the ensembles of all bags."""
     bags = _EnsembleReader(source).read()
-    return source.other(WeightedSum(bags, (1.0,) * len(bags), divisor=len(bags)))
+    return source.other(WeightedSum.plain(bags, divisor=len(bags)))
 
 
 def _single(text: str, place: Place, what: str) -> float:
