@@ -104,7 +104,7 @@ PARQUET_MAGIC = b"PAR1"
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 STANDARD_INPUT = "-"
 LONGEST_LINE = 2**27  # bytes: eight million features of one document
-Place: TypeAlias = tuple[str, int]
+Place: TypeAlias = tuple[str, int | None]
 """A file and the number of a line."""
 NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 

@@ -65,9 +65,9 @@ class ForeignModel:
         for rows, values, _ in value_blocks(matrix, columns, ROWS_AT_ONCE, own=True):
             with np.errstate(over="ignore", invalid="ignore"):
                 known = values.astype(self.dtype)
-                scores[rows] = self.function.scores(
-                    known if self.missing is None else _without_missing(known)
-                )
+                if self.missing is not None:
+                    known = np.nan_to_num(known, nan=0.0, posinf=np.inf, neginf=-np.inf)
+                scores[rows] = self.function.scores(known)
         return scores
 
     def _columns(self, width: int, names: Sequence[str] | None) -> IntArray:
@@ -125,10 +125,6 @@ def linear_model(
         raise DataError(None, None, reason)
     terms = tuple(Term(f"f{j + 1}" if numbered else names[j], j, float(weights[j])) for j in used)
     return LinearModel(terms, n_features, intercept=intercept, method=method, preparation=Preparation(ZERO))
-
-
-def _without_missing(values: Features) -> Features:
-    return np.nan_to_num(values, nan=0.0, posinf=np.inf, neginf=-np.inf)
 
 
 class ScoreFunction(Protocol):
