@@ -104,7 +104,7 @@ PARQUET_MAGIC = b"PAR1"
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 STANDARD_INPUT = "-"
 LONGEST_LINE = 2**27  # bytes: eight million features of one document
-Place: TypeAlias = tuple[str, int | None]
+Place: TypeAlias = tuple[str, int]
 """A file and the number of a line."""
 NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 
@@ -232,7 +232,7 @@ def csv_rows(lines: Iterable[str], delimiter: str, name: str) -> Iterator[tuple[
         raise DataError(name, reader.line_num, f"damaged CSV ({error})") from None
 
 
-def finite_number(text: str, place: Place, what: str) -> float:
+def finite_number(text: str, place: tuple[str, int | None], what: str) -> float:
     """A number in ASCII digits; anything else is refused, naming the place (1_000 is a number to Python)."""
     word = text.strip()  # float itself does not take all blanks away
     value = float(word) if NUMBER.fullmatch(word) else math.nan

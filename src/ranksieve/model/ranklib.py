@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TypeAlias
 from xml.etree import ElementTree
 from xml.etree.ElementTree import Element
 from xml.parsers import expat
@@ -16,7 +17,7 @@ from ranksieve._types import FloatArray
 from ranksieve._util.messages import lookup
 from ranksieve.errors import DataError
 from ranksieve.io.letor import LARGEST_INDEX
-from ranksieve.io.text_files import Place, content_lines, finite_number
+from ranksieve.io.text_files import content_lines, finite_number
 from ranksieve.model.score_functions import (
     ForeignModel,
     Network,
@@ -33,6 +34,8 @@ HEADER = "##"
 LONGEST_TITLE = 40
 ROOT = "forest"
 SIDES = ("left", "right")
+Place: TypeAlias = tuple[str, int | None]
+"""A file and the number of a line, if it is known."""
 
 
 def read_ranklib(text: str, name: str, feature_names: Sequence[str] | None) -> Scorer:
