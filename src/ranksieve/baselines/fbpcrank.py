@@ -14,10 +14,10 @@ from ranksieve.baselines.losses import BASELINE_LOSSES
 from ranksieve.baselines.selector import FeatureSelector, fit_on, fresh_base
 from ranksieve.data.dataset import Dataset
 from ranksieve.losses import LOSSES
-from ranksieve.measures import similarity_measure
 from ranksieve.objective import Objective, Point, make_objective
 from ranksieve.penalties import Quadratic
 from ranksieve.penalties.similarity import settle_definiteness
+from ranksieve.rankers.measures import similarity_measure
 from ranksieve.rankers.parameters import Count, NotNegative, Positive
 from ranksieve.solvers import DenseNewton, Problem
 

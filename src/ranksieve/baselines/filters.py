@@ -11,10 +11,15 @@ from ranksieve._types import FloatArray, IntArray
 from ranksieve._util.messages import lookup
 from ranksieve.baselines.selector import FeatureSelector, check_size, largest, levelled
 from ranksieve.data.dataset import Dataset
-from ranksieve.measures import IMPORTANCES, feature_importance, similarity_measure
-from ranksieve.measures.importance import Importance, single_feature
 from ranksieve.objective import Objective, make_objective
 from ranksieve.rankers import FSMRank
+from ranksieve.rankers.measures import (
+    IMPORTANCES,
+    Measure,
+    feature_importance,
+    similarity_measure,
+    single_feature,
+)
 from ranksieve.rankers.parameters import Count, NotNegative
 from ranksieve.solvers.line_search import exact_step
 
@@ -161,7 +166,7 @@ def _drop(objective: Objective, j: int, sign: float) -> float:
     return zero.value - best.value
 
 
-GAS_IMPORTANCES: dict[str, Importance] = {**IMPORTANCES, "loss": loss_drop}
+GAS_IMPORTANCES: dict[str, Measure] = {**IMPORTANCES, "loss": loss_drop}
 
 
 @dataclass(eq=False, repr=False)

@@ -12,9 +12,8 @@ from sklearn.metrics import silhouette_score
 from ranksieve._types import FloatArray, IntArray
 from ranksieve.baselines.selector import FeatureSelector, check_size, fit_on, largest, levelled
 from ranksieve.data.dataset import Dataset
-from ranksieve.measures import similarity_measure
-from ranksieve.measures.importance import single_feature
 from ranksieve.penalties.similarity import settle_definiteness
+from ranksieve.rankers.measures import similarity_measure, single_feature
 from ranksieve.rankers.parameters import Count, Seed
 
 TIE = 1e-9  # numbers that differ by less are equal

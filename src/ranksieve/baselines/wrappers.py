@@ -19,9 +19,9 @@ from ranksieve.data.dataset import Dataset, checked_query_weight
 from ranksieve.data.matrix import dense_block
 from ranksieve.errors import DataError, ParameterError
 from ranksieve.losses.base import NO_PAIRS
-from ranksieve.measures import similarity_measure
 from ranksieve.metrics import Evaluator, MetricSpec, parse
 from ranksieve.metrics.table import dcg
+from ranksieve.rankers.measures import similarity_measure
 from ranksieve.rankers.parameters import Count, Interval, NotNegative, Positive, Seed, Share, one_of
 from ranksieve.solvers import Problem
 

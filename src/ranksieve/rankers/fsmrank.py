@@ -11,7 +11,6 @@ import numpy as np
 from ranksieve._types import FloatArray
 from ranksieve.data.dataset import Dataset
 from ranksieve.errors import DataError, ParameterError
-from ranksieve.measures import feature_importance, similarity_measure
 from ranksieve.objective import Point, make_objective
 from ranksieve.penalties.similarity import (
     FORMS,
@@ -23,6 +22,7 @@ from ranksieve.penalties.similarity import (
     settle_definiteness,
 )
 from ranksieve.rankers.base import SolvedRanker
+from ranksieve.rankers.measures import feature_importance, similarity_measure
 from ranksieve.rankers.parameters import Count, NotNegative, Positive, one_of
 from ranksieve.solvers import Fista, Problem, Solver
 
