@@ -51,7 +51,7 @@ PERMITTED = {
         "import_module": "the same",
     },
     "report/page.py": {"importlib": "whether jinja2 is installed"},
-    "baselines/stability.py": {"joblib": "processes"},
+    "baselines/wrappers.py": {"joblib": "processes"},
 }
 
 

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize, minimize_scalar
 
 from ranksieve.baselines import FSMSVM, GAS, FBPCRank, FSRank, StabilitySelection
-from ranksieve.baselines.fbpcrank import JointMinimum, forward_backward
 from ranksieve.baselines.filters import greedy, loss_drop
+from ranksieve.baselines.wrappers import JointMinimum, forward_backward
 from ranksieve.data.dataset import Dataset
 from ranksieve.io.folds import load_letor_folds
 from ranksieve.losses import CostSensitiveListMLE

@@ -26,7 +26,7 @@ from ranksieve.baselines import (
     RankWrapper,
     boosting,
 )
-from ranksieve.baselines.hierarchical import k_means, quality
+from ranksieve.baselines.filters import k_means, quality
 from ranksieve.baselines.rls import LeftOut, centred_rows
 from ranksieve.baselines.wrappers import NOTHING, Ascent, Weighted, best_first, split_queries
 from ranksieve.data.dataset import Dataset

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass, field, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from numbers import Real
 from typing import Annotated, Any
 
@@ -182,9 +182,9 @@ class RSRank(IterativeRanker):
     """
 
     stops_early = True
+    grades_only = True
 
     alpha: NotNegative = 1e-2
-    round_iterations_: list[int] = field(init=False)
     _: KW_ONLY
     profile: str = "standard"
     n_rounds: Count = 10
@@ -206,7 +206,7 @@ class RSRank(IterativeRanker):
 
         w = self._start(data)
         discount, settled = swaps.discounts(w), False
-        self.round_iterations_ = []
+        self.round_iterations_ = list[int]()
         while not settled and len(self.round_iterations_) < self.n_rounds:
             objective = make_objective(data, swaps.loss(discount), query_weight)
             problem = Problem(objective, L1(self.alpha), objective.varies)
@@ -221,11 +221,6 @@ class RSRank(IterativeRanker):
 
     def _certificate(self) -> dict[str, Any]:
         return {"objective": self.objective_, "gap_of_last_round": self.gap_}  # no proof of a global optimum
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.target_tags.positive_only = True
-        return tags
 
 
 class SwapWeights:
