@@ -70,8 +70,8 @@ class SparseRank(SolvedRanker):
 
 
 @dataclass(eq=False, repr=False)
-class TGRank(SolvedRanker):
-    """min_w (1/p) Σ_{pairs} max(0, 1 − ⟨w, x_i − x_j⟩)² + α‖w‖₁.
+class TGRank(SparseRank):
+    """The minimum of :class:`SparseRank` by truncated gradients.
 
     Each iteration is a gradient step w ← w − η_t∇f(w). After every K of them, all weights are truncated:
     |w_j| falls by α times the sum of the last K rates η, and stops at 0. The rates are
@@ -113,18 +113,10 @@ class TGRank(SolvedRanker):
 
     stops_early = True
 
-    alpha: NotNegative = 1e-2
     _: KW_ONLY
     step: Annotated[float, Interval(Real, 0, 1, closed="right")] = 1.0
     decay: NotNegative = 0.0
     truncate_every: Count = 10
-    tol: Positive = 1e-4
-    max_iter: Count = 1000
-    warm_start: bool = False
-
-    def _problem(self, data: Dataset, query_weight: FloatArray | None) -> Problem:
-        objective = make_objective(data, "squared_hinge", query_weight)
-        return Problem(objective, L1(self.alpha), objective.varies)
 
     def _solver(self, problem: Problem) -> Solver:
         return TruncatedGradient(self.tol, self.max_iter, self.step, self.decay, self.truncate_every)
