@@ -331,20 +331,21 @@ def test_fastrank_numbers_features_from_one_or_zero(file):
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        ({"Linear": {}}, "Linear: has no list of weights"),
-        ({"Linear": {"weights": [1, "x"]}}, "Linear: weight is 'x'"),
-        ({"SingleFeature": {"fid": 1.5, "dir": 1}}, "SingleFeature: fid is 1.5"),
-        ({"SingleFeature": {"fid": 1}}, "SingleFeature: dir is None"),
-        ({"DecisionTree": {"LeafNode": None}}, "DecisionTree: LeafNode is None"),
-        ({"DecisionTree": {"FeatureSplit": {"fid": 0}}}, "DecisionTree: split is None"),
-        ({"DecisionTree": 3}, "DecisionTree: LeafNode is None"),
-        ({"Ensemble": {"weights": [1], "models": []}}, "Ensemble: has no list of models"),
-        ({"Ensemble": {"weights": [1], "models": [3]}}, "Ensemble, model 1: "),
-        ({"Ensemble": {"weights": [1, 2], "models": [3]}}, "Ensemble: has 2 weights"),
+        ({"Linear": {}}, "'weights' is missing"),
+        ({"Linear": {"weights": []}}, "weights is empty"),
+        ({"Linear": {"weights": [1, "x"]}}, "weight is 'x'"),
+        ({"SingleFeature": {"fid": 1.5, "dir": 1}}, "fid is 1.5"),
+        ({"SingleFeature": {"fid": 1}}, "'dir' is missing"),
+        ({"DecisionTree": {"LeafNode": None}}, "LeafNode is None"),
+        ({"DecisionTree": {"FeatureSplit": {"fid": 0}}}, "'split' is missing"),
+        ({"DecisionTree": 3}, "wrong type"),
+        ({"Ensemble": {"weights": [1], "models": []}}, "1 weights for 0"),
+        ({"Ensemble": {"weights": [1], "models": [3]}}, "3 is not a fastrank model"),
+        ({"Ensemble": {"weights": [1, 2], "models": [3]}}, "2 weights"),
     ],
 )
 def test_damaged_fastrank_models(file, content, words):
-    assert reason(file, json.dumps(content), first_feature=0).startswith(words)
+    assert words in reason(file, json.dumps(content), first_feature=0)
 
 
 # ---------------------------------------------------------------- any model

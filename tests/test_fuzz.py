@@ -60,7 +60,7 @@ FILES = {
         lambda path: rs.read_model(path, first_feature=1),
         b'{"SingleFeature": {"fid": 10000000000, "dir": 1}}',
         None,
-        "SingleFeature: fid is 10000000000",
+        "fid is 10000000000",
     ),
     "neurons that are not there": (
         rs.read_model,

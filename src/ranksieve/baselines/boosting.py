@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import cached_property
 from importlib import import_module
@@ -30,6 +30,14 @@ from ranksieve.model.linear import linear_scores
 from ranksieve.rankers.base import LinearRanker, PlainFit, check_is_fitted
 from ranksieve.rankers.parameters import Count, Interval, NotNegative, Positive, Seed
 from ranksieve.solvers import Callback, Trace
+
+
+def counted_weights(data: Dataset, query_weight: FloatArray | None) -> FloatArray:
+    """One weight per query; a query with pairs must count."""
+    weight = checked_query_weight(query_weight, data.n_queries)
+    if not data.pairs_per_query @ weight > 0:
+        raise DataError(None, None, NO_PAIRS)
+    return weight
 
 
 class BoostedRanker(PlainFit):
@@ -317,9 +325,7 @@ class LambdaMART(BoostedRanker):
 
     def _learn(self, data: Dataset, query_weight: FloatArray | None, callback: Callback | None) -> None:
         lightgbm = lightgbm_for("LambdaMART")
-        weight = checked_query_weight(query_weight, data.n_queries)
-        if not data.pairs_per_query @ weight > 0:
-            raise DataError(None, None, NO_PAIRS)
+        weight = counted_weights(data, query_weight)
         parameters = self._parameters(data.n_docs)
         if parameters["objective"] == LAMBDARANK:
             _check_sizes(data)
@@ -332,7 +338,7 @@ class LambdaMART(BoostedRanker):
             weight=None if query_weight is None else np.repeat(weight, data.queries.sizes),
         )
         parameters = {"label_gain": label_gain.tolist(), **parameters}
-        self.booster_ = lightgbm.train(parameters, train, self.n_rounds, callbacks=_told(callback))
+        self.booster_ = lightgbm.train(parameters, train, self.n_rounds, callbacks=_callbacks(callback))
         self.n_iter_ = int(self.booster_.num_trees())
 
     def _parameters(self, n_docs: int) -> dict[str, Any]:
@@ -398,7 +404,7 @@ def _neutral_order(data: Dataset) -> IntArray:
     return data.queries.order[np.lexsort((grouped, data.queries.query_of_grouped))]
 
 
-def _told(callback: Callback | None) -> list[Any]:
+def _callbacks(callback: Callback | None) -> list[Any]:
     if callback is None:
         return []
     return [lambda env: callback(env.iteration + 1, np.empty(0), np.nan, np.nan)]
@@ -463,104 +469,51 @@ class AdaRank(PlainFit, LinearRanker):
     repeat: bool = False
 
     def _learn(self, data: Dataset, query_weight: FloatArray | None, callback: Callback | None) -> None:
-        spec = self._checked_metric()
-        weight = checked_query_weight(query_weight, data.n_queries)
-        if not data.pairs_per_query @ weight > 0:
-            raise DataError(None, None, NO_PAIRS)
-        weak = WeakRankers.of(data, self.profile, spec)
-        self.coef_, self.trace_, rounds = np.zeros(data.n_features), Trace(), []
-        for done in boost(weak, weight, self.n_rounds, self.tol, self.repeat):
-            rounds.append(done)
-            self.coef_[done.feature] += done.weight
-            self.trace_.record(done.loss, np.nan, self.coef_)
-            if callback is not None:
-                callback(len(rounds), self.coef_.copy(), done.loss, np.nan)
-        self._keep(rounds, float(weight.sum()))
-
-    def _checked_metric(self) -> MetricSpec:
         spec = parse(self.metric)
         if not METRICS[spec.name].at_most_one:
             reason = "AdaRank needs a metric between 0 and 1, for example ndcg@10"
             raise ParameterError("metric", self.metric, reason)
-        return spec
-
-    def _keep(self, rounds: list[Round], loss_at_zero: float) -> None:
-        if not rounds:
-            name = as_profile(self.profile).name
-            warn_caller(NO_GUIDE.format(metric=self.metric, profile=name))
-        self.chosen_ = np.array([done.feature for done in rounds], dtype=np.int64)
-        self.round_weights_ = np.array([done.weight for done in rounds])
-        self.performance_ = np.array([done.performance for done in rounds])
-        self.objective_ = rounds[-1].loss if rounds else loss_at_zero
-        self.gap_, self.n_iter_ = np.nan, len(rounds)
+        weight = counted_weights(data, query_weight)
+        evaluator = Evaluator(data, self.profile, empty=0.0)
+        weak = _metric_of_features(data, evaluator, spec)
+        self.coef_, self.trace_, losses = np.zeros(data.n_features), Trace(), weight
+        chosen, round_weights, performance = list[int](), list[float](), list[float]()
+        for _ in range(self.n_rounds):
+            r = weak @ (losses / losses.sum())
+            if chosen and not self.repeat:
+                r[chosen[-1]] = 0.0
+            feature = int(np.argmax(r))
+            if not r[feature] > 0:
+                break
+            alpha, coef = float(np.arctanh(min(r[feature], PERFECT))), self.coef_.copy()
+            coef[feature] += alpha
+            used = np.flatnonzero(coef)
+            (values,) = evaluator.per_query(linear_scores(data.X, used, coef[used]), [spec])
+            mean = float(np.average(values, weights=weight))
+            if performance and mean < performance[-1] - self.tol:
+                break
+            chosen.append(feature)
+            round_weights.append(alpha)
+            performance.append(mean)
+            self.coef_, losses = coef, weight * np.exp(-values)
+            self.trace_.record(float(losses.sum()), np.nan, coef)
+            if callback is not None:
+                callback(len(chosen), coef.copy(), float(losses.sum()), np.nan)
+        if not chosen:
+            warn_caller(NO_GUIDE.format(metric=self.metric, profile=as_profile(self.profile).name))
+        self.chosen_ = np.array(chosen, dtype=np.int64)
+        self.round_weights_, self.performance_ = np.array(round_weights), np.array(performance)
+        self.objective_, self.gap_, self.n_iter_ = float(losses.sum()), np.nan, len(chosen)
 
     def _measured(self) -> dict[str, float]:
         metric = self._learned_with["metric"]
         return {f"train {metric}": float(self.performance_[-1])} if self.n_iter_ else {}
 
 
-@dataclass(frozen=True, eq=False)
-class WeakRankers:
-    """The features of a data set and the metric of each on each query (features × queries).
-
-    A feature that is constant within every query ranks nothing: it counts 0.
-    """
-
-    data: Dataset
-    evaluator: Evaluator
-    metric: MetricSpec
-    values: FloatArray
-
-    @classmethod
-    def of(cls, data: Dataset, profile: str | Profile, metric: MetricSpec) -> WeakRankers:
-        evaluator = Evaluator(data, profile, empty=0.0)
-        values = np.zeros((data.n_features, data.n_queries))
-        varies = varying_columns(data)
-        for j, column in enumerate(dense_columns(data.X)):
-            if varies[j]:
-                (values[j],) = evaluator.per_query(column, [metric])
-        return cls(data, evaluator, metric, values)
-
-    def best(self, P: FloatArray, barred: int | None) -> tuple[int, float]:
-        """The feature with the largest r = Σ_q P(q) E(q, x_j), other than ``barred``, and r."""
-        r = self.values @ P
-        if barred is not None:
-            r[barred] = 0.0
-        feature = int(np.argmax(r))
-        return feature, float(r[feature])
-
-    def measure(self, coef: FloatArray) -> FloatArray:
-        """The metric of each query ranked with these weights."""
-        used = np.flatnonzero(coef)
-        return self.evaluator.per_query(linear_scores(self.data.X, used, coef[used]), [self.metric])[0]
-
-
-@dataclass(frozen=True)
-class Round:
-    """The feature a round added, its weight, and the training metric and loss it led to."""
-
-    feature: int
-    weight: float
-    performance: float
-    loss: float
-
-
-def boost(
-    weak: WeakRankers, query_weight: FloatArray, n_rounds: int, tol: float, repeat: bool
-) -> Iterator[Round]:
-    """The rounds of AdaRank, until one would fall back by more than ``tol`` or no feature helps."""
-    losses, coef = query_weight, np.zeros(weak.data.n_features)
-    reached, last = -np.inf, None
-    for _ in range(n_rounds):
-        feature, r = weak.best(losses / losses.sum(), last)
-        if not r > 0:
-            return
-        weight = float(np.arctanh(min(r, PERFECT)))
-        coef[feature] += weight
-        values = weak.measure(coef)
-        performance = float(np.average(values, weights=query_weight))
-        if performance < reached - tol:
-            return
-        losses = query_weight * np.exp(-values)
-        yield Round(feature, weight, performance, float(losses.sum()))
-        reached, last = performance, None if repeat else feature
+def _metric_of_features(data: Dataset, evaluator: Evaluator, metric: MetricSpec) -> FloatArray:
+    """E(q, x_j) (features × queries); 0 for a feature that is constant within every query."""
+    values, varies = np.zeros((data.n_features, data.n_queries)), varying_columns(data)
+    for j, column in enumerate(dense_columns(data.X)):
+        if varies[j]:
+            (values[j],) = evaluator.per_query(column, [metric])
+    return values

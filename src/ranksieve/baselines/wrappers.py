@@ -14,7 +14,7 @@ from joblib import Parallel, delayed
 from ranksieve._parallel import map_blocks, use_threads
 from ranksieve._types import BoolArray, FloatArray, IntArray
 from ranksieve._util.messages import lookup, warn_caller
-from ranksieve.baselines.boosting import LambdaMART, lightgbm_for
+from ranksieve.baselines.boosting import LambdaMART, counted_weights, lightgbm_for
 from ranksieve.baselines.filters import greedy
 from ranksieve.baselines.kernels import dcg_along
 from ranksieve.baselines.losses import BASELINE_LOSSES
@@ -26,7 +26,7 @@ from ranksieve.baselines.selector import (
     fresh_base,
     largest,
 )
-from ranksieve.data.dataset import Dataset, checked_query_weight
+from ranksieve.data.dataset import Dataset
 from ranksieve.data.matrix import dense_block
 from ranksieve.errors import DataError, ParameterError
 from ranksieve.losses import LOSSES
@@ -423,9 +423,7 @@ class BFSWrapper(FeatureSelector):
     eps: NotNegative = 1e-3
 
     def _select(self, data: Dataset, usable: IntArray, query_weight: FloatArray | None) -> IntArray:
-        weight = checked_query_weight(query_weight, data.n_queries)
-        if not data.pairs_per_query @ weight > 0:
-            raise DataError(None, None, NO_PAIRS)
+        weight = counted_weights(data, query_weight)
         ascent = Ascent(data, usable, self.cutoff, weight)
         found, free = list[Weighted](), np.arange(len(usable))
         while len(free) and len(found) < self.n_subsets:
