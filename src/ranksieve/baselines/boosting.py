@@ -5,7 +5,6 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, replace
-from functools import cached_property
 from importlib import import_module
 from numbers import Integral, Real
 from typing import Annotated, Any
@@ -130,7 +129,7 @@ class RankBoost(BoostedRanker):
         self._boost(WeightedPairs(data, weight), Stumps.of(data, weight, self.n_thresholds), callback)
 
     def _boost(self, pairs: WeightedPairs, stumps: Stumps, callback: Callback | None) -> None:
-        scores, rounds, used = np.zeros(stumps.n_docs), [], np.zeros(stumps.n_features)
+        scores, rounds, used = np.zeros(stumps.codes.shape[1]), [], np.zeros(len(stumps.codes))
         self.trace_ = Trace()
         potential, self.objective_ = pairs.potentials(scores)
         for _ in range(self.n_rounds):
@@ -180,10 +179,6 @@ class WeightedPairs:
         if self._count <= 0:
             raise DataError(None, None, NO_PAIRS)
 
-    @cached_property
-    def _cuts(self) -> IntArray:
-        return split_blocks(self.queries.offsets)
-
     def potentials(self, scores: FloatArray) -> tuple[FloatArray, float]:
         """π_i = Σ_j D_ij − Σ_j D_ji, and the mean of e^{s_j − s_i} before D is normalised."""
         s, potential, loss = self.queries.group(scores), np.empty(len(scores)), np.empty(len(self._weight))
@@ -192,7 +187,7 @@ class WeightedPairs:
             offsets = self.queries.offsets
             pair_potentials(s, self._level, offsets, self._weight, self._mass, first, last, potential, loss)
 
-        map_blocks(work, self._cuts)
+        map_blocks(work, split_blocks(self.queries.offsets))
         total = float(loss.sum())
         return self.queries.restore(potential / total), total / self._count
 
@@ -213,28 +208,14 @@ class Stumps:
             code[:] = np.searchsorted(thresholds[-1], column, side="left")
         return cls(codes, thresholds)
 
-    @property
-    def n_features(self) -> int:
-        return len(self.codes)
-
-    @property
-    def n_docs(self) -> int:
-        return int(self.codes.shape[1])
-
-    @cached_property
-    def _cuts(self) -> IntArray:
-        return split_blocks(np.arange(self.n_features + 1) * self.n_docs)
-
-    @cached_property
-    def _width(self) -> int:
-        return max(1, *map(len, self.thresholds))
-
     def best(self, potential: FloatArray) -> tuple[int, int, float]:
         """Feature, threshold number and r of the largest |r|; the first one among equals."""
-        r = np.empty((self.n_features, self._width))
-        map_blocks(lambda a, b: threshold_margins(self.codes, potential, a, b, r), self._cuts)
+        n_features, n_docs = self.codes.shape
+        width = max(1, *map(len, self.thresholds))
+        r, cuts = np.empty((n_features, width)), split_blocks(np.arange(n_features + 1) * n_docs)
+        map_blocks(lambda a, b: threshold_margins(self.codes, potential, a, b, r), cuts)
         size = np.abs(r).ravel()
-        feature, cut = divmod(int(np.argmax(size >= size.max() - EQUAL)), self._width)
+        feature, cut = divmod(int(np.argmax(size >= size.max() - EQUAL)), width)
         return feature, cut, float(r[feature, cut])
 
 

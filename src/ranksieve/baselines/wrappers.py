@@ -80,32 +80,31 @@ class Criterion(ABC):
         return Subset((), np.empty(0), self.C * zero.value, zero)
 
     @abstractmethod
+    def minimum(self, columns: tuple[int, ...], start: FloatArray) -> Subset:
+        """The set of these columns, of which there is at least one."""
+
     def grow(self, subset: Subset, j: int) -> Subset:
         """With feature j, which comes last."""
+        return self.minimum((*subset.columns, j), np.append(subset.w, 0.0))
 
-    @abstractmethod
     def shrink(self, subset: Subset, j: int) -> Subset:
         """Without feature j."""
+        kept = [column != j for column in subset.columns]
+        columns = tuple(column for column in subset.columns if column != j)
+        return self.minimum(columns, subset.w[kept]) if columns else self.empty
 
-    @abstractmethod
     def most_gain(self, subset: Subset) -> FloatArray:
         """For each feature, a number that S cannot fall by more than when it joins."""
+        return np.full(len(self.similarity), np.inf)
 
-    @abstractmethod
     def least_rise(self, subset: Subset) -> FloatArray:
         """For each feature of the subset, a number that S cannot rise by less than when it leaves."""
+        return np.full(len(subset.columns), -np.inf)
 
 
 @dataclass(frozen=True, eq=False)
 class JointMinimum(Criterion):
     """The minimum over all weights, for a convex loss L and a positive semidefinite A."""
-
-    def grow(self, subset: Subset, j: int) -> Subset:
-        return self._minimum((*subset.columns, j), np.append(subset.w, 0.0))
-
-    def shrink(self, subset: Subset, j: int) -> Subset:
-        kept = [column != j for column in subset.columns]
-        return self._minimum(without(subset, j), subset.w[kept])
 
     def most_gain(self, subset: Subset) -> FloatArray:
         """r_j²/(2σ_j), r = C∇L + A_{·F}w and σ_j = A_jj − A_jF A_FF⁻¹ A_Fj.
@@ -131,9 +130,7 @@ class JointMinimum(Criterion):
         inverse = _inverse(self.similarity[np.ix_(subset.columns, subset.columns)])
         return np.zeros_like(subset.w) if inverse is None else subset.w**2 / (2.0 * np.diag(inverse))
 
-    def _minimum(self, columns: tuple[int, ...], start: FloatArray) -> Subset:
-        if not columns:
-            return self.empty
+    def minimum(self, columns: tuple[int, ...], start: FloatArray) -> Subset:
         X = np.column_stack([self.objective.features.column(j) for j in columns])
         A = self.similarity[np.ix_(columns, columns)]
         point, value = minimise(Objective(X, self.objective.loss), self.C, A, start)
@@ -144,28 +141,15 @@ class JointMinimum(Criterion):
 class AlongBase(Criterion):
     """S(F) = min_{t ≥ 0} C·L(tw) + ½ t² wᵀA_F w, w the weights that ``base`` learns on F.
 
-    A ranker's weights have no scale of their own, hence the t.
+    A ranker's weights have no scale of their own, hence the t. With fewer features it may do better, so
+    nothing bounds what a feature can change.
     """
 
     base: Any
     data: Dataset
     query_weight: FloatArray | None
 
-    def grow(self, subset: Subset, j: int) -> Subset:
-        return self._fit((*subset.columns, j))
-
-    def shrink(self, subset: Subset, j: int) -> Subset:
-        return self._fit(without(subset, j))
-
-    def most_gain(self, subset: Subset) -> FloatArray:
-        return np.full(len(self.similarity), np.inf)
-
-    def least_rise(self, subset: Subset) -> FloatArray:
-        return np.full(len(subset.columns), -np.inf)  # a ranker may do better with fewer features
-
-    def _fit(self, columns: tuple[int, ...]) -> Subset:
-        if not columns:
-            return self.empty
+    def minimum(self, columns: tuple[int, ...], start: FloatArray) -> Subset:
         order: IntArray = np.sort(columns)
         base = fit_on(fresh_base(self.base), self.data, order, self.query_weight)
         w = base.coef_[np.searchsorted(order, columns)]
@@ -175,11 +159,6 @@ class AlongBase(Criterion):
         point, value = minimise(line, self.C, np.array([[size]]), np.zeros(1))
         scale = point.w[0]
         return Subset(columns, scale * w, value if scale > 0 else self.empty.value, point)
-
-
-def without(subset: Subset, j: int) -> tuple[int, ...]:
-    """Its columns but j."""
-    return tuple(column for column in subset.columns if column != j)
 
 
 def minimise(part: Objective, C: float, A: FloatArray, start: FloatArray) -> tuple[Point, float]:
@@ -312,7 +291,11 @@ def forward_backward(criterion: Criterion, usable: IntArray, K: int, eps: float)
             break
         current = grown
         moves.append(("in", current.columns[-1], current.value))
-        current = _drop_useless(criterion, current, eps, moves)
+        feature, smaller = _best_removal(criterion, current, eps)
+        while smaller is not None:
+            current = smaller
+            moves.append(("out", feature, current.value))
+            feature, smaller = _best_removal(criterion, current, eps)
         if len(current.columns) >= K:
             break
     return current, moves
@@ -330,16 +313,6 @@ def _best_addition(criterion: Criterion, current: Subset, usable: IntArray) -> S
         least = min(least, tried[-1].value)
     best = (subset for subset in tried if subset.value <= least + tie)
     return min(best, key=lambda subset: subset.columns[-1], default=None)
-
-
-def _drop_useless(criterion: Criterion, current: Subset, eps: float, moves: list[Move]) -> Subset:
-    while current.columns:
-        feature, smaller = _best_removal(criterion, current, eps)
-        if smaller is None:
-            break
-        current = smaller
-        moves.append(("out", feature, current.value))
-    return current
 
 
 def _best_removal(criterion: Criterion, current: Subset, eps: float) -> tuple[int, Subset | None]:
