@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import itertools
 import json
 import sys
@@ -16,6 +15,7 @@ from ranksieve.cli.options import is_model
 from ranksieve.io.letor import write_letor
 from ranksieve.model.lightgbm_text import read_text
 from ranksieve.model.score_functions import WeightedSum
+from tests import test_boosted
 from tests.refusals import refused_data
 from tests.test_cli import refused, run
 
@@ -195,12 +195,7 @@ XGBOOST = {
 
 
 def changed(path, value):
-    content = copy.deepcopy(XGBOOST)
-    inner = content
-    for key in path[:-1]:
-        inner = inner[key]
-    inner[path[-1]] = value
-    return content
+    return test_boosted.changed(XGBOOST, path, value)
 
 
 BOOSTER = ("learner", "gradient_booster", "model")

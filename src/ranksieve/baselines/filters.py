@@ -512,10 +512,8 @@ class RankWrapper(Relief):
 
     Attributes
     ----------
-    importance_ : array
-        The weights of the features; 0 for those that are constant within every query.
-    selected_, base_, coef_
-        As in every selector: columns in order of choice, the fitted base, its weights in full width.
+    importance_, selected_, base_, coef_
+        As in :class:`RankFilter`.
 
     References
     ----------

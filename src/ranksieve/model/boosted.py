@@ -28,7 +28,7 @@ from ranksieve.model.linear import (
     ModelInputs,
     input_blocks,
 )
-from ranksieve.model.score_functions import LEAF, ROWS_AT_ONCE, WeightedSum
+from ranksieve.model.score_functions import LEAF, WeightedSum
 from ranksieve.prepare import UNPREPARED, Preparation
 
 STEPS_SHAPE = {"inputs": [int], "thresholds": [float], "weights": [float]}
@@ -108,11 +108,7 @@ class Trees:
 
     def scores(self, values: AnyArray) -> FloatArray:
         """Scores of rows, of which the model's features are given."""
-        scores = np.empty(len(values))
-        for first in range(0, len(values), ROWS_AT_ONCE):
-            rows = slice(first, first + ROWS_AT_ONCE)
-            scores[rows] = self._function.scores(values[rows])
-        return scores
+        return self._function.scores(values)
 
     @cached_property
     def _model(self) -> TextModel:
