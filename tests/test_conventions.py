@@ -13,10 +13,9 @@ from typer.testing import CliRunner
 import ranksieve as rs
 from ranksieve.cli import app
 from ranksieve.experiment.benching import fitting_profile
-from ranksieve.measures.importance import single_feature
 from ranksieve.metrics import PROFILES, Evaluator, Profile, evaluate_many, parse, profile_for
 from ranksieve.metrics.table import METRICS
-from ranksieve.rankers.stability import prepared
+from ranksieve.rankers.measures import single_feature
 from ranksieve.report.page import short_lists
 from tests.conftest import random_dataset
 from tests.refusals import refused_data, refused_parameter
@@ -111,7 +110,7 @@ def test_data_made_from_data_keep_the_profile():
     ]  # fmt: skip
     assert {part.profile for part in made} == {"letor"}
     ranker = rs.FenchelRank(normalise="z", missing="zero").fit(data)
-    assert prepared(ranker, data).profile == "letor"
+    assert ranker.preparation_.for_learning(data).profile == "letor"
 
 
 def test_frames_have_no_profile():

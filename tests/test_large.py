@@ -9,9 +9,10 @@ import pytest
 
 import ranksieve as rs
 from ranksieve.kernels.concordance import concordances
-from ranksieve.measures import feature_similarity, similarity
 from ranksieve.objective import Objective, make_objective
 from ranksieve.penalties import L1, Ridge
+from ranksieve.rankers import measures
+from ranksieve.rankers.measures import feature_similarity
 from ranksieve.solvers import Problem, ProxNewton, TruncatedNewton, prox_newton
 from ranksieve.solvers import newton as sample
 from tests.refusals import refused_data
@@ -175,9 +176,9 @@ def test_sorting_counts_what_all_pairs_do(n):
     x = rng.standard_normal((n, 7))
     x[:, 1], x[:, 2], x[:, 5] = np.round(x[:, 1]), 0.0, rng.integers(0, 3, n)
     x[:, 3], x[:, 4] = x[:, 0], -x[:, 1]
-    ranks, total = similarity._ranks(x), np.zeros((7, 7))
+    ranks, total = measures._ranks(x), np.zeros((7, 7))
     concordances(np.ascontiguousarray(ranks.T, dtype=np.int32), total)
-    np.testing.assert_array_equal(total, similarity._concordance(ranks))
+    np.testing.assert_array_equal(total, measures._concordance(ranks))
 
 
 def test_similarities_of_long_lists_have_the_same_bits_and_take_no_room_for_pairs(monkeypatch):
@@ -185,7 +186,7 @@ def test_similarities_of_long_lists_have_the_same_bits_and_take_no_room_for_pair
     feature_similarity("kendall", long_list(1200, 2))  # loads the kernel
     memory, sorted_ = peak(lambda: feature_similarity("kendall", data))
     assert memory < 20 * data.X.nbytes  # the signs of all pairs would be 300 times X
-    monkeypatch.setattr(similarity, "MANY_DOCUMENTS", 2000)
+    monkeypatch.setattr(measures, "MANY_DOCUMENTS", 2000)
     np.testing.assert_array_equal(sorted_, feature_similarity("kendall", data))
 
 

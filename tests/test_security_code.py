@@ -31,7 +31,7 @@ LOADS |= {("marshal", "loads"), ("yaml", "load")}
 PERMITTED = {
     "_util/files.py": {"ctypes": "lets two folders change places"},
     "objective.py": {"ctypes": "asks the C library to keep freed memory"},
-    "model/lightgbm_text.py": {
+    "baselines/boosting.py": {
         "importlib": "the optional package lightgbm, by a fixed name",
         "import_module": "the same",
     },
@@ -45,16 +45,12 @@ PERMITTED = {
     "experiment/fold_run.py": {"importlib": "versions of packages"},
     "export/onnx_graph.py": {"importlib": "whether onnx is installed"},
     "model/ranklib.py": {"xml": "trees of RankLib by expat, which refuses to expand entities without end"},
-    "model/foreign.py": {
-        "importlib": "the optional package xgboost, by a fixed name",
-        "import_module": "the same",
-    },
     "io/frames.py": {
         "importlib": "optional packages, by fixed names",
         "import_module": "the same",
     },
     "report/page.py": {"importlib": "whether jinja2 is installed"},
-    "baselines/stability.py": {"joblib": "processes"},
+    "baselines/wrappers.py": {"joblib": "processes"},
 }
 
 

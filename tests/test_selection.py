@@ -10,17 +10,17 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize, minimize_scalar
 
 from ranksieve.baselines import FSMSVM, GAS, FBPCRank, FSRank, StabilitySelection
-from ranksieve.baselines.fbpcrank import JointMinimum, forward_backward
 from ranksieve.baselines.filters import greedy, loss_drop
+from ranksieve.baselines.wrappers import JointMinimum, forward_backward
 from ranksieve.data.dataset import Dataset
 from ranksieve.io.folds import load_letor_folds
 from ranksieve.losses import CostSensitiveListMLE
-from ranksieve.measures import feature_importance, feature_similarity
 from ranksieve.metrics import evaluate
 from ranksieve.objective import LocalObjective, make_objective
 from ranksieve.path import sparse_path
 from ranksieve.penalties.similarity import nearest_positive_semidefinite
 from ranksieve.rankers import FSMRank, RankSVM, SparseRankSVM
+from ranksieve.rankers.measures import feature_importance, feature_similarity
 from ranksieve.synthetic import make_ranking
 from tests.conftest import random_dataset
 from tests.refusals import refused_data, refused_parameter

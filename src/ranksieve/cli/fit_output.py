@@ -133,14 +133,13 @@ def how_chosen(ranker: LinearRanker, data: rs.Dataset, valid: str | None) -> str
 
 def feature_strength(ranker: LinearRanker, data: rs.Dataset) -> Support:
     """How each feature ranks alone."""
-    from ranksieve.measures.importance import single_feature
     from ranksieve.metrics import profile_for
-    from ranksieve.rankers.stability import prepared
+    from ranksieve.rankers.measures import single_feature
     from ranksieve.report import Support
 
     parameters = ranker.get_params(deep=False)
     metric, profile = parameters.get("metric", "ndcg@10"), profile_for(parameters.get("profile"), data)
-    strength = single_feature(prepared(ranker, data), metric, None, profile)
+    strength = single_feature(ranker.preparation_.for_learning(data), metric, None, profile)
     return Support(strength=strength, metric=metric, profile=profile.name)
 
 

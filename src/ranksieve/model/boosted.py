@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -19,7 +19,7 @@ from ranksieve._version import __version__
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.parts import RemoteRows
 from ranksieve.errors import DataError
-from ranksieve.model.lightgbm_text import CELLS_AT_ONCE, TextModel, booster_of, booster_scores, read_text
+from ranksieve.model.lightgbm_text import TextModel, read_text
 from ranksieve.model.linear import (
     BOOSTED_FORMAT,
     ModelInputs,
@@ -27,6 +27,7 @@ from ranksieve.model.linear import (
     check_features,
     input_blocks,
 )
+from ranksieve.model.score_functions import LEAF, WeightedSum
 from ranksieve.prepare import (
     KEPT,
     NOT_NORMALISED,
@@ -109,26 +110,23 @@ class Trees:
     @property
     def words(self) -> str:
         """How many there are."""
-        return f"{self._checked.n_trees} tree{'' if self._checked.n_trees == 1 else 's'}"
+        n_trees = len(self._model.trees)
+        return f"{n_trees} tree{'' if n_trees == 1 else 's'}"
 
     def scores(self, values: AnyArray) -> FloatArray:
         """Scores of rows, of which the model's features are given."""
-        scores, width = np.empty(len(values)), len(self._checked.names)
-        step = max(1, CELLS_AT_ONCE // width)
-        for first in range(0, len(values), step):
-            part = values[first : first + step]
-            rows = np.zeros((len(part), width))
-            rows[:, list(self.inputs)] = part
-            scores[first : first + step] = booster_scores(self._booster, rows)
-        return scores
+        return self._function.scores(values)
 
     @cached_property
-    def _checked(self) -> TextModel:
+    def _model(self) -> TextModel:
         return read_text(self.text)
 
     @cached_property
-    def _booster(self) -> Any:
-        return booster_of(self._checked.text, "a model of trees")
+    def _function(self) -> WeightedSum:
+        """The trees as functions of the model's features in place of the booster's columns."""
+        place = np.full(len(self._model.names) + 1, LEAF)  # the last one for leaves
+        place[list(self.inputs)] = np.arange(len(self.inputs))
+        return WeightedSum.plain([replace(tree, feature=place[tree.feature]) for tree in self._model.trees])
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON, line by line."""
@@ -146,9 +144,10 @@ class Trees:
             raise DataError(
                 None, None, f"inputs has {len(set(self.inputs))} columns for {n_features} features"
             )
-        if any(not 0 <= j < len(self._checked.names) for j in self.inputs):
+        if any(not 0 <= j < len(self._model.names) for j in self.inputs):
             raise DataError(None, None, "inputs name a column that the trees do not have")
-        if not self._checked.used <= set(self.inputs):
+        used = np.unique([j for tree in self._model.trees for j in tree.feature])
+        if not np.isin(used, [LEAF, *self.inputs]).all():
             raise DataError(None, None, "the trees split on a column that is not among the inputs")
 
 

@@ -278,6 +278,7 @@ class Ranker(Prepared):
     works_in_parts: ClassVar[bool] = False  # whether it learns from distributed data
     weighs_documents: ClassVar[bool] = False  # whether a document of weight 2 counts as two copies of it
     device = "cpu"  # where it learns; a parameter of those that can learn elsewhere
+    grades_only: ClassVar[bool] = False  # whether labels must not be negative
     scale_matters: ClassVar[bool] = True  # whether a feature in other units gives another ranker
     preparation_ = Preparation(MissingPolicy("error"))
     n_features_in_: int
@@ -505,6 +506,7 @@ class Ranker(Prepared):
         tags.input_tags.sparse = True
         tags.input_tags.allow_nan = self.missing != "error"
         tags.target_tags.required = True
+        tags.target_tags.positive_only = self.grades_only
         return tags
 
 

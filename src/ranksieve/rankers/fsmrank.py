@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import KW_ONLY, dataclass
 from functools import cached_property
 from typing import Annotated, Any
 
@@ -11,7 +11,6 @@ import numpy as np
 from ranksieve._types import FloatArray
 from ranksieve.data.dataset import Dataset
 from ranksieve.errors import DataError, ParameterError
-from ranksieve.measures import feature_importance, similarity_measure
 from ranksieve.objective import Point, make_objective
 from ranksieve.penalties.similarity import (
     FORMS,
@@ -23,6 +22,7 @@ from ranksieve.penalties.similarity import (
     settle_definiteness,
 )
 from ranksieve.rankers.base import SolvedRanker
+from ranksieve.rankers.measures import feature_importance, similarity_measure
 from ranksieve.rankers.parameters import Count, NotNegative, Positive, one_of
 from ranksieve.solvers import Fista, Problem, Solver
 
@@ -108,9 +108,6 @@ class FSMRank(SolvedRanker):
     features, which have no correlation, are excluded.
     """
 
-    importance_: FloatArray = field(init=False)
-    similarity_: FloatArray | None = field(init=False)
-
     alpha: NotNegative = 1e-3
     similarity_weight: NotNegative = 1e-3
     _: KW_ONLY
@@ -128,7 +125,7 @@ class FSMRank(SolvedRanker):
         if not np.any(self.importance_ > 0):
             raise ParameterError("importance", self.importance, ALL_EXCLUDED)
         similarity = similarity_measure(self.similarity, data.n_features, self.similarity_weight > 0)
-        self.similarity_ = None
+        self.similarity_: FloatArray | None = None
         if self.similarity_weight > 0:
             self.similarity_ = settle_definiteness(similarity(data, query_weight), self.psd)
         form = FORMS[self.form](importance_slopes(self.alpha, self.importance_))

@@ -8,7 +8,7 @@ from ranksieve._types import FloatArray
 from ranksieve.data.dataset import Dataset
 from ranksieve.errors import DataError, ParameterError
 from ranksieve.path import Progress
-from ranksieve.rankers.base import Ranker, check_is_fitted
+from ranksieve.rankers.base import check_is_fitted
 from ranksieve.rankers.sparse_ranker import SparseRanker
 
 TOL = 1e-4  # which features are in use needs no sharper optimum
@@ -73,16 +73,11 @@ def selection_frequency(
             "refits on a part of the queries need at least 2 that have documents with different labels, "
             f"got {len(queries)}",
         )
-    rng, given = np.random.default_rng(seed), prepared(ranker, data)
-    used = np.zeros(given.n_features)
+    rng, train = np.random.default_rng(seed), ranker.preparation_.for_learning(data)
+    used = np.zeros(train.n_features)
     for done in range(1, n_subsamples + 1):
         part = np.sort(rng.choice(queries, max(1, int(share * len(queries))), replace=False))
-        used += ranker.refit_on_part(given.select_queries(part), TOL) != 0
+        used += ranker.refit_on_part(train.select_queries(part), TOL) != 0
         if progress is not None:
             progress(done, n_subsamples)
     return used / n_subsamples
-
-
-def prepared(ranker: Ranker, data: Dataset) -> Dataset:
-    """The data as a fitted ranker sees them: missing values filled, features normalised."""
-    return ranker.preparation_.for_learning(data)
