@@ -77,6 +77,11 @@ class NameRule:
             raise ParameterError(parameter, name, f"{self.words}; {advice}")
 
 
+def unfit(reason: str) -> DataError:
+    """The error about a model, or definitions of features, that a format cannot take."""
+    return DataError(None, None, reason)
+
+
 ANY_NAME = NameRule(
     r"(?=.*\S)[^\x00-\x1f\x7f-\x9f\ud800-\udfff]+", "a name is visible text without control characters"
 )
@@ -108,9 +113,7 @@ def exportable(
     if left and not indicators:
         source = next(iter(left.values()))
         alone = "" if scales_vary else f" but not {told(source)} itself"
-        raise DataError(
-            None,
-            None,
+        raise unfit(
             f"the model uses whether {told(source)} is missing{alone}, which {engine} cannot compute; export "
             "to python, onnx or json, or fit with `missing='column_mean'`",
         )
@@ -120,22 +123,18 @@ def exportable(
 def _check_exportable(model: LinearModel, engine: str, within: Collection[str]) -> None:
     """Refuse a model without features, and one whose scores depend on the other documents of a query."""
     if not model.weights.any():
-        raise DataError(None, None, f"the model uses no feature, so {engine} has nothing to compute")
+        raise unfit(f"the model uses no feature, so {engine} has nothing to compute")
     own = f"but {engine} scores each document on its own"
     missing, normalisation = model.preparation.missing, model.preparation.normalisation
     if normalisation.per_query and normalisation.kind not in within:
         reason = f"but {engine} can do so by minimum and maximum alone" if within else own
         kinds = "`normalise='query_min_max'`, z" if within else "`normalise='z'`"
-        raise DataError(
-            None,
-            None,
+        raise unfit(
             f"the model normalises its features within each query ({normalisation.kind}), {reason}; fit with "
             f"{kinds}, min_max or none",
         )
     if missing.per_query and missing.policy not in within:
-        raise DataError(
-            None,
-            None,
+        raise unfit(
             f"the model fills missing values with the least value of the query ({missing.policy}), "
             f"{f'but {engine} does not' if within else own}; fit with `missing='zero'` or column_mean",
         )
@@ -221,9 +220,7 @@ def float32(value: float, what: str) -> float:
     with np.errstate(over="ignore", under="ignore"):
         rounded = np.float32(value)
     if not np.isfinite(rounded):
-        raise DataError(
-            None, None, f"{what} is {value:.6g}, too large for 32-bit numbers; rescale the feature"
-        )
+        raise unfit(f"{what} is {value:.6g}, too large for 32-bit numbers; rescale the feature")
     return float(str(rounded))
 
 
@@ -231,9 +228,7 @@ def scale32(scale: float, name: str) -> float:
     """A scale in float32; one that becomes 0 is refused."""
     rounded = float32(scale, f"the scale of {told(name)}")
     if rounded == 0:
-        raise DataError(
-            None, None, f"the scale of {told(name)} is {scale:.6g}, 0 in 32-bit numbers; rescale the feature"
-        )
+        raise unfit(f"the scale of {told(name)} is {scale:.6g}, 0 in 32-bit numbers; rescale the feature")
     return rounded
 
 

@@ -78,15 +78,11 @@ def _files(model: LinearModel, options: Options, phase: str, window: int | None 
     features = _features(folded, options)
     if model.per_query:
         features = [f"normalize_linear({feature})" for feature in features]
-    files: dict[str, str | bytes] = {
+    search = "select * from sources * where userQuery()"
+    query = {"yql": search, "query": "WORDS OF THE USER", "ranking": options.name}
+    files = {
         f"{options.name}.profile": _profile(options.name, folded, features, phase, window),
-        "query.json": as_json(
-            {
-                "yql": "select * from sources * where userQuery()",
-                "query": "WORDS OF THE USER",
-                "ranking": options.name,
-            }
-        ),
+        "query.json": as_json(query),
     }
     return Product(files, (), lambda folder: _load(folder, options.name))
 
@@ -100,9 +96,8 @@ def _features(model: LinearModel, options: Options) -> list[str]:
 
 def _profile(name: str, model: LinearModel, features: Sequence[str], phase: str, window: int | None) -> str:
     *constants, intercept = _constants(model.terms, features)
-    values = [
-        f"{constant}: {decimal(term.weight)}" for constant, term in zip(constants, model.terms, strict=True)
-    ]
+    weights = [decimal(term.weight) for term in model.terms]
+    values = [f"{constant}: {weight}" for constant, weight in zip(constants, weights, strict=True)]
     summands = [f"{constant} * {feature}" for constant, feature in zip(constants, features, strict=True)]
     if model.intercept:
         values.append(f"{intercept}: {decimal(model.intercept)}")
