@@ -11,7 +11,7 @@ import numpy as np
 
 from papers.bench import TABLES
 from papers.claims import claims_table
-from papers.pictures import PICTURES
+from papers.pictures import OVERVIEWS, PICTURES
 from papers.stand_ins import stand_in_table
 from papers.studies import study_tables
 from ranksieve._types import FloatArray
@@ -59,6 +59,7 @@ def page_content(results: Results, baseline: str | None = None) -> ResultsConten
             for data in content.data_sets
         ],
         tables=[] if drawn is None else [drawn],
+        overviews=render_pictures(OVERVIEWS, results, styles),
     )
 
 

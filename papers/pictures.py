@@ -1,10 +1,9 @@
-"""The papers' pictures: those of any results, and those that studies have the numbers of."""
+"""The papers' pictures: those of any results, those that the papers print, those of studies."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
-from functools import partial
+from collections.abc import Mapping, Sequence
+from itertools import cycle
 from typing import Any
 
 import numpy as np
@@ -13,9 +12,10 @@ from papers.studies.base import METRIC, first_row, rows_of
 from papers.studies.minbatsrank import BATCH, online_means
 from papers.studies.selectors import SELECTORS
 from ranksieve._types import AnyArray, FloatArray, IntArray
-from ranksieve.experiment.results import DataSetResults
+from ranksieve.experiment.fold_run import CURVE_METRICS, CUTOFFS
+from ranksieve.experiment.results import DataSetResults, Results
 from ranksieve.experiment.tables import title
-from ranksieve.report import results_page as results_pictures
+from ranksieve.report import results_page
 from ranksieve.report.page import (
     OTHER,
     PALETTE,
@@ -27,9 +27,13 @@ from ranksieve.report.page import (
     faint,
     layout,
     log_axis,
+    method_line,
     metric_title,
 )
-from ranksieve.report.results_page import Picture, SizeCurve, mean_with_at_most, over_names
+from ranksieve.report.results_page import Picture, over_names
+
+SizeCurve = tuple[str, Style, list[float]]
+"""Name, style and values for 1, 2, … features."""
 
 BLUE, ORANGE = PALETTE[0], PALETTE[1]
 SIZE_STYLES = {
@@ -41,9 +45,99 @@ SIZE_STYLES = {
 }
 MOST_POINTS = 120  # of a line; more of them cannot be told apart
 FLOOR = 1e-13  # relative; below this a difference of objectives is rounding error
+SIZES_HOVER = "{name}\n{x} features: {y:.4f}"
 SECONDS_HOVER = "{name}\n{x:.3g} s: {y:.2e}"
 ITERATIONS_HOVER = "{name}\n{x} iterations: {y:.2e}"
 DOCUMENTS_HOVER = "{name}\n{x:.0f} documents: {y:.4f}"
+
+
+def ndcg_curves(results: DataSetResults, styles: Styles) -> Figure:
+    """NDCG@1, …, NDCG@10 of each method, and minus their mean over methods."""
+    cutoffs = list(CUTOFFS)
+    means = {name: np.array([r.mean(f"ndcg@{k}") for k in cutoffs]) for name, r in results.results.items()}
+    centre = np.mean(list(means.values()), axis=0)
+    look: dict[str, Any] = {"mode": "lines+markers", "hover": "{name}\nNDCG@{x}: {y:.4f}"}
+    lines = [
+        method_line(styles[name], name, cutoffs, (mean - shift).tolist(), yaxis=panel, **look)
+        for panel, shift in (("y", 0.0), ("y2", centre))
+        for name, mean in means.items()
+    ]
+    axes = {
+        "xaxis": axis("cut-off k", dtick=1, anchor="y2"),
+        "yaxis": axis("test NDCG@k", domain=[0.54, 1.0]),
+        "yaxis2": axis("minus the mean of all", domain=[0.0, 0.46]),
+    }
+    return {"data": lines, "layout": layout(640, **axes)}
+
+
+def sizes(results: DataSetResults, styles: Styles) -> Figure:
+    """Accuracy with k features: of cut models, and of studies."""
+    lines = [
+        method_line(style, name, range(1, len(values) + 1), values, yaxis=panel, hover=SIZES_HOVER)
+        for panel, metric in zip(("y", "y2"), CURVE_METRICS, strict=True)
+        for name, style, values in [
+            *_cut_models(results, styles, metric),
+            *study_size_curves(results, metric),
+        ]
+    ]
+    first, second = (f"test {metric_title(metric)}" for metric in CURVE_METRICS)
+    axes = {
+        "xaxis": axis("number of features k", dtick=1, anchor="y2"),
+        "yaxis": axis(first, domain=[0.54, 1.0]),
+        "yaxis2": axis(second, domain=[0.0, 0.46]),
+    }
+    return {"data": lines, "layout": layout(680, **axes)}
+
+
+def _cut_models(results: DataSetResults, styles: Styles, metric: str) -> list[SizeCurve]:
+    """Each linear method, cut to its k largest weights."""
+    curves = []
+    for name, folds in results.methods.items():
+        cut = [fold.chosen["truncated"] for fold in folds if fold.chosen]
+        if all(cut):
+            values = [of[metric] for of in cut]
+            curves.append(
+                (name, styles[name], mean_with_at_most([(range(1, len(v) + 1), v) for v in values]))
+            )
+    return curves
+
+
+def mean_with_at_most(folds: Sequence[tuple[Sequence[int], Sequence[float]]]) -> list[float]:
+    """Mean over folds of the value with at most k features, k = 1, 2, …; NaN below a fold's smallest size.
+
+    Each fold gives rising sizes and their values; between sizes, and beyond the largest, the last one holds.
+    """
+    if not folds:
+        return []
+    k = np.arange(1, max(max(counts, default=0) for counts, _ in folds) + 1)
+    values: list[FloatArray] = []
+    for counts, found in folds:
+        place = np.searchsorted(counts, k, side="right")  # 0: all sizes are larger
+        values.append(np.array([np.nan, *found])[place])
+    mean: list[float] = np.mean(values, axis=0).tolist()
+    return mean
+
+
+def removed_features(results: Results, styles: Styles) -> Figure | None:
+    """1 − sparsity of each method, one polygon per data set."""
+    sparsities = {
+        name: {m: r.to_row()["sparsity"] for m, r in data.results.items()}
+        for name, data in results.data_sets.items()
+    }
+    methods = [m for m in styles if any(not np.isnan(of.get(m, np.nan)) for of in sparsities.values())]
+    if not methods:
+        return None
+    around = [*methods, methods[0]]
+    polygons = [
+        {
+            "type": "net", "theta": [title(method) for method in around],
+            "name": name, "r": [1.0 - of.get(method, np.nan) for method in around],
+            "line": {"color": colour}, "marker": {"color": colour, "size": 6}, "fillcolor": faint(colour),
+            "hover": "{theta} removes {r:.0%} on {name}",
+        }
+        for (name, of), colour in zip(sparsities.items(), cycle(PALETTE), strict=False)
+    ]  # fmt: skip
+    return {"data": polygons, "layout": layout(520, showlegend=True, net=True)}
 
 
 def study_size_curves(results: DataSetResults, metric: str) -> list[SizeCurve]:
@@ -213,16 +307,23 @@ def online(results: DataSetResults, styles: Styles) -> Figure | None:
 
 
 PICTURES: dict[str, Picture[DataSetResults]] = {
-    **results_pictures.PICTURES,
-    "sizes": replace(
-        results_pictures.PICTURES["sizes"],
-        caption="What is left if only k features may be used. Methods: the chosen model cut to its k largest "
+    "ndcg_curves": Picture(
+        "NDCG@1 to NDCG@10",
+        "Mean over folds of test NDCG at each cut-off; below, the same minus the mean of all methods, which "
+        "shows their differences. Higher is better. In the letor profile a list shorter than k counts 0, so "
+        "that the curves fall where many lists are short.",
+        ndcg_curves,
+    ),
+    "sizes": Picture(
+        "Accuracy against the number of features",
+        "What is left if only k features may be used. Methods: the chosen model cut to its k largest "
         "weights, without refitting (FSMRank's protocol). Certified path: of its points with at most k "
         "features the best on validation. FBPCRank: fitted with at most k features; FS-Rank, GAS-E, FSMSVM: "
         "RankSVM fitted on the k features that they choose, for some k. Test means over folds.",
-        draw=partial(results_pictures.sizes, further=study_size_curves),
+        sizes,
         others=SIZE_STYLES,
     ),
+    **results_page.PICTURES,
     "single_features": Picture(
         "Each feature alone against random weights",
         "Test NDCG@10 of ranking by one feature, mean over folds, the strongest first. The line is the mean "
@@ -254,6 +355,16 @@ PICTURES: dict[str, Picture[DataSetResults]] = {
         "one rate for all (Nonfea): means over folds and orders of the queries; the band is from the lowest "
         "to the highest order. Dotted: methods that have all documents at once.",
         online,
+        legend=False,
+    ),
+}
+
+OVERVIEWS: dict[str, Picture[Results]] = {
+    "removed_features": Picture(
+        "Removed features",
+        "The share of features that each method leaves out, 1 − sparsity, mean over folds: the further out, "
+        "the fewer features are in use.",
+        removed_features,
         legend=False,
     ),
 }

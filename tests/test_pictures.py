@@ -8,13 +8,21 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from papers.pictures import FLOOR, MOST_POINTS, PICTURES, SIZE_STYLES, _thinned, best_on_path
+from papers.pictures import (
+    FLOOR,
+    MOST_POINTS,
+    OVERVIEWS,
+    PICTURES,
+    SIZE_STYLES,
+    _thinned,
+    best_on_path,
+    mean_with_at_most,
+)
 
 from ranksieve.experiment.results import Results
 from ranksieve.report import results_page as results_pictures
 from ranksieve.report.frontier_page import pareto_front
 from ranksieve.report.page import MORE, PALETTE, compact, faint, make_styles, packed
-from ranksieve.report.results_page import OVERVIEWS, mean_with_at_most
 from tests.figures import assert_drawable
 from tests.test_report import numbers_of
 from tests.tiers import examples

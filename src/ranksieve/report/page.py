@@ -73,19 +73,17 @@ def log_axis(title: str, **options: Any) -> dict[str, Any]:
     return axis(title, type="log", **options)
 
 
-def method_line(style: Style, name: str, x: Iterable[Any], y: Iterable[Any], **options: Any) -> Figure:
+def method_line(
+    style: Style, name: str, x: Iterable[Any], y: Iterable[Any], size: int = 7, **options: Any
+) -> Figure:
     """A line in the colour of its method; the page's legend shows and hides it by ``legendgroup``."""
     return {
-        "type": "scatter",
-        "mode": "lines",
-        "name": style.title,
-        "legendgroup": name,
-        "x": list(x),
-        "y": list(y),
+        "type": "scatter", "mode": "lines", "name": style.title, "legendgroup": name,
+        "x": list(x), "y": list(y),
         "line": {"color": style.colour, "dash": style.dash, "width": 2},
-        "marker": {"color": style.colour, "symbol": style.symbol, "size": 7},
+        "marker": {"color": style.colour, "symbol": style.symbol, "size": size},
         **options,
-    }
+    }  # fmt: skip
 
 
 def faint(colour: str) -> str:
