@@ -25,20 +25,24 @@ from ranksieve.experiment.tables import (
     word,
 )
 from ranksieve.report.frontier_page import pareto_front
-from ranksieve.report.gains import WITHIN_NOISE, Difference, Gains, difference, gain_answers
 from ranksieve.report.page import (
     OTHER,
     SURE,
     WHICH,
+    WITHIN_NOISE,
     Answer,
     Column,
+    Difference,
     FeatureTable,
     Figure,
+    Gains,
     Style,
     Styles,
     axis,
     certificate,
+    difference,
     feature_table,
+    gain_answers,
     layout,
     listed,
     make_styles,

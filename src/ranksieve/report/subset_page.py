@@ -18,7 +18,9 @@ from ranksieve.report.page import (
     counted,
     faint,
     layout,
+    line,
     listed,
+    marks,
     metric_text,
     metric_title,
     percent,
@@ -117,6 +119,10 @@ def tie_sentences(size: Mapping[str, Any]) -> list[str]:
 HOVER = "{name}\n{x} features: {y:.6g}"
 MARKED = "{y}, best set of {x}: weight {data:.4g}"
 ROW = 22  # pixels per feature in the picture of the sets
+SIGNED_MARKS = (
+    ("positive weight", 1, "square", PALETTE[0]),
+    ("negative weight", -1, "square-open", PALETTE[3]),
+)
 
 
 @dataclass(frozen=True)
@@ -187,17 +193,8 @@ def subset_page(found: Mapping[str, Any]) -> str:
 
 
 def _line(x: Sequence[Any], y: Sequence[Any], name: str, colour: str, **options: Any) -> Figure:
-    return {
-        "type": "scatter",
-        "mode": "lines+markers",
-        "x": x,
-        "y": y,
-        "name": name,
-        "line": {"color": colour, "width": 2},
-        "marker": {"color": colour, "size": 7},
-        "hover": HOVER,
-        **options,
-    }
+    look = {"mode": "lines+markers", "marker": {"color": colour, "size": 7}, "hover": HOVER}
+    return line(x, y, name, colour, **look, **options)
 
 
 def _look(height: int, y: str, **options: Any) -> dict[str, Any]:
@@ -235,21 +232,12 @@ def _sets_figure(sizes: Sequence[Mapping[str, Any]]) -> Figure:
             known, uses = first.get(name, (size["max_features"], 0))
             first[name] = (known, uses + 1)
     rows = sorted(first, key=lambda name: (first[name][0], -first[name][1], name))
-    marks = [
-        {
-            "type": "scatter",
-            "mode": "markers",
-            "name": words,
-            "x": [size["max_features"] for size in sizes for w in size["weights"].values() if sign * w > 0],
-            "y": [name for size in sizes for name, w in size["weights"].items() if sign * w > 0],
-            "customdata": [w for size in sizes for w in size["weights"].values() if sign * w > 0],
-            "marker": {"symbol": symbol, "size": 12, "color": colour},
-            "hover": MARKED,
-        }
-        for words, sign, symbol, colour in (
-            ("positive weight", 1, "square", PALETTE[0]),
-            ("negative weight", -1, "square-open", PALETTE[3]),
-        )
-    ]
-    names = {"type": "category", "categories": rows[::-1]}
-    return {"data": marks, "layout": _look(100 + ROW * len(rows), "", **names)}
+    cells = [(size["max_features"], name, w) for size in sizes for name, w in size["weights"].items()]
+    traces = []
+    for words, sign, symbol, colour in SIGNED_MARKS:
+        shown = [cell for cell in cells if sign * cell[2] > 0]
+        k, names, weights = ([cell[part] for cell in shown] for part in range(3))
+        look = {"marker": {"symbol": symbol}, "customdata": weights, "hover": MARKED}
+        traces.append(marks(k, names, words, colour, 12, **look))
+    places = {"type": "category", "categories": rows[::-1]}
+    return {"data": traces, "layout": _look(100 + ROW * len(rows), "", **places)}
