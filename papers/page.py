@@ -11,7 +11,7 @@ import numpy as np
 
 from papers.bench import TABLES
 from papers.claims import claims_table
-from papers.pictures import OVERVIEWS, PICTURES
+from papers.pictures import OVERVIEWS, PICTURES, render_pictures
 from papers.stand_ins import stand_in_table
 from papers.studies import study_tables
 from ranksieve._types import FloatArray
@@ -27,7 +27,6 @@ from ranksieve.report.results_page import (
     build_results_content,
     choose_baseline,
     features_of,
-    render_pictures,
     styles_of,
     write_content,
 )

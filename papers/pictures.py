@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import cycle
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 
@@ -15,7 +16,6 @@ from ranksieve._types import AnyArray, FloatArray, IntArray
 from ranksieve.experiment.fold_run import CURVE_METRICS, CUTOFFS
 from ranksieve.experiment.results import DataSetResults, Results
 from ranksieve.experiment.tables import title
-from ranksieve.report import results_page
 from ranksieve.report.page import (
     OTHER,
     PALETTE,
@@ -29,12 +29,46 @@ from ranksieve.report.page import (
     log_axis,
     method_line,
     metric_title,
+    packed,
 )
-from ranksieve.report.results_page import Picture, over_names
+from ranksieve.report.results_page import (
+    MAP_CAPTION,
+    MAP_TITLE,
+    Picture,
+    linear_coefs,
+    map_against_sparsity,
+)
+
+Source = TypeVar("Source")
+
+
+@dataclass(frozen=True)
+class Drawing(Generic[Source]):
+    """``draw`` gives None if the results lack what it shows; ``caption`` says how to read it."""
+
+    title: str
+    caption: str
+    draw: Callable[[Source, Styles], Figure | None]
+    legend: bool = True  # whether its colours are those of the methods
+    others: Styles = field(default_factory=dict)  # further lines for the legend
+
+
+def render_pictures(drawings: Mapping[str, Drawing[Any]], source: Any, styles: Styles) -> list[Picture]:
+    """Those pictures for which the results hold the data."""
+    rendered = []
+    for name, drawing in drawings.items():
+        figure = drawing.draw(source, styles)
+        if figure is not None:
+            legend = [*styles.items(), *drawing.others.items()] if drawing.legend else []
+            rendered.append(Picture(name, drawing.title, drawing.caption, figure, legend))
+    return rendered
+
 
 SizeCurve = tuple[str, Style, list[float]]
 """Name, style and values for 1, 2, … features."""
 
+SCALE = [[-1.0, "#b35c00"], [-0.1, "#f2b866"], [0.0, "#bbbbbb"], [0.1, "#8cc3ee"], [1.0, "#1f66a8"]]
+ROW_HEIGHT, LEAST_HEIGHT, BARS_HEIGHT, MARGINS = 8, 180, 110, 42
 BLUE, ORANGE = PALETTE[0], PALETTE[1]
 SIZE_STYLES = {
     "path with at most k": Style("certified path, at most k", "#8f98a3", "circle", "dot"),
@@ -49,6 +83,51 @@ SIZES_HOVER = "{name}\n{x} features: {y:.4f}"
 SECONDS_HOVER = "{name}\n{x:.3g} s: {y:.2e}"
 ITERATIONS_HOVER = "{name}\n{x} iterations: {y:.2e}"
 DOCUMENTS_HOVER = "{name}\n{x:.0f} documents: {y:.4f}"
+
+
+def over_names(names: Sequence[str]) -> dict[str, Any]:
+    """One place per feature, with its name below."""
+    return axis("", type="category", categories=names, showgrid=False)
+
+
+def selected_features(results: DataSetResults, styles: Styles) -> Figure | None:
+    """The weights of every fold of every linear method, and how often a feature is selected."""
+    linear = linear_coefs(results)
+    if not linear:
+        return None
+    weights = [coef for coefs in linear.values() for coef in coefs]
+    used = np.mean([coef != 0 for coef in weights], axis=0)
+    order = np.argsort(-used, kind="stable")
+    names = [results.features[j] for j in order]
+    models = [f"{title(name)}, fold {k}" for name, coefs in linear.items() for k, _ in enumerate(coefs, 1)]
+    bars = {
+        "type": "bar", "x": names, "y": used[order].tolist(), "yaxis": "y2", "marker": {"color": OTHER},
+        "hover": "{x} is used by {y:.0%} of the models",
+    }  # fmt: skip
+    cells = {
+        "type": "cells", "x": names, "rows": models, "colours": SCALE,
+        "values": [packed((w or None for w in coef[order]), 4) for coef in weights],
+        "hover": "{row}\n{x}: {value:+.4g}",
+    }  # fmt: skip
+    counts = {name: len(coefs) for name, coefs in linear.items()}
+    return {"data": [bars, cells], "layout": _matrix_layout(names, counts)}
+
+
+def _matrix_layout(names: Sequence[str], counts: dict[str, int]) -> dict[str, Any]:
+    """A bar above each column of cells, and a line between the rows of different methods."""
+    ends = np.cumsum(list(counts.values())) - 0.5
+    middles = [end - count / 2 for end, count in zip(ends, counts.values(), strict=True)]
+    inner = max(ROW_HEIGHT * sum(counts.values()), LEAST_HEIGHT) + BARS_HEIGHT
+    share = BARS_HEIGHT / inner
+    line = {"type": "line", "xref": "paper", "line": {"color": OTHER, "width": 1}}
+    axes = {
+        "xaxis": over_names(names),
+        "yaxis": axis("", domain=[0, 1 - share], range=[float(ends[-1]), -0.5], showgrid=False)
+        | {"tickvals": middles, "ticktext": [title(name) for name in counts]},
+        "yaxis2": axis("used by", domain=[1 - share + 0.02, 1], range=[0, 1.02], tickformat=".0%", dtick=0.5),
+    }
+    shapes = [line | {"y0": float(end), "y1": float(end)} for end in ends[:-1]]
+    return layout(inner + MARGINS, **axes, shapes=shapes)
 
 
 def ndcg_curves(results: DataSetResults, styles: Styles) -> Figure:
@@ -306,15 +385,15 @@ def online(results: DataSetResults, styles: Styles) -> Figure | None:
     return {"data": traces, "layout": layout(460, showlegend=True, **axes)}
 
 
-PICTURES: dict[str, Picture[DataSetResults]] = {
-    "ndcg_curves": Picture(
+PICTURES: dict[str, Drawing[DataSetResults]] = {
+    "ndcg_curves": Drawing(
         "NDCG@1 to NDCG@10",
         "Mean over folds of test NDCG at each cut-off; below, the same minus the mean of all methods, which "
         "shows their differences. Higher is better. In the letor profile a list shorter than k counts 0, so "
         "that the curves fall where many lists are short.",
         ndcg_curves,
     ),
-    "sizes": Picture(
+    "sizes": Drawing(
         "Accuracy against the number of features",
         "What is left if only k features may be used. Methods: the chosen model cut to its k largest "
         "weights, without refitting (FSMRank's protocol). Certified path: of its points with at most k "
@@ -323,8 +402,16 @@ PICTURES: dict[str, Picture[DataSetResults]] = {
         sizes,
         others=SIZE_STYLES,
     ),
-    **results_page.PICTURES,
-    "single_features": Picture(
+    "map_against_sparsity": Drawing(MAP_TITLE, MAP_CAPTION, map_against_sparsity),
+    "selected_features": Drawing(
+        "Which features each fold selects",
+        "One row for each fold of each method, the first fold on top; a cell is coloured if the feature is "
+        "in use, blue for a positive and orange for a negative weight, the stronger the larger. Above: the "
+        "share of all these models that use the feature, by which the columns are sorted.",
+        selected_features,
+        legend=False,
+    ),
+    "single_features": Drawing(
         "Each feature alone against random weights",
         "Test NDCG@10 of ranking by one feature, mean over folds, the strongest first. The line is the mean "
         "of random weights w ≥ 0, Σw = 1, the band their range: a feature below the line, in grey, ranks "
@@ -332,7 +419,7 @@ PICTURES: dict[str, Picture[DataSetResults]] = {
         single_features,
         legend=False,
     ),
-    "convergence": Picture(
+    "convergence": Drawing(
         "Convergence of solvers",
         "One ℓ1 problem, the middle of the path of the first fold, by several solvers: above, how far the "
         "objective is from the optimum; below, what each solver can prove of it, its relative duality gap. "
@@ -341,7 +428,7 @@ PICTURES: dict[str, Picture[DataSetResults]] = {
         convergence,
         legend=False,
     ),
-    "descent": Picture(
+    "descent": Drawing(
         "FSMRank's descent",
         "How far the objective of FSMRank is from its optimum, as a share of it, after so many iterations "
         "(above) and seconds (below): its accelerated gradient beside a subgradient method with the best of "
@@ -349,7 +436,7 @@ PICTURES: dict[str, Picture[DataSetResults]] = {
         descent,
         legend=False,
     ),
-    "online": Picture(
+    "online": Drawing(
         "Learning from a stream",
         "Test NDCG@10 of MinBatSRank against the documents seen, each once, with a rate per feature and with "
         "one rate for all (Nonfea): means over folds and orders of the queries; the band is from the lowest "
@@ -359,8 +446,8 @@ PICTURES: dict[str, Picture[DataSetResults]] = {
     ),
 }
 
-OVERVIEWS: dict[str, Picture[Results]] = {
-    "removed_features": Picture(
+OVERVIEWS: dict[str, Drawing[Results]] = {
+    "removed_features": Drawing(
         "Removed features",
         "The share of features that each method leaves out, 1 − sparsity, mean over folds: the further out, "
         "the fewer features are in use.",

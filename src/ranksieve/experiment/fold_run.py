@@ -35,10 +35,7 @@ ALL_METRICS = (*(f"ndcg@{k}" for k in CUTOFFS), *(f"p@{k}" for k in CUTOFFS), "m
 CURVE_METRICS = ("ndcg@10", "map")
 SELECTIONS = ("ndcg@10", "map")  # every method records what each of these would choose
 NO_FEATURES = -1.0  # a model without features ranks by input order alone: the last choice
-UNPREPARED = {
-    "normalise": "none",
-    "missing": "error",
-}  # parameters of rankers: the folds are prepared already
+UNPREPARED = {"normalise": "none", "missing": "error"}  # of rankers, because the folds are prepared
 LIBRARIES = ("numpy", "scipy", "scikit-learn", "numba")
 
 GridPoint = Mapping[str, Any]
@@ -82,12 +79,11 @@ class Place:
 
     def check_measurable(self, selections: Collection[str]) -> None:
         """Refuse labels that a metric cannot measure, before anything is written."""
-        metrics = tuple(dict.fromkeys((*ALL_METRICS, *selections)))
-        wanted: dict[str | Profile, Sequence[str]] = {self.profile: metrics}
-        wanted |= dict.fromkeys(self.other_profiles, TABLE_METRICS)
         for data in (self.fold.valid, self.fold.test):
-            for profile, of in wanted.items():
-                Evaluator(data, profile).evaluate(np.zeros(data.n_docs), of)
+            scores = np.zeros(data.n_docs)
+            Evaluator(data, self.profile).evaluate(scores, (*ALL_METRICS, *selections))
+            for profile in self.other_profiles:
+                Evaluator(data, profile).evaluate(scores, TABLE_METRICS)
 
     def _path(self, what: str) -> Path:
         return self.folder / self.data_set / what / f"Fold{self.number}.jsonl"
@@ -104,6 +100,10 @@ class Place:
     def names(self) -> tuple[str, ...]:
         return self.fold.train.feature_names
 
+    @property
+    def label(self) -> str:
+        return f"{self.data_set}, fold {self.number}"
+
 
 Study = Callable[[Place], Mapping[str, Any] | None]
 """Measures something on a fold apart from the methods: plain data, or None if it skips this fold."""
@@ -113,13 +113,11 @@ def make_places(
     folder: Path, data_set: str, folds: Sequence[Fold], profile: str, others: Sequence[Profile] = ()
 ) -> list[Place]:
     """The folds of a data set, ready to be worked on."""
+    at = [(folder, data_set, number, len(folds), profile) for number in range(1, len(folds) + 1)]
     return [
-        Place(
-            folder, data_set, k, len(folds), profile, fold, _by_part(fold, fingerprint), _notes(fold),
-            tuple(others),
-        )
-        for k, fold in enumerate(folds, start=1)
-    ]  # fmt: skip
+        Place(*one, fold, _by_part(fold, fingerprint), _notes(fold), tuple(others))
+        for one, fold in zip(at, folds, strict=True)
+    ]
 
 
 def _notes(fold: Fold) -> dict[str, Any]:
@@ -138,7 +136,7 @@ def _by_part(fold: Fold, value: Any) -> dict[str, Any]:
 
 
 @dataclass(frozen=True, eq=False)
-class Plan:
+class MethodPlan:
     """A method as every fold runs it; ``select`` is the metric that chooses the row of the tables."""
 
     name: str
@@ -168,7 +166,7 @@ class Plan:
         }  # fmt: skip
 
 
-def run_fold(place: Place, plan: Plan) -> None:
+def run_fold(place: Place, plan: MethodPlan) -> None:
     """With each seed fit the points that are not in the file yet; let each metric choose; test its choice."""
     with place.journal(plan.name, plan.identity, plan.method.title) as journal:
         for seed in plan.seeds:
@@ -195,7 +193,7 @@ def _of_seed(rows: Sequence[Entry], seed: int | None, point: int) -> list[Entry]
     return [row for row in rows if (row["point"], row["random_state"]) == (point, seed)]
 
 
-def _fit_missing(journal: Journal, place: Place, plan: Plan, seed: int | None) -> dict[int, Ranker]:
+def _fit_missing(journal: Journal, place: Place, plan: MethodPlan, seed: int | None) -> dict[int, Ranker]:
     """Fit and write down; gives those rankers of this process that have no weights to write."""
     done = {row["point"]: row for row in journal.of_kind("fit") if row["random_state"] == seed}
     todo = [point for point in range(len(plan.grid)) if point not in done]
@@ -209,15 +207,16 @@ def _fit_missing(journal: Journal, place: Place, plan: Plan, seed: int | None) -
 
 
 def _fit_row(trial: Trial, names: Sequence[str]) -> Entry:
-    row: Entry = {
-        "kind": "fit", "point": trial.point, "random_state": trial.seed, "parameters": trial.parameters,
-        "validation": trial.validation, "seconds": trial.seconds, "weights": None, "certificate": {},
-    }  # fmt: skip
+    weights: dict[str, float] | None = None
+    proof: Mapping[str, Any] = {}
     if isinstance(trial.ranker, LinearRanker):
-        row["weights"] = nonzero_weights(trial.ranker.coef_, names)
+        weights = nonzero_weights(trial.ranker.coef_, names)
         proof = trial.ranker.to_model().certificate
-        row["certificate"] = {name: value for name, value in proof.items() if isinstance(value, float)}
-    return row
+    return {
+        "kind": "fit", "point": trial.point, "random_state": trial.seed, "parameters": trial.parameters,
+        "validation": trial.validation, "seconds": trial.seconds, "weights": weights,
+        "certificate": {name: value for name, value in proof.items() if isinstance(value, float)},
+    }  # fmt: skip
 
 
 def _choose(journal: Journal, select: str, seed: int | None) -> int:
@@ -226,13 +225,12 @@ def _choose(journal: Journal, select: str, seed: int | None) -> int:
         if (row["select"], row["random_state"]) == (select, seed):
             return int(row["point"])
     best = best_on_vali(journal.of_kind("fit"), select, seed)
-    value = best["validation"][select]
     row = {"kind": "chosen", "select": select, "random_state": seed, "point": best["point"]}
-    journal.append({**row, "validation": value})
+    journal.append({**row, "validation": best["validation"][select]})
     return int(best["point"])
 
 
-def _tested_row(place: Place, plan: Plan, fit: Entry, ranker: Ranker | None, with_curve: bool) -> Entry:
+def _tested_row(place: Place, plan: MethodPlan, fit: Entry, ranker: Ranker | None, with_curve: bool) -> Entry:
     """Test values of a chosen fit, query by query; its weights are in its row, or it is a ranker without."""
     point, seed, test = fit["point"], fit["random_state"], place.fold.test
     evaluator, curve = Evaluator(test, place.profile), None
@@ -263,7 +261,7 @@ def truncated(coef: FloatArray, fold: Fold, evaluator: Evaluator) -> dict[str, l
 
 
 def _trials(
-    place: Place, plan: Plan, points: Sequence[int], seed: int | None, start: FloatArray | None = None
+    place: Place, plan: MethodPlan, points: Sequence[int], seed: int | None, start: FloatArray | None = None
 ) -> Iterator[Trial]:
     """Fit the points one after another; a warm method starts each from the weights before it.
 
@@ -283,7 +281,8 @@ def _trials(
         else:
             _learn(ranker, fold, plan.select, place.profile, start if method.warm else None)
         seconds, earlier = time.perf_counter() - began, ranker
-        weights = weights_of(ranker, fold.train.n_features)
+        linear = isinstance(ranker, LinearRanker)
+        weights = ranker.coef_ if linear else np.full(fold.train.n_features, np.nan)
         values = evaluator.evaluate(ranker.predict(fold.valid), plan.selections).mean
         if not np.any(weights):
             values = dict.fromkeys(values, NO_FEATURES)
@@ -300,11 +299,6 @@ def _same_choice(ranker: Ranker, earlier: Ranker | None) -> FeatureSelector | No
     again = copy(earlier)
     again.set_params(**{name: getattr(ranker, name) for name in ranker.decided_last})
     return again
-
-
-def weights_of(ranker: Ranker, n_features: int) -> FloatArray:
-    """The weights of a linear ranker; NaN for one that has none."""
-    return ranker.coef_ if isinstance(ranker, LinearRanker) else np.full(n_features, np.nan)
 
 
 @contextmanager

@@ -115,7 +115,7 @@ def exportable(
         alone = "" if scales_vary else f" but not {told(source)} itself"
         raise unfit(
             f"the model uses whether {told(source)} is missing{alone}, which {engine} cannot compute; export "
-            "to python, onnx or json, or fit with `missing='column_mean'`",
+            "to python, onnx or json, or fit with `missing='column_mean'`"
         )
     return folded
 
@@ -131,12 +131,12 @@ def _check_exportable(model: LinearModel, engine: str, within: Collection[str]) 
         kinds = "`normalise='query_min_max'`, z" if within else "`normalise='z'`"
         raise unfit(
             f"the model normalises its features within each query ({normalisation.kind}), {reason}; fit with "
-            f"{kinds}, min_max or none",
+            f"{kinds}, min_max or none"
         )
     if missing.per_query and missing.policy not in within:
         raise unfit(
             f"the model fills missing values with the least value of the query ({missing.policy}), "
-            f"{f'but {engine} does not' if within else own}; fit with `missing='zero'` or column_mean",
+            f"{f'but {engine} does not' if within else own}; fit with `missing='zero'` or column_mean"
         )
 
 

@@ -86,7 +86,7 @@ def hybrid(model: LinearModel, options: Options, engine: str, query_of: Callable
         if term.weight < 0:
             raise unfit(
                 f"the weight of {told(term.name)} is {term.weight:.6g}, but {engine} takes no negative "
-                "weights; fit with its sign + in `signs`, or without it by `must_not`",
+                "weights; fit with its sign + in `signs`, or without it by `must_not`"
             )
     queries = [query_of(name) for name in names]
     if options.featureset is not None:
@@ -125,7 +125,7 @@ def sub_queries(content: Any) -> dict[str, Any]:
         if not isinstance(query, dict | list) or not query:
             raise unfit(
                 f"the feature {name!r} has no query, got {str(query)[:40]!r}; expected an object from "
-                "feature names to queries, or a feature set whose templates are queries",
+                "feature names to queries, or a feature set whose templates are queries"
             )
     return queries
 
@@ -169,7 +169,7 @@ def opensearch_hybrid(model: LinearModel, options: Options) -> Product:
     if len(search.clauses) > MOST_CLAUSES:
         raise unfit(
             f"the model uses {len(search.clauses)} features, but {OPENSEARCH} takes at most {MOST_CLAUSES} "
-            f"sub-queries; fit with `max_features={MOST_CLAUSES}`",
+            f"sub-queries; fit with `max_features={MOST_CLAUSES}`"
         )
     total = float(np.sum([clause.weight for clause in search.clauses]))
     clauses = {"pagination_depth": search.window, "queries": [clause.query for clause in search.clauses]}
@@ -201,7 +201,7 @@ def _check_normalisation(model: LinearModel) -> None:
     )
     raise unfit(
         f"the model's normalisation is {kind}, which does not fit {OPENSEARCH}, {reason}; fit with "
-        f"`normalise={BY_RANGE!r}`",
+        f"`normalise={BY_RANGE!r}`"
     )
 
 
@@ -246,7 +246,7 @@ def _stages(query: Any, window: int) -> list[Any]:
         if not (isinstance(stage, dict) and len(stage) == 1 and next(iter(stage)).startswith("$")):
             raise unfit(
                 f"{str(stage)[:60]!r} is not a stage of a MongoDB pipeline; expected one such as "
-                '{"$search": …} or a list of them',
+                '{"$search": …} or a list of them'
             )
     return stages
 

@@ -156,7 +156,7 @@ def feature_list(content: Any) -> list[dict[str, Any]]:
     if not all(isinstance(one, dict) and isinstance(one.get("name"), str) for one in features):
         raise unfit(
             "a feature set must be a list of features with a name each, or an object that has such a list "
-            "under features",
+            "under features"
         )
     names = [one["name"] for one in features]
     if len(set(names)) < len(names):

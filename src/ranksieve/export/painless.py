@@ -83,7 +83,7 @@ def _source(model: LinearModel, options: Options, engine: str) -> str:
     if len(source.encode()) > MOST_CHARACTERS:
         raise unfit(
             f"the script of {len(names)} features has {len(source.encode())} bytes, but {engine} takes "
-            f"at most {MOST_CHARACTERS}; fit with a smaller `max_features`",
+            f"at most {MOST_CHARACTERS}; fit with a smaller `max_features`"
         )
     return source
 

@@ -1,13 +1,13 @@
-"""The page of a results folder: summary, tables, pictures."""
+"""The page of a results folder: summary, tables, MAP against sparsity."""
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import combinations
-from typing import Any, Generic, TypeVar
+from typing import Any
 
 import numpy as np
 
@@ -49,7 +49,6 @@ from ranksieve.report.page import (
     method_line,
     metric_title,
     p_value,
-    packed,
     percent_text,
     render_page,
     require_extra,
@@ -57,22 +56,14 @@ from ranksieve.report.page import (
     signed,
 )
 
+METRIC = "ndcg@10"
+DENSE = 0.99  # mean share of the varying features; a ranker that is not linear may use all of them
 NEAR_LEFT = 0.2  # share of the width; further left, a title is right of its method
-SCALE = [[-1.0, "#b35c00"], [-0.1, "#f2b866"], [0.0, "#bbbbbb"], [0.1, "#8cc3ee"], [1.0, "#1f66a8"]]
-ROW_HEIGHT, LEAST_HEIGHT, BARS_HEIGHT, MARGINS = 8, 180, 110, 42
-
-Source = TypeVar("Source")
-
-
-@dataclass(frozen=True)
-class Picture(Generic[Source]):
-    """``draw`` gives None if the results lack what it shows; ``caption`` says how to read it."""
-
-    title: str
-    caption: str
-    draw: Callable[[Source, Styles], Figure | None]
-    legend: bool = True  # whether its colours are those of the methods
-    others: Styles = field(default_factory=dict)  # further lines for the legend
+MAP_TITLE, MAP_CAPTION = (
+    "MAP against sparsity",
+    "Left is sparser, up is better. The dotted line is the Pareto front: no other method is both sparser "
+    "and more accurate than those on it. Test MAP and share of features in use, means over folds.",
+)
 
 
 def map_against_sparsity(results: DataSetResults, styles: Styles) -> Figure | None:
@@ -84,11 +75,8 @@ def map_against_sparsity(results: DataSetResults, styles: Styles) -> Figure | No
     if not linear:
         return None
     front = pareto_front(linear, "sparsity", "map")
-    line = {
-        "type": "scatter", "mode": "lines",
-        "x": [method["sparsity"] for method in front], "y": [method["map"] for method in front],
-        "line": {"color": OTHER, "dash": "dot", "width": 1.5, "shape": "hv"},
-    }  # fmt: skip
+    steps = {"x": [method["sparsity"] for method in front], "y": [method["map"] for method in front]}
+    dotted = {"color": OTHER, "dash": "dot", "width": 1.5, "shape": "hv"}
     look: dict[str, Any] = {"mode": "markers", "hover": "{name}\nsparsity {x:.3f}\nMAP {y:.4f}"}
     marks = [
         method_line(styles[one["method"]], one["method"], [one["sparsity"]], [one["map"]], size=12, **look)
@@ -103,7 +91,8 @@ def map_against_sparsity(results: DataSetResults, styles: Styles) -> Figure | No
         "xaxis": axis("sparsity: features in use / features", rangemode="tozero"),
         "yaxis": axis("test MAP"),
     }
-    return {"data": [line, *marks], "layout": layout(460, **axes, annotations=labels)}
+    front_line = {"type": "scatter", "mode": "lines", **steps, "line": dotted}
+    return {"data": [front_line, *marks], "layout": layout(460, **axes, annotations=labels)}
 
 
 def _label(title: str, x: float, y: float, widest: float, place: int) -> dict[str, Any]:
@@ -115,76 +104,10 @@ def _label(title: str, x: float, y: float, widest: float, place: int) -> dict[st
     return {"name": "wide", "x": x, "y": y, "text": title, "ay": -20 - 18 * (place % 2), **side}
 
 
-def over_names(names: Sequence[str]) -> dict[str, Any]:
-    """One place per feature, with its name below."""
-    return axis("", type="category", categories=names, showgrid=False)
-
-
-def selected_features(results: DataSetResults, styles: Styles) -> Figure | None:
-    """The weights of every fold of every linear method, and how often a feature is selected."""
-    linear = linear_coefs(results)
-    if not linear:
-        return None
-    weights = [coef for coefs in linear.values() for coef in coefs]
-    used = np.mean([coef != 0 for coef in weights], axis=0)
-    order = np.argsort(-used, kind="stable")
-    names = [results.features[j] for j in order]
-    models = [f"{title(name)}, fold {k}" for name, coefs in linear.items() for k, _ in enumerate(coefs, 1)]
-    bars = {
-        "type": "bar", "x": names, "y": used[order].tolist(), "yaxis": "y2", "marker": {"color": OTHER},
-        "hover": "{x} is used by {y:.0%} of the models",
-    }  # fmt: skip
-    cells = {
-        "type": "cells", "x": names, "rows": models, "colours": SCALE,
-        "values": [packed((w or None for w in coef[order]), 4) for coef in weights],
-        "hover": "{row}\n{x}: {value:+.4g}",
-    }  # fmt: skip
-    counts = {name: len(coefs) for name, coefs in linear.items()}
-    return {"data": [bars, cells], "layout": _matrix_layout(names, counts)}
-
-
 def linear_coefs(results: DataSetResults) -> dict[str, FloatArray]:
     """Weights (folds × features) of each linear method."""
     stacked = {name: np.array([f.coef for f in result.folds]) for name, result in results.results.items()}
     return {name: coefs for name, coefs in stacked.items() if not np.isnan(coefs).any()}
-
-
-def _matrix_layout(names: Sequence[str], counts: dict[str, int]) -> dict[str, Any]:
-    """A bar above each column of cells, and a line between the rows of different methods."""
-    ends = np.cumsum(list(counts.values())) - 0.5
-    middles = [end - count / 2 for end, count in zip(ends, counts.values(), strict=True)]
-    inner = max(ROW_HEIGHT * sum(counts.values()), LEAST_HEIGHT) + BARS_HEIGHT
-    share = BARS_HEIGHT / inner
-    line = {"type": "line", "xref": "paper", "line": {"color": OTHER, "width": 1}}
-    axes = {
-        "xaxis": over_names(names),
-        "yaxis": axis("", domain=[0, 1 - share], range=[float(ends[-1]), -0.5], showgrid=False)
-        | {"tickvals": middles, "ticktext": [title(name) for name in counts]},
-        "yaxis2": axis("used by", domain=[1 - share + 0.02, 1], range=[0, 1.02], tickformat=".0%", dtick=0.5),
-    }
-    shapes = [line | {"y0": float(end), "y1": float(end)} for end in ends[:-1]]
-    return layout(inner + MARGINS, **axes, shapes=shapes)
-
-
-PICTURES: dict[str, Picture[DataSetResults]] = {
-    "map_against_sparsity": Picture(
-        "MAP against sparsity",
-        "Left is sparser, up is better. The dotted line is the Pareto front: no other method is both sparser "
-        "and more accurate than those on it. Test MAP and share of features in use, means over folds.",
-        map_against_sparsity,
-    ),
-    "selected_features": Picture(
-        "Which features each fold selects",
-        "One row for each fold of each method, the first fold on top; a cell is coloured if the feature is "
-        "in use, blue for a positive and orange for a negative weight, the stronger the larger. Above: the "
-        "share of all these models that use the feature, by which the columns are sorted.",
-        selected_features,
-        legend=False,
-    ),
-}
-
-METRIC = "ndcg@10"
-DENSE = 0.99  # mean share of the varying features; a ranker that is not linear may use all of them
 
 
 def is_dense(results: DataSetResults, name: str) -> bool:
@@ -309,8 +232,8 @@ FEATURE_COLUMNS = (
 
 
 @dataclass(frozen=True)
-class RenderedPicture:
-    """A picture with its figure; ``legend`` names the lines by method."""
+class Picture:
+    """A figure, and how to read it; ``legend`` names the lines by method."""
 
     name: str
     title: str
@@ -341,7 +264,7 @@ class DataSetContent:
     tables: Sequence[Table]
     gains: Gains
     features: FeatureTable
-    pictures: Sequence[RenderedPicture]
+    pictures: Sequence[Picture]
     certificates: Table
     provenance: Sequence[Table]
     explorers: Sequence[Mapping[str, Any]] = ()
@@ -364,7 +287,7 @@ class ResultsContent:
     unfinished: Sequence[str]
     tables: Sequence[Table] = ()
     """Of all data sets together."""
-    overviews: Sequence[RenderedPicture] = ()
+    overviews: Sequence[Picture] = ()
 
 
 def write_results_page(results: Results, path: str | os.PathLike[str], baseline: str | None = None) -> None:
@@ -437,23 +360,17 @@ def _data_set(results: DataSetResults, given: str | None, styles: Styles) -> Dat
         [table for build in TABLES if (table := build(results, baseline)).rows],
         gains,
         features_of(results, method),
-        render_pictures(PICTURES, results, {name: styles[name] for name in results.methods}),
+        _pictures(results, {name: styles[name] for name in results.methods}),
         certificate_table(results),
         [provenance_table(results), parameter_table(results)],
     )
 
 
-def render_pictures(
-    pictures: Mapping[str, Picture[Any]], source: Any, styles: Styles
-) -> list[RenderedPicture]:
-    """Those pictures for which the results hold the data."""
-    rendered = []
-    for name, picture in pictures.items():
-        figure = picture.draw(source, styles)
-        if figure is not None:
-            legend = [*styles.items(), *picture.others.items()] if picture.legend else []
-            rendered.append(RenderedPicture(name, picture.title, picture.caption, figure, legend))
-    return rendered
+def _pictures(results: DataSetResults, styles: Styles) -> list[Picture]:
+    figure = map_against_sparsity(results, styles)
+    if figure is None:
+        return []
+    return [Picture("map_against_sparsity", MAP_TITLE, MAP_CAPTION, figure, list(styles.items()))]
 
 
 def features_of(
