@@ -22,6 +22,18 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
+class NameRule:
+    """Which names an engine takes, as a pattern and in words."""
+
+    pattern: str
+    words: str
+
+    def check(self, parameter: str, name: str, advice: str = "choose another one") -> None:
+        if not re.fullmatch(self.pattern, name):
+            raise ParameterError(parameter, name, f"{self.words}; {advice}")
+
+
+@dataclass(frozen=True)
 class Options:
     """What an export may take beside the model.
 
@@ -38,6 +50,19 @@ class Options:
     store: str | None = None
     dtype: str = "float32"
     window: int | None = None
+
+    def check_name(self, rule: NameRule) -> None:
+        """Refuse a name that the engine would not take for a model, or that no file can have."""
+        rule.check("name", self.name)
+        if fault := fault_of_file_name(self.name):
+            raise ParameterError("name", self.name, f"{fault}; choose another one")
+
+    def window_or(self, default: int) -> int:
+        """How many of the first documents are scored."""
+        window = default if self.window is None else self.window
+        if isinstance(window, bool) or not isinstance(window, int) or window < 1:
+            raise ParameterError("window", window, "must be an integer ≥ 1")
+        return window
 
 
 @dataclass(frozen=True)
@@ -65,18 +90,6 @@ class Target:
     check_featureset: Callable[[Any], Any] = lambda content: content
 
 
-@dataclass(frozen=True)
-class NameRule:
-    """Which names an engine takes, as a pattern and in words."""
-
-    pattern: str
-    words: str
-
-    def check(self, parameter: str, name: str, advice: str = "choose another one") -> None:
-        if not re.fullmatch(self.pattern, name):
-            raise ParameterError(parameter, name, f"{self.words}; {advice}")
-
-
 def unfit(reason: str) -> DataError:
     """The error about a model, or definitions of features, that a format cannot take."""
     return DataError(None, None, reason)
@@ -88,13 +101,6 @@ ANY_NAME = NameRule(
 FILE_NAME = NameRule(
     r"\w[\w.-]*", "a name consists of letters, digits, _, . and - and does not begin with . or -"
 )
-
-
-def check_model_name(rule: NameRule, name: str) -> None:
-    """Refuse a name that the engine would not take for a model, or that no file can have."""
-    rule.check("name", name)
-    if fault := fault_of_file_name(name):
-        raise ParameterError("name", name, f"{fault}; choose another one")
 
 
 def exportable(
@@ -182,14 +188,6 @@ def told_apart(words: Sequence[str]) -> list[str]:
     if len(set(words)) == len(words):
         return list(words)
     return [f"{word}__{number}" for number, word in enumerate(words, start=1)]
-
-
-def window_of(options: Options, default: int) -> int:
-    """How many of the first documents are scored."""
-    window = default if options.window is None else options.window
-    if isinstance(window, bool) or not isinstance(window, int) or window < 1:
-        raise ParameterError("window", window, "must be an integer ≥ 1")
-    return window
 
 
 def names_read(model: LinearModel) -> list[str]:

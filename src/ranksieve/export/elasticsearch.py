@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from ranksieve.export.base import NameRule, Options, Product, as_json, check_model_name
+from ranksieve.export.base import NameRule, Options, Product, as_json
 from ranksieve.export.lucene import (
     LuceneTerm,
     Normaliser,
@@ -45,7 +45,7 @@ def opensearch(model: LinearModel, options: Options) -> Product:
 
 def learning_to_rank_plugin(model: LinearModel, options: Options, engine: str) -> Product:
     """The files of the plugin's interface ``_ltr``."""
-    check_model_name(MODEL_NAME, options.name)
+    options.check_name(MODEL_NAME)
     if options.store is not None:
         STORE_NAME.check("store", options.store)
     terms, notes = lucene_terms(model, options, engine)

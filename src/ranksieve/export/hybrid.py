@@ -23,7 +23,6 @@ from ranksieve.export.base import (
     Options,
     Product,
     as_json,
-    check_model_name,
     constant_left_out,
     engine_names,
     exportable,
@@ -32,7 +31,6 @@ from ranksieve.export.base import (
     unfit,
     warn_of_means,
     weight32,
-    window_of,
 )
 from ranksieve.export.elasticsearch import ADDRESS, MODEL_NAME
 from ranksieve.export.lucene import check_defined, curl, feature_list
@@ -79,7 +77,7 @@ def hybrid(model: LinearModel, options: Options, engine: str, query_of: Callable
     by_range = model.preparation.normalisation.kind == BY_RANGE
     model = exportable(model, engine, within=(BY_RANGE, "query_min") if by_range else (BY_RANGE,))
     warn_of_means(model, engine, f"fit with `missing={'query_min' if by_range else 'zero'!r}`")
-    folded, window = model if by_range else model.folded(), window_of(options, WINDOW)
+    folded, window = model if by_range else model.folded(), options.window_or(WINDOW)
     used = [term for term in folded.terms if term.weight]
     names = engine_names([term.name for term in used], options.names, ANY_NAME, engine)
     for term in used:
@@ -135,7 +133,7 @@ RETRIEVERS = ("standard", "knn", "rrf", "linear", "text_similarity_reranker")
 
 def elasticsearch_linear(model: LinearModel, options: Options) -> Product:
     """A search with one retriever per feature; query_min_max is its normaliser ``minmax``."""
-    check_model_name(MODEL_NAME, options.name)
+    options.check_name(MODEL_NAME)
     search = hybrid(model, options, "Elasticsearch's linear retriever", match)
     normaliser = "minmax" if search.by_range else "none"
     retrievers = [
@@ -163,7 +161,7 @@ LEAST = 0.001  # what the processor puts in the place of 0
 
 def opensearch_hybrid(model: LinearModel, options: Options) -> Product:
     """A search pipeline with the weights, which sum to 1, and a hybrid query with the sub-queries."""
-    check_model_name(MODEL_NAME, options.name)
+    options.check_name(MODEL_NAME)
     _check_normalisation(model)
     search = hybrid(model, options, OPENSEARCH, match)
     if len(search.clauses) > MOST_CLAUSES:
@@ -220,7 +218,7 @@ PIPELINE = "pipeline.json"
 
 def mongodb(model: LinearModel, options: Options) -> Product:
     """An aggregation pipeline; query_min_max is its normalisation ``minMaxScaler``."""
-    check_model_name(FILE_NAME, options.name)
+    options.check_name(FILE_NAME)
     search = hybrid(model, options, "MongoDB's $scoreFusion", _text_search)
     names = told_apart([re.sub(r"[.$]", "_", clause.name) for clause in search.clauses])
     stages = [_stages(clause.query, search.window) for clause in search.clauses]

@@ -10,13 +10,11 @@ from ranksieve.export.base import (
     Options,
     Product,
     as_json,
-    check_model_name,
     engine_names,
     exportable,
     fills_of,
     names_read,
     unfit,
-    window_of,
 )
 from ranksieve.export.elasticsearch import ADDRESS, MODEL_NAME, WINDOW
 from ranksieve.export.lucene import curl, rescored
@@ -49,13 +47,13 @@ def painless_script(model: LinearModel, options: Options, engine: str) -> Produc
     tells negative scores apart as well as it does positive ones (1 / (1 − s) has the relative error of s),
     where exp or a logistic function would make many of them equal.
     """
-    check_model_name(MODEL_NAME, options.name)
+    options.check_name(MODEL_NAME)
     source = _source(exportable(model, engine, indicators=True), options, engine)
     match = {"match": {"YOUR_FIELD": "WORDS OF THE USER"}}  # inside too, for its ``_score``
     script_score = {"script_score": {"query": match, "script": {"id": options.name}}}
     files = {
         "script.json": as_json({"script": {"lang": "painless", "source": source}}),
-        "query.json": as_json(rescored(match, window_of(options, WINDOW), script_score)),
+        "query.json": as_json(rescored(match, options.window_or(WINDOW), script_score)),
     }
     note = (
         f"A score s of the model becomes 1 + s, or 1 / (1 - s) if it is negative, because {engine} takes no "

@@ -13,7 +13,6 @@ from ranksieve.export.base import (
     Options,
     Product,
     as_json,
-    check_model_name,
     columnwise,
     constant_left_out,
     engine_names,
@@ -75,7 +74,7 @@ PRESENT = """\
 
 def python(model: LinearModel, options: Options) -> Product:
     """A module with ``score`` and ``rank``, whose scores are the model's to the last bit."""
-    check_model_name(FILE_NAME, options.name)
+    options.check_name(FILE_NAME)
     model = exportable(model, "a Python function of one document", indicators=True)
     names, about = names_read(model), model.preparation.missing.indicators
     names = engine_names(names, options.names, ANY_NAME, "Python")
@@ -99,7 +98,7 @@ WHOLE = NameRule(r"[^\ud800-\udfff]*", "half of a character is no text")
 
 def json_model(model: LinearModel, options: Options) -> Product:
     """The file that :meth:`LinearModel.save` writes: everything, also what no engine can say."""
-    check_model_name(FILE_NAME, options.name)
+    options.check_name(FILE_NAME)
     engine_names(model.names, {}, WHOLE, "JSON", "rename it in the data")
     return Product({f"{options.name}.json": as_json(model.to_dict())})
 
@@ -113,7 +112,7 @@ def ranklib(model: LinearModel, options: Options) -> Product:
     A feature's number is its column in the training data, from 1, unless ``names`` gives another. Scores lack
     the constant of intercept and normalisation, which the format cannot hold.
     """
-    check_model_name(FILE_NAME, options.name)
+    options.check_name(FILE_NAME)
     model = exportable(model, "RankLib")
     warn_of_means(model, "RankLib")
     folded = model.folded()

@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from ranksieve.export.base import FILE_NAME, Options, Product, as_json, check_model_name
+from ranksieve.export.base import FILE_NAME, Options, Product, as_json
 from ranksieve.export.lucene import LuceneTerm, Normaliser, curl, feature_list, lucene_terms, trimmed
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ PACKAGE = "org.apache.solr.ltr"
 
 def solr(model: LinearModel, options: Options) -> Product:
     """Model, trimmed features and example query for Solr."""
-    check_model_name(FILE_NAME, options.name)
+    options.check_name(FILE_NAME)
     store = options.store or DEFAULT_STORE
     FILE_NAME.check("store", store)
     terms, notes = lucene_terms(model, options, "Solr")

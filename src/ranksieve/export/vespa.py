@@ -15,12 +15,10 @@ from ranksieve.export.base import (
     Options,
     Product,
     as_json,
-    check_model_name,
     engine_names,
     exportable,
     told_apart,
     warn_of_means,
-    window_of,
 )
 
 if TYPE_CHECKING:
@@ -54,7 +52,7 @@ def vespa(model: LinearModel, options: Options) -> Product:
 def vespa_second_phase(model: LinearModel, options: Options) -> Product:
     """A rank profile that computes the model for the best matches of each content node."""
     model = exportable(model, "Vespa's second phase")
-    return _files(model, options, "second-phase", window_of(options, RERANKED))
+    return _files(model, options, "second-phase", options.window_or(RERANKED))
 
 
 def vespa_global_phase(model: LinearModel, options: Options) -> Product:
@@ -63,7 +61,7 @@ def vespa_global_phase(model: LinearModel, options: Options) -> Product:
     There ``normalize_linear`` sees the values of all of them, so that query_min_max can be exported.
     """
     model = exportable(model, "Vespa's global phase", within=("query_min_max",))
-    window = window_of(options, RERANKED)
+    window = options.window_or(RERANKED)
     product = _files(model, options, "global-phase", window)
     if not model.per_query:
         return product
@@ -72,7 +70,7 @@ def vespa_global_phase(model: LinearModel, options: Options) -> Product:
 
 
 def _files(model: LinearModel, options: Options, phase: str, window: int | None = None) -> Product:
-    check_model_name(PROFILE_NAME, options.name)
+    options.check_name(PROFILE_NAME)
     warn_of_means(model, "Vespa")
     folded = model if model.per_query else model.folded()
     features = _features(folded, options)
