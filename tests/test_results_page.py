@@ -225,7 +225,7 @@ def test_feature_columns(shop, content, papers_content):
 def test_the_study_of_a_path_marks_its_best_point_on_validation(shop):
     for study in shop.studies:
         path = study["path"]
-        curves = curves_of_study(path, shop.features, "ndcg@10", "letor", "")
+        curves = curves_of_study(path, shop.features, "ndcg@10", "")
         mean = [m for m, n in zip(curves.mean, path["n_nonzero"], strict=True) if n > 0]
         assert curves.mean[curves.chosen] == max(mean)
         assert curves.points[curves.chosen] == path["weights"][curves.chosen]

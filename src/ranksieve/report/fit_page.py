@@ -198,7 +198,6 @@ class Curves:
     points: list[dict[str, float]]
     chosen: int
     metric: str
-    profile: str
     mean: list[float]
     standard_error: list[float]
     test: list[float] = field(default_factory=list)
@@ -222,7 +221,6 @@ def curves_of_ranker(ranker: Any) -> Curves | None:
         points=[nonzero_weights(w, path.feature_names) for w in path.coefs],
         chosen=ranker.chosen_,
         metric=validation.metric,
-        profile=validation.to_dict()["profile"],
         mean=validation.mean.tolist(),
         standard_error=validation.standard_error.tolist(),
     )
@@ -348,9 +346,11 @@ def against_the_best(ranker: Any) -> Gains | None:
 def fit_answers(ranker: Any, model: Mapping[str, Any], gains: Gains | None) -> list[Answer]:
     """Which features, how sure, and, against a baseline, what is lost and whether that is significant."""
     names = [term["name"] for term in by_weight(model)]
-    which = "None was chosen, so all scores are equal."
-    if names:
-        which = f"{listed(names)}, the largest weight first."
+    which = (
+        f"{listed(names)}, the largest weight first."
+        if names
+        else "None was chosen, so all scores are equal."
+    )
     answers = [Answer(WHICH, f"{len(names)} of {model['n_features']}", which), _sure(ranker, model)]
     if gains is not None:
         answers += gain_answers(gains, OURS, difference(gains.ours[OURS][1], gains.theirs))
@@ -369,8 +369,7 @@ def _sure(ranker: Any, model: Mapping[str, Any]) -> Answer:
     rest = [name for name in names if share[name] < OFTEN]
     details = (
         f"{len(names) - len(rest)} of its {counted(len(names), 'feature')} are in the best candidate of at "
-        f"least {percent_text(OFTEN)} of {DRAWS} resamplings of the held-out queries, without new "
-        "fits"
+        f"least {percent_text(OFTEN)} of {DRAWS} resamplings of the held-out queries, without new fits"
     )
     doubtful = f"; less sure: {listed(rest, 6)}" if rest else ""
     return Answer(SURE, f"{len(names) - len(rest)} of {len(names)} stable", f"{details}{doubtful}.")
@@ -404,11 +403,9 @@ class Unseen:
 
 WEIGHT = Column("weight", "weight", weight_text, "Weight in the model.")
 DATA = {
-    "train": "training data",
-    "valid": "validation data",
-    "query_weight": "query weights",
+    "train": "training data", "valid": "validation data", "query_weight": "query weights",
     "warm_start": "the model before",
-}
+}  # fmt: skip
 
 
 @dataclass(frozen=True)

@@ -291,17 +291,7 @@ class ResultsContent:
 
 
 def write_results_page(results: Results, path: str | os.PathLike[str], baseline: str | None = None) -> None:
-    """Write the page of a results folder, whole or not at all.
-
-    Parameters
-    ----------
-    results : Results
-        As :func:`ranksieve.experiment.results.load_results` gives them.
-    path : path
-        The HTML file.
-    baseline : str, optional
-        Method that the others are compared with; default the best dense one of each data set.
-    """
+    """Write the page of a results folder, whole or not at all; ``baseline`` as in build_results_content."""
     write_content(build_results_content(results, baseline), path)
 
 
