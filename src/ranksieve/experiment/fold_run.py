@@ -42,18 +42,6 @@ GridPoint = Mapping[str, Any]
 
 
 @dataclass(frozen=True, eq=False)
-class Trial:
-    """One fitted grid point: its validation values are NO_FEATURES for a linear model without features."""
-
-    point: int
-    seed: int | None
-    parameters: Mapping[str, Any]
-    ranker: Ranker
-    validation: Mapping[str, float]
-    seconds: float
-
-
-@dataclass(frozen=True, eq=False)
 class Place:
     """One fold of a data set, where its results go, and what they say of the data."""
 
@@ -199,24 +187,17 @@ def _fit_missing(journal: Journal, place: Place, plan: MethodPlan, seed: int | N
     todo = [point for point in range(len(plan.grid)) if point not in done]
     start = dense(done[max(done)]["weights"], place.names) if done else None
     fitted = {}
-    for trial in _trials(place, plan, todo, seed, start):
-        journal.append(_fit_row(trial, place.names))
-        if not isinstance(trial.ranker, LinearRanker):
-            fitted[trial.point] = trial.ranker
+    for ranker, row in _fits(place, plan, todo, seed, start):
+        journal.append(row)
+        if not isinstance(ranker, LinearRanker):
+            fitted[row["point"]] = ranker
     return fitted
 
 
-def _fit_row(trial: Trial, names: Sequence[str]) -> Entry:
-    weights: dict[str, float] | None = None
-    proof: Mapping[str, Any] = {}
-    if isinstance(trial.ranker, LinearRanker):
-        weights = nonzero_weights(trial.ranker.coef_, names)
-        proof = trial.ranker.to_model().certificate
-    return {
-        "kind": "fit", "point": trial.point, "random_state": trial.seed, "parameters": trial.parameters,
-        "validation": trial.validation, "seconds": trial.seconds, "weights": weights,
-        "certificate": {name: value for name, value in proof.items() if isinstance(value, float)},
-    }  # fmt: skip
+def _certificate(ranker: Ranker) -> dict[str, float]:
+    """The numbers that a linear ranker proves."""
+    proof = ranker.to_model().certificate if isinstance(ranker, LinearRanker) else {}
+    return {name: value for name, value in proof.items() if isinstance(value, float)}
 
 
 def _choose(journal: Journal, select: str, seed: int | None) -> int:
@@ -240,7 +221,7 @@ def _tested_row(place: Place, plan: MethodPlan, fit: Entry, ranker: Ranker | Non
         scores = linear_scores(test.X, used, coef[used])
         curve = truncated(coef, place.fold, evaluator) if with_curve else None
     else:  # if another process fitted it: fit it once more, to the same
-        scores = (ranker or next(_trials(place, plan, [point], seed)).ranker).predict(test)
+        scores = (ranker or next(_fits(place, plan, [point], seed))[0]).predict(test)
     measured = evaluator.evaluate(scores, ALL_METRICS)
     return {
         "kind": "tested", "point": point, "random_state": seed, "query_ids": measured.query_ids,
@@ -260,14 +241,14 @@ def truncated(coef: FloatArray, fold: Fold, evaluator: Evaluator) -> dict[str, l
     return {metric: evaluator.evaluate_many(scores, metric).mean(axis=1).tolist() for metric in CURVE_METRICS}
 
 
-def _trials(
+def _fits(
     place: Place, plan: MethodPlan, points: Sequence[int], seed: int | None, start: FloatArray | None = None
-) -> Iterator[Trial]:
-    """Fit the points one after another; a warm method starts each from the weights before it.
+) -> Iterator[tuple[Ranker, Entry]]:
+    """Fit the points one after another: each ranker and its row; a warm method starts from the last weights.
 
     A selector does not choose again what the one before it chose; its seconds are those of choice and base.
-
-    A ranker that uses validation data chooses among its own candidates by the plan's metric on vali.
+    A ranker that uses validation data chooses among its own candidates by the plan's metric on vali. The
+    validation values of a linear model without features are NO_FEATURES.
     """
     fold, method, drawn = place.fold, plan.method, {} if seed is None else {"random_state": seed}
     evaluator = Evaluator(fold.valid, place.profile)
@@ -286,7 +267,12 @@ def _trials(
         values = evaluator.evaluate(ranker.predict(fold.valid), plan.selections).mean
         if not np.any(weights):
             values = dict.fromkeys(values, NO_FEATURES)
-        yield Trial(point, seed, plan.grid[point], ranker, values, seconds)
+        yield ranker, {
+            "kind": "fit", "point": point, "random_state": seed, "parameters": plan.grid[point],
+            "validation": values, "seconds": seconds,
+            "weights": nonzero_weights(weights, place.names) if linear else None,
+            "certificate": _certificate(ranker),
+        }  # fmt: skip
         start = weights
 
 

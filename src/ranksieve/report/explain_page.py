@@ -206,12 +206,11 @@ class ExplainPage:
         normalisation, missing = self.model.preparation.normalisation, self.model.preparation.missing
         scale = normalisation.scale if normalisation.learns else [1.0] * len(self.model.terms)
         fills = dict(zip(missing.features, missing.means, strict=True)) if missing.means else {}
-        rows = [
+        terms = sorted(zip(self.model.terms, scale, strict=True), key=lambda one: -abs(one[0].weight))
+        return [
             (term.name, weight_text(term.weight), weight_text(term.weight / s), _number(fills.get(term.name)))
-            for term, s in zip(self.model.terms, scale, strict=True)
+            for term, s in terms
         ]
-        order = sorted(range(len(rows)), key=lambda j: -abs(self.model.terms[j].weight))
-        return [rows[j] for j in order]
 
     @property
     def scaled(self) -> bool:
