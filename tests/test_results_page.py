@@ -17,7 +17,6 @@ from ranksieve.experiment.tables import accuracy_table
 from ranksieve.metrics.significance import compare
 from ranksieve.report.page import signed
 from ranksieve.report.results_page import (
-    PICTURES,
     build_results_content,
     certificate_table,
     choose_baseline,
@@ -82,7 +81,7 @@ def test_names_are_escaped(page):
 def test_the_page_of_any_results_shows_no_studies(page, shop_results):
     data = data_of(page)
     for at, results in zip(("d1", "d2"), shop_results.data_sets.values(), strict=True):
-        assert {name for name in data["figures"] if name.startswith(at)} == {f"{at}-{n}" for n in PICTURES}
+        assert [name for name in data["figures"] if name.startswith(at)] == [f"{at}-map_against_sparsity"]
         assert data["explorers"][at] == []
         assert set(data["gains"][at]["methods"]) == set(results.methods) - {choose_baseline(results, None)}
     rest = without_scripts(page)
@@ -226,7 +225,7 @@ def test_feature_columns(shop, content, papers_content):
 def test_the_study_of_a_path_marks_its_best_point_on_validation(shop):
     for study in shop.studies:
         path = study["path"]
-        curves = curves_of_study(path, shop.features, "ndcg@10", "letor", "")
+        curves = curves_of_study(path, shop.features, "ndcg@10", "")
         mean = [m for m, n in zip(curves.mean, path["n_nonzero"], strict=True) if n > 0]
         assert curves.mean[curves.chosen] == max(mean)
         assert curves.points[curves.chosen] == path["weights"][curves.chosen]

@@ -16,7 +16,6 @@ from ranksieve.export.base import (
     FILE_NAME,
     Options,
     Product,
-    check_model_name,
     columnwise,
     engine_names,
     exportable,
@@ -41,7 +40,7 @@ def onnx(model: LinearModel, options: Options) -> Product:
 
     The names of the input's columns are in the metadata under ``features``, as JSON.
     """
-    check_model_name(FILE_NAME, options.name)
+    options.check_name(FILE_NAME)
     model = exportable(model, "ONNX", indicators=True)
     names = engine_names(names_read(model), options.names, ANY_NAME, "ONNX")
     dtype = lookup(PRECISIONS, options.dtype, "dtype")

@@ -301,22 +301,20 @@ def _judged(run: Scores, qrels: Scores) -> _RunJudged:
     for query, grades in qrels.items():
         scores = run.get(query, {})
         with np.errstate(over="ignore"):  # beyond float32 all are infinite, and tie
-            by_score = sorted(scores.items(), key=lambda item: (np.float32(item[1]), item[0]), reverse=True)
-        found = [document for document, _ in by_score]
-        unfound = [document for document in grades if document not in scores]
-        labels += [float(grades.get(document, 0.0)) for document in (*found, *unfound)]
-        n_found.append(len(found))
-        sizes.append(len(found) + len(unfound))
+            ranked = sorted(scores, key=lambda name: (np.float32(scores[name]), name), reverse=True)
+        ranked += [document for document in grades if document not in scores]
+        labels += [float(grades.get(document, 0.0)) for document in ranked]
+        n_found.append(len(scores))
+        sizes.append(len(ranked))
     offsets = np.concatenate(([0], np.cumsum(sizes)))
     queries = Queries(text_array(list(qrels)), None, offsets)
     return _RunJudged(np.array(labels), queries, n_found=np.array(n_found))
 
 
 def _check_queries(run: Scores, qrels: Scores) -> None:
-    blank = next((query for query, grades in qrels.items() if not grades), None)
-    if blank is not None:
-        reason = f"query {blank} has no judged document; leave it out of the qrels"
-        raise DataError(None, None, reason)
+    for query, grades in qrels.items():
+        if not grades:
+            raise DataError(None, None, f"query {query} has no judged document; leave it out of the qrels")
     both = run.keys() & qrels.keys()
     if not both:
         raise DataError(
@@ -325,10 +323,8 @@ def _check_queries(run: Scores, qrels: Scores) -> None:
             f"run and qrels share no query: the run has {shortened(list(run), 3) or 'none'}, the qrels have "
             f"{shortened(list(qrels), 3) or 'none'}; use the same query ids in both",
         )
-    gaps = {
-        "judged queries have no results and count 0": len(qrels) - len(both),
-        "queries of the run have no judgements and are left out": len(run) - len(both),
-    }
-    said = [f"{count} {what}" for what, count in gaps.items() if count]
-    if said:
-        warnings.warn("; ".join(said), stacklevel=3)
+    unanswered, unjudged = len(qrels) - len(both), len(run) - len(both)
+    warning = [f"{unanswered} judged queries have no results and count 0"] if unanswered else []
+    warning += [f"{unjudged} queries of the run have no judgements and are left out"] if unjudged else []
+    if warning:
+        warnings.warn("; ".join(warning), stacklevel=3)
