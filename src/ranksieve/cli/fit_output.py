@@ -1,4 +1,4 @@
-"""What fit prints and writes: the model, how it was chosen, what changed, the page."""
+"""What fit prints and writes: the model, how it was selected, what changed, the page."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import ranksieve as rs
-from ranksieve.cli.options import wide_enough
+from ranksieve.cli import options as opt
 from ranksieve.cli.output import table, words
 
 if TYPE_CHECKING:
@@ -17,12 +17,13 @@ if TYPE_CHECKING:
     from ranksieve.report import Support, Unseen
 
 
-CONTENTS = {"feature_costs": "costs", "signs": "signs"}  # what is too long to be shown
+CONTENTS = {"feature_costs": "costs", "signs": "signs"}  # settings that are too long to show
 SHOWN_QUERIES = 3
+REPORT_METRICS = ("ndcg@1", "ndcg@3", "ndcg@5", "ndcg@10", "map", "mrr")
 
 
 def settings_of(old: rs.LinearModel) -> dict[str, Any]:
-    """The parameters of the model before that are not the defaults of SparseRanker, which learns again."""
+    """The parameters of a previous model that differ from the defaults of SparseRanker."""
     from ranksieve._util.json_values import plain
     from ranksieve._util.messages import warn_caller
     from ranksieve.verification.case import NotChecked, chooser_of
@@ -30,18 +31,18 @@ def settings_of(old: rs.LinearModel) -> dict[str, Any]:
     if old.method != rs.SparseRanker.__name__:
         return dict(old.chosen_by or {})
     try:
-        held = chooser_of(old).get_params(deep=False)
+        settings = chooser_of(old).get_params(deep=False)
     except NotChecked as reason:
-        warn_caller(f"the settings of the model before are not used again: {reason}")
+        warn_caller(f"the settings of the previous model are not used again: {reason}")
         return {}
-    usual = rs.SparseRanker().get_params(deep=False)
-    return {name: value for name, value in held.items() if plain(value) != plain(usual[name])}
+    defaults = rs.SparseRanker().get_params(deep=False)
+    return {name: value for name, value in settings.items() if plain(value) != plain(defaults[name])}
 
 
 def settings_in_words(settings: Mapping[str, Any], file: str) -> str:
     """Settings of old.json: max_features=10, its costs."""
     shown = (f"its {CONTENTS[name]}" if name in CONTENTS else f"{name}={settings[name]}" for name in settings)
-    return f"Settings of {file}: {', '.join(shown)}." if settings else ""
+    return f"Settings of {file}: {', '.join(shown)}."
 
 
 def show_changes(found: Changes, file: str, texts: Mapping[Any, str]) -> None:
@@ -55,9 +56,6 @@ def show_changes(found: Changes, file: str, texts: Mapping[Any, str]) -> None:
     if shown.queries:
         title = f"Most lost and won ({found.metric})"
         table(["query", "before", "now", "change"], shown.queries, title)
-
-
-REPORT_METRICS = ("ndcg@1", "ndcg@3", "ndcg@5", "ndcg@10", "map", "mrr")
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,8 +103,10 @@ def as_plain_data(outcome: Outcome) -> dict[str, Any]:
     }
 
 
-def show(outcome: Outcome, begin: str | None) -> None:
-    """What came out, on the terminal: test queries, the model, what changed since the model ``begin``."""
+def show(outcome: Outcome, begin: str | None, previous_settings: Mapping[str, Any]) -> None:
+    """On the terminal: settings and test queries, the model, what changed since the model ``begin``."""
+    if begin is not None and previous_settings:
+        words(settings_in_words(previous_settings, begin))
     if outcome.tested is not None:
         words(outcome.tested.sentence)
     show_model(outcome.ranker, outcome.model, outcome.choice, outcome.uncounted)
@@ -166,7 +166,7 @@ def tested_on(name: str, data: rs.Dataset, model: rs.LinearModel | rs.BoostedMod
 
     chosen_by = model.chosen_by or {}
     metric = chosen_by.get("metric", "ndcg@10")
-    scores = model.predict(wide_enough(data, model.n_features))
+    scores = model.predict(opt.wide_enough(data, model.n_features))
     metrics = list(dict.fromkeys([metric, *REPORT_METRICS]))
     return Unseen(name, rs.evaluate(scores, data, metrics, chosen_by.get("profile")), metric)
 
