@@ -18,7 +18,7 @@ SHOWN_NAMES = 6
 
 @command(
     "ranksieve frontier train.txt --valid vali.txt --costs ms.csv",
-    "ranksieve frontier train.txt --costs ms.csv --max-cost 20 --report frontier.html",
+    "ranksieve frontier train.txt --costs ms.csv --report page.html",
 )
 def frontier(
     *,
