@@ -72,7 +72,7 @@ class Command(TyperCommand):
             if record := given.get_help_record(ctx):
                 section = getattr(given, "rich_help_panel", None) or "Options"
                 section = "Arguments" if given.param_type_name == "argument" else section
-                sections[section].append((record[0].removesuffix(" <str>"), help_text(record[1])))
+                sections[section].append((re.sub(r" <\S+>$", "", record[0]), help_text(record[1])))
         for section, records in sections.items():
             if records:
                 with formatter.section(section):

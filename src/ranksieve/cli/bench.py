@@ -20,9 +20,10 @@ SHOWN_TABLES = ("accuracy", "significance", "times")
 
 
 Baseline = Annotated[
-    opt.Text, opt.value("Model", "METHOD", "The method to compare the others with.", "ranksvm")
+    opt.Text, opt.value("Model", "METHOD", "The method that others are compared with.", "ranksvm")
 ]
 MIXED_LABELS = "letor for LETOR folds with labels up to 2, else standard"
+METHODS_HELP = 'Methods, or all; "ranksieve methods" lists them.'
 SEEDS = "3; 5 for minbatsrank; 1 with the fast grid"
 
 
@@ -32,39 +33,24 @@ SEEDS = "3; 5 for minbatsrank; 1 with the fast grid"
 )
 def bench(
     *,
-    root: Annotated[
-        str,
-        typer.Argument(metavar="DATA", help="A folder of LETOR collections, one collection, or a data file."),
-    ],
-    data_sets: Annotated[
-        opt.Text, opt.value("Data", "A,B,…", "Collections of the folder DATA.", "all")
-    ] = None,
+    root: Annotated[str, opt.argument("DATA", "A folder of LETOR collections, one of them, or a data file.")],
+    data_sets: Annotated[opt.Text, opt.value("Data", "A,B,…", "Collections in DATA.", "all")] = None,
     normalise: Annotated[str, opt.NORMALISE] = "auto",
     missing: Annotated[str, opt.MISSING] = "auto",
     methods: Annotated[
-        str | None,
-        opt.value(
-            "Model",
-            "A,B,…",
-            'Methods, or all; "ranksieve methods" lists them.',
-            "the sparse ones and some baselines",
-        ),
+        opt.Text, opt.value("Model", "A,B,…", METHODS_HELP, "sparse ones and some baselines")
     ] = None,
     grid: Annotated[
-        str, opt.value("Model", "NAME", "paper: the parameters tried in the papers; fast: a few of them.")
+        str, opt.value("Model", "NAME", "paper: the parameters of the papers; fast: a few of them.")
     ] = "paper",
-    metric: Annotated[
-        opt.Text, opt.value("Model", "NAME", "The metric to select by.", "as in the papers")
-    ] = None,
+    metric: Annotated[opt.Text, opt.value("Model", "NAME", "Metric to select by.", "the papers'")] = None,
     profile: Annotated[opt.Text, opt.value("Model", "NAME", opt.PROFILE_HELP, MIXED_LABELS)] = None,
-    n_seeds: Annotated[
-        int | None, opt.value("Model", "N", "Runs of a randomised method.", SEEDS, min=1)
-    ] = None,
+    n_seeds: Annotated[int | None, opt.value("Model", "N", "Runs of random methods.", SEEDS, min=1)] = None,
     baseline: Baseline = None,
     n_jobs: Annotated[int | None, opt.value("Computing", "N", "Processes.", "one per core", min=1)] = None,
     cluster: Annotated[
-        str | None,
-        opt.value("Computing", "ADDRESS", "Fit on a Dask cluster, tcp://HOST:PORT, whose workers share DIR."),
+        opt.Text,
+        opt.value("Computing", "ADDRESS", "Fit on a Dask cluster, tcp://HOST:PORT, that shares DIR."),
     ] = None,
     output: Annotated[str, opt.written("DIR", "The folder of results; may hold earlier ones.")],
     as_json: opt.Json = False,
@@ -87,20 +73,10 @@ def bench(
     try:
         with opt.connected(cluster) as client, progress("fitting") as bar:
             results = rs.bench(
-                root,
-                names,
-                out=output,
-                data_sets=None if data_sets is None else opt.comma_separated(data_sets),
-                grid=grid,
-                select=metric,
-                profile=profile,
-                normalise=normalise,
-                missing=missing,
-                n_seeds=n_seeds,
-                n_jobs=n_jobs or available_threads(),
-                cluster=client,
-                progress=bar,
-            )
+                root, names, out=output, grid=grid, select=metric, profile=profile, normalise=normalise,
+                data_sets=None if data_sets is None else opt.comma_separated(data_sets), missing=missing,
+                n_seeds=n_seeds, n_jobs=n_jobs or available_threads(), cluster=client, progress=bar,
+            )  # fmt: skip
     except KeyboardInterrupt as error:
         say(f"{how_ended(error)}; finished fits are kept in {output}, the same command goes on from there")
         raise typer.Exit(exit_code(error)) from None

@@ -6,14 +6,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 import ranksieve as rs
 from ranksieve._util.messages import lookup
 from ranksieve.cli import options as opt
 from ranksieve.cli.app import command
-from ranksieve.cli.evaluate import as_plain_data, measure, show_measures
-from ranksieve.cli.output import emit_json, table, words
+from ranksieve.cli.evaluate import measure, show_measures
+from ranksieve.cli.output import table, words
 from ranksieve.errors import DataError
 
 if TYPE_CHECKING:
@@ -33,15 +31,11 @@ ALTERNATIVES: dict[str, Alternative] = {"two-sided": "two-sided", "greater": "gr
 def compare(
     *,
     files: Annotated[
-        list[str],
-        typer.Argument(
-            metavar="MODEL MODEL... DATA",
-            help="Models or files of scores, then the data; with --qrels TREC runs only.",
-        ),
+        list[str], opt.argument("MODEL MODEL... DATA", "Models or files of scores, then data; or TREC runs.")
     ],
     metrics: opt.MetricOptions,
     baseline: Annotated[
-        opt.Text, opt.value("Model", "NAME", "Compare all others with this one instead of every pair.")
+        opt.Text, opt.value("Model", "NAME", "Compare the others with this one, not every pair.")
     ] = None,
     alternative: Annotated[
         str, opt.value("Model", "NAME", "two-sided, or greater: is the first better than the second?")
@@ -61,16 +55,17 @@ def compare(
     result = measure(rankings, data_file, metrics, scoring)
     evaluations = {names[file]: evaluation for file, evaluation in result.evaluations.items()}
     comparison = rs.compare(evaluations, names.get(baseline or "", baseline), alternative=side)
-    if as_json:
-        plain = {name: as_plain_data(evaluation, False) for name, evaluation in evaluations.items()}
-        first, means = next(iter(plain.values())), {name: one["mean"] for name, one in plain.items()}
-        shared = {name: first[name] for name in ("profile", "too_short")}
-        emit_json({**shared, "mean": means, **comparison.to_dict()})
-        return
-    _show(evaluations, comparison)
-    if len(evaluations) == TWO:
-        _show_queries(evaluations, opt.query_texts(result.data))
-    show_measures(next(iter(evaluations.values())), result.words)
+    first = next(iter(evaluations.values()))
+    content = {name: first.to_dict()[name] for name in ("profile", "too_short")}
+    content["mean"] = {name: dict(evaluation.mean) for name, evaluation in evaluations.items()}
+
+    def show() -> None:
+        _show(evaluations, comparison)
+        if len(evaluations) == TWO:
+            _show_queries(evaluations, opt.query_texts(result.data))
+        show_measures(first, result.words)
+
+    opt.present(content | comparison.to_dict(), as_json, show)
 
 
 def _show_queries(evaluations: Mapping[str, Evaluation], texts: Mapping[Any, str]) -> None:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-import typer
-
 import ranksieve as rs
 from ranksieve.cli import options as opt
 from ranksieve.cli.app import command
@@ -23,44 +21,29 @@ def convert(
     *,
     sources: Annotated[
         list[str],
-        typer.Argument(
-            metavar="IN",
-            help=f"{opt.DATA_HELP} Or a feature log (.json, .jsonl, also .gz). Several files of text, or of "
-            "parquet for a folder, make one data set.",
-        ),
+        opt.argument("IN", f"{opt.DATA_HELP} Or a feature log (.json, .jsonl). Several files are joined."),
     ],
     target: Annotated[
         str,
-        typer.Argument(
-            metavar="OUT",
-            help="A folder if the name ends in / or .ranksieve; else a .parquet, .csv or .tsv file, or LETOR "
-            "text; also .gz.",
+        opt.argument(
+            "OUT", "A folder (ends in / or .ranksieve), .parquet, .csv, .tsv, or LETOR text; also .gz."
         ),
     ],
     judgements: Annotated[
         opt.Text, opt.value("Data", "FILE", 'Labels of a feature log: qrels, CSV, or lines "4 qid:1 # 7555".')
     ] = None,
     unjudged: Annotated[
-        str | None,
-        opt.value("Data", "RULE", "Logged documents without a label: drop or zero.", "drop"),
+        opt.Text, opt.value("Data", "RULE", "Documents without a label: drop or zero.", "drop")
     ] = None,
     entry: Annotated[opt.Text, opt.value("Data", "NAME", "The log entry to read.", "all of them")] = None,
-    missing: Annotated[
-        str, opt.value("Data", "POLICY", "Missing values: error, zero, query_min, column_mean or keep.")
-    ] = "keep",
+    missing: Annotated[str, opt.value("Data", "POLICY", opt.FILLS_HELP)] = "keep",
     reading: opt.ReadingOptions,
     dtype: Annotated[
-        str | None,
-        opt.value(
-            "Output",
-            "TYPE",
-            "Type of the features in a folder: float64 or float32.",
-            "float64 for text, the columns' for parquet",
-        ),
+        opt.Text,
+        opt.value("Output", "TYPE", "Numbers in a folder: float64, float32.", "float64, or parquet's"),
     ] = None,
     n_features: Annotated[
-        int | None,
-        opt.value("Output", "D", "Columns of LETOR text in a folder.", "the largest index"),
+        int | None, opt.value("Output", "D", "Width of LETOR text in a folder.", "the largest index")
     ] = None,
 ) -> None:
     """Convert data to LETOR text, CSV, parquet or a folder.
@@ -81,18 +64,14 @@ def convert(
     given |= reading.arguments
     if means_folder(target):
         if reading.queries is not None:
-            raise ParameterError(
-                "queries",
-                reading.queries,
-                f"is not for folders such as {target}; write a .parquet file with the texts first",
-            )
+            reason = f"is not for folders such as {target}; write a .parquet file with the texts first"
+            raise ParameterError("queries", reading.queries, reason)
         data = _to_folder(sources, target, dtype=dtype, n_features=n_features, missing=missing, **given)
     else:
         if dtype is not None or n_features is not None:
             name, value = ("dtype", dtype) if dtype is not None else ("n_features", n_features)
-            raise ParameterError(
-                name, value, f"is for folders, but {target} is a file; end its name in .ranksieve"
-            )
+            reason = f"is for folders, but {target} is a file; end its name in .ranksieve"
+            raise ParameterError(name, value, reason)
         inputs = [*sources, judgements, *reading.files]
         data = _to_file(sources, target, inputs, reading, missing=missing, **given)
     with opt.beside(target):

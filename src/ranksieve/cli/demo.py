@@ -66,14 +66,9 @@ def demo(
         words(f"No page: {error}")
         return
     content = build_content(
-        ranker,
-        title="Synthetic data with planted features",
-        choice=choice,
-        evaluations=evaluations,
-        truth=truth,
-        support=feature_strength(ranker, train),
-        gains=_gains(evaluations),
-    )
+        ranker, title="Synthetic data with planted features", choice=choice, evaluations=evaluations,
+        truth=truth, support=feature_strength(ranker, train), gains=_gains(evaluations),
+    )  # fmt: skip
     write_report(content, page)
     words(f"Wrote {page}: open it in a browser.")
 

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
-
-import typer
 
 import ranksieve as rs
 from ranksieve._util.messages import lookup
 from ranksieve.cli import options as opt
 from ranksieve.cli.app import command
-from ranksieve.cli.output import emit_json, table, words
+from ranksieve.cli.output import table, words
 from ranksieve.errors import DataError, while_doing
 
 if TYPE_CHECKING:
@@ -30,15 +29,12 @@ EMPTY_RULES: dict[str, Empty] = {"0": 0.0, "1": 1.0, "skip": "skip"}
 def evaluate(
     *,
     model: Annotated[
-        str,
-        typer.Argument(metavar="MODEL", help="A model, a file of scores, one per document, or a TREC run."),
+        str, opt.argument("MODEL", "A model, a file of scores, one per document, or a TREC run.")
     ],
-    data: Annotated[
-        str | None, typer.Argument(metavar="DATA", help=opt.DATA_HELP, show_default=False)
-    ] = None,
+    data: Annotated[opt.Text, opt.argument("DATA", opt.DATA_HELP)] = None,
     metrics: opt.MetricOptions,
     empty: Annotated[
-        opt.Text, opt.value("Model", "RULE", "Value of a query without a relevant document: 0, 1 or skip.")
+        opt.Text, opt.value("Model", "RULE", "Queries without a relevant document: 0, 1 or skip.")
     ] = None,
     scoring: opt.ScoringOptions,
     per_query: Annotated[bool, opt.flag("Output", "--per-query", "Show every query, too.")] = False,
@@ -54,14 +50,16 @@ def evaluate(
     rule = None if empty is None else lookup(EMPTY_RULES, empty, "empty")
     result = measure([model], data, metrics, scoring, rule, device or "cpu")
     evaluation = result.evaluations[model]
-    if as_json:
-        emit_json(as_plain_data(evaluation, per_query))
-        return
+    show = partial(_show, evaluation, per_query, result.words)
+    opt.present(as_plain_data(evaluation, per_query), as_json, show)
+
+
+def _show(evaluation: Evaluation, per_query: bool, by: str) -> None:
     if per_query:
         columns = [values.tolist() for values in evaluation.per_query.values()]
         table(["query", *evaluation.per_query], zip(evaluation.query_ids.tolist(), *columns, strict=True))
     table(["metric", "mean"], [(name, f"{value:.4f}") for name, value in evaluation.mean.items()])
-    show_measures(evaluation, result.words)
+    show_measures(evaluation, by)
 
 
 class Measured(NamedTuple):
@@ -105,12 +103,8 @@ def measure(
 def _scores_of(file: str, data: rs.Dataset, data_file: str) -> FloatArray:
     scores = opt.read_scores(file)
     if len(scores) != data.n_docs:
-        raise DataError(
-            file,
-            None,
-            f"has {len(scores)} scores, but {data_file} has {data.n_docs} documents; write one score per "
-            "document, in the same order",
-        )
+        counts = f"has {len(scores)} scores, but {data_file} has {data.n_docs} documents"
+        raise DataError(file, None, f"{counts}; write one score per document, in the same order")
     return scores
 
 

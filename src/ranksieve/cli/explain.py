@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import ranksieve as rs
 from ranksieve.cli import options as opt
 from ranksieve.cli.app import command
-from ranksieve.cli.output import emit_json, table, words
+from ranksieve.cli.output import table, words
 from ranksieve.errors import ParameterError, while_doing
 
 if TYPE_CHECKING:
@@ -44,13 +44,9 @@ class ExplainOptions(opt.ScoringOptions):
     def check(self) -> None:
         """Refuse options that do not go together."""
         queries = self.query or []
-        if self.report is None:
-            modes = (bool(queries), self.drop, self.worst is not None)
-            if len(queries) > 1 or sum(modes) != 1:
-                raise ValueError(
-                    "say what to explain: either --query ID, or --drop for each feature, or --worst N for "
-                    "the worst queries, or --report FILE for all of it"
-                )
+        modes = (bool(queries), self.drop, self.worst is not None)
+        if self.report is None and (len(queries) > 1 or sum(modes) != 1):
+            raise ValueError("say what to explain: either --query ID, --drop, --worst N, or --report FILE")
         if (self.doc is None) != (self.above is None):
             raise ParameterError("doc", self.doc, "must be given together with `above`")
         if self.doc is not None and (not queries or self.report is not None):
@@ -88,15 +84,19 @@ def explain(*, model: opt.ModelFile, data: opt.Data, options: ExplainOptions) ->
         return
     by = opt.measures_for(models, documents, options.metric, options.profile)
     costs = None if options.costs is None else rs.read_costs(options.costs)
+    measured = {"n_queries": documents.n_queries, "profile": by.profile.name}
     with while_doing(f"explaining {model}"), _query_is_an_option():
         if options.report is not None:
             opt.write_text(_page(scorer, documents, by, costs, options, model), options.report)
             opt.present({"report": options.report}, options.as_json, lambda: None, options.report)
         elif options.drop:
             drops = rs.drop_costs(scorer, documents, by.metrics, costs, profile=by.profile)
-            _show_drops(drops, documents, by, options.top, options.as_json)
+            content = {**measured, "drops": [asdict(drop) for drop in drops]}
+            opt.present(content, options.as_json, lambda: _show_drops(drops, documents, by, options.top))
         else:
-            _show_worst(_worst(scorer, documents, by, options), documents, by, options.as_json)
+            lowest = _worst(scorer, documents, by, options)
+            content = {**measured, "worst": [one.to_dict() for one in lowest]}
+            opt.present(content, options.as_json, lambda: _show_worst(lowest, documents, by))
 
 
 @contextmanager
@@ -113,9 +113,10 @@ def _explain_query(model: Any, data: rs.Dataset, query: str, options: ExplainOpt
     with _query_is_an_option():
         if options.doc is not None:
             pair = rs.explain_pair(model, data, options.doc, options.above, query)
-            _show_pair(pair, options.top, options.as_json)
+            opt.present(pair.to_dict(), options.as_json, lambda: _show_pair(pair, options.top))
         else:
-            _show_query(rs.explain_query(model, data, query), options.top, options.as_json)
+            explained = rs.explain_query(model, data, query)
+            opt.present(explained.to_dict(), options.as_json, lambda: _show_query(explained, options.top))
 
 
 def _worst(model: Any, data: rs.Dataset, by: opt.Measures, options: ExplainOptions) -> tuple[WorstQuery, ...]:
@@ -136,12 +137,9 @@ def _page(
     return explain_page(ExplainPage(f"Why {name} ranks as it does", model, measured, drops, worst, explained))
 
 
-def _show_pair(pair: PairExplanation, top: int | None, as_json: bool) -> None:
+def _show_pair(pair: PairExplanation, top: int | None) -> None:
     from ranksieve.report.explain_page import logged_values, pair_sentence, query_title
 
-    if as_json:
-        emit_json(pair.to_dict())
-        return
     if pair.query_text:
         words(query_title(pair.query, pair.query_text))
     words(pair_sentence(pair, top or SHOWN_FEATURES))
@@ -163,15 +161,12 @@ def _show_pair(pair: PairExplanation, top: int | None, as_json: bool) -> None:
     )
 
 
-def _show_query(query: QueryExplanation, top: int | None, as_json: bool) -> None:
+def _show_query(query: QueryExplanation, top: int | None) -> None:
     """Documents × the features whose contributions vary most, the others summed up; then their values."""
     import numpy as np
 
     from ranksieve.report.explain_page import query_title, shortened_text, value_cells
 
-    if as_json:
-        emit_json(query.to_dict())
-        return
     order = np.argsort(-np.ptp(query.contributions, axis=0), kind="stable")
     shown, rest = np.split(order, [top or SHOWN_FEATURES])
     others = ["others"] if len(rest) else []
@@ -192,13 +187,9 @@ def _show_query(query: QueryExplanation, top: int | None, as_json: bool) -> None
     table(["rank", "document", *names], values, "Values in the data" + (" → scaled" if query.scaled else ""))
 
 
-def _show_worst(lowest: Sequence[WorstQuery], data: rs.Dataset, by: opt.Measures, as_json: bool) -> None:
+def _show_worst(lowest: Sequence[WorstQuery], data: rs.Dataset, by: opt.Measures) -> None:
     from ranksieve.report.explain_page import worst_sentence
 
-    if as_json:
-        shown = {"n_queries": data.n_queries, "profile": by.profile.name}
-        emit_json({**shown, "worst": [one.to_dict() for one in lowest]})
-        return
     for one in lowest:
         words(worst_sentence(one))
     words(
@@ -206,15 +197,9 @@ def _show_worst(lowest: Sequence[WorstQuery], data: rs.Dataset, by: opt.Measures
     )
 
 
-def _show_drops(
-    drops: Sequence[FeatureDrop], data: rs.Dataset, by: opt.Measures, top: int | None, as_json: bool
-) -> None:
+def _show_drops(drops: Sequence[FeatureDrop], data: rs.Dataset, by: opt.Measures, top: int | None) -> None:
     from ranksieve.report.explain_page import drop_name
 
-    if as_json:
-        shown = {"n_queries": data.n_queries, "profile": by.profile.name}
-        emit_json({**shown, "drops": [asdict(drop) for drop in drops]})
-        return
     priced = any(drop.saved is not None for drop in drops)
     columns = ["without", "metric", "value", "loss", "p (t)", "Holm", "p (random)", "Holm"]
     for metric in dict.fromkeys(drop.metric for drop in drops):

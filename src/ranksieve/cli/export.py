@@ -9,8 +9,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
-
 import ranksieve as rs
 from ranksieve._util.messages import lookup
 from ranksieve.cli import options as opt
@@ -27,33 +25,27 @@ from ranksieve.errors import DataError, ParameterError, while_doing
 )
 def export(
     *,
-    model: Annotated[str, typer.Argument(metavar="MODEL", help="A model file of ranksieve.")],
+    model: Annotated[str, opt.argument("MODEL", "A model file of ranksieve.")],
     sample: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="DATA",
-            help="Sample documents, to shift scores above 0 for engines that reject negative scores.",
-            show_default=False,
-        ),
+        opt.Text,
+        opt.argument("DATA", "Sample documents, to shift negative scores, which some engines reject."),
     ] = None,
     to: Annotated[str, opt.value("Model", "ENGINE", "The format: {targets}.")],
     name: Annotated[opt.Text, opt.value("Model", "NAME", "The model's name in the engine.", "ranker")] = None,
     names: Annotated[
-        str | None,
-        opt.value("Model", "FILE", "JSON object: feature names in the engine.", None, ["--engine-names"]),
+        opt.Text,
+        opt.value(
+            "Model", "FILE", "JSON object from feature names to the engine's.", None, ["--engine-names"]
+        ),
     ] = None,
     featureset: Annotated[
-        str | None,
-        opt.value("Model", "FILE", "The engine's definitions of all features; those in use are written."),
+        opt.Text, opt.value("Model", "FILE", "The engine's feature definitions; writes those in use.")
     ] = None,
     store: Annotated[opt.Text, opt.value("Model", "NAME", "The engine's feature store.")] = None,
     window: Annotated[
-        int | None,
-        opt.value("Model", "N", "Number of documents to rescore, or to take from each sub-query.", min=1),
+        int | None, opt.value("Model", "N", "Documents to rescore, or to take from each sub-query.", min=1)
     ] = None,
-    dtype: Annotated[
-        opt.Text, opt.value("Model", "NAME", "Numbers of an ONNX file: float32 or float64.")
-    ] = None,
+    dtype: Annotated[opt.Text, opt.value("Model", "NAME", "ONNX numbers: float32 or float64.")] = None,
     output: Annotated[str, opt.written("PATH", "The folder or file to write.")],
     as_json: opt.Json = False,
 ) -> None:
@@ -71,8 +63,8 @@ def export(
     linear = rs.load_model(model)
     options = {
         "name": name,
-        "names": read_names(names) if names else None,
-        "featureset": read_featureset(featureset, target.check_featureset) if featureset else None,
+        "names": read_json(names, check_names) if names else None,
+        "featureset": read_json(featureset, target.check_featureset) if featureset else None,
         "sample": opt.ScoringOptions().with_models(sample, [model])[0] if sample else None,
         "store": store,
         "dtype": dtype,
@@ -101,29 +93,21 @@ def export(
             words(line)
 
 
-def read_json(path: str) -> Any:
-    """The content of a JSON file."""
+def read_json(path: str, check: Callable[[Any], Any]) -> Any:
+    """The content of a JSON file, if the check accepts it."""
     from ranksieve._util.json_values import decode_json
 
     try:
-        return decode_json(Path(path).read_text(encoding="utf-8"))
+        content = decode_json(Path(path).read_text(encoding="utf-8"))
+        check(content)
     except (json.JSONDecodeError, UnicodeDecodeError) as error:
         raise DataError(path, None, f"not a JSON file ({error})") from None
-
-
-def read_featureset(path: str, check: Callable[[Any], Any]) -> Any:
-    """An engine's definitions of features."""
-    content = read_json(path)
-    try:
-        check(content)
     except DataError as error:
         raise error.at(path) from None
     return content
 
 
-def read_names(path: str) -> dict[str, str]:
-    """A JSON object from our feature names to the engine's."""
-    content = read_json(path)
+def check_names(content: Any) -> None:
+    """Engine names are a JSON object."""
     if not isinstance(content, dict):
-        raise DataError(path, None, 'must be an object of names, such as {"bm25_title": "bm25(title)"}')
-    return content
+        raise DataError(None, None, 'must be an object of names, such as {"bm25_title": "bm25(title)"}')

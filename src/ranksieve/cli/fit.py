@@ -10,18 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import ranksieve as rs
 from ranksieve._util.messages import lookup
+from ranksieve.cli import fit_output
 from ranksieve.cli import options as opt
 from ranksieve.cli.app import command
-from ranksieve.cli.fit_output import (
-    Outcome,
-    as_plain_data,
-    how_chosen,
-    settings_of,
-    show,
-    tested_on,
-    too_short_to_count,
-    write_page,
-)
 from ranksieve.cli.output import progress
 from ranksieve.errors import DataError, ParameterError, while_doing
 
@@ -31,35 +22,29 @@ if TYPE_CHECKING:
     from ranksieve.rankers import LinearRanker
 
 CHOICE = ("max_features", "feature_costs", "max_cost", "metric", "profile")
+METHOD_HELP = 'The method; "ranksieve methods" lists them.'
+SET_HELP = 'A parameter of the method; "ranksieve methods METHOD" lists them; may be repeated.'
+FROM_HELP = (
+    "Start from this model: use its settings, keep its features unless others are significantly better."
+)
 IN_MEMORY = ("valid", "query_weight", "document_weight", "report", "cluster")  # options that --stream lacks
 
 
 @dataclass(frozen=True, kw_only=True)
-class FitOptions(opt.FitData, opt.RankerOptions):
+class FitOptions(opt.RankerOptions, opt.FitData):
     """The options of ``ranksieve fit``."""
 
     test: Annotated[
-        opt.Text, opt.value("Data", "FILE", "Test data: not used for fitting or selection; reported first.")
+        opt.Text, opt.value("Data", "FILE", "Test data, used neither for fitting nor for selection.")
     ] = None
-    method: Annotated[str, opt.value("Model", "NAME", 'The method; "ranksieve methods" lists them.')] = (
-        "sparseranker"
-    )
-    settings: Annotated[
-        list[str] | None,
-        opt.value(
-            "Model", "NAME=VALUE", 'A parameter of the method; "ranksieve methods METHOD" lists them; may be '
-            "repeated.", None, ["--set"],
-        ),
-    ] = None  # fmt: skip
-    begin: Annotated[
-        opt.Text,
-        opt.value(
-            "Model", "FILE", "Start from this model: use its settings, and keep its features unless others "
-            "are significantly better.", None, ["--from"],
-        ),
-    ] = None  # fmt: skip
+    method: Annotated[str, opt.value("Model", "NAME", METHOD_HELP)] = "sparseranker"
+    settings: Annotated[list[str] | None, opt.value("Model", "NAME=VALUE", SET_HELP, None, ["--set"])] = None
+    begin: Annotated[opt.Text, opt.value("Model", "FILE", FROM_HELP, None, ["--from"])] = None
     stream: Annotated[
-        bool, opt.flag("Computing", "--stream", "Fit LETOR text while reading it, in constant memory.")
+        bool,
+        opt.flag(
+            "Computing", "--stream", "Fit LETOR text while reading it, in constant memory (minbatsrank)."
+        ),
     ] = False
     cluster: opt.Cluster = None
     device: opt.Device = None
@@ -117,7 +102,7 @@ def read_request(options: FitOptions) -> FitRequest:
         parameters["device"] = options.device
     check_request(entry, options)
     previous = None if options.begin is None else opt.previous_model(options.begin)
-    settings = {} if previous is None else settings_of(previous)
+    settings = {} if previous is None else fit_output.settings_of(previous)
     settings = {name: value for name, value in settings.items() if name not in parameters}
     parameters = settings | parameters
     if options.stream:
@@ -141,7 +126,7 @@ def check_request(entry: Method, options: FitOptions) -> None:
         raise ParameterError("cluster", options.cluster, reason)
 
 
-def learn(request: FitRequest) -> Outcome:
+def learn(request: FitRequest) -> fit_output.Outcome:
     """Read the data and fit the ranker, with a bar on a terminal."""
     options, ranker = request.options, request.ranker
     if options.stream:
@@ -155,14 +140,14 @@ def learn(request: FitRequest) -> Outcome:
             arguments = {name: value for name, value in optional.items() if value is not None}
             ranker.fit(data, **arguments, **query_weights, **reporters(request.entry, ranker, bar))
         choice, uncounted = (
-            how_chosen(ranker, data, options.valid),
-            too_short_to_count(ranker, data, held_out),
+            fit_output.how_chosen(ranker, data, options.valid),
+            fit_output.too_short_to_count(ranker, data, held_out),
         )
         texts = {} if options.cluster else opt.query_texts(data, held_out)
-        return Outcome(ranker, ranker.to_model(), choice, uncounted, data, held_out, texts)
+        return fit_output.Outcome(ranker, ranker.to_model(), choice, uncounted, data, held_out, texts)
 
 
-def _learn_from_stream(request: FitRequest) -> Outcome:
+def _learn_from_stream(request: FitRequest) -> fit_output.Outcome:
     from ranksieve.io.load import check_options
     from ranksieve.io.text_files import source_name
 
@@ -171,19 +156,19 @@ def _learn_from_stream(request: FitRequest) -> Outcome:
     title = f"fitting {source_name(options.train)}"
     with progress(title) as bar, while_doing(title):
         ranker.fit_file(options.train, names=options.names, **reporters(request.entry, ranker, bar))
-    return Outcome(ranker, ranker.to_model())
+    return fit_output.Outcome(ranker, ranker.to_model())
 
 
-def write_and_show(request: FitRequest, outcome: Outcome) -> None:
+def write_and_show(request: FitRequest, outcome: fit_output.Outcome) -> None:
     """Write the model first, then measure the test data, write the page and show everything."""
     options = request.options
     outcome.model.save(options.output)
     if options.test is not None and request.test is not None:
-        outcome = replace(outcome, tested=tested_on(options.test, request.test, outcome.model))
+        outcome = replace(outcome, tested=fit_output.tested_on(options.test, request.test, outcome.model))
     if options.report is not None:
-        write_page(outcome, options.report, options.valid, options.begin)
-    content = {**as_plain_data(outcome), "output": options.output, "report": options.report}
-    show_all = partial(show, outcome, options.begin, request.previous_settings)
+        fit_output.write_page(outcome, options.report, options.valid, options.begin)
+    content = {**fit_output.as_plain_data(outcome), "output": options.output, "report": options.report}
+    show_all = partial(fit_output.show, outcome, options.begin, request.previous_settings)
     opt.present(content, options.as_json, show_all, options.output, options.report)
 
 

@@ -141,17 +141,14 @@ def feature_strength(ranker: LinearRanker, data: rs.Dataset) -> Support:
 
 def confidence_data(ranker: Any) -> dict[str, Any] | None:
     """How sure the choice is, as plain data, features by name; None for a ranker that does not say."""
-    sure = getattr(ranker, "confidence_", None)
-    if sure is None:
+    if (sure := getattr(ranker, "confidence_", None)) is None:
         return None
     shares = zip(ranker.path_.feature_names, sure.frequency.tolist(), strict=True)
     return {**sure.to_dict(), "frequency": {name: share for name, share in shares if share > 0}}
 
 
-def valid_metrics(
-    ranker: LinearRanker, name: str | None, held_out: rs.Dataset | None
-) -> dict[str, Evaluation]:
-    """How the model ranks the validation queries, by words that say whether its weights have seen them."""
+def valid_metrics(ranker: LinearRanker, name: opt.Text, held_out: rs.Dataset | None) -> dict[str, Evaluation]:
+    """The metrics of the validation data, by its name and whether the weights were fitted to it."""
     if held_out is None:
         return {}
     parameters = ranker.get_params(deep=False)
@@ -180,14 +177,10 @@ def too_short_to_count(ranker: Any, data: rs.Dataset, held_out: rs.Dataset | Non
 
     if not ranker.uses_valid:
         return ""
-    crossed = held_out is None or getattr(ranker, "n_folds_", 0) > 0
-    parts, by = (
-        [part for part in (data if crossed else None, held_out) if part is not None],
-        ranker.validation_,
-    )
-    return short_lists(
-        together([rs.evaluate(np.zeros(part.n_docs), part, by.metric, by.profile) for part in parts])
-    )
+    crossed, by = held_out is None or getattr(ranker, "n_folds_", 0) > 0, ranker.validation_
+    parts = [part for part in (data if crossed else None, held_out) if part is not None]
+    equal_scores = (rs.evaluate(np.zeros(part.n_docs), part, by.metric, by.profile) for part in parts)
+    return short_lists(together(list(equal_scores)))
 
 
 def show_model(
@@ -200,10 +193,9 @@ def show_model(
         used = f"{len(model.names)} of {model.n_features} features"
         words(f"{model.method} has {model.ensemble.words} and uses {used}.")
         return
-    if model.terms:
-        words(f"{model.method} uses {len(model.terms)} of {model.n_features} features.")
-    else:
-        words(f"{model.method} uses none of the {model.n_features} features, so all scores are equal.")
+    used = f"{len(model.terms)} of {model.n_features} features"
+    none = f"none of the {model.n_features} features, so all scores are equal"
+    words(f"{model.method} uses {used if model.terms else none}.")
     how = f", {'chosen' if model.chosen_by else 'measured'} {choice}" if choice else ""
     measured = [
         f"{name.capitalize()}: {value:.4f}{how}." for name, value in model.metrics.items() if name != "cost"

@@ -28,9 +28,7 @@ def inspect(
     *,
     data: opt.Data,
     reading: opt.ReadingOptions,
-    top: Annotated[
-        int | None, opt.value("Output", "N", "Show only the N features that rank best alone.", min=1)
-    ] = None,
+    top: Annotated[int | None, opt.value("Output", "N", "Show only the best features.", min=1)] = None,
     report: opt.Report = None,
     as_json: opt.Json = False,
 ) -> None:

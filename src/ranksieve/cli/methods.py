@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from ranksieve.cli import options as opt
 from ranksieve.cli.app import command
 from ranksieve.cli.output import emit_json, table, words
@@ -17,10 +15,7 @@ if TYPE_CHECKING:
 @command("ranksieve methods", "ranksieve methods ranksvm-l1")
 def methods(
     *,
-    name: Annotated[
-        str | None,
-        typer.Argument(metavar="METHOD", help="Show the parameters of this method.", show_default=False),
-    ] = None,
+    name: Annotated[opt.Text, opt.argument("METHOD", "Show the parameters of this method.")] = None,
     as_json: opt.Json = False,
 ) -> None:
     """List the learning methods, or the parameters of one."""

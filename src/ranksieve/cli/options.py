@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass, replace
 from pathlib import Path
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -26,7 +25,6 @@ if TYPE_CHECKING:
 
 
 STANDARD = "-"
-NONE: Mapping[str, Any] = MappingProxyType({})
 ON_CLUSTER = ("qid", "label", "features", "document_weight")  # readers' arguments for data on a cluster
 MODEL_STARTS = (b"##", b"{", b"tree")  # a file of scores begins with a number
 Text = str | None
@@ -43,6 +41,11 @@ def value(
     return typer.Option(
         *names, metavar=metavar, help=text, rich_help_panel=section, show_default=shown, **limits
     )
+
+
+def argument(metavar: str, text: str) -> Any:
+    """A file or name without the name of an option."""
+    return typer.Argument(metavar=metavar, help=text, show_default=False)
 
 
 def flag(section: str, name: str, text: str) -> Any:
@@ -63,12 +66,13 @@ PROFILE_HELP = "Metric conventions: letor, mslr, standard or trec."
 OWN_PROFILE = "the model's, else letor for LETOR folds, trec for runs, standard for other data"
 SCALINGS = "auto, none, z, within_z, min_max, query_min_max or query_z; auto: none if all are in [0, 1], else"
 POLICIES = "auto, error, zero, query_min, column_mean or indicator; auto: column_mean, with a warning"
+FILLS_HELP = "Missing values: error, zero, query_min, column_mean or keep."
 CLUSTER_HELP = "Compute on a Dask cluster, tcp://HOST:PORT, whose workers can read DATA: parquet files."
 NORMALISE = value("Data", "KIND", f"Scaling: {SCALINGS} within_z.", "auto")
 MISSING = value("Data", "POLICY", f"Missing values: {POLICIES}.", "auto")
 
-Data = Annotated[str, typer.Argument(metavar="DATA", help=DATA_HELP)]
-ModelFile = Annotated[str, typer.Argument(metavar="MODEL", help=MODEL_HELP)]
+Data = Annotated[str, argument("DATA", DATA_HELP)]
+ModelFile = Annotated[str, argument("MODEL", MODEL_HELP)]
 ModelOutput = Annotated[str, written("FILE", "The model file to write.")]
 JsonOutput = Annotated[Text, written("FILE", "Write all points as JSON.")]
 Report = Annotated[Text, value("Output", "FILE", "Write an HTML page.")]
@@ -87,18 +91,14 @@ def comma_separated(text: str) -> list[str]:
 # --- Input files -----------------------------------------------------------------------------------------
 
 
-def read_data(
-    path: str, missing: str = "keep", client: Any = None, arguments: Mapping[str, Any] = NONE
-) -> rs.Dataset:
+def read_data(path: str, missing: str, client: Any, arguments: Mapping[str, Any]) -> rs.Dataset:
     """Read a data set, with a bar on a terminal; with a Dask client its workers do it."""
     with progress(f"reading {path}"):
         if client is None:
             return rs.read_dataset(path, missing=missing, **arguments)
-        for name in arguments:
-            if name not in ON_CLUSTER:
-                raise ParameterError(
-                    name, arguments[name], "is not for data on a `cluster`; leave it out or write other files"
-                )
+        for name in arguments.keys() - set(ON_CLUSTER):
+            reason = "is not for data on a `cluster`; leave it out or write other files"
+            raise ParameterError(name, arguments[name], reason)
         return rs.distribute(path, client=client, **arguments)
 
 
@@ -171,12 +171,11 @@ def finite_scores(model: Scorer, data: rs.Dataset) -> FloatArray:
         scores = model.predict(data)
     bad = np.flatnonzero(~np.isfinite(scores))
     if len(bad):
-        raise DataError(
-            data.source,
-            None,
+        first = (
             f"the score of document {bad[0] + 1} is {scores[bad[0]]}, because a feature in use is missing, "
-            "infinite or too large; for missing ones choose `missing='zero'`, query_min or column_mean",
         )
+        reason = "infinite or too large; for missing ones choose `missing='zero'`, query_min or column_mean"
+        raise DataError(data.source, None, first + reason)
     return scores
 
 
@@ -327,7 +326,10 @@ class TrainData(ReadingOptions):
 
     train: Data
     query_weight: Annotated[
-        Text, value("Data", "FILE", "CSV or TSV of query,weight.", "all 1", ["--query-weights"])
+        Text,
+        value(
+            "Data", "FILE", "Weights of queries: CSV or TSV of query,weight.", "all 1", ["--query-weights"]
+        ),
     ] = None
     document_weight: Annotated[
         Text,
@@ -356,7 +358,7 @@ class TrainData(ReadingOptions):
         return super().data(path, "error" if missing == "error" else "keep", client)
 
 
-VALID_HELP = "Validation data: held-out queries to choose or measure models on."
+VALID_HELP = "Validation data: held-out queries to select or measure models on."
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -377,12 +379,9 @@ class FitData(TrainData):
         held_out = self.data(self.valid, missing, client)
         if data.n_features != held_out.n_features:
             widest = max(data.n_features, held_out.n_features)
-            raise DataError(
-                self.valid,
-                None,
-                f"has {held_out.n_features} features, but {self.train} has {data.n_features}; both need the "
-                f"same columns (in sparse text write {widest}:0 once in the narrower file)",
-            )
+            widths = f"has {held_out.n_features} features, but {self.train} has {data.n_features}; both need "
+            reason = f"the same columns (in sparse text write {widest}:0 once in the narrower file)"
+            raise DataError(self.valid, None, widths + reason)
         return data, held_out
 
 
@@ -392,16 +391,18 @@ class RankerOptions:
 
     max_features: Annotated[int | None, value("Budget", "K", "Use at most this many features.", min=1)] = None
     costs: Annotated[Text, value("Budget", "FILE", COSTS_HELP)] = None
-    max_cost: Annotated[float | None, value("Budget", "C", "Use features of at most this cost.", min=0)] = (
-        None
-    )
-    must_have: Annotated[Text, value("Budget", "A,B*", "Features in every model, unpenalised.")] = None
+    max_cost: Annotated[
+        float | None, value("Budget", "C", "The features cost at most this in total.", min=0)
+    ] = None
+    must_have: Annotated[Text, value("Budget", "A,B*", "Features in every model, by name or pattern.")] = None
     must_not: Annotated[Text, value("Budget", "A,B*", "Features in no model.")] = None
     signs: Annotated[
         Text, value("Budget", "A=+,B*=-", "Signs of weights; or a CSV file of feature,sign.")
     ] = None
     metric: Annotated[Text, value("Model", "NAME", "The metric to select by, such as map.", "ndcg@10")] = None
-    profile: Annotated[Text, value("Model", "NAME", PROFILE_HELP, "letor for folds, else standard")] = None
+    profile: Annotated[Text, value("Model", "NAME", PROFILE_HELP, "letor for LETOR folds, else standard")] = (
+        None
+    )
     normalise: Annotated[Text, NORMALISE] = None
     missing: Annotated[Text, MISSING] = None
 
@@ -464,10 +465,7 @@ def _signs(text: str) -> dict[str, float]:
 class ScoringOptions(ReadingOptions):
     """How models read the data that they score."""
 
-    missing: Annotated[
-        Text,
-        value("Data", "POLICY", "Missing values: error, zero, query_min, column_mean, keep.", "the model's"),
-    ] = None
+    missing: Annotated[Text, value("Data", "POLICY", FILLS_HELP, "the model's")] = None
     first_feature: Annotated[
         int | None,
         value("Data", "N", "First feature of a fastrank model: 1, or 0 for arrays.", min=0, max=1),

@@ -25,9 +25,7 @@ def path(
     *,
     source: opt.TrainData,
     penalty: Annotated[str, opt.value("Model", "NAME", "The penalty: l1 or elastic_net.")] = "l1",
-    l1_ratio: Annotated[
-        float | None, opt.value("Model", "R", "Share of l1 in the elastic net, above 0 and at most 1.")
-    ] = None,
+    l1_ratio: Annotated[float | None, opt.value("Model", "R", "Share of l1 in the elastic net.")] = None,
     n_alphas: Annotated[int, opt.value("Model", "N", "Points of the path.", min=1)] = 100,
     tol: Annotated[float, opt.value("Model", "T", "Largest duality gap, relative to the objective.")] = 1e-6,
     normalise: Annotated[str, opt.NORMALISE] = "auto",

@@ -5,8 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 import ranksieve as rs
 from ranksieve.cli import options as opt
 from ranksieve.cli.app import command
@@ -21,7 +19,7 @@ from ranksieve.errors import DataError
 )
 def tables(
     *,
-    folder: Annotated[str, typer.Argument(metavar="RESULTS", help="A folder written by ranksieve bench.")],
+    folder: Annotated[str, opt.argument("RESULTS", "A folder written by bench.")],
     baseline: Baseline = None,
     output: Annotated[opt.Text, opt.written("FILE", "Write the tables: .md, .tex, .csv or .json.")] = None,
     report: opt.Report = None,
