@@ -120,19 +120,15 @@ def _show(
     from ranksieve.report.choice_words import choice_sentences, optimality
 
     planted = planted_features(truth, ranker)
-    rows = (("found", planted.found), ("missed", planted.missed), ("in addition", planted.extra))
+    features = (("found", planted.found), ("missed", planted.missed), ("in addition", planted.extra))
+    rows = [(label, len(names), ", ".join(names) or "none") for label, names in features]
     words(f"Choice: the best held-out {METRIC} with at most {MAX_FEATURES} features.")
     for sentence in choice_sentences(ranker, choice):
         words(sentence)
-    table(
-        ["planted features", "", "which"],
-        [(label, len(names), ", ".join(names) or "none") for label, names in rows],
-    )
+    table(["planted features", "", "which"], rows)
     metrics = (METRIC, OTHER_METRIC)
-    table(
-        [f"{PROFILE} profile", *metrics],
-        [(label, *(f"{e.mean[m]:.4f}" for m in metrics)) for label, e in evaluations.items()],
-    )
+    means = [(label, *(f"{e.mean[m]:.4f}" for m in metrics)) for label, e in evaluations.items()]
+    table([f"{PROFILE} profile", *metrics], means)
     model = ranker.to_model()
     words(optimality(model.certificate, model.parameters))
     words(f"Time: {len(ranker.candidates_.coefs)} models in {seconds:.2f} seconds.")

@@ -299,8 +299,8 @@ class ReadingOptions:
             "qid": self.qid_column,
             "label": self.label_column,
             "doc_id": self.doc_column,
-            "features": _patterns(self.features),
-            "ignore": _patterns(self.ignore),
+            "features": self.features and comma_separated(",".join(self.features)),
+            "ignore": self.ignore and comma_separated(",".join(self.ignore)),
             "names": self.names,
         }
         return {name: value for name, value in values.items() if value is not None}
@@ -314,10 +314,6 @@ class ReadingOptions:
     def with_texts(self, data: rs.Dataset) -> rs.Dataset:
         """The data with the texts of their queries, if there is a file of them."""
         return data if self.queries is None else rs.with_query_texts(data, self.queries)
-
-
-def _patterns(texts: list[str] | None) -> list[str] | None:
-    return None if texts is None else [name for text in texts for name in comma_separated(text)]
 
 
 @dataclass(frozen=True, kw_only=True)
