@@ -21,6 +21,7 @@ import ranksieve as rs
 from ranksieve.cli import app, output
 from ranksieve.cli.demo import split_queries
 from ranksieve.errors import DataError, ParameterError
+from ranksieve.methods import METHODS
 from ranksieve.report.choice_words import choice_sentences, optimality
 
 COMMANDS = (
@@ -108,6 +109,24 @@ def test_help_has_an_example_and_fits_80_columns(command):
     text = run(command, "--help", env={"COLUMNS": "80"}).stdout
     assert f"For example:\n    ranksieve {command}" in text
     assert max(len(line) for line in text.splitlines()) <= 80
+
+
+def test_help_of_fit_has_sections_with_defaults():
+    text = run("fit", "--help", env={"COLUMNS": "80"}).stdout
+    sections = [line[:-1] for line in text.splitlines() if line.endswith(":") and not line.startswith(" ")]
+    assert sections == ["Arguments", "Data", "Columns", "Budget", "Model", "Computing", "Output", "Options"]
+    assert "[default: ndcg@10]" in text
+    assert "ranksvm-mcp" not in text
+
+
+def test_methods_and_their_parameters_are_listed():
+    listed = json.loads(run("methods", "--json").stdout)
+    assert list(listed) == list(METHODS)
+    assert listed["fsmrank"]["source"] in run("methods").stdout
+    text = run("methods", "RankSVM-l1").stdout
+    assert all(name in text for name in METHODS["ranksvm-l1"].parameters)
+    assert json.loads(run("methods", "gas", "--json").stdout)["parameters"]["k"] == 10
+    assert refused("methods", "ranksvm-l7").facts == ("method", "ranksvm-l7")
 
 
 def test_overview_names_every_command_with_a_whole_sentence():

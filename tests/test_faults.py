@@ -145,7 +145,7 @@ def test_what_was_written_before_a_signal_is_told(here, monkeypatch, error, code
     def stop(*_):
         raise error
 
-    monkeypatch.setattr("ranksieve.cli.fit.write_page", stop)
+    monkeypatch.setattr("ranksieve.cli.fit_output.write_page", stop)
     done = run("fit", "d.txt", "--method", "ranksvm", "-o", "o.json", "--report", "o.html", code=code)
     assert done.stderr == f"ranksieve: {how} after writing o.json\n"
     assert new_files(here) == {"o.json"}

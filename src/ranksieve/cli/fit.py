@@ -139,10 +139,8 @@ def learn(request: FitRequest) -> fit_output.Outcome:
             optional = {"valid": held_out, "warm_start": request.previous}
             arguments = {name: value for name, value in optional.items() if value is not None}
             ranker.fit(data, **arguments, **query_weights, **reporters(request.entry, ranker, bar))
-        choice, uncounted = (
-            fit_output.how_chosen(ranker, data, options.valid),
-            fit_output.too_short_to_count(ranker, data, held_out),
-        )
+        choice = fit_output.how_chosen(ranker, data, options.valid)
+        uncounted = fit_output.too_short_to_count(ranker, data, held_out)
         texts = {} if options.cluster else opt.query_texts(data, held_out)
         return fit_output.Outcome(ranker, ranker.to_model(), choice, uncounted, data, held_out, texts)
 

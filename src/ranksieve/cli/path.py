@@ -57,9 +57,10 @@ def path(
                 data, penalty, n_alphas, tol=tol, l1_ratio=l1_ratio, normalise=normalise, missing=missing,
                 device=device or "cpu", progress=bar, **query_weights,
             )  # fmt: skip
+    content = result.to_dict() if as_json or output is not None else {}
     if output is not None:
-        opt.write_text(json_text(result.to_dict()), output)
-    opt.present(result.to_dict(), as_json, lambda: _show(result), output)
+        opt.write_text(json_text(content), output)
+    opt.present(content, as_json, lambda: _show(result), output)
 
 
 def _show(result: rs.Path) -> None:
