@@ -174,7 +174,7 @@ def _export(folder: Path) -> Callable[[], object]:
 def _bench(folder: Path) -> Callable[[], object]:
     """One method on one's own file; a new folder each time."""
     out = tempfile.mkdtemp(dir=folder)
-    words = ("bench", _file(folder), "--methods", "ranksvm", "--grid", "fast", "--jobs", 1, "-o", out)
+    words = ("bench", _file(folder), "--methods", "ranksvm", "--grid", "fast", "--n-jobs", 1, "-o", out)
     return partial(_command, *words)
 
 

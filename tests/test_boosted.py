@@ -248,10 +248,10 @@ def test_fit_writes_a_file_that_commands_read(fitted, method, parts):
     model, data = rs.read_model(file), rs.read_dataset(train)
     scores = run("rank", file, train).stdout.splitlines()
     np.testing.assert_array_equal([float(score) for score in scores], model.predict(data))
-    measured = json.loads(run("evaluate", train, "--model", file, "--json").stdout)
+    measured = json.loads(run("evaluate", file, train, "--json").stdout)
     assert measured["mean"]["map"] == rs.evaluate(model.predict(data), data, ["map"]).mean["map"]
     (place / "scores.txt").write_text("\n".join(scores))
-    assert "lambdamart" in run("compare", train, place / "lambdamart.json", place / "scores.txt").stdout
+    assert "lambdamart" in run("compare", place / "lambdamart.json", place / "scores.txt", train).stdout
 
 
 @pytest.mark.parametrize(
@@ -260,7 +260,7 @@ def test_fit_writes_a_file_that_commands_read(fitted, method, parts):
         (("--max-features", 3), "--max-features"),
         (("--metric", "map"), "--metric"),
         (("--valid", "train.txt"), "--valid"),
-        (("--best-subset",), "--best-subset"),
+        (("--must-not", "f1"), "--must-not"),
         (("--report", "page.html"), "--report"),
         (("--stream",), "lambdamart"),
     ],

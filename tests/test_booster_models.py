@@ -138,10 +138,10 @@ def test_commands_take_lightgbm_models(unnamed, tmp_path, monkeypatch):
     scores = [float(line) for line in run("rank", "booster.txt", "test.txt").stdout.splitlines()]
     read = rs.read_dataset("test.txt")
     np.testing.assert_array_equal(scores, unnamed.predict(read.X, raw_score=True))
-    measured = json.loads(run("evaluate", "test.txt", "--model", "booster.txt", "--json").stdout)
+    measured = json.loads(run("evaluate", "booster.txt", "test.txt", "--json").stdout)
     assert measured["mean"]["map"] == rs.evaluate(np.array(scores), read, ["map"]).mean["map"]
     (tmp_path / "scores.txt").write_text("\n".join(map(str, filled[:, 0])))
-    assert "booster" in run("compare", "test.txt", "booster.txt", "scores.txt").stdout
+    assert "booster" in run("compare", "booster.txt", "scores.txt", "test.txt").stdout
     assert "LightGBM lambdarank" in refused("explain", "booster.txt", "test.txt", "--drop")
     (tmp_path / "cut.txt").write_text("tree\nversion=v4\n")
     assert refused("rank", "cut.txt", "test.txt").startswith("cut.txt: ")

@@ -212,32 +212,32 @@ def test_evaluate_uses_the_models_own(root):
     test, model = root / "plain" / "test.txt", root / "letor.json"
     data = rs.read_letor(test)
     own = rs.evaluate(rs.load_model(model).predict(data), data, ["ndcg@10", "map"], "letor")
-    content = json.loads(run("evaluate", test, "--model", model, "--json").stdout)
+    content = json.loads(run("evaluate", model, test, "--json").stdout)
     assert content["profile"] == "letor"
     assert content["mean"] == dict(own.mean)
     assert content["too_short"] == {"ndcg@10": int(np.sum(data.queries.sizes < 10))}
-    text = words("evaluate", test, "--model", model)
+    text = words("evaluate", model, test)
     assert "24 queries; NDCG@10, letor profile, as the model was chosen by." in text
     assert short_lists(own) in text
-    text = words("evaluate", test, "--model", root / "standard.json")
+    text = words("evaluate", root / "standard.json", test)
     assert "MAP, standard profile, as the model was chosen by." in text
     assert "ndcg" not in text
 
 
 def test_evaluate_does_what_it_is_told(root):
     test, model = root / "plain" / "test.txt", root / "letor.json"
-    text = words("evaluate", test, "--model", model, "--profile", "standard", "--metric", "ndcg@10")
+    text = words("evaluate", model, test, "--profile", "standard", "--metric", "ndcg@10")
     assert text.endswith("24 queries; standard profile.")
-    text = words("evaluate", test, "--model", model, "--profile", "standard")
+    text = words("evaluate", model, test, "--profile", "standard")
     assert text.endswith("24 queries; NDCG@10, as the model was chosen by; standard profile.")
-    text = words("evaluate", test, "--model", model, "--metric", "mrr")
+    text = words("evaluate", model, test, "--metric", "mrr")
     assert text.endswith("24 queries; letor profile, as the model was chosen by.")
 
 
 def test_scores_go_by_the_profile_of_the_data(root, tmp_path):
     run("rank", root / "letor.json", root / "plain" / "test.txt", "-o", tmp_path / "scores.txt")
     for folder, profile in (("plain", "standard"), ("TOY/Fold1", "letor")):
-        text = words("evaluate", root / folder / "test.txt", "--scores", tmp_path / "scores.txt")
+        text = words("evaluate", tmp_path / "scores.txt", root / folder / "test.txt")
         assert f"24 queries; {profile} profile." in text
         assert ("fewer than 10 documents" in text) == (profile == "letor")
 
@@ -247,12 +247,12 @@ def test_compare_uses_what_the_models_share(root, tmp_path):
     again = tmp_path / "again.json"
     again.write_text(first.read_text())
     test = root / "plain" / "test.txt"
-    assert "NDCG@10, letor profile, as the models were chosen by." in words("compare", test, first, again)
-    text = words("compare", test, first, other)
+    assert "NDCG@10, letor profile, as the models were chosen by." in words("compare", first, again, test)
+    text = words("compare", first, other, test)
     differ = f"different ones ({first} by {{}}, {other} by {{}})"
     assert "24 queries; NDCG@10, because the models were chosen by " + differ.format("ndcg@10", "map") in text
     assert "standard profile, because the models were chosen by " + differ.format("letor", "standard") in text
-    content = json.loads(run("compare", root / "TOY" / "Fold1" / "test.txt", first, other, "--json").stdout)
+    content = json.loads(run("compare", first, other, root / "TOY" / "Fold1" / "test.txt", "--json").stdout)
     assert content["profile"] == "letor"
     assert set(content["mean"]["letor"]) == {"ndcg@10", "map"}
     assert list(content["too_short"]) == ["ndcg@10"]

@@ -76,7 +76,7 @@ def with_closed(number, *arguments):
         (1, ["--help"], 2, CLOSED),
         (
             0,
-            ["compare", "-", "m.json"],
+            ["compare", "m.json", "-"],
             2,
             "ranksieve: standard input: cannot be read (Bad file descriptor)\n",
         ),
@@ -90,13 +90,14 @@ def test_closed_streams(here, number, arguments, code, said):
 
 COMMANDS = [
     ["--help"], ["fit", "--help"], ["demo"], ["fit", "d.txt", *QUICK, "-o", "o.json"],
-    ["frontier", "d.txt"], ["subset", "d.txt", "--k", "1"], ["path", "d.txt"], ["rank", "m.json", "d.txt"],
-    ["evaluate", "d.txt", "--model", "m.json"], ["compare", "d.txt", "m.json", "n.json"],
+    ["frontier", "d.txt"], ["subset", "d.txt", "--max-features", "1"], ["path", "d.txt"],
+    ["rank", "m.json", "d.txt"],
+    ["evaluate", "m.json", "d.txt"], ["compare", "m.json", "n.json", "d.txt"],
     ["explain", "m.json", "d.txt", "--drop"], ["scorecard", "m.json", "d.txt", "-o", "o.json"],
     ["verify", "m.json", "d.txt"],
     ["inspect", "d.txt"], ["convert", "d.txt", "o.txt"], ["export", "m.json", "--to", "python", "-o", "o.py"],
-    ["bench", "d.txt", "--methods=ranksvm", "--grid=fast", "--jobs=1", "-o", "o"],
-    ["report", "results"],
+    ["bench", "d.txt", "--methods=ranksvm", "--grid=fast", "--n-jobs=1", "-o", "o"],
+    ["tables", "results"],
 ]  # fmt: skip
 
 
@@ -144,7 +145,7 @@ def test_what_was_written_before_a_signal_stays(here, monkeypatch, error, code, 
     def stop(*_):
         raise error
 
-    monkeypatch.setattr("ranksieve.cli.fit.write_page", stop)
+    monkeypatch.setattr("ranksieve.cli.fit_output.write_page", stop)
     done = run("fit", "d.txt", "--method", "ranksvm", "-o", "o.json", "--report", "o.html", code=code)
     assert done.stderr == f"ranksieve: {how}\n"
     assert new_files(here) == {"o.json"}
@@ -203,8 +204,8 @@ def test_a_protected_folder_is_refused_before_any_work(here, monkeypatch, number
         (["fit", "d.txt", "-o", "loop"], "loop"),
         (["convert", "d.txt", "loop/"], "loop/"),
         (["bench", "d.txt", "-o", "loop"], "loop"),
-        (["demo", "--out", "loop"], "loop"),
-        (["demo", "--out", "d.txt"], "d.txt"),
+        (["demo", "-o", "loop"], "loop"),
+        (["demo", "-o", "d.txt"], "d.txt"),
         (["fit", "/dev/null", "-o", "o.json"], "/dev/null"),
         (["fit", "d.txt", "-o", "folder"], "folder"),
         (["fit", "folder", "-o", "o.json"], "folder"),

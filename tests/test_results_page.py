@@ -256,7 +256,7 @@ def test_provenance_holds_versions_fingerprints_grids_and_seeds(shop):
 
 def test_command_writes_the_page(shop_results, tmp_path):
     target = tmp_path / "page.html"
-    arguments = ["report", str(shop_results.folder), "-o", str(target), "--baseline", "sparseranker"]
+    arguments = ["tables", str(shop_results.folder), "--report", str(target), "--baseline", "sparseranker"]
     shown = CliRunner().invoke(app, arguments)
     assert shown.exit_code == 0, shown.output
     assert str(target) in shown.output.replace("\n", "")
@@ -276,20 +276,20 @@ def test_papers_report_writes_the_page_and_the_tables(shop_results, papers_page,
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (["-o", "page.docx"], ".html"),
-        (["-o", "missing/page.html"], "does not exist"),
-        (["--baseline", "ranksvn", "-o", "page.html"], "did you mean 'ranksvm'"),
+        (["-o", "tables.docx"], ".tex"),
+        (["--report", "missing/page.html"], "does not exist"),
+        (["--baseline", "ranksvn", "--report", "page.html"], "did you mean 'ranksvm'"),
     ],
 )
 def test_bad_requests_are_one_sentence(shop_results, tmp_path, monkeypatch, options, words):
     monkeypatch.chdir(tmp_path)
-    refused = CliRunner().invoke(app, ["report", str(shop_results.folder), *options])
+    refused = CliRunner().invoke(app, ["tables", str(shop_results.folder), *options])
     assert refused.exit_code == 2
     assert words in refused.output
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_folder_without_results_is_named(tmp_path):
-    refused = CliRunner().invoke(app, ["report", str(tmp_path / "nothing")])
+    refused = CliRunner().invoke(app, ["tables", str(tmp_path / "nothing")])
     assert refused.exit_code == 2
     assert "nothing" in refused.output

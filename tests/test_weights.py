@@ -367,7 +367,9 @@ def test_fit_verify_and_scorecard_weigh(home, data):
     assert "claims hold" in run("verify", "card.json", "train.parquet", *WEIGHED).stdout
 
 
-@pytest.mark.parametrize("command", [("path", "--n-alphas", 3), ("frontier",), ("subset", "--k", 2)])
+@pytest.mark.parametrize(
+    "command", [("path", "--n-alphas", 3), ("frontier",), ("subset", "--max-features", 2)]
+)
 def test_other_commands_weigh_too(home, command):
     name, *options = command
     with_queries, without = (
