@@ -496,7 +496,7 @@ def test_what_a_part_can_die_of():
         (ClusterError("no space"), "piece 4: no space"),
         (DataError("piece 4", None, "already said"), "^piece 4: already said$"),
     ]:
-        assert re.search(words, str(safe(error, "piece 4"))), error
+        assert re.search(words, str(told(error, "piece 4"))), error
 
 
 def test_workers_of_another_version(data, client, monkeypatch):

@@ -118,9 +118,9 @@ def exportable(
     left = folded.preparation.missing.indicators
     if left and not indicators:
         source = next(iter(left.values()))
-        alone = "" if scales_vary else f" but not {told(source)} itself"
+        alone = "" if scales_vary else f" but not {safe(source)} itself"
         raise unfit(
-            f"the model uses whether {told(source)} is missing{alone}, which {engine} cannot compute; export "
+            f"the model uses whether {safe(source)} is missing{alone}, which {engine} cannot compute; export "
             "to python, onnx or json, or fit with `missing='column_mean'`"
         )
     return folded
@@ -226,7 +226,7 @@ def scale32(scale: float, name: str) -> float:
     """A scale in float32; one that becomes 0 is refused."""
     rounded = float32(scale, f"the scale of {safe(name)}")
     if rounded == 0:
-        raise unfit(f"the scale of {told(name)} is {scale:.6g}, 0 in 32-bit numbers; rescale the feature")
+        raise unfit(f"the scale of {safe(name)} is {scale:.6g}, 0 in 32-bit numbers; rescale the feature")
     return rounded
 
 
